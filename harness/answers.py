@@ -1,0 +1,248 @@
+"""The store of raw answers: one folder a cell, rows appended one by one, nothing computed from them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness import models
+from harness.classifier import Affine, Classifier, Indicator, Lookup, Step
+from harness.errors import HarnessError
+from harness.explanation import Answer, Status
+from harness.objective import Objective, Term
+from harness.problem import Feature, Interval, Label, Probability, Space, Target
+
+SCHEMA = 1
+_TAG = "__type__"
+_TYPES = {
+    kind.__name__: kind
+    for kind in (Feature, Space, Label, Interval, Probability, Affine, Indicator, Lookup, Step, Objective, Term)
+}
+
+
+def to_plain(value: Any) -> Any:
+    """Plain JSON data of the types that describe a question; ``from_plain`` is the inverse."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {_TAG: type(value).__name__, **fields}
+    if isinstance(value, Mapping):
+        return {str(key): to_plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [to_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    return value
+
+
+def from_plain(data: Any) -> Any:
+    """Rebuild what ``to_plain`` took apart; lists become tuples."""
+    if isinstance(data, dict):
+        items = {key: from_plain(item) for key, item in data.items() if key != _TAG}
+        return _TYPES[data[_TAG]](**items) if _TAG in data else items
+    if isinstance(data, list):
+        return tuple(from_plain(item) for item in data)
+    return data
+
+
+class Cell:
+    """The answers of one method on one dataset and model.
+
+    ``cell.json`` (what was asked, of what, where), ``estimator.skops``, ``factuals.jsonl``, append-only ``rows.jsonl``
+    and ``done``, written last.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __repr__(self) -> str:
+        return f"Cell({str(self.path)!r})"
+
+    @property
+    def done(self) -> bool:
+        return (self.path / "done").is_file()
+
+    @property
+    def started(self) -> bool:
+        return (self.path / "cell.json").is_file()
+
+    def start(
+        self,
+        meta: Mapping[str, Any],
+        space: Space,
+        classifier: Classifier,
+        target: Mapping[Any, Target],
+        objective: Objective | None,
+        factuals: pd.DataFrame,
+    ) -> None:
+        """Write what the answers will be answers to. ``target`` by factual id."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        models.save(classifier.estimator, self.path / "estimator.skops")
+        lines = [
+            {"id": to_plain(index), "row": plain_row(row), "target": to_plain(target[index])}
+            for index, row in zip(factuals.index, factuals.to_dict("records"), strict=True)
+        ]
+        _write(self.path / "factuals.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+        question = {
+            "space": to_plain(space),
+            "inputs": to_plain(classifier.inputs),
+            "classes": to_plain(classifier.classes),
+            "threshold": classifier.threshold,
+            "objective": to_plain(objective),
+        }
+        _write(self.path / "cell.json", json.dumps({"schema": SCHEMA, **to_plain(meta), **question}, indent=1))
+
+    def update(self, **changes: Any) -> None:
+        """Change entries of ``cell.json``."""
+        _write(self.path / "cell.json", json.dumps({**self.meta, **to_plain(changes)}, indent=1))
+
+    def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Add the rows of one factual: one write and flush, so that a killed run leaves at most a torn last line."""
+        lines = "".join(json.dumps({"schema": SCHEMA, **to_plain(row)}) + "\n" for row in rows)
+        path = self.path / "rows.jsonl"
+        with path.open("ab") as file:
+            if file.tell() and not _ends_line(path):
+                file.write(b"\n")
+            file.write(lines.encode())
+            file.flush()
+
+    def finish(self) -> None:
+        """Mark the cell as complete."""
+        _write(self.path / "done", "")
+
+    def reset(self) -> None:
+        """Forget all answers."""
+        for name in ("done", "rows.jsonl", "verdicts.jsonl"):
+            (self.path / name).unlink(missing_ok=True)
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The content of ``cell.json``."""
+        try:
+            return json.loads((self.path / "cell.json").read_text())
+        except FileNotFoundError:
+            raise HarnessError(f"{self.path} is no cell of answers: it has no cell.json.") from None
+
+    @property
+    def label(self) -> str:
+        """dataset/model/method."""
+        meta = self.meta
+        return f"{meta['dataset']}/{meta['model']}/{meta['method']}"
+
+    @property
+    def space(self) -> Space:
+        return from_plain(self.meta["space"])
+
+    @property
+    def objective(self) -> Objective | None:
+        return from_plain(self.meta["objective"])
+
+    @property
+    def classifier(self) -> Classifier:
+        """The stored estimator, read back from disk, behind its inputs."""
+        meta = self.meta
+        estimator = models.load(self.path / "estimator.skops")
+        return Classifier(estimator, from_plain(meta["inputs"]), from_plain(meta["classes"]), meta["threshold"])
+
+    def factuals(self) -> tuple[pd.DataFrame, dict[Any, Target]]:
+        """The factuals, indexed by id, and the target of each."""
+        lines = list(_lines(self.path / "factuals.jsonl"))
+        frame = self.space.frame(line["row"] for line in lines)
+        frame.index = pd.Index([line["id"] for line in lines])
+        return frame, {line["id"]: from_plain(line["target"]) for line in lines}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Every stored row that is whole; of a factual that was tried again, the last try only."""
+        last: dict[tuple[Any, int], dict[str, Any]] = {}
+        for row in _lines(self.path / "rows.jsonl"):
+            last[row["factual"], row["ce"]] = row
+        expected = self.meta["n_counterfactuals"]
+        counts: dict[Any, int] = {}
+        for factual, _ in last:
+            counts[factual] = counts.get(factual, 0) + 1
+        return [row for (factual, _), row in last.items() if counts[factual] == expected]
+
+    def answered(self) -> set[Any]:
+        """Ids of the factuals that need no (further) try: all but those that failed or were interrupted."""
+        again = {Status.FAILED}
+        rows = self.rows()
+        retry = {row["factual"] for row in rows if row["status"] in again or row["reason"] == "interrupted"}
+        return {row["factual"] for row in rows} - retry
+
+    def put_verdicts(self, verdicts: Iterable[Mapping[str, Any]]) -> None:
+        """Store what the checker said, replacing what it said before."""
+        _write(self.path / "verdicts.jsonl", "".join(json.dumps(to_plain(line)) + "\n" for line in verdicts))
+
+    def verdicts(self) -> list[dict[str, Any]]:
+        """What the checker said, one line a row."""
+        return list(_lines(self.path / "verdicts.jsonl"))
+
+
+def cells(folder: Path) -> list[Cell]:
+    """Every cell under a results folder (or under its ``answers``), by name.
+
+    Raises
+    ------
+    HarnessError
+        If there is none.
+    """
+    found = sorted(folder.glob("**/cell.json"))
+    if not found:
+        raise HarnessError(
+            f"there are no stored answers under {folder}; give a results folder, such as results/compas."
+        )
+    return [Cell(path.parent) for path in found]
+
+
+def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Decoded values as JSON numbers and strings, exact to the last bit."""
+    return {name: to_plain(value) for name, value in row.items()}
+
+
+def answer_row(factual: Any, number: int, answer: Answer, **timing: Any) -> dict[str, Any]:
+    """The stored row of one answer. ``group`` and ``point`` are filled by group methods."""
+    return {
+        "factual": factual,
+        "ce": number,
+        "group": None,
+        "point": None,
+        "row": None if answer.row is None else plain_row(answer.row),
+        "status": str(answer.status),
+        "reason": str(answer.reason),
+        "objective": answer.objective,
+        "bound": answer.bound,
+        "region": answer.region,
+        "detail": answer.detail,
+        **timing,
+    }
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    """JSON lines that are whole; a line torn by a kill is dropped."""
+    if not path.is_file():
+        return
+    with path.open() as file:
+        for line in file:
+            try:
+                yield json.loads(line)
+            except json.JSONDecodeError:
+                continue
+
+
+def _ends_line(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"
+
+
+def _write(path: Path, text: str) -> None:
+    """Replace a file in one step."""
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.write_text(text)
+    os.replace(temporary, path)

@@ -1,0 +1,212 @@
+"""Where raw bytes come from: a packaged file, the user's data folder, or a verified download into that folder."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import logging
+import os
+import tempfile
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import pooch
+
+from harness.errors import DatasetError, choices
+
+RAW = Path(__file__).with_name("raw")
+PACKAGED = "packaged"  # first part of the path of a file that comes with this package
+COMPRESSED = (".gz", ".zip")
+TIMEOUT = 60  # seconds without a byte before an address is given up
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A raw file and what its bytes have to be.
+
+    Parameters
+    ----------
+    file
+        Path within the data folder, ``<dataset>/<file>``; ``packaged/<file>`` comes with this package, an absolute
+        path is taken as it stands.
+    sha256
+        Checksum of the file. None takes a local file unverified.
+    urls
+        Addresses in the order they are tried; ``https://host/archive.zip#name`` is one file of a zip archive.
+    member
+        The file wanted, where ``file`` is a zip archive of several.
+    sha256_uncompressed
+        Checksum of the content of a compressed ``file``: the same content is then accepted uncompressed or compressed
+        by another program.
+    """
+
+    file: str
+    sha256: str | None = None
+    urls: tuple[str, ...] = ()
+    member: str | None = None
+    sha256_uncompressed: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "urls", tuple(self.urls))
+        if self.urls and self.sha256 is None:
+            raise DatasetError(
+                f"source {self.file} has addresses but no sha256; give one, since downloads are verified."
+            )
+
+    @property
+    def packaged(self) -> bool:
+        """Whether the file comes with this package."""
+        return Path(self.file).parts[:1] == (PACKAGED,)
+
+    @property
+    def path(self) -> Path:
+        """Where the file is kept."""
+        if self.packaged:
+            return RAW.joinpath(*Path(self.file).parts[1:])
+        return data_folder() / Path(self.file).expanduser()
+
+
+def data_folder() -> Path:
+    """The folder of files that are not packaged: ``CE_HARNESS_DATA``, else a cache folder of the user."""
+    return Path(os.environ.get("CE_HARNESS_DATA") or pooch.os_cache("ce-harness")).expanduser()
+
+
+def read_bytes(source: Source) -> bytes:
+    """Verified content of a source, decompressed.
+
+    Raises
+    ------
+    DatasetError
+        As ``fetch``, and for an archive without the member.
+    """
+    return _unpack(fetch(source).read_bytes(), source.member)
+
+
+def fetch(source: Source) -> Path:
+    """Path of a verified local file, downloaded if there is none.
+
+    The name may differ from ``source.file`` by ``.gz`` or ``.zip``: files put there by hand may be compressed or not.
+
+    Raises
+    ------
+    DatasetError
+        For a wrong checksum, or where there is neither a file nor a working address.
+    """
+    path = source.path
+    found = [candidate for candidate in _candidates(path) if candidate.is_file()]
+    for candidate in found:
+        if _sound(candidate.read_bytes(), source):
+            return candidate
+    if found:
+        raise DatasetError(f"{found[0]} {_mismatch(found[0].read_bytes(), source)}; {_remedy(source)}.")
+    if source.packaged:
+        raise DatasetError(f"{path} is missing; {_remedy(source)}.")
+    return _download(source, path)
+
+
+def _candidates(path: Path) -> list[Path]:
+    bare = [path.with_suffix("")] if path.suffix in COMPRESSED else []
+    return [path, *bare, *(path.with_name(path.name + suffix) for suffix in COMPRESSED)]
+
+
+def _download(source: Source, path: Path) -> Path:
+    tried = []
+    for url in source.urls:
+        logger.info("downloading %s from %s", source.file, url)
+        address, _, member = url.partition("#")
+        try:
+            data = _get(address)
+            if member:
+                data = _unpack(data, member)
+        except (OSError, DatasetError) as fault:
+            tried.append(f"{url} ({_reason(fault)})")
+            continue
+        if _sound(data, source):
+            _write(path, data)
+            return path
+        tried.append(f"{url} ({_mismatch(data, source)})")
+    failure = f" and could not be downloaded from {', '.join(tried)}" if tried else ""
+    raise DatasetError(
+        f"{source.file} is not in {data_folder()}{failure}; "
+        f"put it at {path}, or set CE_HARNESS_DATA to the folder that holds {source.file}."
+    )
+
+
+def _get(address: str) -> bytes:
+    content = io.BytesIO()
+    pooch.HTTPDownloader(chunk_size=1 << 16, timeout=TIMEOUT)(address, content, None)
+    return content.getvalue()
+
+
+def _reason(fault: Exception) -> str:
+    """A few words: the network library's own messages run to several lines."""
+    response = getattr(fault, "response", None)
+    if response is not None:
+        return f"HTTP status {response.status_code}"
+    return str(fault).rstrip(".") if isinstance(fault, DatasetError) else type(fault).__name__
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write under another name and rename: a file cut short must never look whole."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        partial = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(data)
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as fault:
+        raise DatasetError(
+            f"{path} cannot be written ({fault.strerror}); set CE_HARNESS_DATA to a folder that can."
+        ) from fault
+
+
+def _sound(data: bytes, source: Source) -> bool:
+    if source.sha256 is None or _digest(data) == source.sha256:
+        return True
+    try:
+        return _digest(_unpack(data, source.member)) == (source.sha256_uncompressed or source.sha256)
+    except DatasetError:
+        return False
+
+
+def _mismatch(data: bytes, source: Source) -> str:
+    content = f" (uncompressed: {source.sha256_uncompressed})" if source.sha256_uncompressed else ""
+    return f"has sha256 {_digest(data)}, but {source.sha256}{content} is expected"
+
+
+def _remedy(source: Source) -> str:
+    if source.packaged:
+        return "install ce-harness again"
+    if source.urls:
+        return f"delete it to have it downloaded again, or put the right file there, from {', '.join(source.urls)}"
+    return f"delete it and put the right {source.file} there"
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _unpack(data: bytes, member: str | None = None) -> bytes:
+    """Content of a gzip file or of one file of a zip archive, told by their first bytes; other bytes as they are."""
+    try:
+        if data.startswith(b"\x1f\x8b"):
+            return gzip.decompress(data)
+        if data.startswith(b"PK\x03\x04"):
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                names = archive.namelist()
+                wanted = names[0] if member is None and len(names) == 1 else member
+                if wanted not in names:
+                    raise DatasetError(f"the archive has no member {wanted!r}; {choices(wanted, names)}.")
+                return archive.read(str(wanted))
+    except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as fault:
+        raise DatasetError(f"the archive is damaged ({fault}).") from fault
+    return data

@@ -1,0 +1,30 @@
+"""Errors that a user can mend: one sentence that says what came, what is allowed and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class HarnessError(Exception):
+    """Base of every error whose message is meant for the user; shown without a traceback."""
+
+
+class DatasetError(HarnessError):
+    """The data, or the description of it, does not fit."""
+
+
+class UnsupportedError(HarnessError):
+    """A model and a method that cannot work together."""
+
+
+def choices(wanted: object, allowed: Iterable[object]) -> str:
+    """Say which names exist, nearest first.
+
+    >>> choices("agee", ["age", "sex"])
+    "did you mean 'age'? Allowed: age, sex"
+    """
+    names = [str(name) for name in allowed]
+    near = difflib.get_close_matches(str(wanted), names, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"{hint}Allowed: {', '.join(names)}"

@@ -1,0 +1,120 @@
+"""What a method answers, failures included."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Status(StrEnum):
+    """How an answer came about. Only OPTIMAL and FOUND carry a counterfactual."""
+
+    OPTIMAL = "OPTIMAL"  # a point, and a proof that none is better
+    FOUND = "FOUND"  # a point, no proof
+    INFEASIBLE = "INFEASIBLE"  # a proof that there is no (further) point
+    GAVE_UP = "GAVE_UP"  # neither point nor proof, within the limits
+    UNSUPPORTED = "UNSUPPORTED"  # the question does not fit the method
+    FAILED = "FAILED"  # a fault, of the method or its libraries
+
+    @property
+    def found(self) -> bool:
+        return self in {Status.OPTIMAL, Status.FOUND}
+
+
+class Reason(StrEnum):
+    """Why an answer ended as it did."""
+
+    PROOF = "proof"
+    FINISHED = "finished"
+    TIME_LIMIT = "time limit"
+    MEMORY = "memory"
+    CRASH = "crash"
+    REFUSED = "refused"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One counterfactual, or the reason why there is none.
+
+    Parameters
+    ----------
+    row
+        Decoded values by feature name; None exactly when the status carries no point.
+    objective, bound
+        Of what the method claims to minimise; the bound is a proven lower one. None where it claims nothing.
+    region
+        For robust methods: the least and greatest value per feature that stay valid, in original units.
+    detail
+        A sentence for a person: why nothing was found, what was refused.
+    """
+
+    status: Status
+    row: dict[str, Any] | None = None
+    reason: Reason = Reason.FINISHED
+    objective: float | None = None
+    bound: float | None = None
+    region: dict[str, tuple[float, float]] | None = None
+    detail: str = ""
+
+    def __post_init__(self) -> None:
+        if self.status.found != (self.row is not None):
+            raise ValueError(f"an answer with status {self.status} {'needs' if self.status.found else 'has no'} row.")
+
+    @property
+    def gap(self) -> float | None:
+        """Objective minus bound, at least 0; None where either is missing."""
+        if self.objective is None or self.bound is None:
+            return None
+        return max(self.objective - self.bound, 0.0)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The answers for one factual: exactly as many as were asked for, best first.
+
+    Parameters
+    ----------
+    conflict
+        Where the question is infeasible: names of constraint groups that cannot hold together.
+    trace
+        What the method wants to keep of its search, as rows of plain values.
+    """
+
+    answers: tuple[Answer, ...]
+    conflict: tuple[str, ...] = ()
+    trace: tuple[dict[str, Any], ...] = ()
+
+    @classmethod
+    def none(cls, count: int, status: Status, reason: Reason, detail: str = "") -> Explanation:
+        """``count`` answers without a point."""
+        return cls(tuple(Answer(status, reason=reason, detail=detail) for _ in range(count)))
+
+    def padded(self, count: int, filler: Answer) -> Explanation:
+        """This explanation with ``filler`` in place of each answer missing up to ``count``."""
+        missing = count - len(self.answers)
+        return Explanation(self.answers[:count] + (filler,) * missing, self.conflict, self.trace)
+
+
+@dataclass(frozen=True)
+class GroupExplanation:
+    """A few counterfactuals for many factuals.
+
+    Parameters
+    ----------
+    points
+        The counterfactuals.
+    assignment
+        Index into ``points`` by factual id.
+    bound
+        Proven lower bound on the number of points.
+    uncoverable
+        Ids of factuals that no counterfactual within the limits can serve.
+    """
+
+    points: tuple[Answer, ...]
+    assignment: dict[Any, int] = field(default_factory=dict)
+    bound: float | None = None
+    uncoverable: tuple[Any, ...] = ()
+    trace: tuple[dict[str, Any], ...] = ()

@@ -1,0 +1,67 @@
+"""What a counterfactual method is to the harness: parameters that fit into an explainer."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import pandas as pd
+
+from harness.explanation import Explanation, GroupExplanation
+from harness.objective import Objective
+from harness.problem import Problem
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """A moment by which to answer. The harness keeps the clock; a method only asks what is left."""
+
+    at: float
+
+    @classmethod
+    def after(cls, seconds: float) -> Deadline:
+        return cls(time.monotonic() + seconds)
+
+    @property
+    def left(self) -> float:
+        """Seconds left, at least 0."""
+        return max(self.at - time.monotonic(), 0.0)
+
+    @property
+    def passed(self) -> bool:
+        return self.left <= 0.0
+
+
+class Explainer(Protocol):
+    """A method fitted to one problem. It holds all state, lives in one process and is never pickled."""
+
+    def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
+        """``n`` answers for a one-row decoded frame whose index is the factual's id."""
+        ...
+
+
+@runtime_checkable
+class GroupExplainer(Protocol):
+    """A method that explains a group of factuals at once."""
+
+    def explain_group(
+        self, factuals: pd.DataFrame, rng: np.random.Generator, deadline: Deadline
+    ) -> GroupExplanation: ...
+
+
+class Method(Protocol):
+    """A frozen dataclass of parameters. Anything with these three can be benchmarked."""
+
+    def refuses(self, problem: Problem) -> str | None:
+        """Why this problem cannot be taken, in one sentence, or None."""
+        ...
+
+    def fit(self, problem: Problem) -> Explainer:
+        """Build what serves every factual of the problem."""
+        ...
+
+    def objective(self, problem: Problem) -> Objective | None:
+        """What the method claims to minimise, or None where it claims nothing."""
+        ...

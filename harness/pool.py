@@ -1,0 +1,234 @@
+"""Worker processes with hard limits: a factual that hangs, crashes or eats the memory costs nobody else anything."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import Any
+
+import pandas as pd
+
+from harness.explanation import Explanation, Reason, Status
+from harness.method import Method
+from harness.problem import Problem
+from harness.worker import Ask, Fitted, Load, Told, refused
+
+START_LIMIT = 120.0  # seconds for a worker to import and receive a cell, beside its limit to fit
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds per factual and per fit, gibibytes per worker, threads per worker."""
+
+    time: float = 5.0
+    fit: float = 120.0
+    memory: float | None = None
+    threads: int = 1
+
+    @property
+    def grace(self) -> float:
+        """Seconds after the limit in which an answer is still taken, and marked late."""
+        return max(0.5, 0.05 * self.time)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one factual: its explanation, seconds, and the seconds of the fit that served it."""
+
+    factual: Any
+    explanation: Explanation
+    seconds: float
+    fit_seconds: float
+    late: bool = False
+
+
+class Worker:
+    """One child process, loaded with one method and problem."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self.fitted: Fitted | None = None
+        ours, theirs = Pipe()
+        environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(threads)), "PYTHONHASHSEED": "0"}
+        environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "harness.worker", str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        theirs.close()
+        self.connection: Connection = ours
+
+    @property
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    def load(self, method: Method, problem: Problem, limits: Limits) -> Fitted:
+        """Fit; a worker that does not manage is killed and says why."""
+        self.fitted = self._exchange(Load(method, problem, limits.memory), START_LIMIT + limits.fit)
+        if self.fitted is None:
+            crashed = not self._hung
+            why = "the worker process ended while fitting" if crashed else f"the fit took more than {limits.fit:g} s"
+            self.fitted = Fitted(limits.fit, fault=why)
+        return self.fitted
+
+    def ask(self, factual: pd.DataFrame, count: int, seed: tuple[int, ...], limits: Limits) -> Told:
+        """Explain; a worker that does not answer in time is killed, which is an answer too."""
+        told = self._exchange(Ask(factual, count, seed, limits.time), limits.time + limits.grace)
+        if told is not None:
+            return told
+        if self._hung:
+            why = f"no answer within {limits.time:g} s"
+            return Told(Explanation.none(count, Status.GAVE_UP, Reason.TIME_LIMIT, why), limits.time)
+        why = f"the worker process ended with code {self.process.wait()}"
+        return Told(Explanation.none(count, Status.FAILED, Reason.CRASH, why), 0.0)
+
+    def _exchange(self, message: Any, limit: float) -> Any:
+        """The reply, or None where the worker hung (and was killed) or ended."""
+        self._hung = False
+        try:
+            self.connection.send(message)
+            if self.connection.poll(limit):
+                return self.connection.recv()
+            self._hung = True
+        except (EOFError, OSError):
+            pass
+        self.kill()
+        return None
+
+    def kill(self) -> None:
+        """End the process and everything it started."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.connection.close()
+
+
+class Pool:
+    """Workers that outlive a cell and serve the next one; a killed one is replaced and fits again."""
+
+    def __init__(self) -> None:
+        self._idle: list[Worker] = []
+        self._lock = threading.Lock()
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        """End all idle workers."""
+        with self._lock:
+            for worker in self._idle:
+                worker.kill()
+            self._idle.clear()
+
+    def _take(self, threads: int) -> Worker:
+        with self._lock:
+            for worker in self._idle:
+                if worker.threads == threads and worker.alive:
+                    self._idle.remove(worker)
+                    return worker
+        return Worker(threads)
+
+    def _give_back(self, worker: Worker) -> None:
+        if worker.alive:
+            with self._lock:
+                self._idle.append(worker)
+
+    def explain(
+        self,
+        method: Method,
+        problem_of: Callable[[Any], Problem],
+        factuals: pd.DataFrame,
+        count: int,
+        seed: Callable[[Any], tuple[int, ...]],
+        limits: Limits,
+        jobs: int = 1,
+    ) -> Iterator[Outcome]:
+        """Outcomes in the order in which they come about.
+
+        Factuals with the same problem (by identity) share a fit; ``seed`` gives the entropy of each factual's
+        generator, so that neither order nor ``jobs`` changes an answer.
+        """
+        tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        for position in range(len(factuals)):
+            tasks.put(factuals.iloc[[position]])
+        outcomes: queue.SimpleQueue[Outcome | BaseException | None] = queue.SimpleQueue()
+        stop = threading.Event()
+        running: list[Worker] = []
+        unfit: dict[int, Fitted] = {}  # a fit that failed or was refused is not tried again for the next factual
+
+        def run() -> None:
+            worker, loaded = self._take(limits.threads), None
+            running.append(worker)
+            try:
+                while not stop.is_set():
+                    try:
+                        factual = tasks.get_nowait()
+                    except queue.Empty:
+                        break
+                    identity = factual.index[0]
+                    problem = problem_of(identity)
+                    if not worker.alive:
+                        running.remove(worker)
+                        worker, loaded = self._take(limits.threads), None
+                        running.append(worker)
+                    if id(problem) not in unfit and loaded is not problem:
+                        fitted = worker.load(method, problem, limits)
+                        loaded = problem
+                        if fitted.refusal or fitted.fault:
+                            unfit[id(problem)] = fitted
+                    if failed := unfit.get(id(problem)):
+                        outcomes.put(_without(failed, identity, count))
+                    else:
+                        outcomes.put(_answered(worker, factual, count, seed(identity), limits))
+            except BaseException as fault:
+                outcomes.put(fault)
+            finally:
+                running.remove(worker)
+                if not stop.is_set():
+                    self._give_back(worker)
+                outcomes.put(None)
+
+        threads = [threading.Thread(target=run, daemon=True) for _ in range(min(jobs, len(factuals)))]
+        for thread in threads:
+            thread.start()
+        try:
+            ended = 0
+            while ended < len(threads):
+                outcome = outcomes.get()
+                if outcome is None:
+                    ended += 1
+                elif isinstance(outcome, BaseException):
+                    raise outcome
+                else:
+                    yield outcome
+        finally:
+            stop.set()
+            if any(thread.is_alive() for thread in threads):
+                for worker in list(running):
+                    worker.kill()
+
+
+def _without(fitted: Fitted, identity: Any, count: int) -> Outcome:
+    """The outcome of a factual whose problem could not be fitted."""
+    if fitted.refusal:
+        return Outcome(identity, refused(count, fitted.refusal), 0.0, fitted.seconds)
+    explanation = Explanation.none(count, Status.FAILED, Reason.CRASH, fitted.fault or "")
+    return Outcome(identity, explanation, 0.0, fitted.seconds)
+
+
+def _answered(worker: Worker, factual: pd.DataFrame, count: int, seed: tuple[int, ...], limits: Limits) -> Outcome:
+    fit_seconds = worker.fitted.seconds if worker.fitted else 0.0
+    told = worker.ask(factual, count, seed, limits)
+    return Outcome(factual.index[0], told.explanation, told.seconds, fit_seconds, late=told.seconds > limits.time)

@@ -1,0 +1,493 @@
+"""The question put to every method: features, the space they span, the target, the data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from harness.errors import DatasetError, choices
+
+if TYPE_CHECKING:
+    from harness.classifier import Classifier
+
+SAME = 1e-9  # two scaled values this near are the same value: rounding of one encode / decode, nothing else
+
+
+class Kind(StrEnum):
+    CONTINUOUS = "continuous"
+    INTEGER = "integer"
+    ORDINAL = "ordinal"
+    BINARY = "binary"
+    CATEGORICAL = "categorical"
+
+
+class Actionability(StrEnum):
+    FREE = "free"
+    IMMUTABLE = "immutable"
+    INCREASE = "increase"
+    DECREASE = "decrease"
+    CONDITIONAL = "conditional"
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One original feature of the data.
+
+    Parameters
+    ----------
+    name
+        Column name in every decoded frame.
+    kind
+        How values are encoded and compared. An ordinal feature is encoded by rank, a binary one by one 0/1 column,
+        a categorical one by full one-hot.
+    categories
+        Values of a binary, ordinal (lowest first) or categorical feature; empty for numbers.
+    scale
+        Minimum and maximum over the training rows, in original units: the unit of the scaled space. Numbers only.
+    bounds
+        Least and greatest value a counterfactual may take; a factual outside them may stay where it is.
+    actionability
+        ``increase`` and ``decrease`` follow the number or the rank; ``conditional`` may only move up ``order``.
+    order
+        Categories from low to high for ``conditional``; those left out cannot be entered or left.
+        Defaults to ``categories``.
+    special
+        Codes of a numeric feature (such as -8 for "no record") that rows may hold and no counterfactual may move to.
+    """
+
+    name: str
+    kind: Kind
+    categories: tuple[Any, ...] = ()
+    scale: tuple[float, float] = (0.0, 1.0)
+    bounds: tuple[float, float] = (-np.inf, np.inf)
+    actionability: Actionability = Actionability.FREE
+    order: tuple[Any, ...] = ()
+    special: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", _choice(Kind, self.kind, f"kind of {self.name}"))
+        object.__setattr__(
+            self, "actionability", _choice(Actionability, self.actionability, f"actionability of {self.name}")
+        )
+        if self.numeric:
+            if self.categories:
+                raise DatasetError(f"feature {self.name} is {self.kind}, which has no categories; drop them.")
+            if not self.bounds[0] <= self.bounds[1]:
+                raise DatasetError(f"bounds of {self.name} are {list(self.bounds)}; the first must not be the larger.")
+            if self.actionability is Actionability.CONDITIONAL:
+                raise DatasetError(
+                    f"feature {self.name} is {self.kind}; 'conditional' needs categories. Use 'increase' or 'decrease'."
+                )
+            return
+        if not self.categories:
+            raise DatasetError(f"feature {self.name} is {self.kind} and needs its categories.")
+        if len(set(self.categories)) < len(self.categories):
+            raise DatasetError(f"categories of {self.name} repeat: {list(self.categories)}.")
+        if self.kind is Kind.BINARY and len(self.categories) > 2:
+            raise DatasetError(f"feature {self.name} is binary but has {len(self.categories)} categories.")
+        unordered = self.kind is not Kind.ORDINAL and self.actionability in {
+            Actionability.INCREASE,
+            Actionability.DECREASE,
+        }
+        if unordered and self.kind is not Kind.BINARY:
+            raise DatasetError(
+                f"feature {self.name} is {self.kind}: categories without an order cannot '{self.actionability}'. "
+                f"Make it ordinal, or use 'conditional' with an order."
+            )
+        if unknown := set(self.order) - set(self.categories):
+            raise DatasetError(
+                f"order of {self.name} names {sorted(map(str, unknown))}; allowed: {list(self.categories)}."
+            )
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the feature holds numbers: continuous or integer."""
+        return self.kind in {Kind.CONTINUOUS, Kind.INTEGER}
+
+    @property
+    def width(self) -> int:
+        """Number of encoded columns."""
+        return len(self.categories) if self.kind is Kind.CATEGORICAL else 1
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        if self.kind is Kind.CATEGORICAL:
+            return tuple(f"{self.name}={value}" for value in self.categories)
+        return (self.name,)
+
+    @property
+    def range(self) -> float:
+        """Original units in one scaled unit; 1 where the training rows hold a single value."""
+        return (self.scale[1] - self.scale[0]) or 1.0
+
+    @property
+    def ladder(self) -> tuple[Any, ...]:
+        """Categories in the order that ``conditional`` climbs."""
+        return self.order or self.categories
+
+    def interval(self, value: float) -> tuple[float, float]:
+        """Values, in original units, that a *changed* number may take when the factual holds ``value``.
+
+        The bounds, widened to the factual's own value (unless that is a special code) and cut to the actionable
+        side; for an integer feature, integers. An empty interval has its first end above its second.
+
+        >>> Feature("age", "integer", scale=(18, 90), bounds=(18, 90), actionability="increase").interval(40)
+        (40.0, 90.0)
+        """
+        low, high = self.bounds
+        if value not in self.special:
+            low, high = min(low, value), max(high, value)
+        if self.actionability is Actionability.IMMUTABLE:
+            low = high = value
+        elif self.actionability is Actionability.INCREASE:
+            low = max(low, value)
+        elif self.actionability is Actionability.DECREASE:
+            high = min(high, value)
+        if self.kind is Kind.INTEGER:
+            low, high = np.ceil(low), np.floor(high)
+        return float(low), float(high)
+
+    def reachable(self, value: Any) -> tuple[Any, ...]:
+        """Categories that a counterfactual may take when the factual holds ``value``, its own included.
+
+        >>> Feature("job", "ordinal", ("none", "part", "full"), actionability="increase").reachable("part")
+        ('part', 'full')
+        """
+        if self.actionability is Actionability.FREE:
+            return self.categories
+        if self.actionability is Actionability.IMMUTABLE:
+            return (value,)
+        ladder = self.ladder if self.actionability is Actionability.CONDITIONAL else self.categories
+        if value not in ladder:
+            return (value,)
+        rank = ladder.index(value)
+        return ladder[: rank + 1] if self.actionability is Actionability.DECREASE else ladder[rank:]
+
+
+def _choice(enum: type[StrEnum], value: str, what: str) -> Any:
+    try:
+        return enum(value)
+    except ValueError:
+        raise DatasetError(f"{what} is {value!r}; {choices(value, enum)}.") from None
+
+
+@dataclass(frozen=True)
+class Space:
+    """Features and the scaled columns in which distances, sparsity and constraints are stated, whatever the model.
+
+    One column for a continuous or integer feature (min-max over the training rows), an ordinal one (rank over
+    levels - 1) or a binary one (0/1), full one-hot for a categorical one.
+    """
+
+    features: tuple[Feature, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", tuple(self.features))
+        names = [feature.name for feature in self.features]
+        if len(set(names)) < len(names):
+            raise DatasetError(f"feature names repeat: {names}.")
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features, in column order of every decoded frame."""
+        return tuple(feature.name for feature in self.features)
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        return tuple(column for feature in self.features for column in feature.columns)
+
+    @cached_property
+    def slices(self) -> tuple[slice, ...]:
+        """The encoded columns of each feature."""
+        ends = np.cumsum([feature.width for feature in self.features])
+        return tuple(slice(int(end) - f.width, int(end)) for end, f in zip(ends, self.features, strict=True))
+
+    def __getitem__(self, name: str) -> Feature:
+        for feature in self.features:
+            if feature.name == name:
+                return feature
+        raise DatasetError(f"there is no feature {name!r}; {choices(name, self.names)}.")
+
+    def replace(self, changes: Mapping[str, Mapping[str, Any]]) -> Space:
+        """A space in which the named features have other attributes.
+
+        Raises
+        ------
+        DatasetError
+            For a feature or attribute that does not exist.
+        """
+        features = {feature.name: feature for feature in self.features}
+        for name, attributes in changes.items():
+            feature = self[name]
+            allowed = [key for key in feature.__dataclass_fields__ if key != "name"]
+            for key in attributes:
+                if key not in allowed:
+                    raise DatasetError(f"feature {name} has no attribute {key!r}; {choices(key, allowed)}.")
+            values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in attributes.items()}
+            features[name] = replace(feature, **values)
+        return Space(tuple(features.values()))
+
+    def check(self, frame: pd.DataFrame, what: str = "the data") -> None:
+        """Raise ``DatasetError`` unless every row of ``frame`` is a point of this space (bounds aside)."""
+        for name in self.names:
+            if name not in frame.columns:
+                raise DatasetError(f"{what} has no column {name!r}; {choices(name, frame.columns)}.")
+        for feature in self.features:
+            values = frame[feature.name]
+            if values.isna().any():
+                row = values.index[values.isna()][0]
+                raise DatasetError(
+                    f"{what} has a missing value in column {feature.name!r}, row {row}; "
+                    f"fill it in, or set the dataset's 'missing' to drop, median or category."
+                )
+            if not feature.numeric:
+                unseen = ~values.isin(feature.categories)
+                if unseen.any():
+                    raise DatasetError(
+                        f"{what} has the unseen category {values[unseen].iloc[0]!r} in column {feature.name!r}, "
+                        f"row {values.index[unseen][0]}; allowed: {', '.join(map(str, feature.categories))}."
+                    )
+            elif not pd.api.types.is_numeric_dtype(values):
+                raise DatasetError(
+                    f"{what} holds {values.iloc[0]!r} in column {feature.name!r}, which is {feature.kind}; "
+                    f"give numbers, or make the feature categorical."
+                )
+            elif not np.isfinite(values).all():
+                raise DatasetError(f"{what} holds an infinite number in column {feature.name!r}; give finite ones.")
+
+    def encode(self, frame: pd.DataFrame) -> np.ndarray:
+        """Scaled columns, shape (rows, columns), float64, of a decoded frame that ``check`` accepts."""
+        encoded = np.zeros((len(frame), len(self.columns)))
+        for feature, columns in zip(self.features, self.slices, strict=True):
+            values = frame[feature.name]
+            if feature.numeric:
+                encoded[:, columns.start] = (values.to_numpy(float) - feature.scale[0]) / feature.range
+                continue
+            codes = pd.Index(feature.categories).get_indexer(values)
+            if (codes < 0).any():
+                self.check(frame)
+            if feature.kind is Kind.CATEGORICAL:
+                encoded[np.arange(len(frame)), columns.start + codes] = 1.0
+            else:
+                encoded[:, columns.start] = codes / max(len(feature.categories) - 1, 1)
+        return encoded
+
+    def decode(self, encoded: np.ndarray, like: pd.DataFrame | None = None) -> pd.DataFrame:
+        """Original units of scaled rows: integers and categories exactly (nearest), floats within 4 ulp.
+
+        Parameters
+        ----------
+        encoded
+            Shape (rows, columns).
+        like
+            A one-row frame; a value within ``SAME`` of its own is given back as it stands there, so that an
+            unchanged feature is unchanged to the last bit.
+        """
+        encoded = np.atleast_2d(encoded)
+        origin = None if like is None else self.encode(like)[0]
+        data: dict[str, Any] = {}
+        for feature, columns in zip(self.features, self.slices, strict=True):
+            block = encoded[:, columns]
+            if feature.numeric:
+                values = feature.scale[0] + block[:, 0] * feature.range
+                if feature.kind is Kind.INTEGER:
+                    values = np.rint(values)
+                if origin is not None and like is not None:
+                    same = np.abs(block[:, 0] - origin[columns.start]) <= SAME
+                    values = np.where(same, float(like[feature.name].iloc[0]), values)
+                data[feature.name] = values.astype(np.int64) if feature.kind is Kind.INTEGER else values
+            elif feature.kind is Kind.CATEGORICAL:
+                data[feature.name] = _take(feature.categories, block.argmax(axis=1))
+            else:
+                top = len(feature.categories) - 1
+                data[feature.name] = _take(feature.categories, np.clip(np.rint(block[:, 0] * top), 0, top).astype(int))
+        return pd.DataFrame(data, columns=list(self.names))
+
+    def frame(self, rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+        """Rows of plain values as a decoded frame, with this space's columns and types."""
+        rows = list(rows)
+        data = {}
+        for feature in self.features:
+            values = [row[feature.name] for row in rows]
+            if feature.kind is Kind.INTEGER:
+                data[feature.name] = np.asarray(values, dtype=np.int64)
+            elif feature.kind is Kind.CONTINUOUS:
+                data[feature.name] = np.asarray(values, dtype=float)
+            else:
+                data[feature.name] = _take(tuple(values), np.arange(len(values)))
+        return pd.DataFrame(data, columns=list(self.names))
+
+    def reach(self, factual: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+        """Least and greatest scaled value, per column, that a *changed* feature may take from this factual.
+
+        Shapes (columns,) and (columns,). A feature may always stay as it is, also where its own value lies outside
+        (a special code). A one-hot column is at most 0 where its category cannot be reached.
+        """
+        low, high = np.zeros(len(self.columns)), np.ones(len(self.columns))
+        for feature, columns in zip(self.features, self.slices, strict=True):
+            value = factual[feature.name].iloc[0]
+            if feature.numeric:
+                ends = np.array(feature.interval(float(value)))
+                low[columns.start], high[columns.start] = (ends - feature.scale[0]) / feature.range
+                continue
+            codes = np.array([feature.categories.index(c) for c in feature.reachable(value)])
+            if feature.kind is Kind.CATEGORICAL:
+                high[columns] = np.isin(np.arange(feature.width), codes)
+            else:
+                top = max(len(feature.categories) - 1, 1)
+                low[columns.start], high[columns.start] = codes.min() / top, codes.max() / top
+        return low, high
+
+    def incoherent(self, frame: pd.DataFrame) -> list[list[str]]:
+        """Per row, the features whose value is no value of the feature: missing, unknown, fractional."""
+        faults: list[list[str]] = [[] for _ in range(len(frame))]
+        for feature in self.features:
+            for fault, value in zip(faults, frame[feature.name], strict=True):
+                if feature.numeric:
+                    number = isinstance(value, int | float | np.number) and np.isfinite(value)
+                    ok = number and (feature.kind is Kind.CONTINUOUS or float(value).is_integer())
+                else:
+                    ok = value in feature.categories
+                if not ok:
+                    fault.append(feature.name)
+        return faults
+
+    def violations(self, factual: pd.DataFrame, frame: pd.DataFrame) -> list[list[str]]:
+        """Per row, the features changed against their actionability or bounds, read off the decoded values."""
+        faults: list[list[str]] = [[] for _ in range(len(frame))]
+        for feature in self.features:
+            origin = factual[feature.name].iloc[0]
+            for fault, value in zip(faults, frame[feature.name], strict=True):
+                if value == origin:
+                    continue
+                if feature.numeric:
+                    low, high = feature.interval(float(origin))
+                    slack = SAME * feature.range
+                    ok = low - slack <= value <= high + slack and value not in feature.special
+                else:
+                    ok = value in feature.reachable(origin)
+                if not ok:
+                    fault.append(feature.name)
+        return faults
+
+    def changed(self, factual: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
+        """Which features differ from the factual, shape (rows, features), bool; numbers up to ``SAME`` of a range."""
+        columns = []
+        for feature in self.features:
+            origin, values = factual[feature.name].iloc[0], frame[feature.name]
+            if feature.numeric:
+                gap = np.abs(values.to_numpy(float) - float(origin)) / feature.range
+                columns.append(gap > SAME)
+            else:
+                columns.append((values != origin).to_numpy(bool))
+        return np.column_stack(columns) if columns else np.zeros((len(frame), 0), dtype=bool)
+
+
+def _take(categories: tuple[Any, ...], codes: np.ndarray) -> pd.Series:
+    """Categories by code, numbers as numbers and everything else as objects."""
+    values = pd.Series(list(categories), dtype=None if _numbers(categories) else object)
+    return values.take(codes).reset_index(drop=True)
+
+
+def _numbers(values: tuple[Any, ...]) -> bool:
+    return all(isinstance(value, int | float | np.number) and not isinstance(value, bool) for value in values)
+
+
+@dataclass(frozen=True)
+class Label:
+    """Wanted: the model's own ``predict`` gives this class."""
+
+    value: Any
+
+    def holds(self, classifier: Classifier, frame: pd.DataFrame) -> np.ndarray:
+        """Per row, whether the real model gives the wanted class, bool."""
+        return np.asarray(classifier.predict(frame) == self.value, dtype=bool)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Wanted: a regression model's prediction lies in [low, high]."""
+
+    low: float = -np.inf
+    high: float = np.inf
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.high:
+            raise ValueError(f"the interval [{self.low}, {self.high}] is empty; give low <= high.")
+
+    def holds(self, classifier: Classifier, frame: pd.DataFrame) -> np.ndarray:
+        """Per row, whether the real model's prediction lies in the interval, bool."""
+        predicted = np.asarray(classifier.predict(frame), dtype=float)
+        return (predicted >= self.low) & (predicted <= self.high)
+
+
+@dataclass(frozen=True)
+class Probability:
+    """Wanted: the model's probability of a class lies in [low, high]."""
+
+    label: Any
+    low: float = 0.0
+    high: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.low <= self.high <= 1:
+            raise ValueError(f"the probability interval [{self.low}, {self.high}] is not within [0, 1] and in order.")
+
+    def holds(self, classifier: Classifier, frame: pd.DataFrame) -> np.ndarray:
+        """Per row, whether the real model's probability lies in the interval, bool."""
+        probability = classifier.probability(frame, self.label)
+        return (probability >= self.low) & (probability <= self.high)
+
+
+Target = Label | Interval | Probability
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Everything a method may see.
+
+    Parameters
+    ----------
+    space
+        Features and scaled columns.
+    classifier
+        The fitted model.
+    train
+        Decoded rows of the training split only.
+    labels
+        True labels of ``train``, as class names (or numbers, for regression).
+    target
+        What the model has to say of a counterfactual.
+    reference
+        Decoded rows for hulls and neighbours, with their labels; the training rows unless given.
+    """
+
+    space: Space
+    classifier: Classifier
+    train: pd.DataFrame
+    labels: np.ndarray
+    target: Target
+    reference: pd.DataFrame = field(default=None)
+    reference_labels: np.ndarray = field(default=None)  # type: ignore[arg-type]
+
+    def __post_init__(self) -> None:
+        if self.reference is None:
+            object.__setattr__(self, "reference", self.train)
+            object.__setattr__(self, "reference_labels", self.labels)
+
+    def valid(self, frame: pd.DataFrame) -> np.ndarray:
+        """Per decoded row, whether the fitted model itself meets the target, bool."""
+        return self.target.holds(self.classifier, frame)
+
+    @cached_property
+    def encoded(self) -> np.ndarray:
+        """The training rows in scaled columns, shape (rows, columns)."""
+        return self.space.encode(self.train)

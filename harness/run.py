@@ -1,0 +1,441 @@
+"""The command line: composes configurations, runs cells, sums them up. The only file that knows Hydra."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import logging
+import math
+import os
+import platform
+import sys
+import time
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig, OmegaConf
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from harness.answers import Cell
+    from harness.classifier import Classifier
+    from harness.data import Dataset
+    from harness.experiment import Question
+    from harness.metric import Metric
+    from harness.pool import Pool
+
+log = logging.getLogger("harness")
+
+PACKAGE = Path(__file__).parent
+CONF = next(folder for folder in (PACKAGE.parent / "conf", PACKAGE / "conf") if (folder / "config.yaml").is_file())
+SOURCES = ("problem.py", "classifier.py", "models.py", "program.py", "worker.py", "data")  # what answers depend on
+SWEEP, CELLS = "CE_HARNESS_SWEEP", "CE_HARNESS_CELLS"  # how jobs in other processes know their sweep
+
+
+def main() -> None:
+    """Run the command line. The exit code is 1 where a cell failed or a method refused, 130 after Ctrl-C."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    log.handlers, log.propagate = [handler], False
+    log.setLevel(logging.INFO)
+    OmegaConf.register_new_resolver("experiment_name", lambda *, _root_: _experiment(_root_.hydra), replace=True)
+    try:
+        hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")(job)()
+    except KeyboardInterrupt:
+        log.warning("interrupted: what was answered is kept, and the same command goes on from there")
+        sys.exit(130)
+    sys.exit(1 if Sweep.faults else 0)
+
+
+def _experiment(hydra_node: Any) -> str:
+    return str(hydra_node.runtime.choices.get("experiment") or "adhoc")
+
+
+class Sweep(Callback):
+    """Prepares the store before the first job, and sums up after the last."""
+
+    faults = 0
+
+    def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
+        self._start(config, 1)
+
+    def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
+        self._start(config, _count_jobs(config))
+
+    def on_run_end(self, config: DictConfig, **kwargs: Any) -> None:
+        self._end(config)
+
+    def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
+        self._end(config)
+
+    def _start(self, config: DictConfig, jobs: int) -> None:
+        from harness import tracking
+
+        os.environ[SWEEP] = f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:6]}"
+        os.environ[CELLS] = str(jobs)
+        tracking.prepare(Path.cwd())
+
+    def _end(self, config: DictConfig) -> None:
+        from harness import summary
+        from harness.answers import Cell
+
+        folder = Path(config.output_dir) / _experiment(config.hydra)
+        record = folder / "sweeps" / f"{os.environ[SWEEP]}.jsonl"
+        if not record.is_file():
+            return
+        lines = [json.loads(line) for line in record.read_text().splitlines()]
+        failed = [line for line in lines if line["state"] == "failed"]
+        finished = [Cell(Path(line["cell"])) for line in lines if line["state"] != "failed"]
+        troubled = summary.write(folder, finished)
+        for line in failed:
+            log.error("%s failed: %s", line["label"], line["message"])
+        Sweep.faults = len(failed) + troubled
+
+
+def _count_jobs(config: DictConfig) -> int:
+    """How many cells a sweep has: the product of its comma-separated choices."""
+    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    grid = [f"{key}={value}" for key, value in (config.hydra.sweeper.get("params") or {}).items()]
+    parsed = OverridesParser.create().parse_overrides(grid + list(config.hydra.overrides.task))
+    try:
+        return sum(len(batch) for batch in BasicSweeper.split_arguments(parsed, None))
+    except Exception:  # another sweeper decides as it goes
+        return 0
+
+
+def job(config: DictConfig) -> float:
+    """Run one cell. The mean of coverage is returned, so that Hydra's optimising sweepers have a number."""
+    from harness.errors import HarnessError
+
+    choices = HydraConfig.get().runtime.choices
+    names = {group: str(choices[group]) for group in ("dataset", "model", "method")}
+    label = "/".join(names.values())
+    experiment = _experiment(HydraConfig.get())
+    settings: Any = HydraConfig.get().job
+    number = 0 if OmegaConf.is_missing(settings, "num") else settings.num
+    record = Path(config.output_dir) / experiment / "sweeps" / f"{os.environ[SWEEP]}.jsonl"
+    try:
+        cell, state, coverage = _run(config, names, experiment, f"[{number + 1}/{os.environ[CELLS]}] {label}")
+        _note(record, cell=str(cell.path), label=label, state=state)
+        return coverage
+    except HarnessError as fault:
+        _note(record, label=label, state="failed", message=str(fault))
+        log.error("%s: %s", label, fault)
+    except Exception as fault:
+        _note(record, label=label, state="failed", message=f"{type(fault).__name__}: {fault}")
+        log.exception("%s: unexpected %s", label, type(fault).__name__)
+    return math.nan
+
+
+def _note(record: Path, **line: Any) -> None:
+    record.parent.mkdir(parents=True, exist_ok=True)
+    with record.open("a") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def _run(config: DictConfig, names: dict[str, str], experiment: str, title: str) -> tuple[Cell, str, float]:
+    from tqdm import tqdm
+
+    from harness import check, scoring, tracking
+    from harness import experiment as experiments
+    from harness.answers import Cell
+    from harness.errors import HarnessError
+    from harness.pool import Limits
+
+    plain: Any = OmegaConf.to_container(config, resolve=True)
+    _validate(plain)
+    dataset = _dataset(_key(names["dataset"], plain["dataset"], plain["split"], plain["features"]))
+    classifier = _classifier(_key(plain["model"]), dataset)
+    question = experiments.pose(
+        dataset, classifier, plain["desired"], plain["factuals"], plain["n_factuals"], plain["seed"]
+    )
+    method = _instantiate(config.method, f"method {names['method']}")
+    metrics = _metrics(plain["metrics"])
+    fingerprint = _fingerprint(plain, dataset, question, method)
+    folder = Path(plain["output_dir"]) / experiment
+    cell = Cell(folder / "answers" / f"{'-'.join(names.values())}-{fingerprint[:8]}")
+    if plain["force"]:
+        cell.reset()
+    state = "skipped" if cell.done else "done"
+    if plain["rescore"]:
+        if not cell.started:
+            raise HarnessError(f"there are no stored answers for {title}; run it once without rescore=true.")
+        state = "rescored"
+    elif not cell.done:
+        meta = {
+            **names,
+            "experiment": experiment,
+            "fingerprint": fingerprint,
+            "n_counterfactuals": plain["n_counterfactuals"],
+            "seed": plain["seed"],
+            "data_sha256": dataset.sha256,
+            "notices": dataset.notices,
+            "config": plain,
+            "environment": _environment(plain),
+        }
+        if not cell.started:
+            objective = None
+            for problem in question.problems.values():
+                objective = None if method.refuses(problem) else method.objective(problem)
+            cell.start(meta, dataset.space, classifier, question.targets, objective, question.factuals)
+        limits = Limits(plain["time_limit"], plain["fit_time_limit"], plain["memory_limit"], plain["threads"])
+        with tqdm(total=len(question.factuals), desc=title, unit="factual", leave=False, disable=None) as bar:
+            experiments.run(
+                cell,
+                question,
+                method,
+                plain["n_counterfactuals"],
+                plain["seed"],
+                limits,
+                _pool(),
+                plain["jobs"],
+                bar.update,
+            )
+    stale = plain["rescore"] or state == "done" or not (cell.path / "scores.csv").is_file()
+    if stale:
+        check.judge(cell)
+        problems = {index: question.problem(index) for index in question.factuals.index}
+        scores = scoring.score(cell, problems, metrics, plain["population"])
+        scores.to_csv(cell.path / "scores.csv")
+        _track(tracking, cell, scores, names, experiment, fingerprint, plain)
+    scores = _scores(cell)
+    log.info("%s  %s", title, _line(scores, state))
+    return cell, state, float(scores["coverage"].mean())
+
+
+def _scores(cell: Cell) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.read_csv(cell.path / "scores.csv", index_col="factual")
+
+
+def _line(scores: pd.DataFrame, state: str) -> str:
+    returned = scores["returned"].sum()
+    validity = scores["valid"].sum() / returned if returned else math.nan
+    return (
+        f"{state}: {len(scores)} factuals, coverage {scores['coverage'].mean():.2f}, validity {validity:.2f}, "
+        f"median {scores['seconds'].median():.3f} s"
+    )
+
+
+def _track(
+    tracking: Any,
+    cell: Cell,
+    scores: pd.DataFrame,
+    names: Mapping[str, str],
+    experiment: str,
+    fingerprint: str,
+    plain: Mapping[str, Any],
+) -> None:
+    import pandas as pd
+
+    from harness.scoring import COUNTS, summarise
+
+    table = summarise(scores)
+    logged: dict[str, float] = {}
+    for name, row in table.iterrows():
+        key = f"run/{name}" if name in COUNTS else str(name)
+        logged |= {key: row["mean"], f"{key}_se": row["se"]}
+    rows = cell.rows()
+    fits = [row["fit_seconds"] for row in rows]
+    logged["run/fit_seconds"] = max(fits, default=0.0)
+    logged["run/median_seconds"] = scores["seconds"].median()
+    verdicts = {(v["factual"], v["ce"]): v["verdict"] for v in cell.verdicts()}
+    answers = pd.DataFrame(
+        {
+            "factual": row["factual"],
+            "ce": row["ce"],
+            "status": row["status"],
+            "verdict": verdicts[row["factual"], row["ce"]],
+            **(row["row"] or {}),
+        }
+        for row in rows
+    )
+    tags = {**names, "sweep": os.environ[SWEEP], "experiment": experiment, "fingerprint": fingerprint}
+    kept = {key: value for key, value in plain.items() if key not in {"force", "rescore", "output_dir"}}
+    params = {**names, **_flat({k: v for k, v in kept.items() if k not in {"dataset", "metrics"}})}
+    name = "/".join(names.values())
+    tracking.log_cell(experiment, Path.cwd(), name, tags, params, logged, answers.astype(object), plain)
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def _validate(plain: Mapping[str, Any]) -> None:
+    """Settings that would fail late or silently: say so at once."""
+    from harness.errors import HarnessError
+
+    for key in ("n_factuals", "n_counterfactuals", "jobs", "threads"):
+        if not isinstance(plain[key], int) or plain[key] < 1:
+            raise HarnessError(f"{key}={plain[key]} does not fit; give a whole number of at least 1.")
+    for key in ("time_limit", "fit_time_limit"):
+        if not isinstance(plain[key], int | float) or plain[key] <= 0:
+            raise HarnessError(f"{key}={plain[key]} does not fit; give a number of seconds above 0.")
+    if plain["population"] not in {"valid", "returned"}:
+        raise HarnessError(f"population={plain['population']} does not exist; allowed: valid, returned.")
+
+
+def _key(*parts: Any) -> str:
+    return json.dumps(parts, sort_keys=False)
+
+
+@functools.lru_cache(maxsize=4)
+def _dataset(key: str) -> Dataset:
+    from harness.data import load_dataset
+
+    name, dataset, split, features = json.loads(key)
+    return load_dataset(**{"name": name, **dataset}, split=split, overrides=features)
+
+
+@functools.lru_cache(maxsize=16)
+def _classifier(key: str, dataset: Dataset) -> Classifier:
+    from harness import models
+    from harness.errors import HarnessError
+
+    (model,) = json.loads(key)
+    if "estimator" not in model:
+        raise HarnessError("the model's configuration has no 'estimator'; see conf/model for examples.")
+    estimator = _instantiate(OmegaConf.create(model["estimator"]), "the model")
+    train = dataset.frame.iloc[dataset.train]
+    labels = dataset.labels[dataset.train]
+    return models.train(
+        estimator, dataset.space, train, labels, dataset.classes, model.get("threshold"), _cache() / "models"
+    )
+
+
+def _cache() -> Path:
+    """Where trained models are kept between runs."""
+    import pooch
+
+    return Path(os.environ.get("CE_HARNESS_CACHE") or pooch.os_cache("ce-harness"))
+
+
+def _instantiate(config: DictConfig, what: str) -> Any:
+    from hydra.errors import InstantiationException
+    from hydra.utils import instantiate
+
+    from harness.errors import HarnessError
+
+    try:
+        return instantiate(config, _convert_="all")
+    except InstantiationException as fault:
+        cause = fault.__cause__ or fault
+        raise HarnessError(f"{what} cannot be set up: {str(cause).splitlines()[0]}") from fault
+
+
+def _metrics(config: Mapping[str, Any]) -> list[Metric]:
+    from hydra.utils import get_object
+
+    from harness.errors import HarnessError
+
+    found = []
+    for path in config["names"]:
+        try:
+            found.append(get_object(path))
+        except Exception as fault:
+            raise HarnessError(f"there is no metric {path!r}; name functions such as metrics.proximity.l1.") from fault
+    return found
+
+
+@functools.lru_cache(maxsize=1)
+def _pool() -> Pool:
+    from harness.pool import Pool
+
+    return Pool()
+
+
+def _fingerprint(plain: Mapping[str, Any], dataset: Dataset, question: Question, method: Any) -> str:
+    """A hash of all that stored answers depend on, and of nothing else."""
+    asked = {
+        key: plain[key]
+        for key in (
+            "dataset",
+            "model",
+            "method",
+            "split",
+            "features",
+            "n_counterfactuals",
+            "seed",
+            "time_limit",
+            "fit_time_limit",
+            "memory_limit",
+            "threads",
+        )
+    }
+    asked["factuals"] = [str(index) for index in question.factuals.index]
+    asked["targets"] = [repr(question.targets[index]) for index in question.factuals.index]
+    asked["data"] = dataset.sha256
+    digest = hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode())
+    digest.update(_source_digest(sys.modules[type(method).__module__].__file__ or ""))
+    return digest.hexdigest()
+
+
+@functools.lru_cache(maxsize=8)
+def _source_digest(module: str) -> bytes:
+    """A hash of the code that answers depend on: the methods, and the harness's part in asking."""
+    digest = hashlib.sha256()
+    folders = [PACKAGE / name for name in SOURCES] + [PACKAGE.parent / "methods", Path(module)]
+    for root in folders:
+        for path in sorted(root.rglob("*.py")) if root.is_dir() else [root] if root.is_file() else []:
+            digest.update(path.read_bytes())
+    return digest.digest()
+
+
+def _environment(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """What a reader needs to judge a timing and to repeat a run."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    import psutil
+
+    def installed(package: str) -> str | None:
+        try:
+            return version(package)
+        except PackageNotFoundError:
+            return None
+
+    packages = (
+        "ce-harness",
+        "numpy",
+        "pandas",
+        "scikit-learn",
+        "pyomo",
+        "highspy",
+        "dice-ml",
+        "carla-recourse",
+        "numba",
+    )
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpu": _cpu(),
+        "cores": psutil.cpu_count(),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
+        "threads": plain["threads"],
+        "jobs": plain["jobs"],
+        "load": psutil.getloadavg()[0],
+        "packages": {package: installed(package) for package in packages},
+    }
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor()

@@ -1,0 +1,97 @@
+"""Metrics of stored answers: after the checker has spoken, and never with a failure averaged away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness.answers import Cell
+from harness.explanation import Status
+from harness.metric import Metric
+from harness.problem import Problem
+
+COUNTS = ("requested", "returned", "valid", "coverage", "solved", "optimal", "gap", "seconds", "late")
+
+
+def score(cell: Cell, problems: Mapping[Any, Problem], metrics: Sequence[Metric], population: str) -> pd.DataFrame:
+    """One row per factual: what was asked and got, and each metric (NaN where it is undefined).
+
+    Parameters
+    ----------
+    problems
+        The problem of each factual, by id.
+    population
+        Which answers the metrics see: ``valid`` (that the checker found valid), or ``returned`` (all, as some papers
+        average them). Metrics that measure validity itself always see all that were returned.
+    """
+    factuals, _ = cell.factuals()
+    verdicts = {(v["factual"], v["ce"]): v for v in cell.verdicts()}
+    by_factual: dict[Any, list[dict[str, Any]]] = {}
+    for row in cell.rows():
+        by_factual.setdefault(row["factual"], []).append(row)
+    table = []
+    for identity, rows in by_factual.items():
+        problem, factual = problems[identity], factuals.loc[[identity]]
+        returned = [row for row in rows if row["row"] is not None]
+        coherent = [row for row in returned if not verdicts[identity, row["ce"]]["incoherent"]]
+        valid = [row for row in coherent if verdicts[identity, row["ce"]]["valid"]]
+        frames = {
+            "returned": problem.space.frame(row["row"] for row in coherent),
+            "valid": problem.space.frame(row["row"] for row in valid),
+        }
+        line: dict[str, Any] = {"factual": identity, **_counts(rows, len(returned), len(valid))}
+        for metric in metrics:
+            value = metric(factual, frames["returned" if metric.over == "returned" else population], problem)
+            line[metric.name] = np.nan if value is None else value
+        table.append(line)
+    return pd.DataFrame(table, columns=["factual", *COUNTS, *(m.name for m in metrics)]).set_index("factual")
+
+
+def _counts(rows: list[dict[str, Any]], returned: int, valid: int) -> dict[str, Any]:
+    gaps = [
+        row["objective"] - row["bound"] for row in rows if row["objective"] is not None and row["bound"] is not None
+    ]
+    return {
+        "requested": len(rows),
+        "returned": returned,
+        "valid": valid,
+        "coverage": valid / len(rows),
+        "solved": float(valid > 0),
+        "optimal": sum(row["status"] == Status.OPTIMAL for row in rows) / len(rows),
+        "gap": float(np.mean([max(gap, 0.0) for gap in gaps])) if gaps else np.nan,
+        "seconds": float(rows[0]["seconds"]),
+        "late": float(any(row["late"] for row in rows)),
+    }
+
+
+def summarise(scores: pd.DataFrame, among: pd.Index | None = None) -> pd.DataFrame:
+    """Mean, standard error (``ddof=1``), and the number of factuals behind them, per column of ``score``.
+
+    ``among`` restricts to some factuals, such as those that every method solved.
+    """
+    if among is not None:
+        scores = scores.loc[scores.index.intersection(among)]
+    counted = scores.notna().sum()
+    error = scores.std(ddof=1) / np.sqrt(counted.where(counted > 1))
+    return pd.DataFrame({"mean": scores.mean(), "se": error, "n": counted, "of": len(scores)})
+
+
+def commonly_solved(tables: Sequence[pd.DataFrame]) -> pd.Index:
+    """Factuals for which every method found at least one valid counterfactual."""
+    common = tables[0].index
+    for table in tables:
+        common = common.intersection(table.index[table["solved"] > 0])
+    return common
+
+
+def outcome(cell: Cell) -> dict[str, Any]:
+    """How the cell went, in counts: rows by status, verdicts by word, distinct reasons of refusal and failure."""
+    rows = cell.rows()
+    statuses = pd.Series([row["status"] for row in rows], dtype=object).value_counts().to_dict()
+    words = pd.Series([v["verdict"] for v in cell.verdicts()], dtype=object).value_counts().to_dict()
+    bad = {Status.UNSUPPORTED, Status.FAILED}
+    details = dict.fromkeys(row["detail"] for row in rows if row["status"] in bad)
+    return {"status": statuses, "verdict": words, "details": list(details)}

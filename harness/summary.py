@@ -1,0 +1,71 @@
+"""What a sweep ends with: one table on the console, the same in Markdown, and every mean in a CSV."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from harness import scoring
+from harness.answers import Cell
+
+log = logging.getLogger("harness")
+
+SHOWN = {
+    "distance/l0": "l0", "distance/l1": "l1", "distance/gower": "gower", "actionability/violations": "violations",
+    "plausibility/ynn": "ynn", "mothilal/sparsity_diversity": "diversity",
+}  # fmt: skip
+
+
+def write(folder: Path, finished: Sequence[Cell]) -> int:
+    """Write ``summary.csv`` and ``summary.md``, print the table, and return how many cells had failures or refusals.
+
+    Means run over all factuals for which the metric is defined; ``n`` of ``of`` says how many these are.
+    ``mean_common`` runs over the factuals that every method of the same dataset and model solved.
+    """
+    if not finished:
+        return 0
+    scores = {cell: pd.read_csv(cell.path / "scores.csv", index_col="factual") for cell in finished}
+    metas = {cell: cell.meta for cell in finished}
+    long, table, troubled = [], [], 0
+    for cell in finished:
+        meta = metas[cell]
+        names = {key: meta[key] for key in ("dataset", "model", "method")}
+        peers = [scores[c] for c in finished if all(metas[c][k] == meta[k] for k in ("dataset", "model"))]
+        outcome = scoring.outcome(cell)
+        refused = {"UNSUPPORTED", "FAILED"} & set(outcome["status"])
+        if refused:
+            troubled += 1
+            first = outcome["details"][0].strip().splitlines()[-1] if outcome["details"] else ""
+            log.warning("%s: %s (%s)", cell.label, ", ".join(sorted(refused)), first)
+        means = scoring.summarise(scores[cell])
+        common = scoring.commonly_solved(peers)
+        means["mean_common"] = scoring.summarise(scores[cell], common)["mean"]
+        means["n_common"] = len(common)
+        means = means.rename_axis("metric").reset_index()
+        long.append(means.assign(**names)[[*names, *means.columns]])
+        table.append({**names, **_line(scores[cell])})
+    pd.concat(long).to_csv(folder / "summary.csv", index=False)
+    text = pd.DataFrame(table).round(3)
+    (folder / "summary.md").write_text(_markdown(text))
+    log.info("\n%s\n\n%s", text.to_string(index=False, na_rep="–"), folder / "summary.csv")
+    return troubled
+
+
+def _line(scores: pd.DataFrame) -> dict[str, float]:
+    returned = scores["returned"].sum()
+    shown = {short: scores[name].mean() for name, short in SHOWN.items() if name in scores}
+    return {
+        "coverage": scores["coverage"].mean(),
+        "validity": scores["valid"].sum() / returned if returned else float("nan"),
+        "optimal": scores["optimal"].mean(),
+        **shown,
+        "median_s": scores["seconds"].median(),
+    }
+
+
+def _markdown(table: pd.DataFrame) -> str:
+    lines = [list(table.columns), ["---"] * len(table.columns), *table.astype(object).fillna("–").to_numpy().tolist()]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines) + "\n"

@@ -1,0 +1,101 @@
+"""MLflow: one flat run per cell, a view of the stored answers. The only file that knows MLflow."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+log = logging.getLogger(__name__)
+
+
+def prepare(folder: Path) -> None:
+    """Create the store once, before any job: two processes that create it together would corrupt it.
+
+    ``MLFLOW_TRACKING_URI`` is respected; otherwise the store is ``mlflow.db`` in ``folder``, with artifacts in
+    ``mlruns``.
+    """
+    os.environ.setdefault("MLFLOW_TRACKING_URI", f"sqlite:///{folder.resolve() / 'mlflow.db'}")
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    logging.getLogger("mlflow").setLevel(logging.WARNING)
+    _client().search_experiments(max_results=1)
+
+
+@lru_cache(maxsize=1)
+def _client() -> Any:
+    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
+    from mlflow import MlflowClient
+
+    return MlflowClient(tracking_uri=os.environ["MLFLOW_TRACKING_URI"])
+
+
+def log_cell(
+    experiment: str,
+    folder: Path,
+    name: str,
+    tags: Mapping[str, str],
+    params: Mapping[str, Any],
+    metrics: Mapping[str, float],
+    answers: pd.DataFrame,
+    config: Mapping[str, Any],
+) -> str:
+    """Log one cell as a run and return its id; an earlier run of the same fingerprint is replaced.
+
+    Parameters
+    ----------
+    metrics
+        By name ``family/name``; what is not finite is left out, as MLflow keeps no gaps.
+    """
+    from mlflow.entities import Metric, Param, RunTag
+    from mlflow.utils.time import get_current_time_millis
+
+    client = _client()
+    identity = _experiment(experiment, folder)
+    for stale in client.search_runs([identity], f"tags.fingerprint = '{tags['fingerprint']}'", max_results=50):
+        client.delete_run(stale.info.run_id)
+    run = client.create_run(identity, run_name=name, tags={})
+    now = get_current_time_millis()
+    finite = {key: float(value) for key, value in metrics.items() if abs(float(value)) < float("inf")}
+    client.log_batch(
+        run.info.run_id,
+        metrics=[Metric(key, value, now, 0) for key, value in finite.items()],
+        params=[Param(key, str(value)[:6000]) for key, value in list(params.items())[:100]],
+        tags=[RunTag(key, str(value)) for key, value in {**tags, "commit": _commit()}.items()],
+    )
+    client.log_dict(run.info.run_id, dict(config), "config.yaml")
+    client.log_table(run.info.run_id, answers, "counterfactuals.json")
+    client.set_terminated(run.info.run_id)
+    return run.info.run_id
+
+
+def _experiment(name: str, folder: Path) -> str:
+    client = _client()
+    found = client.get_experiment_by_name(name)
+    if found is not None:
+        return found.experiment_id
+    local = os.environ["MLFLOW_TRACKING_URI"].startswith("sqlite:")
+    location = (folder.resolve() / "mlruns" / name).as_uri() if local else None
+    try:
+        return client.create_experiment(name, artifact_location=location)
+    except Exception:  # another process created it in between
+        return client.get_experiment_by_name(name).experiment_id
+
+
+@lru_cache(maxsize=1)
+def _commit() -> str:
+    """The git commit of the code that runs, or 'unknown' outside a checkout."""
+    with suppress(OSError, subprocess.SubprocessError):
+        here = Path(__file__).parent
+        told = subprocess.run(
+            ["git", "-C", str(here), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=True
+        )
+        return told.stdout.strip()
+    return "unknown"

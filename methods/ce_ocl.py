@@ -1,0 +1,372 @@
+"""CE-OCL: counterfactual explanations by optimisation with constraint learning."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness.errors import UnsupportedError
+from harness.explanation import Answer, Explanation, Reason, Status
+from harness.method import Deadline
+from harness.objective import Objective, Term, mad
+from harness.problem import Kind, Label, Problem
+from harness.program import PROVEN, Compiled, Linear, Program, Solution
+from methods.milp.bounds import Knapsack
+from methods.milp.embed import Embedded, embed, splits_only
+from methods.milp.space import Cost, Variables
+from methods.milp.start import Starts
+
+DISTANCES = {"l0", "l1", "mad_l1", "l2sq", "gower"}
+REPAIRS = 25  # solutions that the real model refuses before the answer is given up
+RESERVE = 0.05  # of the time limit: for reading and checking the last solution
+
+
+@dataclass(frozen=True)
+class CeOcl:
+    r"""Closest point, by a distance and the number of changed features, that the fitted model puts in the wanted class.
+
+    .. math::
+        \min_x \;        & d(x, \hat x) + \alpha \textstyle\sum_l z_l                                    & (2a) \\
+        \text{s.t. } \;  & h(x) \models \tilde y                                     &\text{validity}    & (2c) \\
+                         & \textstyle\sum_{h \in T_l} x_h = 1,\; x_h \in \{0, 1\}    &\text{coherence}   & (4) \\
+                         & |x_j - \hat x_j| \le M_j z_j, \; \textstyle\sum_l z_l \le K &\text{sparsity}  & (5a, 5b) \\
+                         & x_i = \hat x_i,\; x_i \ge \hat x_i, \dots                 &\text{actionability} & (6)
+
+    Equation numbers are those of [1]_. The model is embedded exactly (``methods/milp/embed``); :math:`M_j` is how far
+    the feature can go, not a big number. With :math:`\alpha` above every possible distance the problem is solved in its
+    two stages, fewest changes first, which is the same optimum without the loss of digits. Several counterfactuals come
+    one after another, each apart from all earlier ones [2]_: in some category, or by ``separation`` in some number.
+
+    Each answer is predicted as wanted by the fitted estimator: a solution that the estimator refuses (a tie, rounding)
+    is excluded and the program solved again. OPTIMAL means that objective and proven bound agree within 1e-6.
+
+    Parameters
+    ----------
+    distance
+        ``l0``, ``l1``, ``mad_l1``, ``gower``, or ``l2sq`` (tree models), in scaled space.
+    alpha
+        Weight :math:`\alpha \ge 0` of the number of changes.
+    max_changes
+        Bound K on the number of changed features; None for no bound.
+    count
+        Unit of a change: ``features``, or ``columns`` (a changed one-hot category counts 2).
+    separation
+        Scaled distance in one number that tells two counterfactuals apart, in (0, 1].
+    margin
+        :math:`\delta` > 0: validity is score − threshold ≥ δ (or ≤ −δ). Above the solver's tolerance of 1e-7.
+
+    References
+    ----------
+    .. [1] Maragno, D., T. E. Röber, and I. Birbil (2022). Counterfactual explanations using optimization with
+       constraint learning. *OPT 2022: Optimization for Machine Learning*.
+    .. [2] Karimi, A.-H., G. Barthe, B. Balle, and I. Valera (2020). Model-agnostic counterfactual explanations for
+       consequential decisions. *AISTATS*.
+    """
+
+    distance: str = "l1"
+    alpha: float = 0.0
+    max_changes: int | None = None
+    count: str = "features"
+    separation: float = 0.05
+    margin: float = 1e-6
+
+    def __post_init__(self) -> None:
+        if self.distance not in DISTANCES:
+            raise ValueError(f"distance is {self.distance!r}; allowed: {', '.join(sorted(DISTANCES))}.")
+        if self.alpha < 0:
+            raise ValueError(f"alpha is {self.alpha}; it must be >= 0.")
+        if self.max_changes is not None and self.max_changes < 1:
+            raise ValueError(f"max_changes is {self.max_changes}; it must be >= 1, or null for no bound.")
+        if not 0 < self.separation <= 1:
+            raise ValueError(f"separation is {self.separation}; it must be in (0, 1].")
+        if self.margin < PROVEN:
+            raise ValueError(f"margin is {self.margin}; it must be at least {PROVEN}, above the solver's tolerance.")
+
+    def refuses(self, problem: Problem) -> str | None:
+        if not isinstance(problem.target, Label):
+            return "ce_ocl takes a wanted class here, not an interval; set 'desired' to a class."
+        if self.distance == "l2sq" and not splits_only(problem.classifier.estimator):
+            return "distance=l2sq needs a tree model here; use l1, or a tree, forest or boosting model."
+        try:
+            _embed(Program(), problem)
+        except UnsupportedError as fault:
+            return str(fault)
+        return None
+
+    def objective(self, problem: Problem) -> Objective:
+        params = mad(problem.space, problem.train) if self.distance == "mad_l1" else {}
+        terms = [Term(self.distance, 1.0, params)]
+        if self.alpha:
+            terms.append(Term("l0", self.alpha))
+        return Objective(tuple(terms), count=self.count)
+
+    def fit(self, problem: Problem) -> _Explainer:
+        return _Explainer(self, problem)
+
+
+def _embed(program: Program, problem: Problem) -> tuple[Variables, Embedded]:
+    """The space and the model as variables and rows of a program."""
+    assert isinstance(problem.target, Label)
+    classifier = problem.classifier
+    variables = Variables(program, problem.space, cells=splits_only(classifier.estimator))
+    wanted = classifier.code(problem.target.value)
+    sense = (1 if wanted == 1 else -1) if classifier.binary else 0
+    inputs = [variables.source(source) for source in classifier.inputs]
+    return variables, embed(classifier.estimator, program, inputs, sense)
+
+
+class _Explainer:
+    """The program of one problem, built once; factuals change bounds, coefficients and temporary rows only."""
+
+    def __init__(self, method: CeOcl, problem: Problem) -> None:
+        self.method, self.problem = method, problem
+        space, classifier = problem.space, problem.classifier
+        self.claim = method.objective(problem)
+        coefficients = self.claim.separable(space)
+        assert coefficients is not None
+        self.fixed, self.linear, self.quadratic = coefficients
+        columns = [2.0 if method.count == "columns" and f.kind is Kind.CATEGORICAL else 1.0 for f in space.features]
+        self.weights = np.array(columns)
+        program = Program()
+        self.variables, self.embedded = _embed(program, problem)
+        self.variables.close()
+        rows = self._validity(program)
+        self.compiled: Compiled = program.compile()
+        self.variables.attach(self.compiled)
+        self.embedded.attach(self.compiled)
+        self.valid_rows = [self.compiled.row(row) for row in rows]
+        self.leaves = [
+            np.array([self.compiled.column(leaf) for leaf in tree], dtype=np.int32) for tree in self.embedded.leaves
+        ]
+        self.cells = splits_only(classifier.estimator)
+        self.knapsack = None if self.embedded.tighten is None else Knapsack(self.variables, classifier.inputs)
+        # A linear model is solved faster than a first guess is found.
+        self.starts = Starts(problem) if self.cells or self.knapsack else None
+        self.base = self.compiled.mark()
+
+    def _validity(self, program: Program) -> list[Any]:
+        """(2c): the raw score on the wanted side of its threshold, by the margin."""
+        assert isinstance(self.problem.target, Label)
+        classifier, margin = self.problem.classifier, self.method.margin
+        wanted = classifier.code(self.problem.target.value)
+        outputs = self.embedded.outputs
+        if classifier.binary:
+            threshold = classifier.raw_threshold
+            if wanted == 1:
+                return [program.add(outputs[0] >= threshold + margin)]
+            return [program.add(outputs[0] <= threshold - self._tie(margin))]
+        return [
+            program.add(outputs[wanted] - output >= (self._tie(margin) if wanted < other else margin))
+            for other, output in enumerate(outputs)
+            if other != wanted
+        ]
+
+    def _tie(self, margin: float) -> float:
+        """The margin towards the first class: averaged leaf fractions tie exactly, and ties are the first class's.
+
+        Which way rounding turns a tie is for the estimator to say: what it refuses is excluded leaf by leaf.
+        """
+        averaged = splits_only(self.problem.classifier.estimator) and not hasattr(
+            self.problem.classifier.estimator, "decision_function"
+        )
+        return 0.0 if averaged and self.problem.classifier.threshold is None else margin
+
+    def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
+        deadline = Deadline(deadline.at - RESERVE * deadline.left)
+        guesses = None
+        if self.starts is not None:
+            preference = self.weights * (1.0 if self.method.alpha else 0.01)
+            guesses = self._with_singles(factual, self.starts.near(factual, preference))
+        answers: list[Answer] = []
+        while len(answers) < n:
+            answer = self._next(factual, [a.row for a in answers if a.row is not None], guesses, deadline)
+            answers.append(answer)
+            if answer.row is None:
+                return Explanation(tuple(answers)).padded(n, answer)
+        return Explanation(tuple(answers))
+
+    def _with_singles(self, factual: pd.DataFrame, guesses: pd.DataFrame) -> pd.DataFrame:
+        """The guesses, and every valid point that differs from the factual in one listed value."""
+        self._pose(factual, [], math.inf, math.inf)
+        singles = list(self.variables.singles())
+        if not singles:
+            return guesses
+        origin = factual.iloc[0].to_dict()
+        frame = self.problem.space.frame([{**origin, name: value} for name, value in singles])
+        return pd.concat([guesses, frame.loc[self.problem.valid(frame)]], ignore_index=True)
+
+    def _next(
+        self, factual: pd.DataFrame, earlier: Sequence[dict[str, Any]], guesses: pd.DataFrame | None, deadline: Deadline
+    ) -> Answer:
+        """The best counterfactual apart from all earlier ones."""
+        search = _Search(self, factual, earlier, deadline)
+        if guesses is not None:
+            search.guess(guesses)
+        return search.run()
+
+    def _pose(
+        self,
+        factual: pd.DataFrame,
+        earlier: Sequence[dict[str, Any]],
+        count: float,
+        budget: float,
+        lexical: bool = False,
+    ) -> None:
+        """Set the program for a factual: bounds within the budget, separation from earlier answers, tight big-M."""
+        self.compiled.rewind(self.base)
+        fixed = np.zeros_like(self.fixed) if lexical else self.fixed
+        costs = [Cost(*parts, budget) for parts in zip(fixed, self.linear, self.quadratic, strict=True)]
+        self.variables.pose(factual, costs)
+        for row in earlier:
+            self.compiled.add_row(self.variables.apart(row, self.method.separation), low=1.0)
+        if math.isfinite(count):
+            self.compiled.add_row(self.variables.changed(self.weights), high=count)
+        if self.knapsack is not None and self.embedded.tighten is not None:
+            self.knapsack.limit(costs, self.weights, count, budget)
+            self.embedded.tighten(self.knapsack)
+
+
+class _Search:
+    """The search for one counterfactual: an incumbent, a bound, and the stages between them."""
+
+    def __init__(
+        self, explainer: _Explainer, factual: pd.DataFrame, earlier: Sequence[dict[str, Any]], deadline: Deadline
+    ) -> None:
+        self.explainer, self.factual, self.earlier, self.deadline = explainer, factual, earlier, deadline
+        self.problem = explainer.problem
+        method = explainer.method
+        self.most = math.inf if method.max_changes is None else float(method.max_changes)
+        self.row: dict[str, Any] | None = None
+        self.count = self.distance = self.value = math.inf
+        low, high = self.problem.space.reach(factual)
+        origin = self.problem.space.encode(factual)[0]
+        reach = np.maximum(np.abs(high - origin), np.abs(low - origin))
+        gaps = np.array([reach[columns].max(initial=0.0) for columns in self.problem.space.slices])
+        diameter = float(explainer.linear @ gaps + explainer.quadratic @ gaps**2)
+        self.lexical = method.alpha > diameter
+
+    def guess(self, frame: pd.DataFrame) -> None:
+        """Take the best of some valid points as incumbent, as far as they are allowed."""
+        if frame.empty:
+            return
+        space, explainer = self.problem.space, self.explainer
+        changes = space.changed(self.factual, frame) @ explainer.weights
+        features = space.changed(self.factual, frame).sum(axis=1)
+        values = explainer.claim.evaluate(space, self.factual, frame)
+        allowed = (features > 0) & (changes <= self.most) & self._apart(frame)
+        if allowed.any():
+            best = int(np.flatnonzero(allowed)[values[allowed].argmin()])
+            self._take(frame.iloc[[best]].to_dict("records")[0])
+
+    def _apart(self, frame: pd.DataFrame) -> np.ndarray:
+        apart = np.ones(len(frame), dtype=bool)
+        for row in self.earlier:
+            other = self.problem.space.frame([row])
+            differs = np.zeros(len(frame), dtype=bool)
+            for feature in self.problem.space.features:
+                values, value = frame[feature.name], row[feature.name]
+                if feature.numeric:
+                    gap = np.abs(values.to_numpy(float) - float(other[feature.name].iloc[0])) / feature.range
+                    differs |= gap >= self.explainer.method.separation
+                else:
+                    differs |= (values != value).to_numpy(bool)
+            apart &= differs
+        return apart
+
+    def _take(self, row: dict[str, Any]) -> None:
+        """A new incumbent, if it is better."""
+        explainer, space = self.explainer, self.problem.space
+        frame = space.frame([row])
+        value = float(explainer.claim.evaluate(space, self.factual, frame)[0])
+        if value < self.value:
+            self.row, self.value = row, value
+            self.count = float((space.changed(self.factual, frame) @ explainer.weights)[0])
+            self.distance = value - explainer.method.alpha * self.count
+
+    def run(self) -> Answer:
+        """Prove the incumbent, or find better."""
+        alpha = self.explainer.method.alpha
+        if not self.lexical:
+            solution = self._stage(self._cost, self.most, self.value)
+            return self._answer(0.0, solution)
+        least = 1.0
+        if self.count > 1:
+            first = self._stage(self._changes, min(self.most, self.count - 1), math.inf)
+            if first.x is None and not first.infeasible:
+                return self._answer(0.0, Solution(None, math.inf, max(alpha * max(first.bound, 1.0), 0.0)))
+            if first.x is None and self.row is None:
+                return self._answer(0.0, first)
+            least = self.count if first.infeasible else math.ceil(first.bound - 1e-6)
+        if self.count > least:
+            return self._answer(alpha * least, Solution(None, math.inf, 0.0))
+        second = self._stage(self._cost, self.count, self.distance, lexical=True)
+        return self._answer(alpha * self.count, second)
+
+    def _cost(self) -> Linear:
+        return self.explainer.variables.cost()
+
+    def _changes(self) -> Linear:
+        return self.explainer.variables.changed(self.explainer.weights)
+
+    def _stage(self, objective: Callable[[], Linear], count: float, budget: float, lexical: bool = False) -> Solution:
+        """Minimise under at most ``count`` changes and a cost of at most ``budget``; valid solutions become incumbents.
+
+        The bound returned is valid whatever happened; ``infeasible`` is a proof that nothing is better than the
+        incumbent within the limits.
+        """
+        explainer, compiled = self.explainer, self.explainer.compiled
+        slack = budget + PROVEN * max(1.0, abs(budget)) if math.isfinite(budget) else math.inf
+        explainer._pose(self.factual, self.earlier, count, slack, lexical)
+        form = objective()
+        bound = -math.inf
+        for attempt in range(REPAIRS):
+            solution = compiled.solve(form, self.deadline.left)
+            bound = max(bound, solution.bound) if attempt == 0 or explainer.cells else bound
+            if solution.x is None:
+                return Solution(None, math.inf, bound, solution.infeasible and (attempt == 0 or explainer.cells))
+            row = explainer.variables.read(solution.x)
+            if self.problem.valid(self.problem.space.frame([row]))[0]:
+                self._take(row)
+                return Solution(solution.x, solution.objective, min(bound, solution.objective))
+            self._exclude(solution.x, 10.0 ** (attempt + 1))
+        return Solution(None, math.inf, bound)
+
+    def _exclude(self, x: np.ndarray, factor: float) -> None:
+        """Rule out a solution that the real model refuses: its combination of leaves, or a margin ten times as wide."""
+        explainer, compiled = self.explainer, self.explainer.compiled
+        if explainer.cells:
+            chosen = [int(tree[x[tree].argmax()]) for tree in explainer.leaves]
+            compiled.add_row(Linear.of([(leaf, 1.0) for leaf in chosen]), high=len(chosen) - 1.0)
+            return
+        for row in explainer.valid_rows:
+            start, end = compiled.matrix.indptr[row], compiled.matrix.indptr[row + 1]
+            form = Linear(compiled.matrix.indices[start:end], compiled.matrix.data[start:end])
+            extra = explainer.method.margin * factor
+            if math.isfinite(compiled.row_low[row]):
+                compiled.add_row(form, low=compiled.row_low[row] + extra)
+            else:
+                compiled.add_row(form, high=compiled.row_high[row] - extra)
+
+    def _answer(self, settled: float, solution: Solution) -> Answer:
+        """The incumbent with its proof; ``settled`` is the part of the objective decided by an earlier stage."""
+        late = self.deadline.passed
+        if self.row is None:
+            if solution.infeasible:
+                return Answer(Status.INFEASIBLE, None, Reason.PROOF, detail=self._why())
+            reason = Reason.TIME_LIMIT if late else Reason.FINISHED
+            return Answer(Status.GAVE_UP, None, reason, detail="no counterfactual was found within the limits")
+        bound = self.value if solution.infeasible else min(settled + solution.bound, self.value)
+        rest = self.value - settled if self.lexical else self.value
+        if self.value - bound <= PROVEN * max(1.0, abs(rest)):
+            return Answer(Status.OPTIMAL, self.row, Reason.PROOF, self.value, bound)
+        reason = Reason.TIME_LIMIT if late else Reason.FINISHED
+        return Answer(Status.FOUND, self.row, reason, self.value, bound if math.isfinite(bound) else None)
+
+    def _why(self) -> str:
+        further = " further from those before it" if self.earlier else ""
+        return f"no point within the features' actionability, bounds and sparsity is classified as wanted{further}"

@@ -1,0 +1,408 @@
+"""DiCE's three model-agnostic searches (random, genetic, kdtree), run by the ``dice_ml`` library as published."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import random
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit, softmax
+
+from harness.classifier import Classifier
+from harness.explanation import Answer, Explanation, Reason, Status
+from harness.method import Deadline
+from harness.objective import Objective
+from harness.problem import Feature, Kind, Label, Problem
+
+SEARCHES = ("random", "genetic", "kdtree")
+STEPS = 1000  # the library rounds continuous values; at least so many steps span the bulk of the training rows
+EDGE = 1e-6  # how far from 0.5 a probability is kept, on the side of the model's own decision
+OUTCOME = "outcome"
+INT32 = np.iinfo(np.int32)
+
+
+@dataclass(frozen=True)
+class Dice:
+    """Diverse counterfactual explanations by random sampling, a genetic algorithm, or the nearest training rows.
+
+    The library decides; this class translates. Immutable features are left out of the features to vary; bounds,
+    directions and orders become permitted ranges. What the library returns is handed on unjudged, but for repeats
+    and the factual itself.
+
+    Parameters
+    ----------
+    search
+        ``random``, ``genetic`` or ``kdtree``.
+    sample_size
+        Random only: how many samples are drawn.
+    maxiterations
+        Genetic only: the most generations.
+    proximity_weight
+        Genetic only: weight of the distance in numeric features.
+    sparsity_weight
+        Genetic and kdtree: weight of the number of changed features.
+    posthoc_sparsity_param
+        Random and kdtree: numbers nearer to the factual than this quantile of the training rows' deviation from
+        the median are moved back towards it while the class holds; None turns that off.
+    posthoc_sparsity_algorithm
+        ``linear`` or ``binary``: how they are moved back.
+
+    References
+    ----------
+    .. [1] Mothilal, R. K., A. Sharma, and C. Tan (2020). Explaining machine learning classifiers through diverse
+       counterfactual explanations. *FAT\\**. doi:10.1145/3351095.3372850.
+    """
+
+    search: str = "random"
+    sample_size: int = 1000
+    maxiterations: int = 500
+    proximity_weight: float = 0.2
+    sparsity_weight: float = 0.2
+    posthoc_sparsity_param: float | None = 0.1
+    posthoc_sparsity_algorithm: str = "linear"
+
+    def __post_init__(self) -> None:
+        if self.search not in SEARCHES:
+            raise ValueError(f"search is {self.search!r}; allowed: {', '.join(SEARCHES)}.")
+        if self.posthoc_sparsity_algorithm not in {"linear", "binary"}:
+            raise ValueError(
+                f"posthoc_sparsity_algorithm is {self.posthoc_sparsity_algorithm!r}; allowed: linear, binary."
+            )
+        if self.posthoc_sparsity_param is not None and not 0 <= self.posthoc_sparsity_param <= 1:
+            raise ValueError(f"posthoc_sparsity_param is {self.posthoc_sparsity_param}; give 0 to 1, or null.")
+        for name in ("sample_size", "maxiterations"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1.")
+
+    def refuses(self, problem: Problem) -> str | None:
+        """Targets other than a class, and integers that the library's int32 cannot hold."""
+        if not problem.classifier.classes or not isinstance(problem.target, Label):
+            return "DiCE is run for a wanted class only, not for an interval of a prediction or a probability."
+        for feature in problem.space.features:
+            values = problem.train[feature.name]
+            if feature.kind is Kind.INTEGER and not values.between(INT32.min, INT32.max).all():
+                return f"DiCE keeps integers in 32 bits, which {feature.name} exceeds; make it continuous."
+        return None
+
+    def fit(self, problem: Problem) -> DiceExplainer:
+        """Hand training rows and model to the library; classify and index the rows once."""
+        import dice_ml  # seconds to import, so only where it is used
+
+        if not isinstance(problem.target, Label):
+            raise TypeError(f"DiCE needs a Label as target, got {problem.target!r}.")
+        wanted = problem.classifier.code(problem.target.value)
+        dialect = _Dialect(problem)
+        model = _Model(problem.classifier, dialect, graded=self.search == "genetic")
+        with _library():
+            rows = dialect.encode(problem.train)
+            rows[OUTCOME] = [problem.classifier.code(label) for label in problem.labels]
+            data = dice_ml.Data(
+                dataframe=rows,
+                continuous_features=list(dialect.precision),
+                continuous_features_precision=dialect.precision,
+                outcome_name=OUTCOME,
+            )
+            library = dice_ml.Dice(data, dice_ml.Model(model=model, backend="sklearn"), method=self.search)
+            # An identity either way; the library's goes through scikit-learn's checks.
+            library.model.transformer.transform = lambda frame: frame
+            if self.search == "genetic":
+                library.labelencoder = {name: _Levels(coder) for name, coder in library.labelencoder.items()}
+            if self.search != "random":
+                # The library rebuilds this in every call, though rows, model and wanted class stay the same.
+                built = library.build_KD_tree(data.data_df.copy(), None, wanted, library.predicted_outcome_name)
+                library.build_KD_tree = lambda *_: built
+        return DiceExplainer(library, model, dialect, wanted, self._options())
+
+    def objective(self, problem: Problem) -> Objective | None:
+        """None: DiCE's loss mixes class, distance and sparsity, and nothing it returns minimises it."""
+        return None
+
+    def _options(self) -> dict[str, Any]:
+        """The keywords that the library takes for this search."""
+        posthoc = {
+            "posthoc_sparsity_param": self.posthoc_sparsity_param,
+            "posthoc_sparsity_algorithm": self.posthoc_sparsity_algorithm,
+        }
+        if self.search == "random":
+            return {"sample_size": self.sample_size, **posthoc}
+        if self.search == "kdtree":
+            return {"sparsity_weight": self.sparsity_weight, **posthoc}
+        return {
+            "maxiterations": self.maxiterations,
+            "proximity_weight": self.proximity_weight,
+            "sparsity_weight": self.sparsity_weight,
+        }
+
+
+@dataclass(eq=False)
+class DiceExplainer:
+    """The library, fitted to one problem."""
+
+    library: Any
+    model: _Model
+    dialect: _Dialect
+    wanted: int
+    options: dict[str, Any]
+
+    def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
+        """``n`` answers, in the library's order; GAVE_UP for those it did not find."""
+        from raiutils.exceptions import UserConfigValidationException  # type: ignore[import-untyped]  # comes with dice_ml
+
+        if deadline.passed:
+            return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
+        if unseen := self.dialect.unseen(factual):
+            detail = f"DiCE takes no category that the training rows lack: {', '.join(unseen)}."
+            return Explanation.none(n, Status.GAVE_UP, Reason.FINISHED, detail)
+        permitted = self.dialect.permitted(factual)
+        if not permitted:
+            return Explanation.none(n, Status.GAVE_UP, Reason.FINISHED, "No feature may change.")
+
+        self.library.cfs = []  # the genetic search goes on from an earlier call's population if its size happens to fit
+        try:
+            with _library(), _seeded(rng), self.model.asked(factual, deadline):
+                found = self.library.generate_counterfactuals(
+                    self.dialect.encode(factual),
+                    total_CFs=n,
+                    desired_class=self.wanted,
+                    features_to_vary=list(permitted),
+                    permitted_range=permitted,
+                    **self.options,
+                )
+        except _LateError:
+            return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
+        except UserConfigValidationException as error:
+            if not str(error).startswith("No counterfactuals found"):
+                raise
+            return Explanation.none(n, Status.GAVE_UP, Reason.FINISHED, "DiCE found no counterfactual.")
+        return self._read(found.cf_examples_list[0], factual, n)
+
+    def _read(self, example: Any, factual: pd.DataFrame, n: int) -> Explanation:
+        """The library's rows without repeats and without the factual, filled up to ``n``."""
+        frame = example.final_cfs_df if example.final_cfs_df_sparse is None else example.final_cfs_df_sparse
+        rows: list[dict[str, Any]] = []
+        if set(self.dialect.features) <= set(frame.columns):  # kdtree may return the outcome column alone
+            known = [_plain(factual)[0]]
+            for row in _plain(self.dialect.decode(frame, factual)):
+                if row not in known:
+                    known.append(row)
+            rows = known[1:]
+        answers = tuple(Answer(Status.FOUND, row) for row in rows)
+        filler = Answer(Status.GAVE_UP, detail=f"DiCE found {len(rows)} different counterfactuals.")
+        return Explanation(answers).padded(n, filler)
+
+
+class _Dialect:
+    """Decoded frames as the library wants them, and back.
+
+    Columns have names of their own, since the library adds some (``distance``, ``sparsity``) to the frame. Numbers
+    come first: the library reads its list of precisions by column. They are rounded to their precision, and are kept
+    in float32 by the library. Categories are the digits of their codes.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        ordered = sorted(problem.space.features, key=lambda feature: not feature.numeric)
+        self.space = problem.space
+        self.features = {f"x{position}": feature for position, feature in enumerate(ordered)}
+        self.precision = {name: _precision(f, problem.train[f.name]) for name, f in self.features.items() if f.numeric}
+        self.values = {name: _objects(f.categories) for name, f in self.features.items() if not f.numeric}
+        self.seen = {f.name: set(problem.train[f.name]) for f in ordered if not f.numeric}
+
+    def encode(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The library's columns of a decoded frame, rows numbered from 0."""
+        data: dict[str, Any] = {}
+        for name, feature in self.features.items():
+            column = frame[feature.name]
+            if feature.numeric:
+                data[name] = np.round(column.to_numpy(), self.precision[name])
+            else:
+                data[name] = pd.Index(feature.categories).get_indexer(column).astype(str)
+        return pd.DataFrame(data)
+
+    def decode(self, frame: pd.DataFrame, factual: pd.DataFrame | None = None) -> pd.DataFrame:
+        """The inverse of ``encode``.
+
+        What rounding cannot tell from ``factual``'s number is that number, and what rounding takes out of its
+        interval is put back: sampling may pass the end by one step, and half a step is the rounding's own.
+        """
+        data: dict[str, Any] = {}
+        for name, feature in self.features.items():
+            column = frame[name].to_numpy()
+            if not feature.numeric:
+                data[feature.name] = self.values[name][column.astype(int)]
+                continue
+            precision = self.precision[name]
+            numbers = np.round(column.astype(float), precision)
+            if factual is not None:
+                origin = float(factual[feature.name].iloc[0])
+                slack = 2 * 10.0**-precision if feature.kind is Kind.CONTINUOUS else 0.0
+                inside = np.clip(numbers, *feature.interval(origin))
+                inside = np.where(np.abs(inside - numbers) <= slack, inside, numbers)
+                numbers = np.where(numbers == np.round(origin, precision), origin, inside)
+            data[feature.name] = numbers.astype(np.int64) if feature.kind is Kind.INTEGER else numbers
+        return pd.DataFrame(data, columns=list(self.space.names))
+
+    def unseen(self, factual: pd.DataFrame) -> list[str]:
+        """The factual's categories that no training row holds, as "feature = value"."""
+        held = {name: factual[name].iloc[0] for name in self.seen}
+        return [f"{name} = {value}" for name, value in held.items() if value not in self.seen[name]]
+
+    def permitted(self, factual: pd.DataFrame) -> dict[str, list[Any]]:
+        """Range or categories that each feature may take, for those that may change at all."""
+        permitted: dict[str, list[Any]] = {}
+        for name, feature in self.features.items():
+            value = factual[feature.name].iloc[0]
+            if feature.numeric:
+                low, high = self._range(name, feature, float(value))
+                if low < high:
+                    permitted[name] = [low, high]
+                continue
+            reachable = [level for level in feature.reachable(value) if level in self.seen[feature.name]]
+            if len(reachable) > 1:
+                permitted[name] = [str(feature.categories.index(level)) for level in reachable]
+        return permitted
+
+    def _range(self, name: str, feature: Feature, value: float) -> tuple[float, float]:
+        """The interval of a number, rounded as the library rounds the numbers that it compares with the ends."""
+        low, high = feature.interval(value)
+        if np.isinf(low):
+            low = min(feature.scale[0], value)
+        if np.isinf(high):
+            high = max(feature.scale[1], value)
+        low, high = (float(np.round(end, self.precision[name])) for end in (low, high))
+        if self.precision[name] == 0:
+            return int(low), int(high)  # drawn with randint
+        return float(np.float32(low)), float(np.float32(high))
+
+
+@dataclass(eq=False)
+class _Model:
+    """The classifier as the library sees it: asked about the very rows that would be handed back.
+
+    Parameters
+    ----------
+    graded
+        Whether more than the class is needed; only the genetic search looks further, at how far a row is from it.
+    """
+
+    classifier: Classifier
+    dialect: _Dialect
+    graded: bool
+    factual: pd.DataFrame | None = field(default=None, init=False)
+    deadline: Deadline | None = field(default=None, init=False)
+
+    @contextlib.contextmanager
+    def asked(self, factual: pd.DataFrame, deadline: Deadline) -> Iterator[None]:
+        """Within, rows are read as counterfactuals of ``factual``, and calls after the deadline end the search."""
+        self.factual, self.deadline = factual, deadline
+        try:
+            yield
+        finally:
+            self.factual = self.deadline = None
+
+    def predict_proba(self, frame: pd.DataFrame) -> np.ndarray:
+        """Shape (rows, classes); the class that the model decides for is strictly on its side of 0.5 (of the rest)."""
+        if self.deadline is not None and self.deadline.passed:
+            raise _LateError
+        matrix = self.classifier.matrix(self.dialect.decode(frame, self.factual))
+        codes = self.classifier.decide(matrix)
+        if not self.graded:
+            return np.eye(len(self.classifier.classes))[codes]
+        if self.classifier.binary:
+            share = self._share(matrix)
+            share = np.where(codes == 1, np.maximum(share, 0.5 + EDGE), np.minimum(share, 0.5 - EDGE))
+            return np.column_stack([1.0 - share, share])
+        shares, rows = self._shares(matrix), np.arange(len(matrix))
+        shares[rows, codes] = np.maximum(shares[rows, codes], shares.max(axis=1) + EDGE)
+        return shares
+
+    def _share(self, matrix: np.ndarray) -> np.ndarray:
+        """Of class 1, with the threshold moved to 0.5."""
+        estimator, threshold = self.classifier.estimator, self.classifier.threshold
+        if not hasattr(estimator, "predict_proba"):
+            return expit(estimator.decision_function(matrix) - (threshold or 0.0))
+        middle = 0.5 if threshold is None else threshold
+        return np.interp(estimator.predict_proba(matrix)[:, 1], [0.0, middle, 1.0], [0.0, 0.5, 1.0])
+
+    def _shares(self, matrix: np.ndarray) -> np.ndarray:
+        """Of every class."""
+        estimator = self.classifier.estimator
+        if hasattr(estimator, "predict_proba"):
+            return estimator.predict_proba(matrix)
+        return softmax(estimator.decision_function(matrix), axis=1)
+
+
+class _Levels:
+    """A fitted label encoder without its checks, which took a third of a genetic search's time."""
+
+    def __init__(self, encoder: Any) -> None:
+        self.levels = encoder.classes_
+        self.codes = {level: code for code, level in enumerate(self.levels)}
+
+    def transform(self, values: Iterable[str]) -> np.ndarray:
+        return np.array([self.codes[value] for value in values])
+
+    def inverse_transform(self, codes: np.ndarray) -> np.ndarray:
+        return self.levels[codes]
+
+
+class _LateError(Exception):
+    """Ends a search inside the library once the deadline has passed."""
+
+
+def _precision(feature: Feature, values: pd.Series) -> int:
+    """Decimals to which the library rounds a number; negative for hundreds and the like.
+
+    Its own rule, the decimals of the most frequent value, can mean thousands of model calls a feature: numbers are
+    moved back step by step. The tails are left out, as one outlier would make the steps too coarse for everyone else.
+    """
+    if feature.kind is Kind.INTEGER:
+        return 0
+    low, high = np.quantile(values, [0.05, 0.95])
+    return int(np.ceil(np.log10(STEPS / ((high - low) or feature.range))))
+
+
+def _objects(values: tuple[Any, ...]) -> np.ndarray:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _plain(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return [dict(zip(frame.columns, row, strict=True)) for row in frame.astype(object).itertuples(index=False)]
+
+
+@contextlib.contextmanager
+def _library() -> Iterator[None]:
+    """Keep the library's progress bars, prints and warnings to itself; exceptions pass.
+
+    Its frames hold strings as objects, since it writes them cell by cell, at which Arrow's are slow.
+    """
+    with (
+        warnings.catch_warnings(action="ignore"),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+        pd.option_context("future.infer_string", False),
+    ):
+        yield
+
+
+@contextlib.contextmanager
+def _seeded(rng: np.random.Generator) -> Iterator[None]:
+    """Seed the two global generators that the library draws from, and put both back as they were.
+
+    The library's own ``random_seed`` would give every numeric feature the same draws.
+    """
+    kept = random.getstate(), np.random.get_state()  # noqa: NPY002
+    try:
+        random.seed(int(rng.integers(2**32)))
+        np.random.seed(int(rng.integers(2**32)))  # noqa: NPY002
+        yield
+    finally:
+        random.setstate(kept[0])
+        np.random.set_state(kept[1])  # noqa: NPY002

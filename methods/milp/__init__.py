@@ -1,0 +1,1 @@
+"""The mixed-integer layer that methods share: a space as variables, classifiers as constraints."""

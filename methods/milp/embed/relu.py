@@ -1,0 +1,114 @@
+"""Feed-forward networks of ReLUs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+from harness.errors import UnsupportedError
+from harness.program import Compiled, Program
+from methods.milp.embed import Bounds, Embedded, embed
+from methods.milp.embed.linear import affine
+from methods.milp.space import Source
+
+
+@embed.register(MLPClassifier)
+@embed.register(MLPRegressor)
+def _(estimator: Any, program: Program, inputs: Sequence[Source], sense: int = 0) -> Embedded:
+    r"""A hidden unit is :math:`v = \max(0, a)`, :math:`a = W v_{prev} + b`, :math:`L \le a \le U`, with a 0/1 phase z:
+
+    .. math:: v \ge a, \quad v \ge 0, \quad v \le a - L(1 - z), \quad v \le U z .
+
+    L and U are set for each factual by ``tighten``. In the last hidden layer of a network with one output, a unit whose
+    outgoing weight has the sign opposite to ``sense`` can only do harm by exceeding max(0, a): the first two rows do,
+    and it needs no phase.
+    """
+    if estimator.activation != "relu" and len(estimator.coefs_) > 1:
+        raise UnsupportedError(f"cannot embed a network with activation {estimator.activation!r}; use 'relu'.")
+    layers: list[_Layer] = []
+    values: list[Any] = []
+    for depth, (weights, shifts) in enumerate(zip(estimator.coefs_[:-1], estimator.intercepts_[:-1], strict=True)):
+        last = depth == len(estimator.coefs_) - 2
+        outgoing = estimator.coefs_[-1]
+        layer = _Layer(weights.T, shifts)
+        for unit in range(weights.shape[1]):
+            incoming = weights[:, unit]
+            if depth == 0:
+                total = affine(incoming, shifts[unit], inputs)
+            else:
+                total = sum(float(w) * v for w, v in zip(incoming, values, strict=True)) + float(shifts[unit])
+            harmless = last and sense != 0 and outgoing.shape[1] == 1 and sense * outgoing[unit, 0] <= 0
+            layer.add(program, total, phase=not harmless)
+        layers.append(layer)
+        values = layer.outputs
+    ends = zip(estimator.coefs_[-1].T, estimator.intercepts_[-1], strict=True)
+    if layers:
+        outputs = tuple(sum(float(w) * v for w, v in zip(ws, values, strict=True)) + float(b) for ws, b in ends)
+    else:
+        outputs = tuple(affine(ws, b, inputs) for ws, b in ends)
+
+    def attach(compiled: Compiled) -> None:
+        for layer in layers:
+            layer.attach(compiled)
+
+    def tighten(bounds: Bounds) -> None:
+        low = high = np.zeros(0)
+        for depth, layer in enumerate(layers):
+            if depth == 0:
+                low, high = bounds(layer.weights, layer.shifts)
+            else:
+                rise, fall = np.maximum(layer.weights, 0), np.minimum(layer.weights, 0)
+                low, high = rise @ low + fall @ high + layer.shifts, rise @ high + fall @ low + layer.shifts
+            layer.set(low, high)
+            low, high = np.maximum(low, 0), np.maximum(high, 0)
+
+    return Embedded(outputs, attach=attach, tighten=tighten)
+
+
+@dataclass
+class _Layer:
+    """The units of one hidden layer, and where their bounds stand in the compiled program."""
+
+    weights: np.ndarray
+    shifts: np.ndarray
+    sums: list[Any] = field(default_factory=list)
+    outputs: list[Any] = field(default_factory=list)
+    phased: list[tuple[int, Any, Any, Any]] = field(default_factory=list)
+
+    def add(self, program: Program, total: Any, phase: bool) -> None:
+        a, v = program.variable(None, None), program.variable(0, None)
+        program.add(a == total)
+        program.add(v >= a)
+        if phase:
+            z = program.binary()
+            on = program.add(v - a + 2 * z <= 0)  # v <= a - L(1 - z): -L and its right side are set by set()
+            off = program.add(v - 2 * z <= 0)  # v <= U z
+            self.phased.append((len(self.sums), z, on, off))
+        self.sums.append(a)
+        self.outputs.append(v)
+
+    def attach(self, compiled: Compiled) -> None:
+        self.compiled = compiled
+        self.sum_at = np.array([compiled.column(a) for a in self.sums])
+        self.output_at = np.array([compiled.column(v) for v in self.outputs])
+        self.units = np.array([unit for unit, *_ in self.phased], dtype=int)
+        self.phase_at = np.array([compiled.column(z) for _, z, _, _ in self.phased], dtype=int)
+        self.on_entry = np.array([compiled.position(on, z) for _, z, on, _ in self.phased], dtype=int)
+        self.on_row = np.array([compiled.row(on) for _, _, on, _ in self.phased], dtype=int)
+        self.off_entry = np.array([compiled.position(off, z) for _, z, _, off in self.phased], dtype=int)
+
+    def set(self, low: np.ndarray, high: np.ndarray) -> None:
+        """Bounds of the sums: a unit that cannot change sign has its phase fixed."""
+        compiled, units = self.compiled, self.units
+        compiled.low[self.sum_at], compiled.high[self.sum_at] = low, high
+        compiled.high[self.output_at] = np.maximum(high, 0)
+        below, above = low[units], high[units]
+        compiled.low[self.phase_at] = below >= 0
+        compiled.high[self.phase_at] = above > 0
+        compiled.data[self.on_entry] = -np.minimum(below, 0)
+        compiled.row_high[self.on_row] = -np.minimum(below, 0)
+        compiled.data[self.off_entry] = -np.maximum(above, 0)

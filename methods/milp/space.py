@@ -1,0 +1,586 @@
+"""A feature space as mixed-integer variables: coherence, bounds, actionability, change, distance, separation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from harness.classifier import Affine, Input
+from harness.errors import UnsupportedError
+from harness.problem import SAME, Feature, Kind, Space
+from harness.program import FEASIBILITY, Compiled, Expression, Linear, Program
+
+INTEGRAL = 10 * FEASIBILITY  # a column this near to 0 counts as 0
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a changed feature costs: ``fixed`` + ``linear`` gap + ``quadratic`` gap², its gap in scaled units.
+
+    ``budget`` is what the whole change may cost: a value that costs more by itself is ruled out.
+    """
+
+    fixed: float
+    linear: float
+    quadratic: float
+    budget: float = math.inf
+
+    def __call__(self, gap: np.ndarray | float) -> Any:
+        gap = np.asarray(gap)
+        return np.where(gap > SAME, self.fixed, 0.0) + self.linear * gap + self.quadratic * gap**2
+
+
+class Source(Protocol):
+    """One input of an estimator inside a program, whatever it is made of."""
+
+    low: float
+    high: float
+
+    @property
+    def expression(self) -> Expression:
+        """The input's value."""
+        ...
+
+    def right_of(self, threshold: float) -> Expression:
+        """A 0/1 expression: 1 iff ``float32(input) > threshold``, the side on which scikit-learn's trees go right."""
+        ...
+
+
+def last_left(threshold: float) -> float:
+    """The largest float64 that a scikit-learn split sends left: its ``float32`` is at most the threshold.
+
+    >>> last_left(0.5) > 0.5
+    True
+    >>> bool(np.float32(last_left(0.5)) <= 0.5), bool(np.float32(np.nextafter(last_left(0.5), 1)) <= 0.5)
+    (True, False)
+    """
+    below = np.float32(threshold)
+    if float(below) > threshold:
+        below = np.nextafter(below, np.float32(-np.inf))
+    middle = (float(below) + float(np.nextafter(below, np.float32(np.inf)))) / 2  # exact in float64; ties go to even
+    return middle if np.float32(middle) == below else float(np.nextafter(middle, -math.inf))
+
+
+class Free:
+    """An arbitrary linear expression as an input: a shifted copy, a structural equation. Shares binaries with nobody.
+
+    A split keeps ``margin`` away from its threshold on either side, more than the solver's tolerance.
+    """
+
+    margin = 1e-6
+
+    def __init__(self, program: Program, expression: Expression, low: float, high: float) -> None:
+        self.program, self.expression, self.low, self.high = program, expression, low, high
+        self._sides: dict[float, Any] = {}
+
+    def right_of(self, threshold: float) -> Expression:
+        left = last_left(threshold)
+        if self.high <= left:
+            return 0
+        if self.low > left:
+            return 1
+        if left not in self._sides:
+            side = self.program.binary()
+            at_most, at_least = left - self.margin, left + self.margin
+            self.program.add(self.expression <= at_most + (self.high - at_most) * side)
+            self.program.add(self.expression >= self.low + (at_least - self.low) * side)
+            self._sides[left] = side
+        return self._sides[left]
+
+
+class Block(Protocol):
+    """The variables of one feature. Created in a ``Program``; after ``attach``, posed for one factual after another."""
+
+    feature: Feature
+
+    def close(self) -> None:
+        """Called when all inputs are embedded, before compilation."""
+        ...
+
+    def attach(self, compiled: Compiled) -> None:
+        """Called once, after compilation."""
+        ...
+
+    def pose(self, value: Any, cost: Cost) -> None:
+        """Set bounds for a factual's value; values that cost more than the budget are ruled out."""
+        ...
+
+    def cost(self) -> Linear:
+        """The cost of the posed feature's change."""
+        ...
+
+    def changed(self) -> Linear:
+        """1 where the posed feature changes, else 0."""
+        ...
+
+    def apart(self, value: Any, separation: float) -> Linear:
+        """A form that is >= 1 only where the feature is apart from ``value``: another category, or that far away."""
+        ...
+
+    def values_listed(self) -> Sequence[Any]:
+        """The other values worth trying for this feature alone; empty where there are too many to list."""
+        ...
+
+    def read(self, x: np.ndarray) -> Any:
+        """The decoded value in a solution."""
+        ...
+
+
+class Levels:
+    """A binary, ordinal or categorical feature.
+
+    Categorical: one 0/1 column a level, exactly one of them 1. Binary: one 0/1 column. Ordinal: one 0/1 column a step,
+    "at least this level", non-increasing.
+    """
+
+    def __init__(self, program: Program, feature: Feature) -> None:
+        self.program, self.feature = program, feature
+        self.size = len(feature.categories)
+        one_hot = feature.kind is Kind.CATEGORICAL
+        self.columns = [program.binary() for _ in range(self.size if one_hot else self.size - 1)]
+        if one_hot:
+            program.add(sum(self.columns) == 1)
+        else:
+            for step, following in pairwise(self.columns):
+                program.add(following <= step)
+
+    def level(self, code: int) -> Expression:
+        """1 iff the feature holds its ``code``-th category."""
+        if self.feature.kind is Kind.CATEGORICAL:
+            return self.columns[code]
+        above = self.columns[code] if code < self.size - 1 else 0
+        return (self.columns[code - 1] if code else 1) - above
+
+    def close(self) -> None:
+        pass
+
+    def attach(self, compiled: Compiled) -> None:
+        self.compiled = compiled
+        self.at = np.array([compiled.column(column) for column in self.columns], dtype=np.int32)
+
+    def _indicator(self, code: int) -> list[tuple[int, float]]:
+        if self.feature.kind is Kind.CATEGORICAL:
+            return [(self.at[code], 1.0)]
+        below = [(self.at[code - 1], 1.0)] if code else []
+        return below + ([(self.at[code], -1.0)] if code < self.size - 1 else [])
+
+    def _form(self, weights: np.ndarray) -> Linear:
+        """The weight of the level that the feature holds."""
+        if self.feature.kind is Kind.CATEGORICAL:
+            used = np.flatnonzero(weights)
+            return Linear(self.at[used], weights[used])
+        return Linear(self.at, np.diff(weights), float(weights[0]))
+
+    def gaps(self, code: int) -> np.ndarray:
+        """Scaled gap of each level from the ``code``-th."""
+        codes = np.arange(self.size)
+        if self.feature.kind is Kind.ORDINAL:
+            return np.abs(codes - code) / max(self.size - 1, 1)
+        return (codes != code).astype(float)
+
+    def pose(self, value: Any, cost: Cost) -> None:
+        code = self.feature.categories.index(value)
+        self.code = code
+        self.weights = cost(self.gaps(code))
+        open_ = np.array([category in self.feature.reachable(value) for category in self.feature.categories])
+        open_ &= self.weights <= cost.budget
+        open_[code] = True
+        self.open = open_
+        low, high = self.compiled.low, self.compiled.high
+        if self.feature.kind is Kind.CATEGORICAL:
+            low[self.at], high[self.at] = 0.0, open_
+            return
+        reach = np.flatnonzero(open_)
+        steps = np.arange(1, self.size)
+        low[self.at], high[self.at] = steps <= reach.min(), steps <= reach.max()
+        for shut in set(range(reach.min(), reach.max())) - set(reach.tolist()):
+            self.compiled.add_row(Linear.of(self._indicator(shut)), high=0.0)
+
+    def cost(self) -> Linear:
+        return self._form(self.weights)
+
+    def changed(self) -> Linear:
+        return self._form((np.arange(self.size) != self.code).astype(float))
+
+    def apart(self, value: Any, separation: float) -> Linear:
+        code = self.feature.categories.index(value)
+        return self._form((np.arange(self.size) != code).astype(float))
+
+    def values_listed(self) -> Sequence[Any]:
+        return [self.feature.categories[code] for code in np.flatnonzero(self.open) if code != self.code]
+
+    def read(self, x: np.ndarray) -> Any:
+        if self.feature.kind is Kind.CATEGORICAL:
+            return self.feature.categories[int(x[self.at].argmax())]
+        return self.feature.categories[int(np.rint(x[self.at]).sum())]
+
+
+class Cells:
+    """A number seen only through thresholds: the cells between them, each at its value nearest to the factual.
+
+    Nothing but splits bounds the number, so a separable distance is one constant a cell and the program needs no
+    variable for the value itself. One 0/1 column a threshold, "right of it", non-increasing. Values are decoded floats:
+    a cell begins at the float64 after the threshold's last left one, so no tolerance decides a side.
+    """
+
+    def __init__(self, program: Program, feature: Feature) -> None:
+        self.program, self.feature = program, feature
+        self._sides: dict[float, Any] = {}  # by the last decoded value on the left
+
+    def right_of(self, affine: Affine, threshold: float) -> Expression:
+        left = _last_decoded(self.feature, affine, threshold)
+        if left not in self._sides:
+            self._sides[left] = self.program.binary()
+        side = self._sides[left]
+        return side if affine.unit > 0 else 1 - side
+
+    def close(self) -> None:
+        ordered = sorted(self._sides)
+        for step, following in pairwise(ordered):
+            self.program.add(self._sides[following] <= self._sides[step])
+
+    def attach(self, compiled: Compiled) -> None:
+        self.compiled = compiled
+        self.fixed_ends = np.array(sorted(self._sides))
+        self.fixed_at = np.array([compiled.column(self._sides[end]) for end in sorted(self._sides)], dtype=np.int32)
+
+    def pose(self, value: Any, cost: Cost) -> None:
+        self.ends, self.at = self.fixed_ends, self.fixed_at
+        self.value, self.rule = float(value), cost
+        self._settle()
+
+    def _settle(self) -> None:
+        """Each cell's value nearest to the factual's, its cost, and the columns that this decides."""
+        feature, cost, value = self.feature, self.rule, self.value
+        after = self.ends + 1 if feature.kind is Kind.INTEGER else np.nextafter(self.ends, math.inf)
+        low, high = feature.interval(value)
+        first = np.concatenate([[-math.inf], after])
+        last = np.concatenate([self.ends, [math.inf]])
+        self.home = int(np.searchsorted(self.ends, value, side="left"))
+        self.values = np.clip(value, np.maximum(first, low), np.minimum(last, high))
+        empty = np.maximum(first, low) > np.minimum(last, high)
+        self.values[self.home] = value
+        empty[self.home] = False
+        gaps = np.abs(self.values - value) / feature.range
+        self.weights = cost(gaps)
+        open_ = ~empty & (self.weights <= cost.budget)
+        open_[self.home] = True
+        self.open = open_
+        reach = np.flatnonzero(open_)
+        sides = np.arange(1, len(self.values))
+        self.compiled.low[self.at], self.compiled.high[self.at] = sides <= reach[0], sides <= reach[-1]
+        self.weights[~open_] = self.weights[reach].max()
+        for shut in set(range(reach[0], reach[-1])) - set(reach.tolist()):
+            self.compiled.add_row(Linear.of([(self.at[shut], -1.0), (self.at[shut - 1], 1.0)]), high=0.0)
+
+    def _form(self, weights: np.ndarray) -> Linear:
+        return Linear(self.at, np.diff(weights), float(weights[0]))
+
+    def cost(self) -> Linear:
+        return self._form(self.weights)
+
+    def changed(self) -> Linear:
+        return self._form((np.arange(len(self.values)) != self.home).astype(float))
+
+    def apart(self, value: Any, separation: float) -> Linear:
+        up, down = _beyond(self.feature, float(value), separation)
+        right = self._cut(np.nextafter(up, -math.inf) if self.feature.kind is not Kind.INTEGER else up - 1)
+        left = self._cut(down)
+        return Linear.of([(right, 1.0), (left, -1.0)], 1.0)
+
+    def _cut(self, end: float) -> int:
+        """The column of "right of ``end``", temporary where no split has that threshold."""
+        place = int(np.searchsorted(self.ends, end))
+        if place < len(self.ends) and self.ends[place] == end:
+            return int(self.at[place])
+        column = self.compiled.add_column()
+        if place > 0:
+            self.compiled.add_row(Linear.of([(self.at[place - 1], 1.0), (column, -1.0)]), low=0.0)
+        if place < len(self.at):
+            self.compiled.add_row(Linear.of([(column, 1.0), (self.at[place], -1.0)]), low=0.0)
+        self.ends = np.insert(self.ends, place, end)
+        self.at = np.insert(self.at, place, column).astype(np.int32)
+        self._settle()
+        return column
+
+    def values_listed(self) -> Sequence[Any]:
+        return [self._plain(self.values[cell]) for cell in np.flatnonzero(self.open) if cell != self.home]
+
+    def _plain(self, value: float) -> Any:
+        return int(value) if self.feature.kind is Kind.INTEGER else float(value)
+
+    def read(self, x: np.ndarray) -> Any:
+        return self._plain(self.values[int(np.rint(x[self.at]).sum())])
+
+
+class Scaled:
+    """A number as a scaled variable ``x = x̂ + up − down``, with a 0/1 column "changed"."""
+
+    def __init__(self, program: Program, feature: Feature) -> None:
+        self.program, self.feature = program, feature
+        self.up, self.down = program.variable(0, None), program.variable(0, None)
+        self.change = program.binary()
+        if feature.kind is Kind.INTEGER:
+            self.number = program.variable(None, None, integer=True)
+            self.x = (self.number - feature.scale[0]) / feature.range
+        else:
+            self.number = self.x = program.variable(None, None)
+        self.link = program.add(
+            self.number / (feature.range if feature.kind is Kind.INTEGER else 1.0) - self.up + self.down == 0
+        )
+        # For integers the link is stated in number / range, whose factual part is set by pose().
+        self.move = program.add(2 * self.up + 2 * self.down - self.change <= 0)
+        self.leap = program.add(self.up - self.down - 2 * self.change >= 0)
+
+    def close(self) -> None:
+        pass
+
+    def attach(self, compiled: Compiled) -> None:
+        self.compiled = compiled
+        self.number_at, self.up_at, self.down_at, self.change_at = (
+            compiled.column(v) for v in (self.number, self.up, self.down, self.change)
+        )
+        self.link_at, self.move_at, self.leap_at = (compiled.row(c) for c in (self.link, self.move, self.leap))
+        self.up_entry = compiled.position(self.move, self.up)
+        self.down_entry = compiled.position(self.move, self.down)
+        self.leap_entry = compiled.position(self.leap, self.change)
+
+    def pose(self, value: Any, cost: Cost) -> None:
+        feature, compiled, value = self.feature, self.compiled, float(value)
+        if cost.quadratic:
+            raise UnsupportedError("a squared distance on a number needs a tree model here; use l1 instead.")
+        self.value, self.rule = value, cost
+        low, high = ((end - feature.scale[0]) / feature.range for end in feature.interval(value))
+        origin = (value - feature.scale[0]) / feature.range
+        rise, fall = max(high - origin, 0.0), max(origin - low, 0.0)
+        least = max(low - origin, origin - high, 0.0)  # a special code leaps at least to the nearer bound
+        if low > high:
+            rise = fall = 0.0
+        if cost.linear > 0 and math.isfinite(cost.budget):
+            radius = max(cost.budget - cost.fixed, 0.0) / cost.linear
+            rise, fall = min(rise, radius), min(fall, radius)
+        if least > max(rise, fall):
+            rise = fall = 0.0
+        integer = feature.kind is Kind.INTEGER
+        if integer:
+            rise, fall = (math.floor(part * feature.range + SAME) / feature.range for part in (rise, fall))
+        offset = value / feature.range if integer else origin
+        compiled.row_low[self.link_at] = compiled.row_high[self.link_at] = offset
+        compiled.low[self.number_at] = value - fall * feature.range if integer else origin - fall
+        compiled.high[self.number_at] = value + rise * feature.range if integer else origin + rise
+        compiled.high[self.up_at], compiled.high[self.down_at] = rise, fall
+        compiled.high[self.change_at] = float(rise > 0 or fall > 0)
+        compiled.data[self.up_entry] = 1.0 / rise if rise > 0 else 1.0
+        compiled.data[self.down_entry] = 1.0 / fall if fall > 0 else 1.0
+        leaps_up = least > 0 and low > origin
+        compiled.row_low[self.leap_at] = 0.0 if leaps_up else -math.inf
+        compiled.data[self.leap_entry] = -least if leaps_up else -1.0
+        self.rise, self.fall = rise, fall
+
+    def cost(self) -> Linear:
+        rule = self.rule
+        return Linear.of([(self.up_at, rule.linear), (self.down_at, rule.linear), (self.change_at, rule.fixed)])
+
+    def changed(self) -> Linear:
+        return Linear.of([(self.change_at, 1.0)])
+
+    def apart(self, value: Any, separation: float) -> Linear:
+        up, down = _beyond(self.feature, float(value), separation)
+        low, high = self.compiled.low[self.number_at], self.compiled.high[self.number_at]
+        if self.feature.kind is not Kind.INTEGER:
+            up, down = ((end - self.feature.scale[0]) / self.feature.range for end in (up, down))
+        parts = []
+        if up <= high:
+            above = self.compiled.add_column()
+            self.compiled.add_row(Linear.of([(self.number_at, 1.0), (above, -(up - low))]), low=low)
+            parts.append((above, 1.0))
+        if down >= low:
+            below = self.compiled.add_column()
+            self.compiled.add_row(Linear.of([(self.number_at, 1.0), (below, high - down)]), high=high)
+            parts.append((below, 1.0))
+        return Linear.of(parts)
+
+    def values_listed(self) -> Sequence[Any]:
+        return ()
+
+    def read(self, x: np.ndarray) -> Any:
+        feature, number = self.feature, x[self.number_at]
+        if x[self.change_at] < 0.5 or x[self.up_at] + x[self.down_at] <= INTEGRAL:
+            return int(self.value) if feature.kind is Kind.INTEGER else self.value
+        if feature.kind is Kind.INTEGER:
+            return int(np.rint(number))
+        low, high = feature.interval(self.value)
+        return float(np.clip(feature.scale[0] + number * feature.range, low, high))
+
+
+class LevelSource:
+    """An estimator input that is a function of a feature's category."""
+
+    def __init__(self, block: Levels, table: np.ndarray) -> None:
+        self.block, self.table = block, table
+        self.low, self.high = float(table.min()), float(table.max())
+
+    @property
+    def expression(self) -> Expression:
+        return sum(float(value) * self.block.level(code) for code, value in enumerate(self.table) if value)
+
+    def right_of(self, threshold: float) -> Expression:
+        right = self.table.astype(np.float32) > threshold
+        if right.all():
+            return 1
+        return sum(self.block.level(int(code)) for code in np.flatnonzero(right))
+
+
+class CellSource:
+    """An estimator input that is an affine function of a number seen through cells."""
+
+    low, high = -math.inf, math.inf
+
+    def __init__(self, block: Cells, affine: Affine) -> None:
+        self.block, self.affine = block, affine
+
+    @property
+    def expression(self) -> Expression:
+        raise UnsupportedError(f"{self.block.feature.name} is seen through cells; this model needs its value.")
+
+    def right_of(self, threshold: float) -> Expression:
+        return self.block.right_of(self.affine, threshold)
+
+
+class ScaledSource:
+    """An estimator input that is an affine function of a number's scaled variable."""
+
+    low, high = -math.inf, math.inf
+
+    def __init__(self, block: Scaled, affine: Affine) -> None:
+        self.block, self.affine = block, affine
+        feature = block.feature
+        self.slope = feature.range / affine.unit
+        self.shift = (feature.scale[0] - affine.shift) / affine.unit
+
+    @property
+    def expression(self) -> Expression:
+        return self.slope * self.block.x + self.shift
+
+    def right_of(self, threshold: float) -> Expression:
+        raise UnsupportedError(f"{self.block.feature.name} is a scaled variable; splits need cells.")
+
+
+class Variables:
+    """The mixed-integer variables of a space: one block a feature, and the estimator inputs made of them.
+
+    Parameters
+    ----------
+    cells
+        See numbers only through thresholds (trees, where nothing else bounds a number), else as scaled variables.
+    """
+
+    def __init__(self, program: Program, space: Space, cells: bool) -> None:
+        self.space = space
+        number = Cells if cells else Scaled
+        self.blocks: list[Any] = [(number if f.numeric else Levels)(program, f) for f in space.features]
+        self._by_name = dict(zip(space.names, self.blocks, strict=True))
+
+    def source(self, source: Input) -> Source:
+        """An estimator input as an object that classifiers are embedded on."""
+        block = self._by_name[source.feature]
+        if isinstance(block, Levels):
+            if isinstance(source, Affine):
+                values = np.array(block.feature.categories, dtype=float)
+                return LevelSource(block, (values - source.shift) / source.unit)
+            table = getattr(source, "table", None)
+            if table is None:
+                raise UnsupportedError(f"{type(source).__name__} of {source.feature}, a category, cannot be embedded.")
+            return LevelSource(block, table(block.feature.categories))
+        if not isinstance(source, Affine):
+            raise UnsupportedError(f"{type(source).__name__} of {source.feature}, a number, cannot be embedded yet.")
+        return CellSource(block, source) if isinstance(block, Cells) else ScaledSource(block, source)
+
+    def close(self) -> None:
+        """State what depends on all embedded inputs."""
+        for block in self.blocks:
+            block.close()
+
+    def attach(self, compiled: Compiled) -> None:
+        """Find the blocks' columns in the compiled program."""
+        for block in self.blocks:
+            block.attach(compiled)
+
+    def pose(self, factual: pd.DataFrame, costs: Sequence[Cost]) -> None:
+        """Set bounds and coefficients for a factual."""
+        for block, cost in zip(self.blocks, costs, strict=True):
+            block.pose(factual[block.feature.name].iloc[0], cost)
+
+    def cost(self) -> Linear:
+        """The distance of the posed factual, with the costs given to ``pose``."""
+        return Linear.sum([block.cost() for block in self.blocks])
+
+    def changed(self, weights: np.ndarray) -> Linear:
+        """The weighted number of changed features."""
+        forms = [block.changed() for block in self.blocks]
+        return Linear.sum(
+            [
+                Linear(form.columns, weight * form.coefficients, weight * form.constant)
+                for form, weight in zip(forms, weights, strict=True)
+            ]
+        )
+
+    def apart(self, row: dict[str, Any], separation: float) -> Linear:
+        """A form that is >= 1 iff some category differs from ``row``'s or some number is ``separation`` away."""
+        return Linear.sum([block.apart(row[block.feature.name], separation) for block in self.blocks])
+
+    def singles(self) -> Iterator[tuple[str, Any]]:
+        """Every value that a single changed feature can take, as far as the blocks list them."""
+        for block in self.blocks:
+            for value in block.values_listed():
+                yield block.feature.name, value
+
+    def read(self, x: np.ndarray) -> dict[str, Any]:
+        """Decoded values of a solution."""
+        return {block.feature.name: block.read(x) for block in self.blocks}
+
+
+def _last_decoded(feature: Feature, affine: Affine, threshold: float) -> float:
+    """The last decoded value, in the number's order, before a split changes sides.
+
+    For a rising input that is the largest value with ``float32((value - shift) / unit) <= threshold``; for a falling
+    one the largest with the input still to the right. Integers: the largest integer.
+    """
+
+    def before(value: float) -> bool:
+        left = np.float32((value - affine.shift) / affine.unit) <= threshold
+        return bool(left) if affine.unit > 0 else not left
+
+    guess = affine.shift + last_left(threshold) * affine.unit
+    if feature.kind is Kind.INTEGER:
+        value = math.floor(guess) + 1.0
+        while not before(value):
+            value -= 1
+        return value
+    value = guess
+    # The guess is off by the rounding of two float64 operations: some ulps of the larger operand.
+    step = 4 * np.spacing(max(abs(guess), abs(affine.shift), 1e-300))
+    while not before(value):
+        value, step = value - step, 2 * step
+    above = value + step
+    while before(above):
+        above, step = above + step, 2 * step
+    while np.nextafter(value, math.inf) < above:
+        middle = value + (above - value) / 2
+        value, above = (middle, above) if before(middle) else (value, middle)
+    return float(value)
+
+
+def _beyond(feature: Feature, value: float, separation: float) -> tuple[float, float]:
+    """The nearest decoded values above and below that are ``separation``, in scaled units, away from ``value``."""
+    up, down = value + separation * feature.range, value - separation * feature.range
+    if feature.kind is Kind.INTEGER:
+        up, down = math.ceil(up - SAME * feature.range), math.floor(down + SAME * feature.range)
+        return max(up, value + 1), min(down, value - 1)
+    return up, down

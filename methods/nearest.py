@@ -1,0 +1,68 @@
+"""Nearest unlike neighbour: the closest training row that the model already classifies as desired."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from harness.explanation import Answer, Explanation, Reason, Status
+from harness.method import Deadline
+from harness.objective import Objective, Term
+from harness.problem import SAME, Problem
+
+
+@dataclass(frozen=True)
+class Nearest:
+    r"""Training row :math:`x_i` with :math:`h(x_i) \models \tilde y` and the least distance :math:`d(x_i, \hat x)`.
+
+    Rows that differ from the factual in an immutable feature, or against a feature's actionability, are no candidates.
+    Several counterfactuals are the next rows in order of distance, without repetition. The answer is the best among
+    the training rows and carries no proof over the space: its status is FOUND.
+
+    Parameters
+    ----------
+    distance
+        ``gower``, ``l1`` or ``l0``, in scaled space.
+
+    References
+    ----------
+    .. [1] Brughmans, D., P. Leyman, and D. Martens (2023). NICE: an algorithm for nearest instance counterfactual
+       explanations. *Data Mining and Knowledge Discovery*.
+    """
+
+    distance: str = "gower"
+
+    def __post_init__(self) -> None:
+        if self.distance not in {"gower", "l1", "l0"}:
+            raise ValueError(f"distance is {self.distance!r}; allowed: gower, l1, l0.")
+
+    def refuses(self, problem: Problem) -> str | None:
+        return None
+
+    def objective(self, problem: Problem) -> Objective:
+        return Objective((Term(self.distance),))
+
+    def fit(self, problem: Problem) -> _Neighbours:
+        unlike = problem.train.loc[problem.valid(problem.train)].drop_duplicates()
+        return _Neighbours(problem, self.objective(problem), unlike)
+
+
+class _Neighbours:
+    def __init__(self, problem: Problem, objective: Objective, unlike: pd.DataFrame) -> None:
+        self.problem, self.objective, self.unlike = problem, objective, unlike
+        self.encoded = problem.space.encode(unlike)
+
+    def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
+        space = self.problem.space
+        low, high = space.reach(factual)
+        origin = space.encode(factual)[0]
+        inside = (self.encoded >= low - SAME) & (self.encoded <= high + SAME) | (np.abs(self.encoded - origin) <= SAME)
+        candidates = self.unlike.loc[inside.all(axis=1)]
+        cost = self.objective.evaluate(space, factual, candidates)
+        best = np.argsort(cost, kind="stable")[:n]
+        rows = candidates.iloc[best].to_dict("records")
+        answers = tuple(Answer(Status.FOUND, row, objective=float(cost[i])) for row, i in zip(rows, best, strict=True))
+        why = "no further training row is classified as desired and reachable"
+        return Explanation(answers).padded(n, Answer(Status.GAVE_UP, reason=Reason.FINISHED, detail=why))

@@ -1,0 +1,52 @@
+"""The small loan problem of the doctests: a factual, refused, and two answers, of which the model grants one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from sklearn.tree import DecisionTreeClassifier
+
+from harness.classifier import Classifier, space_inputs
+from harness.problem import Actionability, Feature, Kind, Label, Problem, Space
+
+SPACE = Space(
+    (
+        Feature("income", Kind.CONTINUOUS, scale=(0, 100), bounds=(0, 100)),
+        Feature("age", Kind.INTEGER, scale=(20, 60), bounds=(18, 90), actionability=Actionability.INCREASE),
+        Feature("member", Kind.BINARY, ("no", "yes")),
+        Feature("education", Kind.ORDINAL, ("school", "college", "degree")),
+        Feature("job", Kind.CATEGORICAL, ("none", "clerk", "nurse")),
+    )
+)
+
+
+def rows(*values: tuple[float, int, str, str, str]) -> pd.DataFrame:
+    """A decoded frame from plain rows."""
+    return SPACE.frame(dict(zip(SPACE.names, row, strict=True)) for row in values)
+
+
+TRAIN = rows(
+    (0.0, 30, "no", "school", "none"),
+    (20.0, 20, "no", "college", "clerk"),
+    (30.0, 45, "yes", "school", "clerk"),
+    (40.0, 60, "no", "degree", "nurse"),
+    (60.0, 25, "yes", "school", "clerk"),
+    (70.0, 40, "no", "college", "nurse"),
+    (80.0, 35, "no", "degree", "clerk"),
+    (100.0, 50, "yes", "degree", "nurse"),
+)
+# The second row was granted, although the model, one split at an income of 50, refuses it.
+LABELS = np.array(
+    ["refused", "granted", "refused", "refused", "granted", "granted", "granted", "granted"], dtype=object
+)
+
+_tree = DecisionTreeClassifier(max_depth=1, random_state=0).fit(SPACE.encode(TRAIN), LABELS == "granted")
+problem = Problem(
+    space=SPACE,
+    classifier=Classifier(_tree, space_inputs(SPACE), classes=("refused", "granted")),
+    train=TRAIN,
+    labels=LABELS,
+    target=Label("granted"),
+)
+factual = rows((30.0, 30, "no", "school", "clerk"))
+answers = rows((80.0, 40, "no", "school", "clerk"), (30.0, 20, "yes", "college", "nurse"))

@@ -1,0 +1,41 @@
+"""Whether the answers can be acted on at all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from harness.metric import metric
+from harness.problem import Problem
+
+
+@metric(better="lower", family="actionability")
+def violations(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
+    """Mean number of features changed against actionability or bounds, in [0, features], lower is better.
+
+    None without answers.
+
+    >>> from metrics._example import answers, factual, problem
+    >>> violations(factual, answers, problem)  # age may only increase; the second answer is ten years younger
+    0.5
+    """
+    return _mean_faults(problem.space.violations(factual, answers))
+
+
+@metric(better="lower", family="actionability")
+def incoherent(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
+    """Mean number of features that hold no value of theirs (missing, unknown, fractional), lower is better.
+
+    In [0, features]. None without answers.
+
+    >>> from metrics._example import answers, factual, problem
+    >>> incoherent(factual, answers, problem)
+    0.0
+    >>> incoherent(factual, answers.assign(age=[40.5, 20.0]), problem)
+    0.5
+    """
+    return _mean_faults(problem.space.incoherent(answers))
+
+
+def _mean_faults(faults: list[list[str]]) -> float | None:
+    return float(np.mean([len(fault) for fault in faults])) if faults else None

@@ -1,0 +1,21 @@
+"""Whether the fitted model itself says what was wanted."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from harness.metric import metric
+from harness.problem import Problem
+
+
+@metric(better="higher", family="mothilal", range=(0.0, 1.0), over="returned")
+def validity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
+    """Share of the answers that the model puts where the target asks, in [0, 1], higher is better.
+
+    Mothilal family. None without answers.
+
+    >>> from metrics._example import answers, factual, problem
+    >>> validity(factual, answers, problem)  # an income of 80, not of 30, lies above the model's split at 50
+    0.5
+    """
+    return float(problem.valid(answers).mean()) if len(answers) else None
