@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ class Indicator:
 
     def table(self, categories: tuple[Any, ...]) -> np.ndarray:
         """The input for each category."""
-        return np.isin(np.array(categories, dtype=object), np.array(self.levels, dtype=object)).astype(float)
+        return np.array([float(value in self.levels) for value in categories])
 
 
 @dataclass(frozen=True)
@@ -48,12 +49,16 @@ class Lookup:
     levels: tuple[Any, ...]
     values: tuple[float, ...]
 
+    @cached_property
+    def _listed(self) -> dict[Any, float]:
+        return dict(zip(self.levels, self.values, strict=True))
+
     def __call__(self, values: pd.Series) -> np.ndarray:
         return self.table(tuple(values))
 
     def table(self, categories: tuple[Any, ...]) -> np.ndarray:
         """The input for each category."""
-        listed = dict(zip(self.levels, self.values, strict=True))
+        listed = self._listed
         return np.array([listed[value] for value in categories], dtype=float)
 
 
@@ -122,9 +127,24 @@ class Classifier:
     def matrix(self, frame: pd.DataFrame) -> np.ndarray:
         """The estimator's inputs, float64, shape (rows, inputs)."""
         matrix = np.empty((len(frame), len(self.inputs)))
-        for column, source in enumerate(self.inputs):
-            matrix[:, column] = source(frame[source.feature])
+        for name, columns in self._columns.items():
+            values = frame[name]
+            if all(isinstance(self.inputs[column], Indicator | Lookup) for column in columns):
+                codes, present = pd.factorize(values.to_numpy())
+                tables = [self.inputs[column].table(tuple(present)) for column in columns]  # type: ignore[union-attr]
+                matrix[:, columns] = np.column_stack(tables)[codes]
+            else:
+                for column in columns:
+                    matrix[:, column] = self.inputs[column](values)
         return matrix
+
+    @cached_property
+    def _columns(self) -> dict[str, list[int]]:
+        """The input columns made of each feature."""
+        columns: dict[str, list[int]] = {}
+        for column, source in enumerate(self.inputs):
+            columns.setdefault(source.feature, []).append(column)
+        return columns
 
     def code(self, label: Any) -> int:
         """Class code of a class name."""

@@ -106,14 +106,14 @@ def displacement(space: Space, factual: pd.DataFrame, frame: pd.DataFrame) -> np
     """
     gaps = []
     for feature in space.features:
-        origin, values = factual[feature.name].iloc[0], frame[feature.name]
+        origin, values = factual[feature.name].iloc[0], frame[feature.name].to_numpy()
         if feature.numeric:
-            gaps.append(np.abs(values.to_numpy(float) - float(origin)) / feature.range)
+            gaps.append(np.abs(values.astype(float) - float(origin)) / feature.range)
         elif feature.kind is Kind.ORDINAL:
-            ranks = pd.Index(feature.categories).get_indexer(values)
+            ranks = feature.codes(values)
             gaps.append(np.abs(ranks - feature.categories.index(origin)) / max(len(feature.categories) - 1, 1))
         else:
-            gaps.append((values != origin).to_numpy(float))
+            gaps.append(np.asarray(values != origin, dtype=float))
     return np.column_stack(gaps) if gaps else np.zeros((len(frame), 0))
 
 

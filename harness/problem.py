@@ -132,6 +132,15 @@ class Feature:
         """Categories in the order that ``conditional`` climbs."""
         return self.order or self.categories
 
+    @cached_property
+    def _code(self) -> dict[Any, int]:
+        return {category: code for code, category in enumerate(self.categories)}
+
+    def codes(self, values: Iterable[Any]) -> np.ndarray:
+        """Position of each value among the categories, -1 where it is none of them, int."""
+        code = self._code
+        return np.array([code.get(value, -1) for value in values], dtype=int)
+
     def interval(self, value: float) -> tuple[float, float]:
         """Values, in original units, that a *changed* number may take when the factual holds ``value``.
 
@@ -198,6 +207,11 @@ class Space:
     def names(self) -> tuple[str, ...]:
         """Names of the features, in column order of every decoded frame."""
         return tuple(feature.name for feature in self.features)
+
+    @cached_property
+    def index(self) -> pd.Index:
+        """The names as the column index of decoded frames: plain objects, which pandas looks up fastest."""
+        return pd.Index(self.names, dtype=object)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -271,7 +285,7 @@ class Space:
             if feature.numeric:
                 encoded[:, columns.start] = (values.to_numpy(float) - feature.scale[0]) / feature.range
                 continue
-            codes = pd.Index(feature.categories).get_indexer(values)
+            codes = feature.codes(values)
             if (codes < 0).any():
                 self.check(frame)
             if feature.kind is Kind.CATEGORICAL:
@@ -309,7 +323,7 @@ class Space:
             else:
                 top = len(feature.categories) - 1
                 data[feature.name] = _take(feature.categories, np.clip(np.rint(block[:, 0] * top), 0, top).astype(int))
-        return pd.DataFrame(data, columns=list(self.names))
+        return pd.DataFrame(data, columns=self.index)
 
     def frame(self, rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
         """Rows of plain values as a decoded frame, with this space's columns and types."""
@@ -323,7 +337,7 @@ class Space:
                 data[feature.name] = np.asarray(values, dtype=float)
             else:
                 data[feature.name] = _take(tuple(values), np.arange(len(values)))
-        return pd.DataFrame(data, columns=list(self.names))
+        return pd.DataFrame(data, columns=self.index)
 
     def reach(self, factual: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
         """Least and greatest scaled value, per column, that a *changed* feature may take from this factual.
@@ -382,12 +396,11 @@ class Space:
         """Which features differ from the factual, shape (rows, features), bool; numbers up to ``SAME`` of a range."""
         columns = []
         for feature in self.features:
-            origin, values = factual[feature.name].iloc[0], frame[feature.name]
+            origin, values = factual[feature.name].iloc[0], frame[feature.name].to_numpy()
             if feature.numeric:
-                gap = np.abs(values.to_numpy(float) - float(origin)) / feature.range
-                columns.append(gap > SAME)
+                columns.append(np.abs(values.astype(float) - float(origin)) / feature.range > SAME)
             else:
-                columns.append((values != origin).to_numpy(bool))
+                columns.append(np.asarray(values != origin, dtype=bool))
         return np.column_stack(columns) if columns else np.zeros((len(frame), 0), dtype=bool)
 
 

@@ -204,10 +204,18 @@ class _Explainer:
         self, factual: pd.DataFrame, earlier: Sequence[dict[str, Any]], guesses: pd.DataFrame | None, deadline: Deadline
     ) -> Answer:
         """The best counterfactual apart from all earlier ones."""
-        search = _Search(self, factual, earlier, deadline)
+        search = _Search(self, factual, earlier, self._lexical(factual), deadline)
         if guesses is not None:
             search.guess(guesses)
         return search.run()
+
+    def _lexical(self, factual: pd.DataFrame) -> bool:
+        """Whether alpha exceeds every distance from this factual, so that the fewest changes come first."""
+        low, high = self.problem.space.reach(factual)
+        origin = self.problem.space.encode(factual)[0]
+        reach = np.maximum(np.abs(high - origin), np.abs(low - origin))
+        gaps = np.array([reach[columns].max(initial=0.0) for columns in self.problem.space.slices])
+        return self.method.alpha > float(self.linear @ gaps + self.quadratic @ gaps**2)
 
     def _pose(
         self,
@@ -235,7 +243,12 @@ class _Search:
     """The search for one counterfactual: an incumbent, a bound, and the stages between them."""
 
     def __init__(
-        self, explainer: _Explainer, factual: pd.DataFrame, earlier: Sequence[dict[str, Any]], deadline: Deadline
+        self,
+        explainer: _Explainer,
+        factual: pd.DataFrame,
+        earlier: Sequence[dict[str, Any]],
+        lexical: bool,
+        deadline: Deadline,
     ) -> None:
         self.explainer, self.factual, self.earlier, self.deadline = explainer, factual, earlier, deadline
         self.problem = explainer.problem
@@ -243,12 +256,7 @@ class _Search:
         self.most = math.inf if method.max_changes is None else float(method.max_changes)
         self.row: dict[str, Any] | None = None
         self.count = self.distance = self.value = math.inf
-        low, high = self.problem.space.reach(factual)
-        origin = self.problem.space.encode(factual)[0]
-        reach = np.maximum(np.abs(high - origin), np.abs(low - origin))
-        gaps = np.array([reach[columns].max(initial=0.0) for columns in self.problem.space.slices])
-        diameter = float(explainer.linear @ gaps + explainer.quadratic @ gaps**2)
-        self.lexical = method.alpha > diameter
+        self.lexical = lexical
 
     def guess(self, frame: pd.DataFrame) -> None:
         """Take the best of some valid points as incumbent, as far as they are allowed."""
@@ -261,7 +269,7 @@ class _Search:
         allowed = (features > 0) & (changes <= self.most) & self._apart(frame)
         if allowed.any():
             best = int(np.flatnonzero(allowed)[values[allowed].argmin()])
-            self._take(frame.iloc[[best]].to_dict("records")[0])
+            self._take(frame.iloc[[best]])
 
     def _apart(self, frame: pd.DataFrame) -> np.ndarray:
         apart = np.ones(len(frame), dtype=bool)
@@ -278,13 +286,12 @@ class _Search:
             apart &= differs
         return apart
 
-    def _take(self, row: dict[str, Any]) -> None:
+    def _take(self, frame: pd.DataFrame) -> None:
         """A new incumbent, if it is better."""
         explainer, space = self.explainer, self.problem.space
-        frame = space.frame([row])
         value = float(explainer.claim.evaluate(space, self.factual, frame)[0])
         if value < self.value:
-            self.row, self.value = row, value
+            self.row, self.value = frame.to_dict("records")[0], value
             self.count = float((space.changed(self.factual, frame) @ explainer.weights)[0])
             self.distance = value - explainer.method.alpha * self.count
 
@@ -329,9 +336,9 @@ class _Search:
             bound = max(bound, solution.bound) if attempt == 0 or explainer.cells else bound
             if solution.x is None:
                 return Solution(None, math.inf, bound, solution.infeasible and (attempt == 0 or explainer.cells))
-            row = explainer.variables.read(solution.x)
-            if self.problem.valid(self.problem.space.frame([row]))[0]:
-                self._take(row)
+            frame = self.problem.space.frame([explainer.variables.read(solution.x)])
+            if self.problem.valid(frame)[0]:
+                self._take(frame)
                 return Solution(solution.x, solution.objective, min(bound, solution.objective))
             self._exclude(solution.x, 10.0 ** (attempt + 1))
         return Solution(None, math.inf, bound)

@@ -10,6 +10,7 @@ import pandas as pd
 from harness.classifier import space_inputs
 from harness.problem import SAME, Kind, Label, Problem
 
+ROWS = 2000  # training rows considered: a first guess needs a near one, not the nearest
 NEIGHBOURS = 24  # training rows that are moved towards the factual
 HALVINGS = 8  # of a number's way back to the factual
 
@@ -24,7 +25,8 @@ class Starts:
         self.problem = problem
         self.meets = _judge(problem)
         desired = problem.train.loc[problem.valid(problem.train)]
-        self.rows = np.unique(problem.space.encode(desired), axis=0)
+        rows = np.unique(problem.space.encode(desired), axis=0)
+        self.rows = np.random.default_rng(0).permutation(rows)[:ROWS]
         self.groups = problem.space.slices
         # A number's column, and the scaled size of a whole unit where only whole units exist.
         self.numbers = [
@@ -98,15 +100,18 @@ def _judge(problem: Problem) -> Callable[[np.ndarray], np.ndarray]:
     classifier, target = problem.classifier, problem.target
     if isinstance(target, Label) and classifier.inputs == space_inputs(problem.space):
         code = classifier.code(target.value)
-        trees = getattr(classifier.estimator, "estimators_", None)
-        if isinstance(trees, list) and classifier.binary and classifier.threshold is None:
+        trees = [classifier.estimator]
+        if hasattr(classifier.estimator, "estimators_"):
+            trees = classifier.estimator.estimators_
+        averaged = isinstance(trees, list) and all(hasattr(tree, "tree_") for tree in trees)
+        if averaged and classifier.binary and classifier.threshold is None:
             return lambda rows: (_share(trees, rows) > 0.5) == (code == 1)
         return lambda rows: classifier.decide(rows) == code
     return lambda rows: problem.valid(problem.space.decode(rows))
 
 
 def _share(trees: Sequence, rows: np.ndarray) -> np.ndarray:
-    """Mean fraction of class 1 over a forest's trees, without the overhead of its parallel loop."""
+    """Mean fraction of class 1 over a forest's trees, without the overhead of scikit-learn's loop."""
     single = rows.astype(np.float32)
     total = np.zeros(len(rows))
     for tree in trees:
