@@ -118,7 +118,7 @@ class Cell:
 
     def reset(self) -> None:
         """Forget all answers."""
-        for name in ("done", "rows.jsonl", "verdicts.jsonl"):
+        for name in ("done", "cell.json", "rows.jsonl", "verdicts.jsonl", "scores.csv"):
             (self.path / name).unlink(missing_ok=True)
 
     @property

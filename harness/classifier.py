@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,6 +26,9 @@ class Affine:
     def __call__(self, values: pd.Series) -> np.ndarray:
         return (values.to_numpy(float) - self.shift) / self.unit
 
+    def of(self, value: Any) -> float:
+        return (float(value) - self.shift) / self.unit
+
 
 @dataclass(frozen=True)
 class Indicator:
@@ -35,6 +39,9 @@ class Indicator:
 
     def __call__(self, values: pd.Series) -> np.ndarray:
         return values.isin(self.levels).to_numpy(float)
+
+    def of(self, value: Any) -> float:
+        return float(value in self.levels)
 
     def table(self, categories: tuple[Any, ...]) -> np.ndarray:
         """The input for each category."""
@@ -56,6 +63,9 @@ class Lookup:
     def __call__(self, values: pd.Series) -> np.ndarray:
         return self.table(tuple(values))
 
+    def of(self, value: Any) -> float:
+        return self._listed[value]
+
     def table(self, categories: tuple[Any, ...]) -> np.ndarray:
         """The input for each category."""
         listed = self._listed
@@ -72,6 +82,9 @@ class Step:
 
     def __call__(self, values: pd.Series) -> np.ndarray:
         return np.asarray(self.values)[np.searchsorted(self.cuts, values.to_numpy(float), side="right")]
+
+    def of(self, value: Any) -> float:
+        return self.values[int(np.searchsorted(self.cuts, float(value), side="right"))]
 
 
 Input = Affine | Indicator | Lookup | Step
@@ -146,6 +159,10 @@ class Classifier:
             columns.setdefault(source.feature, []).append(column)
         return columns
 
+    def vector(self, row: Mapping[str, Any]) -> np.ndarray:
+        """The estimator's inputs of one row of decoded values, shape (1, inputs): ``matrix`` without a frame."""
+        return np.array([[source.of(row[source.feature]) for source in self.inputs]])
+
     def code(self, label: Any) -> int:
         """Class code of a class name."""
         for code, name in enumerate(self.classes):
@@ -216,4 +233,7 @@ class Classifier:
         )
         if self.threshold is None:
             return 0.5 if scores_are_raw and hasattr(self.estimator, "predict_proba") else 0.0
-        return self.threshold if scores_are_raw else float(logit(self.threshold))
+        if scores_are_raw:
+            return self.threshold
+        # Boosting with the exponential loss has P = expit(2 raw), everything else here expit(raw).
+        return float(logit(self.threshold)) / (2.0 if getattr(self.estimator, "loss", "") == "exponential" else 1.0)

@@ -26,5 +26,5 @@ def choices(wanted: object, allowed: Iterable[object]) -> str:
     """
     names = [str(name) for name in allowed]
     near = difflib.get_close_matches(str(wanted), names, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"{hint}Allowed: {', '.join(names)}"
+    listed = ", ".join(names)
+    return f"did you mean {near[0]!r}? Allowed: {listed}" if near else f"allowed: {listed}"

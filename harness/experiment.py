@@ -47,7 +47,7 @@ def pose(
     dataset: Dataset,
     classifier: Classifier,
     desired: Any = None,
-    which: str | list[int] = "test",
+    which: str | int | list[int] = "test",
     n_factuals: int = 30,
     seed: int = 0,
 ) -> Question:
@@ -59,7 +59,7 @@ def pose(
         What the model should say; the dataset's own wish where None. ``opposite`` wants the other class of two.
     which
         ``test`` or ``all``: the first ``n_factuals`` rows predicted as undesired, in one seeded permutation of the test
-        rows (of all rows); row numbers; or the path of a CSV file with the people to explain.
+        rows (of all rows); a row number, or several; or the path of a CSV file with the people to explain.
     """
     wish = parse_target(dataset, desired)
     if isinstance(which, str) and which in {"test", "all"}:
@@ -78,6 +78,9 @@ def pose(
     elif isinstance(which, str):
         factuals = _read(dataset, Path(which))
     else:
+        which = list(dict.fromkeys([which] if isinstance(which, int) else which))
+        if not which:
+            raise DatasetError("factuals=[] names no row; allowed: test, all, row numbers, or a CSV file.")
         known = dataset.frame.index
         for number in which:
             if number not in known:
@@ -85,7 +88,7 @@ def pose(
                     f"there is no row {number} among the factuals of {dataset.name}; "
                     f"allowed: {known.min()} to {known.max()}, without the rows dropped as incomplete."
                 )
-        factuals = dataset.frame.loc[list(which)]
+        factuals = dataset.frame.loc[which]
     targets = _targets(wish, classifier, factuals)
     train = dataset.frame.iloc[dataset.train]
     labels = dataset.labels[dataset.train]
@@ -113,6 +116,8 @@ def _read(dataset: Dataset, path: Path) -> pd.DataFrame:
             f"factuals={path} is no file; {choices(str(path), ['test', 'all'])}, row numbers, or a CSV file."
         )
     frame = pd.read_csv(path)
+    if frame.empty:
+        raise DatasetError(f"{path} has no rows; give one for each person to explain.")
     dataset.space.check(frame, what=str(path))
     return dataset.space.frame(frame[list(dataset.space.names)].to_dict("records"))
 
@@ -128,7 +133,7 @@ def run(
     jobs: int = 1,
     progress: Callable[[int], object] = lambda done: None,
 ) -> None:
-    """Ask a method about every factual that the cell has no answer for, storing each as it comes."""
+    """Ask a method about every factual without an answer, storing each as it comes; what failed is left open."""
     answered = cell.answered()
     progress(len(answered & set(question.factuals.index)))
     todo = question.factuals.loc[[index not in answered for index in question.factuals.index]]
@@ -137,14 +142,16 @@ def run(
     done = (Outcome(index, refused(count, why), 0.0, 0.0) for index in todo.index[satisfied])
     asked = todo.loc[np.logical_not(satisfied)]
     for outcome in chain(done, pool.explain(method, question.problem, asked, count, _entropy(seed), limits, jobs)):
-        timing = {"seconds": outcome.seconds, "fit_seconds": outcome.fit_seconds, "late": outcome.late, "jobs": jobs}
+        spent = {name: getattr(outcome, name) for name in ("seconds", "fit_seconds", "compile_seconds")}
+        timing = {**spent, "late": outcome.late, "jobs": jobs}
         extra = {"conflict": outcome.explanation.conflict, "trace": outcome.explanation.trace}
         cell.append(
             answer_row(outcome.factual, k + 1, answer, **timing, **(extra if k == 0 else {}))
             for k, answer in enumerate(outcome.explanation.answers)
         )
         progress(1)
-    cell.finish()
+    if set(question.factuals.index) <= cell.answered():
+        cell.finish()
 
 
 def _entropy(seed: int) -> Callable[[Any], tuple[int, ...]]:

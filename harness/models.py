@@ -7,6 +7,7 @@ import logging
 import os
 import tempfile
 import warnings
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def save(estimator: Any, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
     os.close(handle)
-    io.dump(estimator, temporary)
+    io.dump(estimator, temporary, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
     os.replace(temporary, path)
 
 
@@ -83,7 +84,10 @@ def load(path: Path) -> Any:
 
     if not path.is_file():
         raise HarnessError(f"there is no model file {path}; give the path of an existing skops file.")
-    types = io.get_untrusted_types(file=path)
+    try:
+        types = io.get_untrusted_types(file=path)
+    except Exception as fault:
+        raise HarnessError(f"{path} is no skops file ({fault}); save the model with skops.io.dump.") from fault
     strange = [name for name in types if name.split(".")[0] not in {"sklearn", "numpy", "scipy"}]
     if strange:
         raise HarnessError(f"{path} holds types that are not trusted: {', '.join(strange)}; save a scikit-learn model.")

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import Pipe
@@ -21,9 +22,9 @@ import pandas as pd
 from harness.explanation import Explanation, Reason, Status
 from harness.method import Method
 from harness.problem import Problem
-from harness.worker import Ask, Fitted, Load, Told, refused
+from harness.worker import Ask, Begun, Fitted, Load, Told, refused
 
-START_LIMIT = 120.0  # seconds for a worker to import and receive a cell, beside its limit to fit
+START_LIMIT = 120.0  # seconds for a worker to import and receive a cell, before its limit to fit begins
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -44,12 +45,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one factual: its explanation, seconds, and the seconds of the fit that served it."""
+    """What became of one factual: its explanation, seconds, and those of the fit and compilation that served it."""
 
     factual: Any
     explanation: Explanation
     seconds: float
     fit_seconds: float
+    compile_seconds: float = 0.0
     late: bool = False
 
 
@@ -78,12 +80,15 @@ class Worker:
 
     def load(self, method: Method, problem: Problem, limits: Limits) -> Fitted:
         """Fit; a worker that does not manage is killed and says why."""
-        self.fitted = self._exchange(Load(method, problem, limits.memory), START_LIMIT + limits.fit)
-        if self.fitted is None:
-            crashed = not self._hung
-            why = "the worker process ended while fitting" if crashed else f"the fit took more than {limits.fit:g} s"
-            self.fitted = Fitted(limits.fit, fault=why)
-        return self.fitted
+        reply, limit = self._exchange(Load(method, problem, limits.memory), START_LIMIT), START_LIMIT
+        if isinstance(reply, Begun):
+            reply, limit = self._receive(limits.fit), limits.fit
+        if reply is None and self._hung:
+            reply = Fitted(limit, fault=f"the fit took more than {limit:g} s", reason=Reason.TIME_LIMIT)
+        elif reply is None:
+            reply = Fitted(0.0, fault=f"the worker process ended with code {self.process.wait()} while fitting")
+        self.fitted = reply
+        return reply
 
     def ask(self, factual: pd.DataFrame, count: int, seed: tuple[int, ...], limits: Limits) -> Told:
         """Explain; a worker that does not answer in time is killed, which is an answer too."""
@@ -101,6 +106,14 @@ class Worker:
         self._hung = False
         try:
             self.connection.send(message)
+        except OSError:
+            self.kill()
+            return None
+        return self._receive(limit)
+
+    def _receive(self, limit: float) -> Any:
+        """The next message, as ``_exchange`` gives it."""
+        try:
             if self.connection.poll(limit):
                 return self.connection.recv()
             self._hung = True
@@ -123,6 +136,8 @@ class Pool:
     def __init__(self) -> None:
         self._idle: list[Worker] = []
         self._lock = threading.Lock()
+        # A worker dies with the thread that started it (``worker._die_with_parent``), so one starts them all.
+        self._starter = ThreadPoolExecutor(max_workers=1)
         atexit.register(self.close)
 
     def close(self) -> None:
@@ -138,7 +153,7 @@ class Pool:
                 if worker.threads == threads and worker.alive:
                     self._idle.remove(worker)
                     return worker
-        return Worker(threads)
+        return self._starter.submit(Worker, threads).result()
 
     def _give_back(self, worker: Worker) -> None:
         if worker.alive:
@@ -196,7 +211,9 @@ class Pool:
                 outcomes.put(fault)
             finally:
                 running.remove(worker)
-                if not stop.is_set():
+                if stop.is_set():
+                    worker.kill()
+                else:
                     self._give_back(worker)
                 outcomes.put(None)
 
@@ -224,11 +241,13 @@ def _without(fitted: Fitted, identity: Any, count: int) -> Outcome:
     """The outcome of a factual whose problem could not be fitted."""
     if fitted.refusal:
         return Outcome(identity, refused(count, fitted.refusal), 0.0, fitted.seconds)
-    explanation = Explanation.none(count, Status.FAILED, Reason.CRASH, fitted.fault or "")
+    status = Status.FAILED if fitted.reason is Reason.CRASH else Status.GAVE_UP
+    explanation = Explanation.none(count, status, fitted.reason, fitted.fault or "")
     return Outcome(identity, explanation, 0.0, fitted.seconds)
 
 
 def _answered(worker: Worker, factual: pd.DataFrame, count: int, seed: tuple[int, ...], limits: Limits) -> Outcome:
-    fit_seconds = worker.fitted.seconds if worker.fitted else 0.0
+    fitted = worker.fitted or Fitted(0.0)
     told = worker.ask(factual, count, seed, limits)
-    return Outcome(factual.index[0], told.explanation, told.seconds, fit_seconds, late=told.seconds > limits.time)
+    late = told.seconds > limits.time
+    return Outcome(factual.index[0], told.explanation, told.seconds, fitted.seconds, fitted.compile_seconds, late)

@@ -80,6 +80,11 @@ class Feature:
                 raise DatasetError(f"feature {self.name} is {self.kind}, which has no categories; drop them.")
             if not self.bounds[0] <= self.bounds[1]:
                 raise DatasetError(f"bounds of {self.name} are {list(self.bounds)}; the first must not be the larger.")
+            if inside := [code for code in self.special if self.bounds[0] <= code <= self.bounds[1] < np.inf]:
+                raise DatasetError(
+                    f"special codes {inside} of {self.name} lie within its bounds {list(self.bounds)}, where "
+                    f"counterfactuals may go; set narrower 'bounds'."
+                )
             if self.actionability is Actionability.CONDITIONAL:
                 raise DatasetError(
                     f"feature {self.name} is {self.kind}; 'conditional' needs categories. Use 'increase' or 'decrease'."
@@ -276,6 +281,12 @@ class Space:
                 )
             elif not np.isfinite(values).all():
                 raise DatasetError(f"{what} holds an infinite number in column {feature.name!r}; give finite ones.")
+            elif feature.kind is Kind.INTEGER and (values % 1 != 0).any():
+                broken = values[values % 1 != 0]
+                raise DatasetError(
+                    f"{what} holds {broken.iloc[0]} in column {feature.name!r}, row {broken.index[0]}, "
+                    f"which is integer; give whole numbers, or make the feature continuous."
+                )
 
     def encode(self, frame: pd.DataFrame) -> np.ndarray:
         """Scaled columns, shape (rows, columns), float64, of a decoded frame that ``check`` accepts."""
@@ -336,7 +347,7 @@ class Space:
             elif feature.kind is Kind.CONTINUOUS:
                 data[feature.name] = np.asarray(values, dtype=float)
             else:
-                data[feature.name] = _take(tuple(values), np.arange(len(values)))
+                data[feature.name] = pd.Series(values, dtype=_take(feature.categories, np.arange(0)).dtype)
         return pd.DataFrame(data, columns=self.index)
 
     def reach(self, factual: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:

@@ -96,6 +96,8 @@ class Program:
 
     def add(self, relation: Any) -> Any:
         """Add a constraint, such as ``x + y <= 1``; returns it, so that its row can be found after ``compile``."""
+        if isinstance(relation, bool | np.bool_):  # of constants; a column that is 0 can or cannot hold it
+            relation = self.variable(0, 0) >= (0 if relation else 1)
         return self.model.constraints.add(relation)
 
     def compile(self) -> Compiled:

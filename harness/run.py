@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.errors import HydraException, MissingConfigException
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,21 +43,55 @@ SWEEP, CELLS = "CE_HARNESS_SWEEP", "CE_HARNESS_CELLS"  # how jobs in other proce
 
 def main() -> None:
     """Run the command line. The exit code is 1 where a cell failed or a method refused, 130 after Ctrl-C."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(message)s"))
-    log.handlers, log.propagate = [handler], False
-    log.setLevel(logging.INFO)
-    OmegaConf.register_new_resolver("experiment_name", lambda *, _root_: _experiment(_root_.hydra), replace=True)
+    _talk()
+    os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come here, to be told in one sentence
+    sys.argv[1:] = [_open(argument) for argument in sys.argv[1:]]
     try:
         hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")(job)()
     except KeyboardInterrupt:
         log.warning("interrupted: what was answered is kept, and the same command goes on from there")
         sys.exit(130)
+    except (HydraException, OmegaConfBaseException) as fault:
+        log.error(_sentence(fault))
+        sys.exit(1)
     sys.exit(1 if Sweep.faults else 0)
+
+
+def _talk() -> None:
+    """Plain sentences on standard error, in whatever process a job runs."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    log.handlers, log.propagate = [handler], False
+    log.setLevel(logging.INFO)
+
+
+def _open(argument: str) -> str:
+    """Let ``features.NAME.ATTRIBUTE=...`` add to an empty mapping, as it is meant to, without Hydra's ``++``."""
+    return f"++{argument}" if argument.startswith("features.") else argument
+
+
+def _sentence(fault: BaseException) -> str:
+    """What was wrong on the command line and what is allowed."""
+    from harness.errors import choices
+
+    if isinstance(fault, MissingConfigException) and fault.missing_cfg_file and fault.options:
+        group, _, wanted = fault.missing_cfg_file.rpartition("/")
+        return f"there is no {group} {wanted!r}; {choices(wanted, fault.options)}"
+    cause = fault.__cause__
+    if isinstance(cause, OmegaConfBaseException) and isinstance(cause.parent_node, DictConfig) and cause.key:
+        level = str(cause.full_key or cause.key).rpartition(".")[0]
+        known = [str(key) for key in cause.parent_node if key != "hydra"]
+        where = f" in {level}" if level else ""
+        return f"there is no setting {cause.key!r}{where}; {choices(cause.key, known)}"
+    return " ".join(str(fault).split())
 
 
 def _experiment(hydra_node: Any) -> str:
     return str(hydra_node.runtime.choices.get("experiment") or "adhoc")
+
+
+# Where a job runs in another process, importing this module is all the set-up it gets.
+OmegaConf.register_new_resolver("experiment_name", lambda *, _root_: _experiment(_root_.hydra), replace=True)
 
 
 class Sweep(Callback):
@@ -83,7 +119,7 @@ class Sweep(Callback):
         tracking.prepare(Path.cwd())
 
     def _end(self, config: DictConfig) -> None:
-        from harness import summary
+        from harness import summary, tracking
         from harness.answers import Cell
 
         folder = Path(config.output_dir) / _experiment(config.hydra)
@@ -94,8 +130,10 @@ class Sweep(Callback):
         failed = [line for line in lines if line["state"] == "failed"]
         finished = [Cell(Path(line["cell"])) for line in lines if line["state"] != "failed"]
         troubled = summary.write(folder, finished)
-        for line in failed:
-            log.error("%s failed: %s", line["label"], line["message"])
+        log.info("%s", tracking.page(_experiment(config.hydra)))
+        if len(lines) > 1:
+            for line in failed:
+                log.error("%s failed: %s", line["label"], line["message"])
         Sweep.faults = len(failed) + troubled
 
 
@@ -116,6 +154,7 @@ def job(config: DictConfig) -> float:
     """Run one cell. The mean of coverage is returned, so that Hydra's optimising sweepers have a number."""
     from harness.errors import HarnessError
 
+    _talk()
     choices = HydraConfig.get().runtime.choices
     names = {group: str(choices[group]) for group in ("dataset", "model", "method")}
     label = "/".join(names.values())
@@ -143,13 +182,9 @@ def _note(record: Path, **line: Any) -> None:
 
 
 def _run(config: DictConfig, names: dict[str, str], experiment: str, title: str) -> tuple[Cell, str, float]:
-    from tqdm import tqdm
-
-    from harness import check, scoring, tracking
     from harness import experiment as experiments
     from harness.answers import Cell
     from harness.errors import HarnessError
-    from harness.pool import Limits
 
     plain: Any = OmegaConf.to_container(config, resolve=True)
     _validate(plain)
@@ -163,18 +198,38 @@ def _run(config: DictConfig, names: dict[str, str], experiment: str, title: str)
     fingerprint = _fingerprint(plain, dataset, question, method)
     folder = Path(plain["output_dir"]) / experiment
     cell = Cell(folder / "answers" / f"{'-'.join(names.values())}-{fingerprint[:8]}")
-    if plain["force"]:
+    state = "rescored" if plain["rescore"] else "done"
+    if plain["rescore"] and not cell.started:
+        raise HarnessError(f"there are no stored answers for {title}; run it once without rescore=true.")
+    if plain["force"] and not plain["rescore"]:
         cell.reset()
-    state = "skipped" if cell.done else "done"
-    if plain["rescore"]:
-        if not cell.started:
-            raise HarnessError(f"there are no stored answers for {title}; run it once without rescore=true.")
-        state = "rescored"
-    elif not cell.done:
+    if cell.done and not plain["rescore"]:
+        state = "skipped"
+    elif not plain["rescore"]:
+        identity = {**names, "experiment": experiment, "fingerprint": fingerprint}
+        _answer(cell, question, method, identity, plain, title)
+    scored = {"metrics": plain["metrics"], "population": plain["population"]}
+    if state != "skipped" or cell.meta.get("scored") != scored:
+        _score(cell, question, metrics, plain)
+        cell.update(scored=scored)
+    scores = _scores(cell)
+    log.info("%s  %s", title, _line(scores, state))
+    return cell, state, float(scores["coverage"].mean())
+
+
+def _answer(
+    cell: Cell, question: Question, method: Any, identity: Mapping[str, str], plain: Mapping[str, Any], title: str
+) -> None:
+    """Ask the method about every factual that the cell lacks."""
+    from tqdm import tqdm
+
+    from harness.experiment import run
+    from harness.pool import Limits
+
+    if not cell.started:
+        dataset = question.dataset
         meta = {
-            **names,
-            "experiment": experiment,
-            "fingerprint": fingerprint,
+            **identity,
             "n_counterfactuals": plain["n_counterfactuals"],
             "seed": plain["seed"],
             "data_sha256": dataset.sha256,
@@ -182,34 +237,24 @@ def _run(config: DictConfig, names: dict[str, str], experiment: str, title: str)
             "config": plain,
             "environment": _environment(plain),
         }
-        if not cell.started:
-            objective = None
-            for problem in question.problems.values():
-                objective = None if method.refuses(problem) else method.objective(problem)
-            cell.start(meta, dataset.space, classifier, question.targets, objective, question.factuals)
-        limits = Limits(plain["time_limit"], plain["fit_time_limit"], plain["memory_limit"], plain["threads"])
-        with tqdm(total=len(question.factuals), desc=title, unit="factual", leave=False, disable=None) as bar:
-            experiments.run(
-                cell,
-                question,
-                method,
-                plain["n_counterfactuals"],
-                plain["seed"],
-                limits,
-                _pool(),
-                plain["jobs"],
-                bar.update,
-            )
-    stale = plain["rescore"] or state == "done" or not (cell.path / "scores.csv").is_file()
-    if stale:
-        check.judge(cell)
-        problems = {index: question.problem(index) for index in question.factuals.index}
-        scores = scoring.score(cell, problems, metrics, plain["population"])
-        scores.to_csv(cell.path / "scores.csv")
-        _track(tracking, cell, scores, names, experiment, fingerprint, plain)
-    scores = _scores(cell)
-    log.info("%s  %s", title, _line(scores, state))
-    return cell, state, float(scores["coverage"].mean())
+        problem = next(iter(question.problems.values()))
+        claim = None if method.refuses(problem) else method.objective(problem)
+        cell.start(meta, dataset.space, question.classifier, question.targets, claim, question.factuals)
+    count, seed, jobs = plain["n_counterfactuals"], plain["seed"], plain["jobs"]
+    limits = Limits(plain["time_limit"], plain["fit_time_limit"], plain["memory_limit"], plain["threads"])
+    with tqdm(total=len(question.factuals), desc=title, unit="factual", leave=False, disable=None) as bar:
+        run(cell, question, method, count, seed, limits, _pool(), jobs, bar.update)
+
+
+def _score(cell: Cell, question: Question, metrics: list[Metric], plain: Mapping[str, Any]) -> None:
+    """Judge the stored answers, compute the metrics, and show them in MLflow."""
+    from harness import check, scoring
+
+    check.judge(cell)
+    problems = {index: question.problem(index) for index in question.factuals.index}
+    scores = scoring.score(cell, problems, metrics, plain["population"])
+    scores.to_csv(cell.path / "scores.csv")
+    _track(cell, scores, plain)
 
 
 def _scores(cell: Cell) -> pd.DataFrame:
@@ -220,34 +265,23 @@ def _scores(cell: Cell) -> pd.DataFrame:
 
 def _line(scores: pd.DataFrame, state: str) -> str:
     returned = scores["returned"].sum()
-    validity = scores["valid"].sum() / returned if returned else math.nan
+    validity = f"{scores['valid'].sum() / returned:.2f}" if returned else "–"
     return (
-        f"{state}: {len(scores)} factuals, coverage {scores['coverage'].mean():.2f}, validity {validity:.2f}, "
+        f"{state}: {len(scores)} factuals, coverage {scores['coverage'].mean():.2f}, validity {validity}, "
         f"median {scores['seconds'].median():.3f} s"
     )
 
 
-def _track(
-    tracking: Any,
-    cell: Cell,
-    scores: pd.DataFrame,
-    names: Mapping[str, str],
-    experiment: str,
-    fingerprint: str,
-    plain: Mapping[str, Any],
-) -> None:
+def _track(cell: Cell, scores: pd.DataFrame, plain: Mapping[str, Any]) -> None:
     import pandas as pd
 
+    from harness import tracking
     from harness.scoring import COUNTS, summarise
 
-    table = summarise(scores)
     logged: dict[str, float] = {}
-    for name, row in table.iterrows():
+    for name, row in summarise(scores).iterrows():
         key = f"run/{name}" if name in COUNTS else str(name)
         logged |= {key: row["mean"], f"{key}_se": row["se"]}
-    rows = cell.rows()
-    fits = [row["fit_seconds"] for row in rows]
-    logged["run/fit_seconds"] = max(fits, default=0.0)
     logged["run/median_seconds"] = scores["seconds"].median()
     verdicts = {(v["factual"], v["ce"]): v["verdict"] for v in cell.verdicts()}
     answers = pd.DataFrame(
@@ -258,13 +292,16 @@ def _track(
             "verdict": verdicts[row["factual"], row["ce"]],
             **(row["row"] or {}),
         }
-        for row in rows
+        for row in cell.rows()
     )
-    tags = {**names, "sweep": os.environ[SWEEP], "experiment": experiment, "fingerprint": fingerprint}
-    kept = {key: value for key, value in plain.items() if key not in {"force", "rescore", "output_dir"}}
-    params = {**names, **_flat({k: v for k, v in kept.items() if k not in {"dataset", "metrics"}})}
-    name = "/".join(names.values())
-    tracking.log_cell(experiment, Path.cwd(), name, tags, params, logged, answers.astype(object), plain)
+    meta = cell.meta
+    names = {key: meta[key] for key in ("dataset", "model", "method")}
+    tags = {**names, "sweep": os.environ[SWEEP], "experiment": meta["experiment"], "fingerprint": meta["fingerprint"]}
+    hidden = {"dataset", "metrics", "force", "rescore", "output_dir"}
+    params = {**names, **_flat({key: value for key, value in plain.items() if key not in hidden})}
+    tracking.log_cell(
+        meta["experiment"], Path.cwd(), "/".join(names.values()), tags, params, logged, answers.astype(object), plain
+    )
 
 
 def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -284,6 +321,11 @@ def _validate(plain: Mapping[str, Any]) -> None:
     for key in ("n_factuals", "n_counterfactuals", "jobs", "threads"):
         if not isinstance(plain[key], int) or plain[key] < 1:
             raise HarnessError(f"{key}={plain[key]} does not fit; give a whole number of at least 1.")
+    if not isinstance(plain["seed"], int) or plain["seed"] < 0:
+        raise HarnessError(f"seed={plain['seed']} does not fit; give a whole number of at least 0.")
+    limit = plain["memory_limit"]
+    if limit is not None and (not isinstance(limit, int | float) or limit <= 0):
+        raise HarnessError(f"memory_limit={limit} does not fit; give a number of gibibytes above 0, or null for none.")
     for key in ("time_limit", "fit_time_limit"):
         if not isinstance(plain[key], int | float) or plain[key] <= 0:
             raise HarnessError(f"{key}={plain[key]} does not fit; give a number of seconds above 0.")

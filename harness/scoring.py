@@ -13,7 +13,7 @@ from harness.explanation import Status
 from harness.metric import Metric
 from harness.problem import Problem
 
-COUNTS = ("requested", "returned", "valid", "coverage", "solved", "optimal", "gap", "seconds", "late")
+COUNTS = ("requested", "returned", "valid", "coverage", "solved", "optimal", "gap", "seconds", "fit_seconds", "late")
 
 
 def score(cell: Cell, problems: Mapping[Any, Problem], metrics: Sequence[Metric], population: str) -> pd.DataFrame:
@@ -63,6 +63,7 @@ def _counts(rows: list[dict[str, Any]], returned: int, valid: int) -> dict[str, 
         "optimal": sum(row["status"] == Status.OPTIMAL for row in rows) / len(rows),
         "gap": float(np.mean([max(gap, 0.0) for gap in gaps])) if gaps else np.nan,
         "seconds": float(rows[0]["seconds"]),
+        "fit_seconds": float(rows[0]["fit_seconds"]),
         "late": float(any(row["late"] for row in rows)),
     }
 

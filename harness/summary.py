@@ -63,6 +63,8 @@ def _line(scores: pd.DataFrame) -> dict[str, float]:
         "optimal": scores["optimal"].mean(),
         **shown,
         "median_s": scores["seconds"].median(),
+        "max_s": scores["seconds"].max(),
+        "fit_s": scores["fit_seconds"].max(),
     }
 
 

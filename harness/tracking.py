@@ -24,8 +24,6 @@ def prepare(folder: Path) -> None:
     """
     os.environ.setdefault("MLFLOW_TRACKING_URI", f"sqlite:///{folder.resolve() / 'mlflow.db'}")
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
-    logging.getLogger("alembic").setLevel(logging.WARNING)
-    logging.getLogger("mlflow").setLevel(logging.WARNING)
     _client().search_experiments(max_results=1)
 
 
@@ -34,6 +32,8 @@ def _client() -> Any:
     os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
     from mlflow import MlflowClient
 
+    for chatty in ("alembic", "mlflow", "mlflow.store.db.utils"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
     return MlflowClient(tracking_uri=os.environ["MLFLOW_TRACKING_URI"])
 
 
@@ -74,6 +74,14 @@ def log_cell(
     client.log_table(run.info.run_id, answers, "counterfactuals.json")
     client.set_terminated(run.info.run_id)
     return run.info.run_id
+
+
+def page(experiment: str) -> str:
+    """How to look at an experiment's runs side by side: a command, and the page to open."""
+    found = _client().get_experiment_by_name(experiment)
+    identity = "" if found is None else f"/#/experiments/{found.experiment_id}/runs?compareRunsMode=CHART"
+    store = os.environ["MLFLOW_TRACKING_URI"]
+    return f"mlflow ui --backend-store-uri {store}   then open http://127.0.0.1:5000{identity}"
 
 
 def _experiment(name: str, folder: Path) -> str:

@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
@@ -25,7 +26,7 @@ from harness.problem import Problem
 
 @dataclass(frozen=True)
 class Load:
-    """Fit ``method`` to ``problem``. Answered by ``Fitted``."""
+    """Fit ``method`` to ``problem``. Answered by ``Begun``, then by ``Fitted``."""
 
     method: Method
     problem: Problem
@@ -33,12 +34,22 @@ class Load:
 
 
 @dataclass(frozen=True)
+class Begun:
+    """A ``Load`` has arrived whole: from here on the time is the fit's."""
+
+
+@dataclass(frozen=True)
 class Fitted:
-    """``refusal``: why the method does not take the problem; ``fault``: the traceback of a failed fit."""
+    """``refusal``: why the method does not take the problem; ``fault``: why the fit failed, in a word ``reason``.
+
+    ``seconds`` leaves out those spent compiling, which are ``compile_seconds``.
+    """
 
     seconds: float
+    compile_seconds: float = 0.0
     refusal: str | None = None
     fault: str | None = None
+    reason: Reason = Reason.CRASH
 
 
 @dataclass(frozen=True)
@@ -74,6 +85,7 @@ def serve(connection: Connection) -> None:
         if isinstance(message, Load):
             explainer = None  # free the last cell's memory before the next one is built
             problem = message.problem
+            connection.send(Begun())
             explainer, fitted = _fit(message)
             connection.send(fitted)
         elif explainer is not None and problem is not None:
@@ -82,15 +94,33 @@ def serve(connection: Connection) -> None:
 
 def _fit(load: Load) -> tuple[Explainer | None, Fitted]:
     _limit_memory(load.memory_limit)
+    explainer, refusal, fault, reason = None, None, None, Reason.CRASH
     start = time.perf_counter()
-    try:
-        refusal = load.method.refuses(load.problem)
-        explainer = None if refusal else load.method.fit(load.problem)
-        return explainer, Fitted(time.perf_counter() - start, refusal=refusal)
-    except HarnessError as fault:
-        return None, Fitted(time.perf_counter() - start, refusal=str(fault))
-    except Exception:
-        return None, Fitted(time.perf_counter() - start, fault=traceback.format_exc())
+    with _compilation() as compiled:
+        try:
+            refusal = load.method.refuses(load.problem)
+            explainer = None if refusal else load.method.fit(load.problem)
+        except HarnessError as error:
+            refusal = str(error)
+        except MemoryError:
+            fault, reason = "the memory limit was reached while fitting", Reason.MEMORY
+        except Exception:
+            fault = traceback.format_exc()
+    seconds = time.perf_counter() - start
+    return explainer, Fitted(seconds - sum(compiled), sum(compiled), refusal, fault, reason)
+
+
+@contextlib.contextmanager
+def _compilation() -> Iterator[list[float]]:
+    """Seconds that numba spends on compiling meanwhile; they are no part of a fit, as they are spent once a machine."""
+    spent: list[float] = []
+    if "numba" not in sys.modules:
+        yield spent
+        return
+    from numba.core.event import install_timer
+
+    with install_timer("numba:compile", spent.append):
+        yield spent
 
 
 def _explain(explainer: Explainer, problem: Problem, ask: Ask) -> Told:

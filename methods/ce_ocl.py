@@ -16,6 +16,8 @@ from harness.method import Deadline
 from harness.objective import Objective, Term, mad
 from harness.problem import Kind, Label, Problem
 from harness.program import PROVEN, Compiled, Linear, Program, Solution
+from methods.cells.grid import WORD, ensemble
+from methods.cells.search import CellSearch, Closest
 from methods.milp.bounds import Knapsack
 from methods.milp.embed import Embedded, embed, splits_only
 from methods.milp.space import Cost, Variables
@@ -57,6 +59,9 @@ class CeOcl:
         Unit of a change: ``features``, or ``columns`` (a changed one-hot category counts 2).
     separation
         Scaled distance in one number that tells two counterfactuals apart, in (0, 1].
+    engine
+        ``search``: branch and bound over the cells of a tree ensemble (``methods/cells``), without a solver and without
+        a margin. ``milp``: the mixed-integer program. ``auto``: the search wherever it applies. Same optimum.
     margin
         :math:`\delta` > 0: validity is score − threshold ≥ δ (or ≤ −δ). Above the solver's tolerance of 1e-7.
 
@@ -74,6 +79,7 @@ class CeOcl:
     count: str = "features"
     separation: float = 0.05
     margin: float = 1e-6
+    engine: str = "auto"
 
     def __post_init__(self) -> None:
         if self.distance not in DISTANCES:
@@ -82,6 +88,10 @@ class CeOcl:
             raise ValueError(f"alpha is {self.alpha}; it must be >= 0.")
         if self.max_changes is not None and self.max_changes < 1:
             raise ValueError(f"max_changes is {self.max_changes}; it must be >= 1, or null for no bound.")
+        if self.count not in {"features", "columns"}:
+            raise ValueError(f"count is {self.count!r}; allowed: features, columns.")
+        if self.engine not in {"auto", "search", "milp"}:
+            raise ValueError(f"engine is {self.engine!r}; allowed: auto, search, milp.")
         if not 0 < self.separation <= 1:
             raise ValueError(f"separation is {self.separation}; it must be in (0, 1].")
         if self.margin < PROVEN:
@@ -90,6 +100,11 @@ class CeOcl:
     def refuses(self, problem: Problem) -> str | None:
         if not isinstance(problem.target, Label):
             return "ce_ocl takes a wanted class here, not an interval; set 'desired' to a class."
+        if self.engine == "search" and not _searchable(problem):
+            name = type(problem.classifier.estimator).__name__
+            return (
+                f"engine=search needs a tree, forest or boosting model with two classes, not {name}; use auto or milp."
+            )
         if self.distance == "l2sq" and not splits_only(problem.classifier.estimator):
             return "distance=l2sq needs a tree model here; use l1, or a tree, forest or boosting model."
         try:
@@ -105,8 +120,63 @@ class CeOcl:
             terms.append(Term("l0", self.alpha))
         return Objective(tuple(terms), count=self.count)
 
-    def fit(self, problem: Problem) -> _Explainer:
-        return _Explainer(self, problem)
+    def fit(self, problem: Problem) -> _Searching | _Explainer:
+        searches = self.engine == "search" or (self.engine == "auto" and _searchable(problem))
+        return _Searching(self, problem) if searches else _Explainer(self, problem)
+
+    def weights(self, problem: Problem) -> np.ndarray:
+        """What each changed feature counts, shape (features,)."""
+        double = [self.count == "columns" and feature.kind is Kind.CATEGORICAL for feature in problem.space.features]
+        return np.where(double, 2.0, 1.0)
+
+
+def _searchable(problem: Problem) -> bool:
+    """Whether the cell search takes the model: a sum of trees with two classes."""
+    estimator = problem.classifier.estimator
+    known = ensemble.dispatch(type(estimator)) is not ensemble.dispatch(object)
+    few = all(f.kind is not Kind.CATEGORICAL or len(f.categories) <= WORD for f in problem.space.features)
+    return known and problem.classifier.binary and few
+
+
+class _Searching:
+    """CE-OCL on trees without a solver: the cheapest cell of the wanted class."""
+
+    def __init__(self, method: CeOcl, problem: Problem) -> None:
+        assert isinstance(problem.target, Label)
+        self.method = method
+        coefficients = method.objective(problem).separable(problem.space)
+        assert coefficients is not None
+        most = math.inf if method.max_changes is None else float(method.max_changes)
+        wanted = problem.classifier.code(problem.target.value)
+        self.search = CellSearch(problem, wanted, coefficients, method.weights(problem), most)
+        self.search.compile(problem.train.iloc[[0]].to_dict("records")[0])
+
+    def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
+        origin = factual.to_dict("records")[0]
+        answers: list[Answer] = []
+        while len(answers) < n:
+            earlier = [answer.row for answer in answers if answer.row is not None]
+            found = self.search.closest(origin, earlier, self.method.separation, deadline)
+            answers.append(_told(found, bool(earlier)))
+            if found.row is None:
+                return Explanation(tuple(answers)).padded(n, answers[-1])
+        return Explanation(tuple(answers))
+
+
+def _told(found: Closest, further: bool) -> Answer:
+    """What a search found, as an answer."""
+    if found.row is None:
+        if found.proven:
+            return Answer(Status.INFEASIBLE, None, Reason.PROOF, detail=_nothing(further))
+        return Answer(Status.GAVE_UP, None, Reason.TIME_LIMIT, detail="no counterfactual was found within the limits")
+    if found.proven:
+        return Answer(Status.OPTIMAL, found.row, Reason.PROOF, found.value, found.value)
+    return Answer(Status.FOUND, found.row, Reason.TIME_LIMIT, found.value, found.bound)
+
+
+def _nothing(further: bool) -> str:
+    beyond = " further from those before it" if further else ""
+    return f"no point within the features' actionability, bounds and sparsity is classified as wanted{beyond}"
 
 
 def _embed(program: Program, problem: Problem) -> tuple[Variables, Embedded]:
@@ -130,8 +200,7 @@ class _Explainer:
         coefficients = self.claim.separable(space)
         assert coefficients is not None
         self.fixed, self.linear, self.quadratic = coefficients
-        columns = [2.0 if method.count == "columns" and f.kind is Kind.CATEGORICAL else 1.0 for f in space.features]
-        self.weights = np.array(columns)
+        self.weights = method.weights(problem)
         program = Program()
         self.variables, self.embedded = _embed(program, problem)
         self.variables.close()
@@ -174,7 +243,7 @@ class _Explainer:
         averaged = splits_only(self.problem.classifier.estimator) and not hasattr(
             self.problem.classifier.estimator, "decision_function"
         )
-        return 0.0 if averaged and self.problem.classifier.threshold is None else margin
+        return 0.0 if averaged else margin
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
         deadline = Deadline(deadline.at - RESERVE * deadline.left)
@@ -227,7 +296,7 @@ class _Explainer:
     ) -> None:
         """Set the program for a factual: bounds within the budget, separation from earlier answers, tight big-M."""
         self.compiled.rewind(self.base)
-        fixed = np.zeros_like(self.fixed) if lexical else self.fixed
+        fixed = self.fixed - self.method.alpha * self.weights if lexical else self.fixed
         costs = [Cost(*parts, budget) for parts in zip(fixed, self.linear, self.quadratic, strict=True)]
         self.variables.pose(factual, costs)
         for row in earlier:
@@ -364,7 +433,7 @@ class _Search:
         late = self.deadline.passed
         if self.row is None:
             if solution.infeasible:
-                return Answer(Status.INFEASIBLE, None, Reason.PROOF, detail=self._why())
+                return Answer(Status.INFEASIBLE, None, Reason.PROOF, detail=_nothing(bool(self.earlier)))
             reason = Reason.TIME_LIMIT if late else Reason.FINISHED
             return Answer(Status.GAVE_UP, None, reason, detail="no counterfactual was found within the limits")
         bound = self.value if solution.infeasible else min(settled + solution.bound, self.value)
@@ -373,7 +442,3 @@ class _Search:
             return Answer(Status.OPTIMAL, self.row, Reason.PROOF, self.value, bound)
         reason = Reason.TIME_LIMIT if late else Reason.FINISHED
         return Answer(Status.FOUND, self.row, reason, self.value, bound if math.isfinite(bound) else None)
-
-    def _why(self) -> str:
-        further = " further from those before it" if self.earlier else ""
-        return f"no point within the features' actionability, bounds and sparsity is classified as wanted{further}"

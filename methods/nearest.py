@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import pandas as pd
@@ -61,7 +62,9 @@ class _Neighbours:
         inside = (self.encoded >= low - SAME) & (self.encoded <= high + SAME) | (np.abs(self.encoded - origin) <= SAME)
         candidates = self.unlike.loc[inside.all(axis=1)]
         cost = self.objective.evaluate(space, factual, candidates)
-        best = np.argsort(cost, kind="stable")[:n]
+        ranked = np.argsort(cost, kind="stable")
+        # the box of ``reach`` may hold special codes, and ordinal values that a conditional order leaves out
+        best = list(islice((i for i in ranked if not space.violations(factual, candidates.iloc[[i]])[0]), n))
         rows = candidates.iloc[best].to_dict("records")
         answers = tuple(Answer(Status.FOUND, row, objective=float(cost[i])) for row, i in zip(rows, best, strict=True))
         why = "no further training row is classified as desired and reachable"

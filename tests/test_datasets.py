@@ -267,9 +267,9 @@ BAD = {
     "target": ({"target": "yy"}, ["target column 'yy'", "did you mean 'y'"]),
     "feature": ({"features": {"agee": {}}}, ["'agee'", "did you mean 'age'"]),
     "override": ({"overrides": {"agee": {"kind": "integer"}}}, ["'agee'", "did you mean 'age'"]),
-    "immutable": ({"immutable": ["sex"]}, ["'sex'", "Allowed: age"]),
-    "drop": ({"drop": ["sex"]}, ["'sex'", "Allowed: age"]),
-    "label as feature": ({"features": ["age", "y"]}, ["no feature 'y'", "Allowed: age"]),
+    "immutable": ({"immutable": ["sex"]}, ["'sex'", "llowed: age"]),
+    "drop": ({"drop": ["sex"]}, ["'sex'", "llowed: age"]),
+    "label as feature": ({"features": ["age", "y"]}, ["no feature 'y'", "llowed: age"]),
     "attribute": ({"overrides": {"age": {"bound": [0, 1]}}}, ["'bound'", "did you mean 'bounds'"]),
     "kind": ({"overrides": {"age": {"kind": "int"}}}, ["'int'", "continuous, integer"]),
     "actionability": ({"overrides": {"age": {"actionability": "up"}}}, ["'up'", "increase"]),
@@ -288,7 +288,7 @@ BAD = {
     "label without classes": ({"label": {"column": "y"}}, ["no 'classes'", "'column' and 'classes'"]),
     "label column": ({"label": {"column": "z", "classes": {}}}, ["label column 'z'", "y"]),
     "label key": ({"label": {"column": "y", "class": {}}}, ["'class'", "classes"]),
-    "value without class": ({"label": {"column": "y", "classes": {"no": [0]}}}, ["holds 1", "Allowed: 0"]),
+    "value without class": ({"label": {"column": "y", "classes": {"no": [0]}}}, ["holds 1", "llowed: 0"]),
     "value twice": ({"label": {"column": "y", "classes": {"a": [0, 1], "b": [1]}}}, ["twice", "'1'"]),
     "class without rows": ({"classes": [0, 1, 2]}, ["class 2", "0, 1"]),
     "split name": ({"split": "some"}, ["'some'", "none, files"]),
@@ -296,7 +296,7 @@ BAD = {
     "split key": ({"split": {"size": 0.2}}, ["'size'", "test_size"]),
     "test size": ({"split": {"test_size": 25}}, ["25", "between 0 and 1"]),
     "seed": ({"split": {"seed": "now"}}, ["'now'", "whole number"]),
-    "desired class": ({"desired": "yes"}, ["class 'yes'", "Allowed: 0, 1, opposite"]),
+    "desired class": ({"desired": "yes"}, ["class 'yes'", "llowed: 0, 1, opposite"]),
 }
 
 

@@ -234,7 +234,7 @@ class Cells:
         self._sides: dict[float, Any] = {}  # by the last decoded value on the left
 
     def right_of(self, affine: Affine, threshold: float) -> Expression:
-        left = _last_decoded(self.feature, affine, threshold)
+        left = last_decoded(self.feature, affine, threshold)
         if left not in self._sides:
             self._sides[left] = self.program.binary()
         side = self._sides[left]
@@ -289,7 +289,7 @@ class Cells:
         return self._form((np.arange(len(self.values)) != self.home).astype(float))
 
     def apart(self, value: Any, separation: float) -> Linear:
-        up, down = _beyond(self.feature, float(value), separation)
+        up, down = beyond(self.feature, float(value), separation)
         right = self._cut(np.nextafter(up, -math.inf) if self.feature.kind is not Kind.INTEGER else up - 1)
         left = self._cut(down)
         return Linear.of([(right, 1.0), (left, -1.0)], 1.0)
@@ -323,6 +323,8 @@ class Scaled:
     """A number as a scaled variable ``x = x̂ + up − down``, with a 0/1 column "changed"."""
 
     def __init__(self, program: Program, feature: Feature) -> None:
+        if not np.isfinite(feature.interval(0.0)).all():
+            raise UnsupportedError(f"{feature.name} has no least or greatest value; set its 'bounds' for this model.")
         self.program, self.feature = program, feature
         self.up, self.down = program.variable(0, None), program.variable(0, None)
         self.change = program.binary()
@@ -378,9 +380,10 @@ class Scaled:
         compiled.high[self.change_at] = float(rise > 0 or fall > 0)
         compiled.data[self.up_entry] = 1.0 / rise if rise > 0 else 1.0
         compiled.data[self.down_entry] = 1.0 / fall if fall > 0 else 1.0
-        leaps_up = least > 0 and low > origin
-        compiled.row_low[self.leap_at] = 0.0 if leaps_up else -math.inf
-        compiled.data[self.leap_entry] = -least if leaps_up else -1.0
+        # up - down is at least the leap where the feature changes, or at most minus the leap.
+        compiled.row_low[self.leap_at] = 0.0 if least > 0 and low > origin else -math.inf
+        compiled.row_high[self.leap_at] = 0.0 if least > 0 and high < origin else math.inf
+        compiled.data[self.leap_entry] = -least if low > origin else max(least, 1.0)
         self.rise, self.fall = rise, fall
 
     def cost(self) -> Linear:
@@ -391,7 +394,7 @@ class Scaled:
         return Linear.of([(self.change_at, 1.0)])
 
     def apart(self, value: Any, separation: float) -> Linear:
-        up, down = _beyond(self.feature, float(value), separation)
+        up, down = beyond(self.feature, float(value), separation)
         low, high = self.compiled.low[self.number_at], self.compiled.high[self.number_at]
         if self.feature.kind is not Kind.INTEGER:
             up, down = ((end - self.feature.scale[0]) / self.feature.range for end in (up, down))
@@ -431,7 +434,7 @@ class LevelSource:
         return sum(float(value) * self.block.level(code) for code, value in enumerate(self.table) if value)
 
     def right_of(self, threshold: float) -> Expression:
-        right = self.table.astype(np.float32) > threshold
+        right = self.table.astype(np.float32).astype(float) > threshold  # a float32 next to a float compares as one
         if right.all():
             return 1
         return sum(self.block.level(int(code)) for code in np.flatnonzero(right))
@@ -546,7 +549,7 @@ class Variables:
         return {block.feature.name: block.read(x) for block in self.blocks}
 
 
-def _last_decoded(feature: Feature, affine: Affine, threshold: float) -> float:
+def last_decoded(feature: Feature, affine: Affine, threshold: float) -> float:
     """The last decoded value, in the number's order, before a split changes sides.
 
     For a rising input that is the largest value with ``float32((value - shift) / unit) <= threshold``; for a falling
@@ -554,8 +557,8 @@ def _last_decoded(feature: Feature, affine: Affine, threshold: float) -> float:
     """
 
     def before(value: float) -> bool:
-        left = np.float32((value - affine.shift) / affine.unit) <= threshold
-        return bool(left) if affine.unit > 0 else not left
+        left = float(np.float32((value - affine.shift) / affine.unit)) <= threshold
+        return left if affine.unit > 0 else not left
 
     guess = affine.shift + last_left(threshold) * affine.unit
     if feature.kind is Kind.INTEGER:
@@ -577,7 +580,7 @@ def _last_decoded(feature: Feature, affine: Affine, threshold: float) -> float:
     return float(value)
 
 
-def _beyond(feature: Feature, value: float, separation: float) -> tuple[float, float]:
+def beyond(feature: Feature, value: float, separation: float) -> tuple[float, float]:
     """The nearest decoded values above and below that are ``separation``, in scaled units, away from ``value``."""
     up, down = value + separation * feature.range, value - separation * feature.range
     if feature.kind is Kind.INTEGER:

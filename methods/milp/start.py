@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 
 from harness.classifier import space_inputs
 from harness.problem import SAME, Kind, Label, Problem
+from methods.quick import quick_decide
 
 ROWS = 2000  # training rows considered: a first guess needs a near one, not the nearest
 NEIGHBOURS = 24  # training rows that are moved towards the factual
@@ -52,7 +53,7 @@ class Starts:
         points = points[np.argsort(gaps, kind="stable")[:NEIGHBOURS]]
         if not len(points):
             return factual.iloc[:0]
-        points = self._halve(self._restore(points, origin), origin)
+        points = self._halve(self._restore(points, origin), np.clip(origin, low, high), origin)
         rows = space.decode(points, like=factual)
         return rows.loc[self.problem.valid(rows)]
 
@@ -78,13 +79,16 @@ class Starts:
             starts[kept] = trial[kept]
         return np.unique(starts, axis=0)
 
-    def _halve(self, points: np.ndarray, origin: np.ndarray) -> np.ndarray:
-        """Halve the way of one number after another back to the factual, wherever the point stays valid."""
+    def _halve(self, points: np.ndarray, nearest: np.ndarray, origin: np.ndarray) -> np.ndarray:
+        """Halve the way of one number after another back to the factual, wherever the point stays valid.
+
+        A special code has no way back: there ``nearest``, the end of the reach, stands for the factual.
+        """
         for column, unit in self.numbers:
             away = np.flatnonzero(np.abs(points[:, column] - origin[column]) > SAME)
             if not len(away):
                 continue
-            near, far = np.full(len(away), origin[column]), points[away, column]
+            near, far = np.full(len(away), nearest[column]), points[away, column]
             trial = points[away]
             for _ in range(HALVINGS):
                 middle = (near + far) / 2
@@ -99,22 +103,6 @@ def _judge(problem: Problem) -> Callable[[np.ndarray], np.ndarray]:
     """Whether scaled rows are valid, as fast as the model's inputs allow; decoded rows are asked again."""
     classifier, target = problem.classifier, problem.target
     if isinstance(target, Label) and classifier.inputs == space_inputs(problem.space):
-        code = classifier.code(target.value)
-        trees = [classifier.estimator]
-        if hasattr(classifier.estimator, "estimators_"):
-            trees = classifier.estimator.estimators_
-        averaged = isinstance(trees, list) and all(hasattr(tree, "tree_") for tree in trees)
-        if averaged and classifier.binary and classifier.threshold is None:
-            return lambda rows: (_share(trees, rows) > 0.5) == (code == 1)
-        return lambda rows: classifier.decide(rows) == code
+        code, decide = classifier.code(target.value), quick_decide(classifier)
+        return lambda rows: decide(rows) == code
     return lambda rows: problem.valid(problem.space.decode(rows))
-
-
-def _share(trees: Sequence, rows: np.ndarray) -> np.ndarray:
-    """Mean fraction of class 1 over a forest's trees, without the overhead of scikit-learn's loop."""
-    single = rows.astype(np.float32)
-    total = np.zeros(len(rows))
-    for tree in trees:
-        values = tree.tree_.predict(single)
-        total += values[:, 1] / values.sum(axis=1)
-    return total / len(trees)

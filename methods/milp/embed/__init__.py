@@ -2,7 +2,7 @@
 
 ``embed(estimator, program, inputs, sense)`` takes arbitrary inputs (``methods.milp.space.Source``) and returns an
 ``Embedded`` whose outputs are linear expressions: one for a binary classifier or a regressor, else one a class. What
-they equal is ``Classifier.raw``.
+they equal is ``Classifier.raw`` (for networks of more than two classes, up to one number that all classes share).
 """
 
 from __future__ import annotations

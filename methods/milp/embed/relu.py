@@ -29,6 +29,8 @@ def _(estimator: Any, program: Program, inputs: Sequence[Source], sense: int = 0
     """
     if estimator.activation != "relu" and len(estimator.coefs_) > 1:
         raise UnsupportedError(f"cannot embed a network with activation {estimator.activation!r}; use 'relu'.")
+    if estimator.out_activation_ == "exp":
+        raise UnsupportedError("cannot embed a network with loss 'poisson', an exponential; use 'squared_error'.")
     layers: list[_Layer] = []
     values: list[Any] = []
     for depth, (weights, shifts) in enumerate(zip(estimator.coefs_[:-1], estimator.intercepts_[:-1], strict=True)):

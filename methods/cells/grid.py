@@ -1,0 +1,240 @@
+"""A tree ensemble on the cells between its thresholds: which cells, and which leaves each of them meets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingClassifier, RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from harness.classifier import Affine, Classifier, Input
+from harness.errors import UnsupportedError
+from harness.problem import Feature, Kind, Space
+from methods.milp.embed.forest import initial_score
+from methods.milp.embed.tree import Leaf, leaf_values, leaves_of
+from methods.milp.space import last_decoded
+
+WORD = 64  # leaves in one word of a leaf mask
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Trees whose leaf values add up: class 1 iff base + Σ values is beyond the model's threshold.
+
+    Parameters
+    ----------
+    trees
+        The fitted ``tree_`` objects.
+    weights
+        What a tree's leaf value is multiplied with.
+    """
+
+    trees: tuple[Any, ...]
+    weights: float
+    base: float
+
+
+@singledispatch
+def ensemble(estimator: Any) -> Ensemble:
+    """A fitted binary classifier as a sum of trees.
+
+    Raises
+    ------
+    UnsupportedError
+        For a type that is none.
+    """
+    known = sorted(kind.__name__ for kind in ensemble.registry if kind is not object)
+    raise UnsupportedError(f"cannot search the cells of {type(estimator).__name__}; known: {', '.join(known)}.")
+
+
+@ensemble.register(DecisionTreeClassifier)
+def _(estimator: DecisionTreeClassifier) -> Ensemble:
+    return Ensemble((estimator.tree_,), 1.0, 0.0)
+
+
+@ensemble.register(RandomForestClassifier)
+@ensemble.register(ExtraTreesClassifier)
+def _(estimator: Any) -> Ensemble:
+    return Ensemble(tuple(tree.tree_ for tree in estimator.estimators_), 1.0 / len(estimator.estimators_), 0.0)
+
+
+@ensemble.register(GradientBoostingClassifier)
+def _(estimator: GradientBoostingClassifier) -> Ensemble:
+    if estimator.estimators_.shape[1] != 1:
+        raise UnsupportedError("cannot search the cells of gradient boosting with more than two classes.")
+    trees = tuple(tree.tree_ for tree in estimator.estimators_[:, 0])
+    return Ensemble(trees, estimator.learning_rate, float(initial_score(estimator)[0]))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Cells per feature, and leaf masks per tree and cell. Everything the search's kernels read, as flat arrays.
+
+    A number's cells are the intervals between its thresholds, in order; any other feature's are its categories. Leaf k
+    of a tree is bit k of its masks, leaves in increasing order of value (times ``sign``), so that the best leaf of a
+    box is its highest bit.
+
+    Parameters
+    ----------
+    ends
+        Per feature, the last decoded value of each cell but the last one; empty for categories.
+    offset
+        First cell of each feature in the arrays over all cells, shape (features + 1,).
+    split
+        1 where the feature's cells have no order (one-hot categories), shape (features,).
+    values
+        Leaf values, shape (trees, leaves), in increasing order; unused ones repeat the last.
+    upto, onwards
+        Leaves that a box reaching up to (from) a cell meets, shape (trees, cells, words), uint64; without order: the
+        leaves that the category meets, twice.
+    starts, members
+        The features that each tree splits on: ``members[starts[t]:starts[t + 1]]``.
+    uses
+        The same as a table: 1 where the tree splits on the feature, shape (trees, features).
+    base
+        Score before any tree, less the threshold: right is base + Σ values > 0.
+    """
+
+    ends: tuple[np.ndarray, ...]
+    offset: np.ndarray
+    split: np.ndarray
+    values: np.ndarray
+    upto: np.ndarray
+    onwards: np.ndarray
+    starts: np.ndarray
+    members: np.ndarray
+    uses: np.ndarray
+    base: float
+
+
+def build(space: Space, classifier: Classifier, wanted: int) -> Grid:
+    """The grid of a binary tree classifier, signed so that more is nearer to the wanted class.
+
+    Raises
+    ------
+    UnsupportedError
+        For models that are no sum of trees, and for features with more than 64 unordered categories.
+    """
+    model = ensemble(classifier.estimator)
+    sign = 1.0 if wanted == 1 else -1.0
+    leaves = [leaves_of(tree) for tree in model.trees]
+    sources = _sources(space, classifier.inputs)
+    ends = tuple(_ends(space, classifier.inputs, place, leaves) for place in range(len(space.features)))
+    counts = [len(e) + 1 if f.numeric else len(f.categories) for f, e in zip(space.features, ends, strict=True)]
+    for feature, count in zip(space.features, counts, strict=True):
+        if feature.kind is Kind.CATEGORICAL and count > WORD:
+            raise UnsupportedError(f"feature {feature.name} has {count} categories; the search takes at most {WORD}.")
+    offset = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    words = max(-(-len(members) // WORD) for members in leaves)
+    most = max(len(members) for members in leaves)
+    values = np.zeros((len(leaves), most))
+    upto = np.zeros((len(leaves), int(offset[-1]), words), dtype=np.uint64)
+    onwards = np.zeros_like(upto)
+    uses = np.zeros((len(leaves), len(space.features)), dtype=np.int64)
+    starts: list[int] = [0]
+    used: list[int] = []
+    for t, (tree, members) in enumerate(zip(model.trees, leaves, strict=True)):
+        value = sign * model.weights * leaf_values(tree, members)[:, -1]
+        order = np.argsort(value, kind="stable")
+        values[t, : len(order)], values[t, len(order) :] = value[order], value[order[-1]]
+        touched = sorted({sources[column] for leaf in members for column in (*leaf.above, *leaf.at_most)})
+        used.extend(touched)
+        uses[t, touched] = 1
+        starts.append(len(used))
+        for bit, leaf in enumerate(members[k] for k in order):
+            word, mark = bit // WORD, np.uint64(1) << np.uint64(bit % WORD)
+            for place in touched:
+                met = _met(space.features[place], classifier.inputs, sources, place, leaf, ends[place])
+                cells = slice(int(offset[place]), int(offset[place + 1]))
+                if space.features[place].kind is Kind.CATEGORICAL:
+                    upto[t, cells, word][met] |= mark
+                    onwards[t, cells, word][met] |= mark
+                elif met.any():
+                    first, last = np.flatnonzero(met)[[0, -1]]
+                    if not met[first : last + 1].all():
+                        raise UnsupportedError(f"{space.features[place].name} is ordinal, and split out of its order.")
+                    upto[t, cells, word][first:] |= mark
+                    onwards[t, cells, word][: last + 1] |= mark
+    split = np.array([feature.kind is Kind.CATEGORICAL for feature in space.features], dtype=np.int64)
+    base = sign * (model.base - classifier.raw_threshold)
+    return Grid(
+        ends,
+        offset,
+        split,
+        values,
+        upto,
+        onwards,
+        np.array(starts, dtype=np.int64),
+        np.array(used, dtype=np.int64),
+        uses,
+        base,
+    )
+
+
+def _sources(space: Space, inputs: Sequence[Input]) -> list[int]:
+    """The feature that each estimator input is made of, by position."""
+    place = {name: index for index, name in enumerate(space.names)}
+    return [place[source.feature] for source in inputs]
+
+
+def _ends(space: Space, inputs: Sequence[Input], place: int, leaves: Sequence[Sequence[Leaf]]) -> np.ndarray:
+    """The last decoded value left of each threshold on a number, in order."""
+    feature = space.features[place]
+    if not feature.numeric:
+        return np.zeros(0)
+    found = set()
+    for column, source in enumerate(inputs):
+        if source.feature != feature.name:
+            continue
+        if not isinstance(source, Affine):
+            raise UnsupportedError(f"{type(source).__name__} of {feature.name} cannot be searched by cells.")
+        thresholds = {
+            side[column]
+            for members in leaves
+            for leaf in members
+            for side in (leaf.above, leaf.at_most)
+            if column in side
+        }
+        found |= {last_decoded(feature, source, threshold) for threshold in thresholds}
+    return np.array(sorted(found))
+
+
+def _met(
+    feature: Feature, inputs: Sequence[Input], sources: Sequence[int], place: int, leaf: Leaf, ends: np.ndarray
+) -> np.ndarray:
+    """Which cells of a feature a leaf meets, bool."""
+    count = len(ends) + 1 if feature.numeric else len(feature.categories)
+    met = np.ones(count, dtype=bool)
+    for column in {*leaf.above, *leaf.at_most}:
+        if sources[column] != place:
+            continue
+        source = inputs[column]
+        above, at_most = leaf.above.get(column, -math.inf), leaf.at_most.get(column, math.inf)
+        if isinstance(source, Affine) and feature.numeric:
+            inside = np.ones(count, dtype=bool)
+            rising = source.unit > 0
+            if above > -math.inf:
+                right = np.arange(count) > np.searchsorted(ends, last_decoded(feature, source, above))
+                inside &= right if rising else ~right
+            if at_most < math.inf:
+                right = np.arange(count) > np.searchsorted(ends, last_decoded(feature, source, at_most))
+                inside &= ~right if rising else right
+            met &= inside
+        else:
+            single = _table(feature, source).astype(np.float32)
+            met &= (single > above) & (single <= at_most)
+    return met
+
+
+def _table(feature: Feature, source: Input) -> np.ndarray:
+    if isinstance(source, Affine):
+        return (np.array(feature.categories, dtype=float) - source.shift) / source.unit
+    table = getattr(source, "table", None)
+    if table is None:
+        raise UnsupportedError(f"{type(source).__name__} of {feature.name} cannot be searched by cells.")
+    return np.asarray(table(feature.categories), dtype=float)

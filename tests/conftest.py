@@ -1,0 +1,117 @@
+"""A small problem with every kind of feature and actionability, and the models of ``conf/model`` trained on it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy loads: the tests share the machine
+
+import numpy as np
+import pandas as pd
+import pytest
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
+
+from harness import models
+from harness.problem import Feature, Label, Problem, Space
+
+CONF = Path(__file__).parents[1] / "conf"
+ROWS = 200
+SPACE = Space(
+    (
+        Feature("income", "continuous", scale=(0.0, 100.0), bounds=(0.0, 100.0)),
+        Feature("savings", "continuous", scale=(-5.0, 5.0), bounds=(-5.0, 5.0), actionability="increase"),
+        Feature("debt", "continuous", scale=(0.0, 1e4), bounds=(0.0, 1e4), actionability="decrease"),
+        Feature("height", "continuous", scale=(150.0, 200.0), bounds=(150.0, 200.0), actionability="immutable"),
+        Feature("age", "integer", scale=(18, 80), bounds=(18, 80), actionability="immutable"),
+        Feature("visits", "integer", scale=(0, 20), bounds=(0, 20), actionability="increase"),
+        Feature("loans", "integer", scale=(0, 6), bounds=(0, 6), actionability="decrease"),
+        Feature("delay", "integer", scale=(0, 12), bounds=(0, 12), special=(-1,)),
+        Feature("grade", "ordinal", ("low", "middle", "high"), actionability="increase"),
+        Feature("risk", "ordinal", (1, 2, 3, 4), actionability="decrease"),
+        Feature("stage", "ordinal", ("a", "b", "c", "d"), actionability="conditional", order=("a", "c", "d")),
+        Feature("taste", "ordinal", ("mild", "hot", "fire")),
+        Feature("city", "categorical", ("Bonn", "Köln", "Ulm")),
+        Feature("job", "categorical", ("none", "part", "full", "other"), actionability="conditional",
+                order=("none", "part", "full")),
+        Feature("region", "categorical", ("n", "s", "w"), actionability="immutable"),
+        Feature("member", "binary", (False, True)),
+        Feature("owner", "binary", ("no", "yes"), actionability="increase"),
+        Feature("native", "binary", (0, 1), actionability="immutable"),
+    )
+)  # fmt: skip
+
+
+def sample(rows: int = ROWS) -> pd.DataFrame:
+    """Points of the space: in three groups that share what is immutable; many rows are reachable from lesser ones.
+
+    What may only rise or fall does so along one hidden rank, but for a third of the rows; all else is random.
+    """
+    rng = np.random.default_rng(0)
+    group = rng.choice([0.1, 0.5, 0.9], rows)
+    rank = rng.uniform(size=rows)
+    stray = rng.random(rows) < 1 / 3
+    data: dict[str, Any] = {}
+    for feature in SPACE.features:
+        share = rng.uniform(size=rows)
+        if feature.actionability == "immutable":
+            share = group
+        elif feature.actionability != "free":
+            falls = feature.actionability == "decrease"
+            share = np.where(stray, share, 1 - rank if falls else rank)
+        low, high = feature.bounds
+        if not feature.numeric:
+            ladder = feature.ladder if feature.actionability == "conditional" else feature.categories
+            data[feature.name] = [ladder[int(part * len(ladder))] for part in share]
+        else:
+            values = low + share * (high - low)
+            data[feature.name] = np.rint(values).astype(int) if feature.kind == "integer" else values
+    strays = np.flatnonzero(stray)[::4]
+    data["delay"][strays] = -1
+    data["stage"] = ["b" if row in strays else value for row, value in enumerate(data["stage"])]
+    data["job"] = ["other" if row in strays else value for row, value in enumerate(data["job"])]
+    return SPACE.frame(pd.DataFrame(data).astype(object).to_dict("records"))
+
+
+def deserving(frame: pd.DataFrame) -> np.ndarray:
+    """True labels: linear in most features, about half of them True."""
+    merit = frame["income"] / 50 + frame["savings"] / 5 - frame["debt"] / 5e3 + frame["visits"] / 10
+    merit += 0.5 * (frame["city"] == "Ulm") + 0.5 * (frame["job"] == "full") + 0.3 * frame["member"].astype(float)
+    merit += 0.5 * (frame["grade"] == "high") - frame["risk"] / 4 - frame["loans"] / 6 - (frame["delay"] > 6) / 2
+    return (merit > merit.median()).to_numpy()
+
+
+@cache
+def train(model: str) -> Problem:
+    """The problem of a model of ``conf/model``, shrunk where it can be."""
+    config = OmegaConf.merge(OmegaConf.load(CONF / "model" / f"{model}.yaml"), {"seed": 0})
+    for size, enough in (("n_estimators", 10), ("max_iter", 100)):
+        if size in config.estimator:
+            config.estimator[size] = min(config.estimator[size], enough)
+    frame = sample()
+    labels = np.where(deserving(frame), "good", "bad").astype(object)
+    estimator = instantiate(config.estimator, _convert_="all")
+    classifier = models.train(estimator, SPACE, frame, labels, ("bad", "good"), config.threshold)
+    return Problem(SPACE, classifier, frame, labels, Label("good"))
+
+
+@pytest.fixture(scope="session")
+def problem_of() -> Callable[[str], Problem]:
+    """The small problem, by name of a model in ``conf/model``."""
+    return train
+
+
+@pytest.fixture(scope="session")
+def problem() -> Problem:
+    """The small problem, with logistic regression."""
+    return train("lr")
+
+
+@pytest.fixture
+def factual(problem: Problem) -> pd.DataFrame:
+    """A row that the model of ``problem`` does not classify as wanted."""
+    return problem.train.loc[~problem.valid(problem.train)].iloc[[0]]

@@ -1,0 +1,251 @@
+"""What every method must keep to, whatever it is: each law takes a ``Case`` and raises AssertionError."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+
+from harness.check import exists, permitted
+from harness.explanation import Answer, Explanation, Status
+from harness.method import Deadline, Explainer, Method
+from harness.problem import Problem
+
+TOLERANCE = 1e-5  # of a claimed optimum: the margin that keeps a class strict, and the solver's own
+SAMPLES = 2000
+
+
+@dataclass
+class Case:
+    """A method before a problem, and what it answers; asked once, judged by every law.
+
+    ``own`` is False for wrappers of other libraries, which may not keep to actionability.
+    """
+
+    method: Method
+    problem: Problem
+    factuals: pd.DataFrame
+    count: int = 2
+    own: bool = True
+    seconds: float = 60.0
+
+    @cached_property
+    def refusal(self) -> str | None:
+        return self.method.refuses(self.problem)
+
+    @cached_property
+    def explainer(self) -> Explainer:
+        return self.method.fit(self.problem)
+
+    @cached_property
+    def explanations(self) -> list[Explanation]:
+        """One per factual; none where the method refuses."""
+        if self.refusal is not None:
+            return []
+        return [self.ask(self.factuals.iloc[[i]], self.seconds) for i in range(len(self.factuals))]
+
+    def ask(self, factual: pd.DataFrame, seconds: float) -> Explanation:
+        return self.explainer.explain(factual.copy(), self.count, np.random.default_rng(7), Deadline.after(seconds))
+
+    def answers(self) -> Iterator[tuple[pd.DataFrame, int, Answer]]:
+        """Factual, position and answer."""
+        for number, explanation in enumerate(self.explanations):
+            for position, answer in enumerate(explanation.answers):
+                yield self.factuals.iloc[[number]], position, answer
+
+    def points(self) -> Iterator[tuple[pd.DataFrame, dict[str, Any], Answer]]:
+        """Factual, row and answer, where there is a row."""
+        for factual, _, answer in self.answers():
+            if answer.row is not None:
+                yield factual, answer.row, answer
+
+
+def as_many_answers_as_asked(case: Case) -> None:
+    for explanation in case.explanations:
+        assert len(explanation.answers) == case.count
+
+
+def a_claimed_point_is_valid(case: Case) -> None:
+    """The real model puts the decoded row of a method that claims an objective in the target class."""
+    if case.refusal is None and case.method.objective(case.problem) is not None:
+        for _, row, _ in case.points():
+            assert case.problem.valid(case.problem.space.frame([row]))[0], f"not of the wanted class: {row}"
+
+
+def a_point_is_coherent(case: Case) -> None:
+    """Every value of a row is one that its feature can have."""
+    for _, row, _ in case.points():
+        assert tuple(row) == case.problem.space.names
+        assert [f.name for f in case.problem.space.features if not exists(f, _plain(row[f.name]))] == []
+
+
+def a_point_is_permitted(case: Case) -> None:
+    """No feature is changed against its actionability, its bounds, or to a special code."""
+    if case.own:
+        for factual, row, _ in case.points():
+            origin = factual.iloc[0].to_dict()
+            broken = {f.name for f in case.problem.space.features if not permitted(f, origin[f.name], row[f.name])}
+            assert not broken, {name: (origin[name], row[name]) for name in broken}
+
+
+def a_point_is_not_the_factual(case: Case) -> None:
+    for factual, row, _ in case.points():
+        assert row != factual.iloc[0].to_dict()
+
+
+def points_differ(case: Case) -> None:
+    """No counterfactual of a factual is given twice."""
+    for explanation in case.explanations:
+        rows = [answer.row for answer in explanation.answers if answer.row is not None]
+        assert not any(row in rows[:number] for number, row in enumerate(rows))
+
+
+def equal_generators_give_equal_answers(case: Case) -> None:
+    """Also from an explainer that was asked other questions in between."""
+    for number, explanation in enumerate(case.explanations):
+        assert case.ask(case.factuals.iloc[[number]], case.seconds).answers == explanation.answers
+
+
+def inputs_stay_untouched(case: Case) -> None:
+    """Neither the problem nor the factual is written to."""
+    if case.refusal is None:
+        factual = case.factuals.iloc[[0]].copy()
+        given, before = factual.copy(), _content(case.problem)
+        explainer = case.method.fit(case.problem)
+        explainer.explain(given, case.count, np.random.default_rng(7), Deadline.after(case.seconds))
+        assert _content(case.problem) == before
+        pd.testing.assert_frame_equal(given, factual)
+
+
+def global_generators_stay_untouched(case: Case) -> None:
+    if case.refusal is None:
+        with _same_global_generators():
+            explainer = case.method.fit(case.problem)
+            factual = case.factuals.iloc[[0]].copy()
+            explainer.explain(factual, case.count, np.random.default_rng(7), Deadline.after(case.seconds))
+
+
+def a_refusal_is_a_sentence(case: Case) -> None:
+    assert case.refusal is None or len(case.refusal.split()) > 2
+    for _, _, answer in case.answers():
+        assert answer.status is not Status.UNSUPPORTED or len(answer.detail.split()) > 2
+
+
+def a_claim_is_the_objective(case: Case) -> None:
+    """The objective of an answer is what ``Objective.evaluate`` makes of its row."""
+    for factual, row, answer in case.points():
+        objective = case.method.objective(case.problem)
+        if objective is None:
+            assert answer.objective is None
+            assert answer.bound is None
+            assert answer.status is not Status.OPTIMAL
+        else:
+            assert answer.objective is not None
+            value = objective.evaluate(case.problem.space, factual, case.problem.space.frame([row]))[0]
+            np.testing.assert_allclose(answer.objective, value, rtol=1e-9, atol=1e-9)
+
+
+def a_bound_is_below_the_objective(case: Case) -> None:
+    """And meets it where the answer is called optimal."""
+    for _, _, answer in case.points():
+        if answer.bound is not None:
+            assert answer.objective is not None
+            assert answer.bound <= answer.objective + 1e-9 * max(1.0, abs(answer.objective))
+        if answer.status is Status.OPTIMAL:
+            assert answer.gap is not None
+            assert answer.gap <= 1e-6 * max(1.0, abs(answer.objective or 0.0))
+
+
+def nothing_sampled_beats_a_proof(case: Case) -> None:
+    """No valid permitted point is better than the first answer's proven bound, or exists where none should."""
+    for factual, position, answer in case.answers():
+        if position or answer.status not in {Status.OPTIMAL, Status.INFEASIBLE}:
+            continue
+        objective = case.method.objective(case.problem)
+        assert objective is not None
+        points = _sampled(case.problem, factual)
+        best = objective.evaluate(case.problem.space, factual, points).min(initial=np.inf)
+        proven = np.inf if answer.objective is None else answer.objective - TOLERANCE
+        assert best >= proven, f"sampled {best}, proven {answer.objective}"
+
+
+def a_past_deadline_is_answered(case: Case) -> None:
+    """As many answers as asked for, without an exception, and without a long look."""
+    if case.refusal is None:
+        start = time.monotonic()
+        explanation = case.ask(case.factuals.iloc[[0]], -1.0)
+        assert len(explanation.answers) == case.count
+        assert time.monotonic() - start < 20
+
+
+ALL: tuple[Callable[[Case], None], ...] = (
+    as_many_answers_as_asked,
+    a_claimed_point_is_valid,
+    a_point_is_coherent,
+    a_point_is_permitted,
+    a_point_is_not_the_factual,
+    points_differ,
+    equal_generators_give_equal_answers,
+    inputs_stay_untouched,
+    global_generators_stay_untouched,
+    a_refusal_is_a_sentence,
+    a_claim_is_the_objective,
+    a_bound_is_below_the_objective,
+    nothing_sampled_beats_a_proof,
+    a_past_deadline_is_answered,
+)
+
+
+def some_problem_is_taken(cases: list[Case]) -> None:
+    """A method that refuses every problem, or finds nothing for any, is no method."""
+    reasons = "; ".join(str(case.refusal) for case in cases)
+    assert any(case.refusal is None for case in cases), f"everything is refused: {reasons}"
+    assert any(True for case in cases for _ in case.points()), "nothing is found for any problem"
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _content(problem: Problem) -> str:
+    """A hash of everything that a problem hands to a method."""
+    fields = (problem.train, problem.labels, problem.reference, problem.reference_labels)
+    return joblib.hash((*fields, problem.classifier.estimator, repr(replace(problem.classifier, estimator=None)),
+                        repr(problem.space), repr(problem.target)))  # fmt: skip
+
+
+@contextmanager
+def _same_global_generators() -> Iterator[None]:
+    before = random.getstate(), joblib.hash(np.random.get_state())  # noqa: NPY002
+    yield
+    assert (random.getstate(), joblib.hash(np.random.get_state())) == before  # noqa: NPY002
+
+
+def _sampled(problem: Problem, factual: pd.DataFrame) -> pd.DataFrame:
+    """Random valid points that are permitted from a factual and differ from it, near ones above all."""
+    rng = np.random.default_rng(11)
+    origin = factual.iloc[0].to_dict()
+    pools = {
+        f.name: [v for v in problem.train[f.name].unique().tolist() if v != origin[f.name] and _may(f, origin, v)]
+        for f in problem.space.features
+    }
+    movable = [name for name, values in pools.items() if values]
+    rows = []
+    for number in range(SAMPLES if movable else 0):
+        size = min(1 + number % 4 if number % 8 else len(movable), len(movable))
+        chosen = rng.choice(len(movable), size, replace=False)
+        rows.append({**origin, **{movable[i]: pools[movable[i]][rng.integers(len(pools[movable[i]]))] for i in chosen}})
+    frame = problem.space.frame(rows)
+    return frame.loc[problem.valid(frame)] if rows else frame
+
+
+def _may(feature: Any, origin: dict[str, Any], value: Any) -> bool:
+    return permitted(feature, origin[feature.name], value)

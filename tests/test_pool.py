@@ -1,0 +1,285 @@
+"""Workers keep every limit by killing, and what one factual does costs no other anything."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import psutil
+import pytest
+
+from harness import pool as pools
+from harness.explanation import Answer, Explanation, Reason, Status
+from harness.method import Deadline
+from harness.objective import Objective
+from harness.pool import Limits, Outcome, Pool
+from harness.problem import Problem
+
+LIMITS = Limits(time=10.0, fit=60.0)
+BRIEF = Limits(time=1.0, fit=60.0)
+COUNT = 2
+
+
+@dataclass(frozen=True)
+class Acts:
+    """A method that acts up for one factual (or in the fit), and answers the others at random."""
+
+    act: str = ""
+    victim: Any = None
+    fit_act: str = ""
+
+    def refuses(self, problem: Problem) -> str | None:
+        return "it takes nothing at all" if self.act == "refuse" else None
+
+    def objective(self, problem: Problem) -> Objective | None:
+        return None
+
+    def fit(self, problem: Problem) -> _Explainer:
+        if self.fit_act:
+            ACTS[self.fit_act](pd.DataFrame())
+        return _Explainer(self, problem)
+
+
+@dataclass
+class _Explainer:
+    method: Acts
+    problem: Problem
+
+    def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
+        if factual.index[0] == self.method.victim and (acted := ACTS[self.method.act](factual)) is not None:
+            return acted
+        others = self.problem.train.drop(index=factual.index, errors="ignore")
+        rows = others.iloc[rng.choice(len(others), n, replace=False)].to_dict("records")
+        return Explanation(tuple(Answer(Status.FOUND, row) for row in rows), trace=({"pid": os.getpid()},))
+
+
+def _print(factual: pd.DataFrame) -> None:
+    for _ in range(4000):
+        print("noise" * 200)
+
+
+def _hoard(factual: pd.DataFrame) -> None:
+    hoard = [np.ones(2**24) for _ in range(64)]  # 8 GiB
+    raise AssertionError(f"{len(hoard)} blocks were had in spite of the limit")
+
+
+def _raise(factual: pd.DataFrame) -> None:
+    raise LookupError("no such luck")
+
+
+def _rows(*changes: dict[str, Any]) -> Callable[[pd.DataFrame], Explanation]:
+    def answer(factual: pd.DataFrame) -> Explanation:
+        origin = factual.iloc[0].to_dict()
+        return Explanation(tuple(Answer(Status.FOUND, {**origin, **change}) for change in changes))
+
+    return answer
+
+
+ACTS: dict[str, Callable[[pd.DataFrame], Explanation | None]] = {
+    "sleep": lambda factual: time.sleep(1000),
+    "exit": lambda factual: os._exit(3),
+    "segfault": lambda factual: os.abort(),
+    "print": _print,
+    "raise": _raise,
+    "hoard": _hoard,
+    "too few": _rows({"income": 1.0}),
+    "NaN": _rows({"income": float("nan")}, {"income": 1.0}),
+    "factual": _rows({}, {"income": 1.0}),
+    "columns": _rows({"wage": 1.0}, {"income": 1.0}),
+}
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    """One pool for all tests: a worker that a test killed is replaced for the next."""
+    shared = Pool()
+    yield shared
+    shared.close()
+
+
+@pytest.fixture
+def factuals(problem: Problem) -> pd.DataFrame:
+    return problem.train.loc[~problem.valid(problem.train)].iloc[:3]
+
+
+def seed(factual: Any) -> tuple[int, ...]:
+    return (0, 1, int(factual))
+
+
+def explain(
+    pool: Pool, method: Acts, problem: Problem, factuals: pd.DataFrame, limits: Limits = LIMITS, jobs: int = 1
+) -> list[Outcome]:
+    return list(pool.explain(method, lambda _: problem, factuals, COUNT, seed, limits, jobs))
+
+
+def statuses(outcome: Outcome) -> set[tuple[Status, Reason]]:
+    assert len(outcome.explanation.answers) == COUNT
+    return {(answer.status, answer.reason) for answer in outcome.explanation.answers}
+
+
+FOUND = {(Status.FOUND, Reason.FINISHED)}
+FAILED = {(Status.FAILED, Reason.CRASH)}
+
+
+@pytest.mark.parametrize(
+    ("act", "limits", "expected", "words"),
+    [
+        ("sleep", BRIEF, {(Status.GAVE_UP, Reason.TIME_LIMIT)}, "no answer within 1 s"),
+        ("exit", LIMITS, FAILED, "ended with code 3"),
+        ("segfault", LIMITS, FAILED, "ended with code -6"),
+        ("raise", LIMITS, FAILED, "LookupError: no such luck"),
+        ("hoard", replace(LIMITS, memory=2.0), {(Status.GAVE_UP, Reason.MEMORY)}, "memory limit"),
+        ("too few", LIMITS, FAILED, "asked for 2 answers and gave 1"),
+        ("NaN", LIMITS, FAILED, "missing values"),
+        ("factual", LIMITS, FAILED, "handed the factual back"),
+        ("columns", LIMITS, FAILED, "columns"),
+    ],
+)
+def test_what_one_factual_does_costs_no_other_anything(
+    pool: Pool,
+    problem: Problem,
+    factuals: pd.DataFrame,
+    act: str,
+    limits: Limits,
+    expected: set[tuple[Status, Reason]],
+    words: str,
+) -> None:
+    """The second of three factuals goes wrong and says how; the first and the third are answered."""
+    first, second, third = explain(pool, Acts(act, victim=factuals.index[1]), problem, factuals, limits)
+    assert [outcome.factual for outcome in (first, second, third)] == list(factuals.index)
+    assert statuses(first) == statuses(third) == FOUND
+    assert statuses(second) == expected
+    assert words in second.explanation.answers[0].detail
+
+
+def test_a_killed_worker_is_replaced(pool: Pool, problem: Problem, factuals: pd.DataFrame) -> None:
+    """The factual after one that hung is answered by another process, the time charged is the limit."""
+    first, second, third = explain(pool, Acts("sleep", factuals.index[1]), problem, factuals, BRIEF)
+    assert first.explanation.trace != third.explanation.trace
+    assert second.seconds == BRIEF.time
+    assert not second.late
+
+
+def test_printing_is_thrown_away(
+    pool: Pool, problem: Problem, factuals: pd.DataFrame, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Megabytes on the standard output neither block the worker nor reach the console."""
+    outcomes = explain(pool, Acts("print", victim=factuals.index[0]), problem, factuals)
+    assert [statuses(outcome) for outcome in outcomes] == [FOUND] * 3
+    assert capfd.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("act", "limits", "expected", "words"),
+    [
+        ("raise", LIMITS, FAILED, "LookupError: no such luck"),
+        ("exit", LIMITS, FAILED, "ended with code 3 while fitting"),
+        ("sleep", replace(LIMITS, fit=1.0), {(Status.GAVE_UP, Reason.TIME_LIMIT)}, "the fit took more than 1 s"),
+        ("hoard", replace(LIMITS, memory=2.0), {(Status.GAVE_UP, Reason.MEMORY)}, "memory limit"),
+    ],
+)
+def test_a_failed_fit_is_every_factuals_answer(
+    pool: Pool,
+    problem: Problem,
+    factuals: pd.DataFrame,
+    act: str,
+    limits: Limits,
+    expected: set[tuple[Status, Reason]],
+    words: str,
+) -> None:
+    """It is not tried again for the next factual, and the limit is the fit's own."""
+    start = time.monotonic()
+    outcomes = explain(pool, Acts(fit_act=act), problem, factuals, limits)
+    assert time.monotonic() - start < 60
+    assert [statuses(outcome) for outcome in outcomes] == [expected] * 3
+    assert all(words in outcome.explanation.answers[0].detail for outcome in outcomes)
+
+
+def test_a_refusal_is_unsupported(pool: Pool, problem: Problem, factuals: pd.DataFrame) -> None:
+    """Each factual gets the method's own reason."""
+    outcomes = explain(pool, Acts("refuse"), problem, factuals)
+    assert [statuses(outcome) for outcome in outcomes] == [{(Status.UNSUPPORTED, Reason.REFUSED)}] * 3
+    assert outcomes[0].explanation.answers[0].detail == "it takes nothing at all"
+
+
+def test_jobs_change_no_answer(pool: Pool, problem: Problem, factuals: pd.DataFrame) -> None:
+    """Two workers give, factual by factual, what one gives."""
+    alone, shared = (
+        {
+            outcome.factual: outcome.explanation.answers
+            for outcome in explain(pool, Acts(), problem, factuals, jobs=jobs)
+        }
+        for jobs in (1, 2)
+    )
+    assert alone == shared
+
+
+def test_each_factual_gets_its_own_problem(pool: Pool, problem: Problem, factuals: pd.DataFrame) -> None:
+    """Factuals with different problems are answered from the right one, fitted anew at each change."""
+    halves = [replace(problem, train=problem.train.iloc[rows]) for rows in (slice(10, 12), slice(12, 14))]
+    ids = list(factuals.index)
+    for outcome in pool.explain(Acts(), lambda i: halves[ids.index(i) % 2], factuals, COUNT, seed, LIMITS):
+        rows = [answer.row for answer in outcome.explanation.answers]
+        expected = halves[ids.index(outcome.factual) % 2].train.to_dict("records")
+        assert sorted(rows, key=str) == sorted(expected, key=str)
+
+
+def test_workers_outlive_a_cell(problem: Problem, factuals: pd.DataFrame) -> None:
+    """The next method is served by the same process, and closing the pool ends it."""
+    pool = Pool()
+    first, second = (explain(pool, method, problem, factuals)[0] for method in (Acts(), Acts("print")))
+    assert first.explanation.trace == second.explanation.trace
+    pid = first.explanation.trace[0]["pid"]
+    pool.close()
+    assert not psutil.pid_exists(pid)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_interrupted_consumer_leaves_no_process(problem: Problem, factuals: pd.DataFrame, jobs: int) -> None:
+    """Closing the iterator, as Ctrl-C does, kills the workers in the middle of their search."""
+    before, pool = _children(), Pool()
+    outcomes = pool.explain(Acts("sleep", factuals.index[1]), lambda _: problem, factuals, COUNT, seed, LIMITS, jobs)
+    next(outcomes)
+    outcomes.close()  # type: ignore[attr-defined]
+    pool.close()
+    assert _gone(before)
+
+
+def test_a_consumer_interrupted_at_the_start_leaves_no_process(
+    problem: Problem, factuals: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that was just being started is ended as well."""
+
+    class Slow(pools.Worker):
+        def __init__(self, threads: int) -> None:
+            super().__init__(threads)
+            time.sleep(0.5)
+
+    monkeypatch.setattr(pools, "Worker", Slow)
+
+    def interrupted(_: Any) -> Problem:
+        raise KeyboardInterrupt
+
+    before, pool = _children(), Pool()
+    outcomes = pool.explain(Acts(), interrupted, factuals, COUNT, seed, LIMITS, jobs=2)
+    with pytest.raises(KeyboardInterrupt):
+        next(outcomes)
+    pool.close()
+    assert _gone(before)
+
+
+def _children() -> set[int]:
+    return {child.pid for child in psutil.Process().children(recursive=True)}
+
+
+def _gone(before: set[int], patience: float = 10.0) -> bool:
+    """Whether every child process started since ``before`` has ended, zombies included, after some patience."""
+    end = time.monotonic() + patience
+    while (left := _children() - before) and time.monotonic() < end:
+        time.sleep(0.05)
+    return not left
