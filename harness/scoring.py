@@ -38,13 +38,15 @@ def score(cell: Cell, problems: Mapping[Any, Problem], metrics: Sequence[Metric]
         returned = [row for row in rows if row["row"] is not None]
         coherent = [row for row in returned if not verdicts[identity, row["ce"]]["incoherent"]]
         valid = [row for row in coherent if verdicts[identity, row["ce"]]["valid"]]
+        # Metrics of validity and coherence see every row as it came; all others need values that exist.
+        stored = pd.DataFrame([row["row"] for row in returned], columns=problem.space.index, dtype=object)
         frames = {
             "returned": problem.space.frame(row["row"] for row in coherent),
             "valid": problem.space.frame(row["row"] for row in valid),
         }
         line: dict[str, Any] = {"factual": identity, **_counts(rows, len(returned), len(valid))}
         for metric in metrics:
-            value = metric(factual, frames["returned" if metric.over == "returned" else population], problem)
+            value = metric(factual, stored if metric.over == "returned" else frames[population], problem)
             line[metric.name] = np.nan if value is None else value
         table.append(line)
     return pd.DataFrame(table, columns=["factual", *COUNTS, *(m.name for m in metrics)]).set_index("factual")

@@ -12,10 +12,13 @@ from harness.problem import Problem
 def validity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Share of the answers that the model puts where the target asks, in [0, 1], higher is better.
 
-    Mothilal family. None without answers.
+    Mothilal family. An answer with a value that does not exist is not valid. None without answers.
 
     >>> from metrics._example import answers, factual, problem
     >>> validity(factual, answers, problem)  # an income of 80, not of 30, lies above the model's split at 50
     0.5
     """
-    return float(problem.valid(answers).mean()) if len(answers) else None
+    if not len(answers):
+        return None
+    coherent = answers.loc[[not faults for faults in problem.space.incoherent(answers)]]
+    return float(problem.valid(coherent).sum()) / len(answers)

@@ -1,0 +1,70 @@
+"""Scores of stored answers count what is missing, invalid or does not exist."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from harness import check, scoring
+from harness.answers import Cell, answer_row
+from harness.explanation import Answer, Reason, Status
+from harness.problem import Problem
+from methods.nearest import Nearest
+from metrics.actionability import incoherent
+from metrics.proximity import l0
+from metrics.validity import validity
+
+TIMING = {"seconds": 0.5, "fit_seconds": 0.1, "late": False}
+
+
+@pytest.fixture
+def cell(problem: Problem, tmp_path: Path) -> Cell:
+    """One factual asked for four: a valid answer, an invalid one, one that does not exist, one missing."""
+    undesired = problem.train.loc[~problem.valid(problem.train)]
+    factual = undesired.iloc[[0]]
+    row = Nearest().fit(problem).explain(factual, 1, None, None).answers[0].row  # type: ignore[arg-type]
+    wrong = undesired.loc[problem.space.changed(factual, undesired).any(axis=1)].iloc[[0]].to_dict("records")[0]
+    answers = [Answer(Status.FOUND, row), Answer(Status.FOUND, wrong), Answer(Status.FOUND, {**row, "visits": 0.5})]
+    answers.append(Answer(Status.GAVE_UP, reason=Reason.TIME_LIMIT))
+    made = Cell(tmp_path / "toy")
+    meta = {"dataset": "toy", "model": "lr", "method": "nearest", "n_counterfactuals": 4}
+    target = {factual.index[0]: problem.target}
+    made.start(meta, problem.space, problem.classifier, target, None, factual)
+    made.append(answer_row(int(factual.index[0]), k + 1, answer, **TIMING) for k, answer in enumerate(answers))
+    check.judge(made)
+    return made
+
+
+def scored(cell: Cell, problem: Problem, population: str) -> pd.Series:
+    return scoring.score(cell, {cell.rows()[0]["factual"]: problem}, [validity, incoherent, l0], population).iloc[0]
+
+
+def test_nothing_is_averaged_away(cell: Cell, problem: Problem) -> None:
+    """One of four asked for is valid, one of three returned; the one that does not exist is counted as such."""
+    scores = scored(cell, problem, "valid")
+    assert (scores["requested"], scores["returned"], scores["valid"], scores["coverage"]) == (4, 3, 1, 0.25)
+    assert scores["mothilal/validity"] == pytest.approx(1 / 3)
+    assert scores["actionability/incoherent"] == pytest.approx(1 / 3)
+
+
+def test_the_population_says_which_answers_distances_see(cell: Cell, problem: Problem) -> None:
+    """The valid ones, or all that were returned and exist."""
+    factual, _ = cell.factuals()
+    rows = problem.space.frame(row["row"] for row in cell.rows()[:2])
+    changed = problem.space.changed(factual, rows).sum(axis=1)
+    assert scored(cell, problem, "valid")["distance/l0"] == changed[0]
+    assert scored(cell, problem, "returned")["distance/l0"] == changed.mean()
+
+
+def test_common_factuals_are_those_that_all_methods_solved() -> None:
+    """And means over them are compared like with like."""
+    tables = [
+        pd.DataFrame({"solved": [1, 1, 0], "x": [1.0, 3.0, 9.0]}, index=[7, 8, 9]),
+        pd.DataFrame({"solved": [0, 1, 1], "x": [5.0, 4.0, 2.0]}, index=[7, 8, 9]),
+    ]
+    common = scoring.commonly_solved(tables)
+    assert list(common) == [8]
+    assert [scoring.summarise(table, common).loc["x", "mean"] for table in tables] == [3.0, 4.0]
+    assert scoring.summarise(tables[0]).loc["x", "n"] == 3
