@@ -228,12 +228,14 @@ class Classifier:
     @property
     def raw_threshold(self) -> float:
         """The threshold on ``raw`` above which a binary model says class 1."""
-        scores_are_raw = not hasattr(self.estimator, "predict_proba") or not (
-            hasattr(self.estimator, "decision_function") or hasattr(self.estimator, "coefs_")
-        )
-        if self.threshold is None:
-            return 0.5 if scores_are_raw and hasattr(self.estimator, "predict_proba") else 0.0
-        if scores_are_raw:
-            return self.threshold
+        if not hasattr(self.estimator, "predict_proba"):
+            return self.threshold or 0.0
+        return self.to_raw(0.5 if self.threshold is None else self.threshold)
+
+    def to_raw(self, probability: float) -> float:
+        """The ``raw`` of a binary model at which class 1 has this probability."""
+        estimator = self.estimator
+        if not (hasattr(estimator, "decision_function") or hasattr(estimator, "coefs_")):
+            return probability
         # Boosting with the exponential loss has P = expit(2 raw), everything else here expit(raw).
-        return float(logit(self.threshold)) / (2.0 if getattr(self.estimator, "loss", "") == "exponential" else 1.0)
+        return float(logit(probability)) / (2.0 if getattr(estimator, "loss", "") == "exponential" else 1.0)

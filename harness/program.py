@@ -200,13 +200,17 @@ class Compiled:
         self.row_low, self.row_high = self.row_low[:rows], self.row_high[:rows]
         del self._extra[rows - self.matrix.shape[0] :]
 
-    def solve(self, objective: Linear, seconds: float, start: np.ndarray | None = None) -> Solution:
+    def solve(
+        self, objective: Linear, seconds: float, start: np.ndarray | None = None, scale: float = 1.0
+    ) -> Solution:
         """Minimise a form.
 
         Parameters
         ----------
         seconds
             Wall-clock limit.
+        scale
+            What the solver sees the objective multiplied with, where its absolute tolerances would be coarse.
         start
             A point to start from, by column; NaN where unknown.
         """
@@ -214,7 +218,7 @@ class Compiled:
         if (self.low > self.high).any() or (self.row_low > self.row_high).any():
             return Solution(None, math.inf, math.inf, infeasible=True)
         cost = np.zeros(columns)
-        cost[objective.columns] = objective.coefficients
+        cost[objective.columns] = scale * objective.coefficients
         sizes = [len(indices) for indices, _ in self._extra]
         starts = np.concatenate([self.matrix.indptr, self.matrix.nnz + np.cumsum(sizes, dtype=int)]).astype(np.int32)
         indices = np.concatenate([self.matrix.indices, *(indices for indices, _ in self._extra)]).astype(np.int32)
@@ -223,14 +227,15 @@ class Compiled:
         nothing = np.zeros(1, dtype=np.int32)
         by_rows, no_hessian, minimise = 2, 1, 1
         solver.passModel(
-            columns, rows, len(values), 0, by_rows, no_hessian, minimise, objective.constant, cost, self.low, self.high,
+            columns, rows, len(values), 0, by_rows, no_hessian, minimise, scale * objective.constant, cost, self.low, self.high,
             self.row_low, self.row_high, starts, indices, values, nothing, nothing, nothing.astype(float), self.integer,
         )  # fmt: skip
         if start is not None:
             known = np.flatnonzero(~np.isnan(start))
             solver.setSolution(len(known), known.astype(np.int32), start[known])
         solver.run()
-        return _read(solver)
+        found = _read(solver)
+        return Solution(found.x, found.objective / scale, found.bound / scale, found.infeasible)
 
 
 def _solver(seconds: float) -> highspy.Highs:

@@ -22,9 +22,12 @@ from methods.milp.bounds import Knapsack
 from methods.milp.embed import Embedded, embed, splits_only
 from methods.milp.space import Cost, Variables
 from methods.milp.start import Starts
+from methods.milp.target import averages, raw_interval
 
 DISTANCES = {"l0", "l1", "mad_l1", "l2sq", "gower"}
 REPAIRS = 25  # solutions that the real model refuses before the answer is given up
+TOO_LITTLE = 1e-10  # of progress in bound and incumbent: after PATIENCE rounds of it more tangents would not help
+PATIENCE = 4
 RESERVE = 0.05  # of the time limit: for reading and checking the last solution
 
 
@@ -50,7 +53,8 @@ class CeOcl:
     Parameters
     ----------
     distance
-        ``l0``, ``l1``, ``mad_l1``, ``gower``, or ``l2sq`` (tree models), in scaled space.
+        ``l0``, ``l1``, ``mad_l1``, ``gower`` or ``l2sq``, in scaled space. Squares are constants per cell on trees, and
+        an outer approximation by tangents elsewhere, refined until the gap is closed.
     alpha
         Weight :math:`\alpha \ge 0` of the number of changes.
     max_changes
@@ -98,15 +102,11 @@ class CeOcl:
             raise ValueError(f"margin is {self.margin}; it must be at least {PROVEN}, above the solver's tolerance.")
 
     def refuses(self, problem: Problem) -> str | None:
-        if not isinstance(problem.target, Label):
-            return "ce_ocl takes a wanted class here, not an interval; set 'desired' to a class."
         if self.engine == "search" and not _searchable(problem):
             name = type(problem.classifier.estimator).__name__
-            return (
-                f"engine=search needs a tree, forest or boosting model with two classes, not {name}; use auto or milp."
-            )
-        if self.distance == "l2sq" and not splits_only(problem.classifier.estimator):
-            return "distance=l2sq needs a tree model here; use l1, or a tree, forest or boosting model."
+            return f"engine=search needs a tree, forest or boosting model and a one-sided target, not {name}; use auto."
+        if not isinstance(problem.target, Label) and len(problem.classifier.classes) > 2:
+            return "a probability of one of several classes cannot be embedded; set 'desired' to a class."
         try:
             _embed(Program(), problem)
         except UnsupportedError as fault:
@@ -131,24 +131,23 @@ class CeOcl:
 
 
 def _searchable(problem: Problem) -> bool:
-    """Whether the cell search takes the model: a sum of trees with two classes."""
+    """Whether the cell search takes the model, a sum of trees, and the target, one end of its output."""
     estimator = problem.classifier.estimator
-    known = ensemble.dispatch(type(estimator)) is not ensemble.dispatch(object)
+    if ensemble.dispatch(type(estimator)) is ensemble.dispatch(object) or len(problem.classifier.classes) > 2:
+        return False
     few = all(f.kind is not Kind.CATEGORICAL or len(f.categories) <= WORD for f in problem.space.features)
-    return known and problem.classifier.binary and few
+    return few and raw_interval(problem).sense != 0
 
 
 class _Searching:
     """CE-OCL on trees without a solver: the cheapest cell of the wanted class."""
 
     def __init__(self, method: CeOcl, problem: Problem) -> None:
-        assert isinstance(problem.target, Label)
         self.method = method
         coefficients = method.objective(problem).separable(problem.space)
         assert coefficients is not None
         most = math.inf if method.max_changes is None else float(method.max_changes)
-        wanted = problem.classifier.code(problem.target.value)
-        self.search = CellSearch(problem, wanted, coefficients, method.weights(problem), most)
+        self.search = CellSearch(problem, coefficients, method.weights(problem), most)
         self.search.compile(problem.train.iloc[[0]].to_dict("records")[0])
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
@@ -181,11 +180,9 @@ def _nothing(further: bool) -> str:
 
 def _embed(program: Program, problem: Problem) -> tuple[Variables, Embedded]:
     """The space and the model as variables and rows of a program."""
-    assert isinstance(problem.target, Label)
     classifier = problem.classifier
     variables = Variables(program, problem.space, cells=splits_only(classifier.estimator))
-    wanted = classifier.code(problem.target.value)
-    sense = (1 if wanted == 1 else -1) if classifier.binary else 0
+    sense = raw_interval(problem).sense if len(classifier.classes) <= 2 else 0
     inputs = [variables.source(source) for source in classifier.inputs]
     return variables, embed(classifier.estimator, program, inputs, sense)
 
@@ -214,36 +211,25 @@ class _Explainer:
         ]
         self.cells = splits_only(classifier.estimator)
         self.knapsack = None if self.embedded.tighten is None else Knapsack(self.variables, classifier.inputs)
-        # A linear model is solved faster than a first guess is found.
-        self.starts = Starts(problem) if self.cells or self.knapsack else None
+        # A linear model is solved faster than a first guess is found, unless tangents have to know where to touch.
+        self.starts = Starts(problem) if self.cells or self.knapsack or self.quadratic.any() else None
         self.base = self.compiled.mark()
 
     def _validity(self, program: Program) -> list[Any]:
-        """(2c): the raw score on the wanted side of its threshold, by the margin."""
-        assert isinstance(self.problem.target, Label)
-        classifier, margin = self.problem.classifier, self.method.margin
-        wanted = classifier.code(self.problem.target.value)
-        outputs = self.embedded.outputs
-        if classifier.binary:
-            threshold = classifier.raw_threshold
-            if wanted == 1:
-                return [program.add(outputs[0] >= threshold + margin)]
-            return [program.add(outputs[0] <= threshold - self._tie(margin))]
+        """(2c): the raw output on the wanted side of its threshold, or within the wanted interval, by the margin."""
+        problem, outputs, margin = self.problem, self.embedded.outputs, self.method.margin
+        if len(problem.classifier.classes) <= 2:
+            low, high = raw_interval(problem).bounds(margin)
+            rows = [program.add(outputs[0] >= low)] if math.isfinite(low) else []
+            return rows + ([program.add(outputs[0] <= high)] if math.isfinite(high) else [])
+        assert isinstance(problem.target, Label)  # anything else is refused
+        # The first of several equal classes is predicted, and averaged leaf fractions do tie.
+        wanted, tie = problem.classifier.code(problem.target.value), 0.0 if averages(problem.classifier) else margin
         return [
-            program.add(outputs[wanted] - output >= (self._tie(margin) if wanted < other else margin))
+            program.add(outputs[wanted] - output >= (tie if wanted < other else margin))
             for other, output in enumerate(outputs)
             if other != wanted
         ]
-
-    def _tie(self, margin: float) -> float:
-        """The margin towards the first class: averaged leaf fractions tie exactly, and ties are the first class's.
-
-        Which way rounding turns a tie is for the estimator to say: what it refuses is excluded leaf by leaf.
-        """
-        averaged = splits_only(self.problem.classifier.estimator) and not hasattr(
-            self.problem.classifier.estimator, "decision_function"
-        )
-        return 0.0 if averaged else margin
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
         deadline = Deadline(deadline.at - RESERVE * deadline.left)
@@ -399,17 +385,25 @@ class _Search:
         slack = budget + PROVEN * max(1.0, abs(budget)) if math.isfinite(budget) else math.inf
         explainer._pose(self.factual, self.earlier, count, slack, lexical)
         form = objective()
-        bound = -math.inf
-        for attempt in range(REPAIRS):
-            solution = compiled.solve(form, self.deadline.left)
-            bound = max(bound, solution.bound) if attempt == 0 or explainer.cells else bound
+        squared = explainer.quadratic.any() and math.isfinite(budget)
+        scale = 10.0 / max(budget, 1e-6) if squared else 1.0  # squares are small beside absolute tolerances
+        bound, repairs, patience = -math.inf, 0, PATIENCE
+        while repairs < REPAIRS:
+            solution = compiled.solve(form, self.deadline.left, scale=scale)
+            exact = repairs == 0 or explainer.cells  # a wider margin proves nothing of the narrower one
+            before, known = bound, self.value
+            bound = max(bound, solution.bound) if exact else bound
             if solution.x is None:
-                return Solution(None, math.inf, bound, solution.infeasible and (attempt == 0 or explainer.cells))
+                return Solution(None, math.inf, bound, solution.infeasible and exact)
             frame = self.problem.space.frame([explainer.variables.read(solution.x)])
-            if self.problem.valid(frame)[0]:
-                self._take(frame)
+            if not self.problem.valid(frame)[0]:
+                self._exclude(solution.x, 10.0 ** (repairs + 1))
+                repairs += 1
+                continue
+            self._take(frame)
+            patience -= bound <= before + TOO_LITTLE and self.value >= known - TOO_LITTLE
+            if not patience or self.deadline.passed or not explainer.variables.refine(solution.x):
                 return Solution(solution.x, solution.objective, min(bound, solution.objective))
-            self._exclude(solution.x, 10.0 ** (attempt + 1))
         return Solution(None, math.inf, bound)
 
     def _exclude(self, x: np.ndarray, factor: float) -> None:

@@ -9,8 +9,15 @@ from functools import singledispatch
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingClassifier, RandomForestClassifier
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from harness.classifier import Affine, Classifier, Input
 from harness.errors import UnsupportedError
@@ -24,24 +31,24 @@ WORD = 64  # leaves in one word of a leaf mask
 
 @dataclass(frozen=True)
 class Ensemble:
-    """Trees whose leaf values add up: class 1 iff base + Σ values is beyond the model's threshold.
+    """Trees whose leaf values add up to the model's raw output: base + weight · Σ values.
 
     Parameters
     ----------
     trees
         The fitted ``tree_`` objects.
-    weights
+    weight
         What a tree's leaf value is multiplied with.
     """
 
     trees: tuple[Any, ...]
-    weights: float
+    weight: float
     base: float
 
 
 @singledispatch
 def ensemble(estimator: Any) -> Ensemble:
-    """A fitted binary classifier as a sum of trees.
+    """A fitted binary classifier or regressor as a sum of trees.
 
     Raises
     ------
@@ -53,18 +60,22 @@ def ensemble(estimator: Any) -> Ensemble:
 
 
 @ensemble.register(DecisionTreeClassifier)
-def _(estimator: DecisionTreeClassifier) -> Ensemble:
+@ensemble.register(DecisionTreeRegressor)
+def _(estimator: Any) -> Ensemble:
     return Ensemble((estimator.tree_,), 1.0, 0.0)
 
 
 @ensemble.register(RandomForestClassifier)
 @ensemble.register(ExtraTreesClassifier)
+@ensemble.register(RandomForestRegressor)
+@ensemble.register(ExtraTreesRegressor)
 def _(estimator: Any) -> Ensemble:
     return Ensemble(tuple(tree.tree_ for tree in estimator.estimators_), 1.0 / len(estimator.estimators_), 0.0)
 
 
 @ensemble.register(GradientBoostingClassifier)
-def _(estimator: GradientBoostingClassifier) -> Ensemble:
+@ensemble.register(GradientBoostingRegressor)
+def _(estimator: Any) -> Ensemble:
     if estimator.estimators_.shape[1] != 1:
         raise UnsupportedError("cannot search the cells of gradient boosting with more than two classes.")
     trees = tuple(tree.tree_ for tree in estimator.estimators_[:, 0])
@@ -112,8 +123,8 @@ class Grid:
     base: float
 
 
-def build(space: Space, classifier: Classifier, wanted: int) -> Grid:
-    """The grid of a binary tree classifier, signed so that more is nearer to the wanted class.
+def build(space: Space, classifier: Classifier, sign: int, threshold: float) -> Grid:
+    """The grid of a tree model: right is a raw output above the threshold (``sign`` 1) or below it (-1).
 
     Raises
     ------
@@ -121,7 +132,6 @@ def build(space: Space, classifier: Classifier, wanted: int) -> Grid:
         For models that are no sum of trees, and for features with more than 64 unordered categories.
     """
     model = ensemble(classifier.estimator)
-    sign = 1.0 if wanted == 1 else -1.0
     leaves = [leaves_of(tree) for tree in model.trees]
     sources = _sources(space, classifier.inputs)
     ends = tuple(_ends(space, classifier.inputs, place, leaves) for place in range(len(space.features)))
@@ -139,7 +149,7 @@ def build(space: Space, classifier: Classifier, wanted: int) -> Grid:
     starts: list[int] = [0]
     used: list[int] = []
     for t, (tree, members) in enumerate(zip(model.trees, leaves, strict=True)):
-        value = sign * model.weights * leaf_values(tree, members)[:, -1]
+        value = sign * model.weight * leaf_values(tree, members)[:, -1]
         order = np.argsort(value, kind="stable")
         values[t, : len(order)], values[t, len(order) :] = value[order], value[order[-1]]
         touched = sorted({sources[column] for leaf in members for column in (*leaf.above, *leaf.at_most)})
@@ -161,7 +171,7 @@ def build(space: Space, classifier: Classifier, wanted: int) -> Grid:
                     upto[t, cells, word][first:] |= mark
                     onwards[t, cells, word][: last + 1] |= mark
     split = np.array([feature.kind is Kind.CATEGORICAL for feature in space.features], dtype=np.int64)
-    base = sign * (model.base - classifier.raw_threshold)
+    base = sign * (model.base - threshold)
     return Grid(
         ends,
         offset,
@@ -226,7 +236,8 @@ def _met(
                 inside &= ~right if rising else right
             met &= inside
         else:
-            single = _table(feature, source).astype(np.float32)
+            # A float32 compared with a float compares as float32, a threshold between two of them as one of the two.
+            single = _table(feature, source).astype(np.float32).astype(float)
             met &= (single > above) & (single <= at_most)
     return met
 

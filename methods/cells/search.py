@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from harness.errors import UnsupportedError
 from harness.method import Deadline
-from harness.problem import Feature, Kind, Problem
+from harness.problem import Feature, Kind, Label, Problem
 from methods.cells import kernels
 from methods.cells.grid import Grid, build
 from methods.milp.space import beyond
+from methods.milp.target import raw_interval
 from methods.quick import quick_decide
 
 EFFORT = 2_000_000  # units of work (clauses and trees looked at) between two looks at the clock: some milliseconds
@@ -48,7 +50,7 @@ class CellSearch:
     Parameters
     ----------
     problem
-        A binary classifier that is a sum of trees, and a wanted class.
+        A binary classifier or regressor that is a sum of trees, and a target with one end.
     coefficients
         Fixed, linear and quadratic cost of a change, each of shape (features,).
     weights
@@ -63,17 +65,20 @@ class CellSearch:
     def __init__(
         self,
         problem: Problem,
-        wanted: int,
         coefficients: tuple[np.ndarray, np.ndarray, np.ndarray],
         weights: np.ndarray,
         most: float = math.inf,
     ) -> None:
-        self.problem, self.wanted, self.weights, self.most = problem, wanted, weights, most
+        self.problem, self.weights, self.most = problem, weights, most
         self.fixed, self.linear, self.quadratic = coefficients
-        self.grid: Grid = build(problem.space, problem.classifier, wanted)
+        wish = raw_interval(problem)
+        if not wish.sense:
+            raise UnsupportedError("the cell search takes a target with one end, not an interval with two.")
+        threshold = wish.low if wish.sense > 0 else wish.high
+        self.grid: Grid = build(problem.space, problem.classifier, wish.sense, threshold)
         g = self.grid
         self._grid = (g.offset, g.values, g.upto, g.onwards, g.starts, g.members, g.uses)
-        self._right = _judge(problem, wanted)
+        self._right = _judge(problem)
 
     def compile(self, row: Mapping[str, Any]) -> None:
         """Have the kernels compiled (or read from numba's cache) before any clock runs."""
@@ -95,14 +100,14 @@ class CellSearch:
                 if found.row is None or self._right(found.row):
                     return found
                 search.refuse()
-            elif told == kernels.PAUSED and deadline.passed:
-                return search.result(done=False)
             elif told == kernels.ASK:
                 search.answer(self._right(layout.row(search.asked)))
             elif told == kernels.MORE_NODES:
                 search.more_nodes()
             elif told == kernels.MORE_CLAUSES:
                 search.more_clauses()
+            if told in {kernels.DONE, kernels.ASK, kernels.PAUSED} and deadline.passed:
+                return search.result(done=False)
 
 
 class _Layout:
@@ -227,6 +232,11 @@ class _State:
         self.upper[:] = math.inf, 0.0
         self.counters[kernels.FOUND] = self.counters[kernels.ROOT] = 0
         self._rule_out(self.best.copy())
+        # A hard clause from now on: its score is right, so nothing else keeps a point from being pulled back into it.
+        hard, last = self.counters[kernels.HARD], self.counters[kernels.CLAUSES] - 1
+        for part in (*self.clauses, self.watch):
+            part[[hard, last]] = part[[last, hard]]
+        self.counters[kernels.HARD] += 1
         layout = self.layout
         kernels.add_node(layout.low, layout.high, layout.sets, 0.0, self.nodes, self.counters)
 
@@ -256,7 +266,7 @@ class _State:
 
     def result(self, done: bool) -> Closest:
         value = float(self.upper[0])
-        bound = value if done else float(self.upper[1])
+        bound = value if done else min(value, float(self.upper[1]))
         return Closest(self.layout.row(self.best) if self.counters[kernels.FOUND] else None, value, bound)
 
 
@@ -277,7 +287,10 @@ def _cuts(feature: Feature, values: Sequence[Any], separation: float) -> np.ndar
     return np.array(cuts, dtype=float)
 
 
-def _judge(problem: Problem, wanted: int) -> Callable[[Mapping[str, Any]], bool]:
+def _judge(problem: Problem) -> Callable[[Mapping[str, Any]], bool]:
     """What the fitted estimator itself says of one decoded row."""
+    if not isinstance(problem.target, Label):
+        return lambda row: bool(problem.valid(problem.space.frame([row]))[0])
+    wanted = problem.classifier.code(problem.target.value)
     classifier, decide = problem.classifier, quick_decide(problem.classifier)
     return lambda row: bool(decide(classifier.vector(row))[0] == wanted)

@@ -17,7 +17,7 @@ class Knapsack:
 
     What a form can gain from one feature is at most its gain over the feature's whole reach, at a cost in proportion;
     the sum over features is then the least of two bounds: the K largest gains, and the fractional knapsack of gains
-    under the budget.
+    under the budget (for squared costs, the ellipsoid's).
 
     Parameters
     ----------
@@ -84,7 +84,13 @@ class Knapsack:
         if math.isfinite(self.count):
             total = np.minimum(total, _fill(gains, np.broadcast_to(counts, gains.shape), self.count))
         if math.isfinite(self.budget):
-            total = np.minimum(total, _fill(gains, prices, self.budget))
+            if any(cost.quadratic for cost in self.costs):
+                # A share s of a gain costs at least s² of its price: Cauchy-Schwarz bounds what the budget buys.
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    ratios = np.where(gains > 0, gains**2 / prices, 0.0)
+                total = np.minimum(total, np.sqrt(self.budget * ratios.sum(axis=1)))
+            else:
+                total = np.minimum(total, _fill(gains, prices, self.budget))
         return total
 
 

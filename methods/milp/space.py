@@ -35,6 +35,17 @@ class Cost:
         gap = np.asarray(gap)
         return np.where(gap > SAME, self.fixed, 0.0) + self.linear * gap + self.quadratic * gap**2
 
+    @property
+    def radius(self) -> float:
+        """The greatest gap that the budget allows."""
+        rest = max(self.budget - self.fixed, 0.0)
+        if not math.isfinite(rest) or not (self.linear or self.quadratic):
+            return math.inf
+        if not self.quadratic:
+            return rest / self.linear
+        root = math.sqrt(self.linear**2 + 4 * self.quadratic * rest)
+        return 2 * rest / (self.linear + root) if rest else 0.0
+
 
 class Source(Protocol):
     """One input of an estimator inside a program, whatever it is made of."""
@@ -319,8 +330,16 @@ class Cells:
         return self._plain(self.values[int(np.rint(x[self.at]).sum())])
 
 
+SQUARE = 1e-9  # a square this much above its column needs another tangent
+TANGENTS = 7  # of the square of a gap, to begin with
+
+
 class Scaled:
-    """A number as a scaled variable ``x = x̂ + up − down``, with a 0/1 column "changed"."""
+    """A number as a scaled variable ``x = x̂ + up − down``, with a 0/1 column "changed".
+
+    A squared gap is a column above its tangents, in units of the widest gap within the budget, so that the solver's
+    tolerances are small beside it; ``refine`` adds the tangents that a solution lacks.
+    """
 
     def __init__(self, program: Program, feature: Feature) -> None:
         if not np.isfinite(feature.interval(0.0)).all():
@@ -355,8 +374,6 @@ class Scaled:
 
     def pose(self, value: Any, cost: Cost) -> None:
         feature, compiled, value = self.feature, self.compiled, float(value)
-        if cost.quadratic:
-            raise UnsupportedError("a squared distance on a number needs a tree model here; use l1 instead.")
         self.value, self.rule = value, cost
         low, high = ((end - feature.scale[0]) / feature.range for end in feature.interval(value))
         origin = (value - feature.scale[0]) / feature.range
@@ -364,9 +381,7 @@ class Scaled:
         least = max(low - origin, origin - high, 0.0)  # a special code leaps at least to the nearer bound
         if low > high:
             rise = fall = 0.0
-        if cost.linear > 0 and math.isfinite(cost.budget):
-            radius = max(cost.budget - cost.fixed, 0.0) / cost.linear
-            rise, fall = min(rise, radius), min(fall, radius)
+        rise, fall = min(rise, cost.radius), min(fall, cost.radius)
         if least > max(rise, fall):
             rise = fall = 0.0
         integer = feature.kind is Kind.INTEGER
@@ -385,10 +400,41 @@ class Scaled:
         compiled.row_high[self.leap_at] = 0.0 if least > 0 and high < origin else math.inf
         compiled.data[self.leap_entry] = -least if low > origin else max(least, 1.0)
         self.rise, self.fall = rise, fall
+        self.square_at, self.unit = None, max(rise, fall) or 1.0
+        if cost.quadratic:
+            self.square_at = compiled.add_column(0.0, math.inf, integer=False)
+            for power in range(TANGENTS):
+                self._touch(self.unit / 2**power)
+
+    def _touch(self, gap: float) -> None:
+        """Bound the square from below by its tangent at a gap; for whole numbers by the chord to the next one."""
+        if gap <= 0 or self.square_at is None:
+            return
+        slope, offset = 2 * gap, gap**2
+        if self.feature.kind is Kind.INTEGER:
+            unit = 1.0 / self.feature.range
+            step = math.floor(gap / unit + SAME)
+            slope, offset = (2 * step + 1) * unit, step * (step + 1) * unit**2
+        slope, offset = slope / self.unit**2, offset / self.unit**2
+        form = Linear.of([(self.square_at, 1.0), (self.up_at, -slope), (self.down_at, -slope)])
+        self.compiled.add_row(form, low=-offset)
+
+    def refine(self, x: np.ndarray) -> bool:
+        """Add the tangents that a solution lacks; whether there were any."""
+        if self.square_at is None:
+            return False
+        gap = float(x[self.up_at] + x[self.down_at])
+        if (gap / self.unit) ** 2 - x[self.square_at] <= SQUARE:
+            return False
+        self._touch(gap)
+        if self.feature.kind is Kind.INTEGER:
+            self._touch(gap - 1.0 / self.feature.range)
+        return True
 
     def cost(self) -> Linear:
         rule = self.rule
-        return Linear.of([(self.up_at, rule.linear), (self.down_at, rule.linear), (self.change_at, rule.fixed)])
+        terms = [(self.up_at, rule.linear), (self.down_at, rule.linear), (self.change_at, rule.fixed)]
+        return Linear.of(terms if self.square_at is None else [*terms, (self.square_at, rule.quadratic * self.unit**2)])
 
     def changed(self) -> Linear:
         return Linear.of([(self.change_at, 1.0)])
@@ -537,6 +583,10 @@ class Variables:
     def apart(self, row: dict[str, Any], separation: float) -> Linear:
         """A form that is >= 1 iff some category differs from ``row``'s or some number is ``separation`` away."""
         return Linear.sum([block.apart(row[block.feature.name], separation) for block in self.blocks])
+
+    def refine(self, x: np.ndarray) -> bool:
+        """Tighten what stands for squared gaps around a solution; whether there was anything to tighten."""
+        return sum(block.refine(x) for block in self.blocks if isinstance(block, Scaled)) > 0
 
     def singles(self) -> Iterator[tuple[str, Any]]:
         """Every value that a single changed feature can take, as far as the blocks list them."""
