@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from harness.problem import Kind, Label, Problem
 from harness.program import PROVEN, Compiled, Linear, Program, Solution
 from methods.cells.grid import WORD, ensemble
 from methods.cells.search import CellSearch, Closest
+from methods.conflict import groups_of, irreducible, lifted
 from methods.milp.bounds import Knapsack
 from methods.milp.embed import Embedded, embed, splits_only
 from methods.milp.space import Cost, Variables
@@ -49,6 +50,7 @@ class CeOcl:
 
     Each answer is predicted as wanted by the fitted estimator: a solution that the estimator refuses (a tie, rounding)
     is excluded and the program solved again. OPTIMAL means that objective and proven bound agree within 1e-6.
+    Where no counterfactual exists, ``conflict`` names constraint groups that rule all of them out, none to be spared.
 
     Parameters
     ----------
@@ -120,9 +122,18 @@ class CeOcl:
             terms.append(Term("l0", self.alpha))
         return Objective(tuple(terms), count=self.count)
 
-    def fit(self, problem: Problem) -> _Searching | _Explainer:
-        searches = self.engine == "search" or (self.engine == "auto" and _searchable(problem))
-        return _Searching(self, problem) if searches else _Explainer(self, problem)
+    def fit(self, problem: Problem) -> _Explainer:
+        return _Explainer(self, problem)
+
+    def start(self, problem: Problem) -> _Searching | _Programmed:
+        """The engine that answers."""
+        if self.engine == "search" or (self.engine == "auto" and _searchable(problem)):
+            try:
+                return _Searching(self, problem)
+            except UnsupportedError:
+                if self.engine == "search":
+                    raise
+        return _Programmed(self, problem)
 
     def weights(self, problem: Problem) -> np.ndarray:
         """What each changed feature counts, shape (features,)."""
@@ -139,6 +150,38 @@ def _searchable(problem: Problem) -> bool:
     return few and raw_interval(problem).sense != 0
 
 
+class _Explainer:
+    """An engine, and the reason where it finds that there is no counterfactual."""
+
+    def __init__(self, method: CeOcl, problem: Problem) -> None:
+        self.method, self.problem = method, problem
+        self.engine = method.start(problem)
+
+    def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
+        deadline = Deadline(deadline.at - RESERVE * deadline.left)
+        answers = self.engine.answers(factual, n, deadline)
+        conflict: tuple[str, ...] = ()
+        if answers[0].status is Status.INFEASIBLE:
+            conflict = self._conflict(factual, deadline)
+            if conflict:
+                detail = f"{answers[0].detail}; these cannot hold together: {', '.join(conflict)}"
+                answers[0] = replace(answers[0], detail=detail)
+        return Explanation(tuple(answers), conflict).padded(n, answers[-1])
+
+    def _conflict(self, factual: pd.DataFrame, deadline: Deadline) -> tuple[str, ...]:
+        """Constraint groups that leave no valid point, none of which can be spared."""
+
+        def infeasible(without: frozenset[str]) -> bool | None:
+            if deadline.passed:
+                return None
+            method = replace(self.method, max_changes=None) if "max_changes" in without else self.method
+            answer = method.start(lifted(self.problem, without)).answers(factual, 1, deadline)[0]
+            return None if answer.status is Status.GAVE_UP else answer.status is Status.INFEASIBLE
+
+        bounded = [] if self.method.max_changes is None else ["max_changes"]
+        return irreducible([*groups_of(self.problem), *bounded], infeasible)
+
+
 class _Searching:
     """CE-OCL on trees without a solver: the cheapest cell of the wanted class."""
 
@@ -150,7 +193,8 @@ class _Searching:
         self.search = CellSearch(problem, coefficients, method.weights(problem), most)
         self.search.compile(problem.train.iloc[[0]].to_dict("records")[0])
 
-    def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
+    def answers(self, factual: pd.DataFrame, n: int, deadline: Deadline) -> list[Answer]:
+        """The best answers, each apart from those before; fewer than ``n`` end with one that has no point."""
         origin = factual.to_dict("records")[0]
         answers: list[Answer] = []
         while len(answers) < n:
@@ -158,8 +202,8 @@ class _Searching:
             found = self.search.closest(origin, earlier, self.method.separation, deadline)
             answers.append(_told(found, bool(earlier)))
             if found.row is None:
-                return Explanation(tuple(answers)).padded(n, answers[-1])
-        return Explanation(tuple(answers))
+                break
+        return answers
 
 
 def _told(found: Closest, further: bool) -> Answer:
@@ -187,7 +231,7 @@ def _embed(program: Program, problem: Problem) -> tuple[Variables, Embedded]:
     return variables, embed(classifier.estimator, program, inputs, sense)
 
 
-class _Explainer:
+class _Programmed:
     """The program of one problem, built once; factuals change bounds, coefficients and temporary rows only."""
 
     def __init__(self, method: CeOcl, problem: Problem) -> None:
@@ -231,8 +275,8 @@ class _Explainer:
             if other != wanted
         ]
 
-    def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
-        deadline = Deadline(deadline.at - RESERVE * deadline.left)
+    def answers(self, factual: pd.DataFrame, n: int, deadline: Deadline) -> list[Answer]:
+        """The best answers, each apart from those before; fewer than ``n`` end with one that has no point."""
         guesses = None
         if self.starts is not None:
             preference = self.weights * (1.0 if self.method.alpha else 0.01)
@@ -242,8 +286,8 @@ class _Explainer:
             answer = self._next(factual, [a.row for a in answers if a.row is not None], guesses, deadline)
             answers.append(answer)
             if answer.row is None:
-                return Explanation(tuple(answers)).padded(n, answer)
-        return Explanation(tuple(answers))
+                break
+        return answers
 
     def _with_singles(self, factual: pd.DataFrame, guesses: pd.DataFrame) -> pd.DataFrame:
         """The guesses, and every valid point that differs from the factual in one listed value."""
@@ -299,7 +343,7 @@ class _Search:
 
     def __init__(
         self,
-        explainer: _Explainer,
+        explainer: _Programmed,
         factual: pd.DataFrame,
         earlier: Sequence[dict[str, Any]],
         lexical: bool,

@@ -562,3 +562,40 @@ def test_no_answer_on_real_data_is_invalid(name: str, model: str) -> None:
                     assert_lawful(problem, factual, answer)
                     found += 1
         assert found
+
+
+@pytest.mark.parametrize("engine", ["milp", "search"])
+@pytest.mark.parametrize(
+    ("held", "changes", "conflict"),
+    [
+        ({"member": "immutable"}, None, ("immutable member",)),
+        ({"member": "immutable", "grade": "decrease"}, None, ("decrease grade",)),
+        ({}, 1, ("max_changes",)),
+        ({"age": "immutable", "debt": "decrease"}, 1, ("max_changes",)),
+        ({"age": "immutable", "member": "immutable"}, 1, ("max_changes",)),
+    ],
+    ids=str,
+)
+def test_an_impossible_question_names_what_conflicts(
+    engine: str, held: dict[str, str], changes: int | None, conflict: tuple[str, ...]
+) -> None:
+    """A tree that says yes to members of the highest grade only, asked of one who is neither.
+
+    What the filter names is enough by itself, and without any one of its groups there is an answer.
+    """
+    deserving = ((GRID["member"].to_numpy(bool)) & (GRID["grade"] == "high")).to_numpy(int)
+    tree = DecisionTreeClassifier(random_state=0).fit(FREE.encode(GRID), deserving)
+    space = FREE.replace({name: {"actionability": kind} for name, kind in held.items()})
+    problem = problem_of(Classifier(tree, space_inputs(FREE), ("no", "yes")), "yes", space)
+    factual = GRID[(~GRID["member"].to_numpy(bool)) & (GRID["grade"] == "low").to_numpy() & (GRID["debt"] == 2)].iloc[
+        [0]
+    ]
+    told = ask(CeOcl(max_changes=changes, engine=engine), problem, factual, n=2)
+    assert [answer.status for answer in told.answers] == [Status.INFEASIBLE] * 2
+    assert told.conflict == conflict
+    assert conflict[0] in told.answers[0].detail
+
+
+def test_a_possible_question_has_no_conflict() -> None:
+    problem = problem_of(classifier("rf"), "yes")
+    assert ask(CeOcl(), problem, factuals(problem, 1)[0]).conflict == ()

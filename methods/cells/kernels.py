@@ -254,8 +254,10 @@ def propagate(clauses, used, watch, kinds, low, high, sets):
         for c in range(used):
             # Two faces that were open last time: mostly they still are.
             a, b = watch[c, 0], watch[c, 1]
-            if open_face(c, a, c_low, c_high, c_set, kinds, low, high, sets) and open_face(
-                c, b, c_low, c_high, c_set, kinds, low, high, sets
+            if (
+                a != b
+                and open_face(c, a, c_low, c_high, c_set, kinds, low, high, sets)
+                and open_face(c, b, c_low, c_high, c_set, kinds, low, high, sets)
             ):
                 continue
             first, second = -1, -1

@@ -1,0 +1,67 @@
+"""Why a question has no answer: constraint groups that cannot hold together, none of which can be spared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from harness.problem import Actionability, Problem
+
+WIDE = 1000.0  # ranges to either side that stand for no bounds at all
+
+
+def irreducible(groups: Sequence[str], infeasible: Callable[[frozenset[str]], bool | None]) -> tuple[str, ...]:
+    """A set of groups that conflict, from which none can be left out: a deletion filter.
+
+    Parameters
+    ----------
+    groups
+        Names, in the order in which they are tried: what comes first is blamed last.
+    infeasible
+        Whether the question has no answer without some groups; None where that could not be settled.
+
+    Returns
+    -------
+    tuple of str
+        The conflict; empty where time did not allow to settle it.
+
+    Examples
+    --------
+    >>> irreducible(["a", "b", "c"], lambda without: "b" not in without and "c" not in without)
+    ('b', 'c')
+    """
+    spared: frozenset[str] = frozenset()
+    for group in groups:
+        verdict = infeasible(spared | {group})
+        if verdict is None:
+            return ()
+        if verdict:
+            spared |= {group}
+    return tuple(group for group in groups if group not in spared)
+
+
+def groups_of(problem: Problem) -> dict[str, dict[str, dict[str, Any]]]:
+    """The constraint groups of a problem's space, by name, with the changes that lift each of them.
+
+    One group for each feature that is not free, and one for the bounds of all numbers.
+    """
+    groups: dict[str, dict[str, dict[str, Any]]] = {}
+    for feature in problem.space.features:
+        if feature.actionability is not Actionability.FREE:
+            groups[f"{feature.actionability} {feature.name}"] = {feature.name: {"actionability": Actionability.FREE}}
+    wide: dict[str, dict[str, Any]] = {
+        f.name: {"bounds": (f.scale[0] - WIDE * f.range, f.scale[1] + WIDE * f.range), "special": ()}
+        for f in problem.space.features
+        if f.numeric
+    }
+    return groups | ({"bounds": wide} if wide else {})
+
+
+def lifted(problem: Problem, names: frozenset[str]) -> Problem:
+    """The problem without some of its constraint groups."""
+    space = problem.space
+    for name, changes in groups_of(problem).items():
+        if name in names:
+            space = space.replace(changes)
+    return replace(problem, space=space)
