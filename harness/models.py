@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import sklearn
+from sklearn.base import is_classifier, is_regressor
 
 from harness.classifier import Classifier, space_inputs
 from harness.errors import HarnessError
@@ -43,12 +44,19 @@ def train(
         Class names; their positions are the codes that the estimator learns. Empty for regression.
     threshold
         Class 1 iff the score exceeds it; the estimator's own rule where None.
+
+    Raises
+    ------
+    HarnessError
+        If estimator and labels do not fit.
     """
+    if why := misfit(estimator, classes):
+        raise HarnessError(f"{type(estimator).__name__} {why}.")
     inputs = space.encode(frame)
     targets = _codes(labels, classes) if classes else np.asarray(labels, dtype=float)
     if len(np.unique(targets)) < 2:
         raise HarnessError(
-            f"all training rows are of class {labels[0]!r}; a model needs two. Use a larger split, or stratify it."
+            f"all training rows have the label {labels[0]}; a model needs two. Use a larger split, or stratify it."
         )
     path = None if cache is None else cache / f"{_content(estimator, inputs, targets)}.skops"
     fitted = _cached(path)
@@ -59,6 +67,15 @@ def train(
         if path is not None:
             _keep(fitted, path)
     return Classifier(fitted, space_inputs(space), classes, threshold)
+
+
+def misfit(estimator: Any, classes: tuple[Any, ...]) -> str | None:
+    """Why an estimator cannot learn labels of these classes (of numbers, where empty), or None where it can."""
+    if classes and is_regressor(estimator):
+        return f"predicts numbers, but the labels are classes ({', '.join(map(str, classes))})"
+    if not classes and is_classifier(estimator):
+        return "predicts classes, but the labels are numbers"
+    return None
 
 
 def save(estimator: Any, path: Path) -> None:

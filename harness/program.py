@@ -200,9 +200,7 @@ class Compiled:
         self.row_low, self.row_high = self.row_low[:rows], self.row_high[:rows]
         del self._extra[rows - self.matrix.shape[0] :]
 
-    def solve(
-        self, objective: Linear, seconds: float, start: np.ndarray | None = None, scale: float = 1.0
-    ) -> Solution:
+    def solve(self, objective: Linear, seconds: float, start: np.ndarray | None = None, scale: float = 1.0) -> Solution:
         """Minimise a form.
 
         Parameters

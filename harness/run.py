@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -9,6 +10,7 @@ import logging
 import math
 import os
 import platform
+import re
 import sys
 import time
 import uuid
@@ -66,7 +68,16 @@ def _talk() -> None:
 
 
 def _open(argument: str) -> str:
-    """Let ``features.NAME.ATTRIBUTE=...`` add to an empty mapping, as it is meant to, without Hydra's ``++``."""
+    """Take an argument that Hydra's grammar would not, as it is meant.
+
+    ``features.NAME.ATTRIBUTE=...`` adds to an empty mapping, without ``++``; what is ``desired`` may begin with
+    ``<`` or ``>``, without a second pair of quotes.
+
+    >>> _open("desired=>= 12,<= 3")
+    'desired=">= 12","<= 3"'
+    """
+    if argument.startswith(("desired=", "dataset.desired=")):
+        return re.sub(r"(?<=[=,])\s*([<>][^,]*)", r'"\1"', argument)
     return f"++{argument}" if argument.startswith("features.") else argument
 
 
@@ -189,7 +200,7 @@ def _run(config: DictConfig, names: dict[str, str], experiment: str, title: str)
     plain: Any = OmegaConf.to_container(config, resolve=True)
     _validate(plain)
     dataset = _dataset(_key(names["dataset"], plain["dataset"], plain["split"], plain["features"]))
-    classifier = _classifier(_key(plain["model"]), dataset)
+    classifier = _classifier(_key(names["model"], plain["model"]), dataset)
     question = experiments.pose(
         dataset, classifier, plain["desired"], plain["factuals"], plain["n_factuals"], plain["seed"]
     )
@@ -347,18 +358,37 @@ def _dataset(key: str) -> Dataset:
 
 @functools.lru_cache(maxsize=16)
 def _classifier(key: str, dataset: Dataset) -> Classifier:
+    from sklearn.base import ClassifierMixin, RegressorMixin
+
     from harness import models
     from harness.errors import HarnessError
 
-    (model,) = json.loads(key)
+    name, model = json.loads(key)
     if "estimator" not in model:
         raise HarnessError("the model's configuration has no 'estimator'; see conf/model for examples.")
     estimator = _instantiate(OmegaConf.create(model["estimator"]), "the model")
+    if why := models.misfit(estimator, dataset.classes):
+        fitting = ", ".join(_models(ClassifierMixin if dataset.classes else RegressorMixin))
+        raise HarnessError(
+            f"model={name} {why} in dataset={dataset.name}; choose one of {fitting}, or another dataset."
+        )
     train = dataset.frame.iloc[dataset.train]
     labels = dataset.labels[dataset.train]
     return models.train(
         estimator, dataset.space, train, labels, dataset.classes, model.get("threshold"), _cache() / "models"
     )
+
+
+def _models(sort: type) -> list[str]:
+    """The choices of model whose estimator is of a sort."""
+    from hydra.utils import get_class
+
+    found = []
+    for path in sorted((CONF / "model").glob("*.yaml")):
+        with contextlib.suppress(Exception):  # a broken choice is told when it is chosen
+            if issubclass(get_class(OmegaConf.load(path).estimator._target_), sort):
+                found.append(path.stem)
+    return found
 
 
 def _cache() -> Path:

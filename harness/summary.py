@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from harness import scoring
 from harness.answers import Cell
+from harness.check import CLAIM
+from harness.explanation import Status
 
 log = logging.getLogger("harness")
 
@@ -20,7 +24,9 @@ SHOWN = {
 
 
 def write(folder: Path, finished: Sequence[Cell]) -> int:
-    """Write ``summary.csv`` and ``summary.md``, print the table, and return how many cells had failures or refusals.
+    """Write ``summary.csv`` and ``summary.md``, print the table, and return how much is wrong.
+
+    That is the number of cells with failures or refusals, and of ``disagreements``.
 
     Means run over all factuals for which the metric is defined; ``n`` of ``of`` says how many these are.
     ``mean_common`` runs over the factuals that every method of the same dataset and model solved.
@@ -51,7 +57,37 @@ def write(folder: Path, finished: Sequence[Cell]) -> int:
     text = pd.DataFrame(table).round(3)
     (folder / "summary.md").write_text(_markdown(text))
     log.info("\n%s\n\n%s", text.to_string(index=False, na_rep="–"), folder / "summary.csv")
-    return troubled
+    contradictions = disagreements(finished)
+    for sentence in contradictions:
+        log.error("%s", sentence)
+    return troubled + len(contradictions)
+
+
+def disagreements(finished: Sequence[Cell]) -> list[str]:
+    """A sentence for each first counterfactual whose proven optimum is not the one that another cell has proven.
+
+    Compared are cells that were asked the same and claim to minimise the same, but for methods that are allowed a
+    different number of changes (``max_changes``): their points are not from the same set.
+    """
+    proven: dict[tuple[str, Any], tuple[str, float]] = {}
+    told = []
+    for cell in finished:
+        meta = cell.meta
+        asked = {
+            **meta["config"],
+            "method": meta["config"]["method"].get("max_changes"),
+            "minimised": meta["objective"],
+        }
+        question = json.dumps(asked, sort_keys=True)
+        for row in cell.rows():
+            if row["ce"] != 1 or row["status"] != Status.OPTIMAL:
+                continue
+            value = row["objective"]
+            other, optimum = proven.setdefault((question, row["factual"]), (cell.label, value))
+            if abs(value - optimum) > CLAIM * max(1.0, abs(optimum)):
+                claims = f"{cell.label} and {other} claim different optima for factual {row['factual']}"
+                told.append(f"{claims}: {value!r} and {optimum!r}.")
+    return told
 
 
 def _line(scores: pd.DataFrame) -> dict[str, float]:

@@ -15,9 +15,10 @@ import pandas as pd
 import pytest
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
+from sklearn.base import is_regressor
 
 from harness import models
-from harness.problem import Feature, Label, Problem, Space
+from harness.problem import Feature, Interval, Label, Problem, Space
 
 CONF = Path(__file__).parents[1] / "conf"
 ROWS = 200
@@ -77,24 +78,33 @@ def sample(rows: int = ROWS) -> pd.DataFrame:
     return SPACE.frame(pd.DataFrame(data).astype(object).to_dict("records"))
 
 
-def deserving(frame: pd.DataFrame) -> np.ndarray:
-    """True labels: linear in most features, about half of them True."""
+def merits(frame: pd.DataFrame) -> np.ndarray:
+    """What the labels follow: linear in most features."""
     merit = frame["income"] / 50 + frame["savings"] / 5 - frame["debt"] / 5e3 + frame["visits"] / 10
     merit += 0.5 * (frame["city"] == "Ulm") + 0.5 * (frame["job"] == "full") + 0.3 * frame["member"].astype(float)
     merit += 0.5 * (frame["grade"] == "high") - frame["risk"] / 4 - frame["loans"] / 6 - (frame["delay"] > 6) / 2
-    return (merit > merit.median()).to_numpy()
+    return merit.to_numpy()
 
 
 @cache
 def train(model: str) -> Problem:
-    """The problem of a model of ``conf/model``, shrunk where it can be."""
+    """The problem of a model of ``conf/model``, shrunk where it can be.
+
+    Wanted are the better half of the labels: a class, or for regression an interval that the best tenth lies above.
+    """
     config = OmegaConf.merge(OmegaConf.load(CONF / "model" / f"{model}.yaml"), {"seed": 0})
     for size, enough in (("n_estimators", 10), ("max_iter", 100)):
         if size in config.estimator:
             config.estimator[size] = min(config.estimator[size], enough)
+    if "hidden_layer_sizes" in config.estimator:
+        config.estimator.hidden_layer_sizes = [20]
     frame = sample()
-    labels = np.where(deserving(frame), "good", "bad").astype(object)
+    merit = merits(frame)
     estimator = instantiate(config.estimator, _convert_="all")
+    if is_regressor(estimator):
+        classifier = models.train(estimator, SPACE, frame, merit, ())
+        return Problem(SPACE, classifier, frame, merit, Interval(*np.quantile(merit, (0.5, 0.9)).tolist()))
+    labels = np.where(merit > np.median(merit), "good", "bad").astype(object)
     classifier = models.train(estimator, SPACE, frame, labels, ("bad", "good"), config.threshold)
     return Problem(SPACE, classifier, frame, labels, Label("good"))
 

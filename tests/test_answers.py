@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,12 @@ from harness.objective import Objective, Term
 from harness.problem import Feature, Interval, Label, Probability, Problem, Space
 
 TIMING = {"seconds": 0.1, "fit_seconds": 0.2, "late": False}
+
+
+@pytest.fixture(params=["lr", "ridge"])
+def problem(problem_of: Callable[[str], Problem], request: pytest.FixtureRequest) -> Problem:
+    """The small problem with a class and with an interval of numbers as its target."""
+    return problem_of(request.param)
 
 
 @pytest.fixture

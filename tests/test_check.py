@@ -20,6 +20,12 @@ from methods.nearest import Nearest
 Change = Callable[[dict[str, Any]], None]
 
 
+@pytest.fixture(params=["lr", "ridge"])
+def problem(problem_of: Callable[[str], Problem], request: pytest.FixtureRequest) -> Problem:
+    """The small problem with a class and with an interval of numbers as its target."""
+    return problem_of(request.param)
+
+
 @pytest.fixture
 def cell(problem: Problem, tmp_path: Path) -> Cell:
     """Honest answers of the nearest neighbour to four factuals, two each."""

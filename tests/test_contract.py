@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from hydra import compose, initialize_config_dir
-from hydra.utils import instantiate
+from hydra.utils import get_class, instantiate
 from laws import Case
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
+from sklearn.base import RegressorMixin
 
 from harness import models
 from harness.data import Source, load_dataset, parse_target
@@ -35,10 +37,22 @@ WRAPPERS = ("methods.dice", "methods.carla", "methods.peers")  # of libraries th
 ProblemOf = Callable[[str], Problem]
 
 
-def case_of(method: str, problem: Problem, factuals: pd.DataFrame) -> Case:
+def chosen(group: str, choice: str) -> DictConfig:
+    """A choice of ``conf``, with the defaults it builds upon and the default seed."""
     OmegaConf.register_new_resolver("experiment_name", lambda: "adhoc", replace=True)
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        built = instantiate(compose("config", overrides=[f"method={method}"]).method, _convert_="all")
+        return compose("config", overrides=[f"{group}={choice}"])[group]
+
+
+REGRESSION = {dataset for dataset in DATASETS if chosen("dataset", dataset).get("task") == "regression"}
+REGRESSORS = {
+    name for name in MODELS if issubclass(get_class(chosen("model", name).estimator._target_), RegressorMixin)
+}
+PAIRS = [pair for pair in product(DATASETS, MODELS) if (pair[0] in REGRESSION) == (pair[1] in REGRESSORS)]
+
+
+def case_of(method: str, problem: Problem, factuals: pd.DataFrame) -> Case:
+    built = instantiate(chosen("method", method), _convert_="all")
     own = not type(built).__module__.startswith(WRAPPERS)
     return Case(built, problem, factuals, own=own)
 
@@ -64,21 +78,25 @@ def test_method(small: Callable[[str, str], Case], method: str, model: str, law:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_method_takes_some_model(small: Callable[[str, str], Case], method: str) -> None:
-    laws.some_problem_is_taken([small(method, model) for model in MODELS])
+    cases = [small(method, model) for model in MODELS]
+    absent = [case.refusal for case in cases if case.refusal and "uv sync --extra" in case.refusal]
+    if len(absent) == len(cases):
+        pytest.skip(absent[0])
+    laws.some_problem_is_taken(cases)
 
 
 @cache
 def packaged(dataset: str, model: str) -> tuple[Problem, pd.DataFrame]:
     """The problem of a dataset in ``conf/dataset``, and two factuals of its test rows."""
-    config: Any = OmegaConf.to_container(OmegaConf.load(CONF / "dataset" / f"{dataset}.yaml"))
+    config: Any = OmegaConf.to_container(chosen("dataset", dataset))
     for source in config["sources"]:
         if not Source(**source).path.is_file():
             pytest.skip(f"{source['file']} is neither packaged nor in CE_HARNESS_DATA")
     data = load_dataset(**config)
     train, labels = data.frame.iloc[data.train], data.labels[data.train]
-    node = OmegaConf.merge(OmegaConf.load(CONF / "model" / f"{model}.yaml"), {"seed": 0})
+    node = chosen("model", model)
     estimator = instantiate(node.estimator, _convert_="all")
-    classifier = models.train(estimator, data.space, train, labels, data.classes, node.threshold)
+    classifier = models.train(estimator, data.space, train, labels, data.classes, node.get("threshold"))
     wish = parse_target(data)
     target = Label(data.classes[-1]) if isinstance(wish, str) else wish
     problem = Problem(data.space, classifier, train, labels, target)
@@ -94,8 +112,7 @@ def packaged_case(dataset: str, model: str, method: str) -> Case:
 @pytest.mark.slow
 @pytest.mark.parametrize("law", laws.ALL, ids=lambda law: law.__name__)
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("dataset", DATASETS)
+@pytest.mark.parametrize(("dataset", "model"), PAIRS)
 def test_method_on_packaged_data(dataset: str, model: str, method: str, law: Callable[[Case], None]) -> None:
     law(packaged_case(dataset, model, method))
 

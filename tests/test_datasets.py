@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
 
 from harness.data import Source, data_folder, load_dataset, parse_target
 from harness.data.sources import RAW
@@ -23,6 +24,8 @@ ROWS = {
     "heloc": 9871,
     "ionosphere": 351,
     "pima": 768,
+    "students": 395,
+    "students_grade": 395,
 }
 TABLE = pd.DataFrame(
     {
@@ -39,7 +42,8 @@ TABLE = pd.DataFrame(
 
 def described(path: Path) -> dict[str, Any]:
     """The arguments in a YAML file; skips the test if its data are neither packaged nor at hand."""
-    config = yaml.safe_load(path.read_text())
+    with initialize_config_dir(str(path.parents[1]), version_base="1.3"):
+        config: Any = OmegaConf.to_container(compose(f"dataset/{path.stem}").dataset)
     for source in config["sources"]:
         where = Source(**source).path
         if not where.is_file():
@@ -66,9 +70,13 @@ def test_config(path):
     assert dataset.name == path.stem
     assert len(dataset.frame) == len(dataset.labels) == ROWS.get(path.stem, len(dataset.frame))
     dataset.space.check(dataset.frame)
-    assert dataset.desired == "opposite" or parse_target(dataset) == Label(dataset.desired)
+    wanted = parse_target(dataset)
+    assert dataset.desired == "opposite" or wanted == Label(dataset.desired) or isinstance(wanted, Interval)
     for rows in (dataset.train, dataset.test):
-        assert set(dataset.labels[rows]) == set(dataset.classes)
+        if isinstance(wanted, Interval):
+            assert ((dataset.labels[rows] >= wanted.low) & (dataset.labels[rows] <= wanted.high)).any()
+        else:
+            assert set(dataset.labels[rows]) == set(dataset.classes)
     assert sorted([*dataset.train, *dataset.test]) == list(range(len(dataset.frame)))
     decoded = dataset.space.decode(dataset.space.encode(dataset.frame))
     assert (decoded.dtypes == dataset.frame.dtypes).all()
@@ -122,6 +130,16 @@ def test_heloc_codes():
     assert (dataset.frame[feature.name] == -8).sum() == 3419
     assert feature.bounds[0] >= 0
     assert feature.special == (-9, -8, -7)
+
+
+def test_students_are_graded_without_earlier_grades():
+    """Both tasks have the same rows and features; 265 pass, with 10 or more."""
+    files = [path for path in CONFIGS if path.stem.startswith("students")]
+    passed, graded = (load_dataset(**described(path)) for path in files)
+    pd.testing.assert_frame_equal(passed.frame, graded.frame)
+    assert not {"G1", "G2", "G3"} & set(graded.space.names)
+    assert Counter(passed.labels) == {"pass": 265, "fail": 130}
+    np.testing.assert_array_equal(passed.labels == "pass", graded.labels >= 10)
 
 
 def test_kinds_are_inferred(load):
@@ -329,6 +347,11 @@ def test_bad_description(load, case):
         (TABLE.assign(height=[np.inf] + [1.0] * 7), {}, ["infinite", "'height'"]),
         (NUMBERS, {}, ["'y'", "30 different numbers", "task: regression"]),
         (TABLE.assign(y=list("abababab")), {"task": "regression"}, ["'y'", "'a'", "task: classification"]),
+        (
+            NUMBERS.assign(y=[np.inf, *range(29)]),
+            {"task": "regression", "desired": ">= 12"},
+            ["'y'", "infinite", "finite ones"],
+        ),
         (TABLE, {"target": "city", "split": "none"}, ["no class 'opposite'", "Bonn, Köln, Ulm"]),
         (NUMBERS, {"task": "regression"}, ["'opposite'", "'>= 12'"]),
         (NUMBERS, {"task": "regression", "desired": "12..10"}, ["'12..10'", "low <= high"]),

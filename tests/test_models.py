@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeClassifier
 from skops import io
 
@@ -31,10 +33,10 @@ class Foreign(LogisticRegression):
 
 @pytest.mark.parametrize("model", MODELS)
 def test_a_stored_model_says_the_same(problem_of: Callable[[str], Problem], tmp_path: Path, model: str) -> None:
-    """Classes, scores and raw values of what was saved and loaded are equal to the last bit."""
+    """Predictions, scores and raw values of what was saved and loaded are equal to the last bit."""
     problem = problem_of(model)
     models.save(problem.classifier.estimator, tmp_path / "estimator.skops")
-    loaded = Classifier(models.load(tmp_path / "estimator.skops"), problem.classifier.inputs, ("bad", "good"), None)
+    loaded = replace(problem.classifier, estimator=models.load(tmp_path / "estimator.skops"))
     for function in ("predict", "score", "raw"):
         np.testing.assert_array_equal(
             getattr(loaded, function)(problem.train), getattr(problem.classifier, function)(problem.train)
@@ -43,10 +45,13 @@ def test_a_stored_model_says_the_same(problem_of: Callable[[str], Problem], tmp_
 
 @pytest.mark.parametrize("model", MODELS)
 def test_a_model_decides_at_its_threshold(problem_of: Callable[[str], Problem], model: str) -> None:
-    """``raw`` beyond ``raw_threshold`` is class 1: what a method models is what the estimator says."""
+    """``raw`` beyond ``raw_threshold`` is class 1, a regressor's ``raw`` its number: a method models what is said."""
     problem = problem_of(model)
-    above = problem.classifier.raw(problem.train) > problem.classifier.raw_threshold
-    np.testing.assert_array_equal(problem.classifier.predict(problem.train) == "good", above)
+    raw, said = problem.classifier.raw(problem.train), problem.classifier.predict(problem.train)
+    if problem.classifier.classes:
+        np.testing.assert_array_equal(said == "good", raw > problem.classifier.raw_threshold)
+    else:
+        np.testing.assert_array_equal(said, raw)
 
 
 def test_a_second_training_is_a_look_in_the_cache(
@@ -103,10 +108,27 @@ def test_a_missing_model_is_named(tmp_path: Path) -> None:
         models.load(tmp_path / "none.skops")
 
 
+@pytest.mark.parametrize(
+    ("estimator", "classes", "sentence"),
+    [
+        (Ridge(), ("bad", "good"), r"Ridge predicts numbers, but the labels are classes \(bad, good\)"),
+        (LogisticRegression(), (), "LogisticRegression predicts classes, but the labels are numbers"),
+    ],
+)
+def test_model_and_labels_must_be_of_one_sort(
+    problem: Problem, estimator: Any, classes: tuple[str, ...], sentence: str
+) -> None:
+    """Numbers are not learnt as classes, nor classes as numbers; it is said before anything is fitted."""
+    labels = problem.labels if classes else np.arange(len(problem.train), dtype=float)
+    with pytest.raises(HarnessError, match=sentence):
+        models.train(estimator, problem.space, problem.train, labels, classes)
+    assert not hasattr(estimator, "n_features_in_")
+
+
 def test_labels_must_be_two_known_classes(problem: Problem) -> None:
     """One class alone, or one that is not listed, cannot be trained on."""
     estimator, rows = LogisticRegression(), len(problem.train)
-    with pytest.raises(HarnessError, match="all training rows are of class 'bad'"):
+    with pytest.raises(HarnessError, match="all training rows have the label bad"):
         models.train(estimator, problem.space, problem.train, np.full(rows, "bad", object), ("bad", "good"))
     with pytest.raises(HarnessError, match="label 'ugly'"):
         models.train(estimator, problem.space, problem.train, np.full(rows, "ugly", object), ("bad", "good"))

@@ -177,7 +177,7 @@ def test_download_once(data, server):
     assert [path.name for path in (data / "toy").iterdir()] == ["toy.csv"]
 
 
-@pytest.mark.parametrize("bad", ["absent.csv", "corrupt.csv", "short", "corrupt.zip#x", "good.zip#y"])
+@pytest.mark.parametrize("bad", ["absent.csv", "corrupt.csv", "short", "corrupt.zip#x", "good.zip#y", "good.zip#x#x"])
 def test_mirror(data, server, bad):
     """After an address that fails in whatever way, the next one is tried; a member of an archive may be one."""
     address, served = server
@@ -187,6 +187,13 @@ def test_mirror(data, server, bad):
     source = replace(PLAIN, urls=(f"{address}/{bad}", f"{address}/good.zip#x"))
     assert read_bytes(source) == CONTENT
     assert fetch(source).read_bytes() == CONTENT
+
+
+def test_archive_within_an_archive(data, server):
+    """An address leads through as many archives as it names members."""
+    address, served = server
+    put(served, "outer.zip", zipped(**{"inner.zip": zipped(x=CONTENT, y=b"other"), "z": b"other"}))
+    assert read_bytes(replace(PLAIN, urls=(f"{address}/outer.zip#inner.zip#x",))) == CONTENT
 
 
 def test_mirror_compressed_otherwise(data, server):

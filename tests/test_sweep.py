@@ -17,6 +17,7 @@ import pytest
 from mlflow import MlflowClient
 
 from harness.answers import Cell, cells
+from harness.problem import Interval
 
 ROOT = Path(__file__).parents[1]
 SWEEP = ("-m", "dataset=pima", "model=lr,cart", "method=nearest,ce_ocl", "n_factuals=3", "n_counterfactuals=2")
@@ -217,6 +218,35 @@ def test_each_failed_cell_says_why(tmp_path: Path) -> None:
     assert "factuals=nobody.csv is no file; allowed: test, all, row numbers, or a CSV file" in text
     assert re.search("0.* class|class.* 0", text)
     assert not list(tmp_path.glob("results/*/answers/*"))
+
+
+def test_a_number_can_be_wanted(tmp_path: Path) -> None:
+    """Answers lie in the interval, by the checker's word; a model of the wrong sort fails alone, in one sentence."""
+    weight = ("~dataset.classes", "~dataset.features.BMI", "dataset.target=BMI", "+dataset.task=regression")
+    wish = ("dataset.desired=>= 35", "desired=<= 30")  # of the dataset, and of this run
+    settings = (
+        "dataset=pima",
+        "dataset.immutable=[]",
+        *weight,
+        *wish,
+        "metrics=all",
+        "n_factuals=3",
+        "n_counterfactuals=2",
+    )
+    told = runner(tmp_path)("-m", "model=lr,cart_regressor", *settings)
+    assert told.returncode == 1
+    assert "Traceback" not in told.stderr + told.stdout
+    sentence = "pima/lr/nearest: model=lr predicts classes, but the labels are numbers in dataset=pima"
+    assert sentence in told.stderr
+    assert "choose one of cart_regressor, gbm_regressor" in told.stderr
+    (cell,) = stored(tmp_path).values()
+    frame, targets = cell.factuals()
+    assert set(targets.values()) == {Interval(high=30.0)}
+    assert (cell.classifier.predict(frame) > 30).all()
+    assert [verdict["verdict"] for verdict in cell.verdicts()] == ["valid"] * 6
+    assert (cell.classifier.predict(cell.space.frame(row["row"] for row in cell.rows())) <= 30).all()
+    scores = pd.read_csv(cell.path / "scores.csv")
+    assert scores.filter(regex="plausibility|robustness|mothilal/validity|coverage").notna().all(axis=None)
 
 
 def test_a_person_who_is_already_fine_is_refused(swept: tuple[Path, Any], tmp_path: Path) -> None:

@@ -315,6 +315,8 @@ def _numbers(name: str, target: str, values: pd.Series) -> np.ndarray:
             f"target {target!r} of {name} holds {values.iloc[0]!r}, and regression needs numbers; "
             f"set 'task: classification'."
         )
+    if not np.isfinite(values).all():
+        raise DatasetError(f"target {target!r} of {name} holds an infinite number; give finite ones.")
     return values.to_numpy(float)
 
 

@@ -37,7 +37,8 @@ class Source:
     sha256
         Checksum of the file. None takes a local file unverified.
     urls
-        Addresses in the order they are tried; ``https://host/archive.zip#name`` is one file of a zip archive.
+        Addresses in the order they are tried; ``https://host/archive.zip#name`` is one file of a zip archive,
+        and ``#inner.zip#name`` one of an archive within it.
     member
         The file wanted, where ``file`` is a zip archive of several.
     sha256_uncompressed
@@ -118,10 +119,10 @@ def _download(source: Source, path: Path) -> Path:
     tried = []
     for url in source.urls:
         logger.info("downloading %s from %s", source.file, url)
-        address, _, member = url.partition("#")
+        address, *members = url.split("#")
         try:
             data = _get(address)
-            if member:
+            for member in members:
                 data = _unpack(data, member)
         except (OSError, DatasetError) as fault:
             tried.append(f"{url} ({_reason(fault)})")

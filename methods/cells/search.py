@@ -15,10 +15,11 @@ from harness.problem import Feature, Kind, Label, Problem
 from methods.cells import kernels
 from methods.cells.grid import Grid, build
 from methods.milp.space import beyond
+from methods.milp.start import Starts
 from methods.milp.target import raw_interval
 from methods.quick import quick_decide
 
-EFFORT = 2_000_000  # units of work (clauses and trees looked at) between two looks at the clock: some milliseconds
+EFFORT = 200_000  # units of work (clauses and trees looked at) between two looks at the clock: some milliseconds
 NODES, CLAUSES = 1024, 2048  # room to begin with; doubled when full
 
 
@@ -79,11 +80,13 @@ class CellSearch:
         g = self.grid
         self._grid = (g.offset, g.values, g.upto, g.onwards, g.starts, g.members, g.uses)
         self._right = _judge(problem)
+        self._starts = Starts(problem)
 
     def compile(self, row: Mapping[str, Any]) -> None:
         """Have the kernels compiled (or read from numba's cache) before any clock runs."""
         self.closest(row, [row], 0.5, Deadline.after(0.0))
         state = _State(self, _Layout(self, row, [], 0.5))
+        state.guess(row)
         state.answer(right=False)
         state.answer(right=True)
 
@@ -93,8 +96,15 @@ class CellSearch:
         """The cheapest right point that is apart from all ``earlier`` ones."""
         layout = _Layout(self, factual, earlier, separation)
         search = _State(self, layout)
+        guessed = False
         while True:
             told = search.go()
+            if told == kernels.PAUSED and not guessed:
+                # Hard enough for a first guess to pay: its cost bounds what is worth looking at.
+                guessed = True
+                frame = self.problem.space.frame([factual])
+                for row in self._starts.near(frame, 0.01 * self.weights).to_dict("records"):
+                    search.guess(row)
             if told == kernels.DONE:
                 found = search.result(done=True)
                 if found.row is None or self._right(found.row):
@@ -178,6 +188,26 @@ class _Layout:
                 low[f], high[f] = 1, 0
         return low, high, sets
 
+    def point(self, row: Mapping[str, Any]) -> np.ndarray | None:
+        """The states that hold a row's values; None where one of them is no state."""
+        point = np.zeros_like(self.home)
+        for f, (feature, values, own) in enumerate(zip(self.features, self.values, self.home, strict=True)):
+            value = row[feature.name]
+            if value == self.factual[feature.name]:
+                point[f] = own
+            elif feature.numeric:
+                # A state stands for its interval at the end nearest to the factual's value.
+                rising = value > self.factual[feature.name]
+                point[f] = (
+                    np.searchsorted(values, value, side="right") - 1 if rising else np.searchsorted(values, value)
+                )
+            else:
+                found = np.flatnonzero(np.asarray(values) == feature.categories.index(value))
+                if not len(found):
+                    return None
+                point[f] = found[0]
+        return point
+
     def row(self, point: np.ndarray) -> dict[str, Any]:
         """Decoded values of a point of states; what did not change is given back as it was."""
         row = {}
@@ -226,6 +256,20 @@ class _State:
             kernels.keep(self.asked, value, self.upper, self.best, self.counters)
         else:
             self._rule_out(self.asked.copy())
+
+    def guess(self, row: Mapping[str, Any]) -> None:
+        """Take a row for an incumbent, pulled back to the factual, if it is right, allowed and better."""
+        search, layout, hard = self.search, self.layout, self.counters[kernels.HARD]
+        point = layout.point(row)
+        if point is None or not kernels.allowed(point, self.clauses, hard, search.grid.split):
+            return
+        place = (search._grid, search.grid.base, search.grid.split, layout.cell_of, layout.soff)
+        if kernels.score_point(*place, point) <= kernels.TINY:
+            return
+        kernels.pull_back(*place, layout.home, layout.cost, self.clauses, hard, point)
+        if kernels.changes_of(point, layout.home, search.weights) <= search.most:
+            value = float(kernels.cost_of(point, layout.cost, layout.soff))
+            kernels.keep(point, value, self.upper, self.best, self.counters)
 
     def refuse(self) -> None:
         """Start again without the leaves of the incumbent, which the real model has refused."""

@@ -1,0 +1,270 @@
+"""The exact backend of the ``treecf`` library: another branch and bound over the cells of a tree ensemble."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from harness.classifier import Affine, Classifier, Input
+from harness.explanation import Answer, Explanation, Reason, Status
+from harness.method import Deadline
+from harness.objective import Objective, Term
+from harness.problem import Actionability, Feature, Kind, Label, Problem
+from methods.milp.space import last_decoded
+from methods.quick import quick_decide
+
+if TYPE_CHECKING:
+    import treecf
+    from treecf.constraints.objects import Constraint
+    from treecf.ir.model import EnsembleIR, Node
+
+MODELS = (DecisionTreeClassifier, RandomForestClassifier, GradientBoostingClassifier)
+NODES = 2**40  # the library's limit on nodes, out of the way: the deadline ends the search
+WARM = 1.25, 2.0  # its genetic start takes a quarter of the time it is given, at most two seconds, on top
+AGREED = 1e-6  # how far the library's cost of its point may be from ours
+
+
+@dataclass(frozen=True)
+class TreeCf:
+    r"""Closest point :math:`\min_x \|x - \hat x\|_1 + \alpha \|x - \hat x\|_0` of the wanted class, by treecf [1]_.
+
+    The library searches; this class translates. Its parser reads the fitted estimator (a single tree as a forest of
+    one), whose splits are then restated on the features themselves: a number in its own units, an ordinal feature by
+    rank, any other by the sets of categories on either side. Distance is counted in ranges of the feature, in steps of
+    1 / (levels - 1), or 1 for another category, so that the library's objective is the one claimed here.
+
+    OPTIMAL is the library's own word (its proof, no gap allowed) where its cost of the point is ours within 1e-6. From
+    below it steps over a threshold to the next float32 number, so that its optimum, which becomes the bound, may be too
+    high by 2e-7 of each changed number over the feature's range. A score within rounding of the threshold is judged by
+    the library's sum of leaf values; a point that the estimator itself then refuses is given up. There is one
+    counterfactual a factual.
+
+    Parameters
+    ----------
+    alpha
+        Weight :math:`\alpha \ge 0` of the number of changed features.
+
+    References
+    ----------
+    .. [1] Wlazlo, D. treecf 0.3.2. https://github.com/wlazlod/treecf
+    """
+
+    alpha: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.alpha < 0:
+            raise ValueError(f"alpha is {self.alpha}; it must be >= 0.")
+
+    def refuses(self, problem: Problem) -> str | None:
+        """A missing library, other targets and models, and inputs that are no thresholds on a feature's own order."""
+        if importlib.util.find_spec("treecf") is None:
+            return "treecf is not installed; run `uv sync --extra treecf`."
+        classifier = problem.classifier
+        if not isinstance(problem.target, Label):
+            return "treecf is run for a wanted class only, not for an interval; set 'desired' to a class."
+        if not isinstance(classifier.estimator, MODELS) or not classifier.binary:
+            name, known = type(classifier.estimator).__name__, ", ".join(model.__name__ for model in MODELS)
+            return f"treecf takes trees with two classes ({known}), not {name}; choose such a model."
+        for source in classifier.inputs:
+            feature = problem.space[source.feature]
+            if feature.numeric and not (isinstance(source, Affine) and source.unit > 0):
+                return f"treecf needs the number {feature.name} itself, not a {type(source).__name__} of it."
+            if feature.kind is Kind.ORDINAL and (np.diff(_levels(source, feature)) < 0).any():
+                return f"treecf needs the ordinal feature {feature.name} in its order, which the model does not keep."
+        return None
+
+    def objective(self, problem: Problem) -> Objective:
+        terms = [Term("l1")]
+        if self.alpha:
+            terms.append(Term("l0", self.alpha))
+        return Objective(tuple(terms))
+
+    def fit(self, problem: Problem) -> _Explainer:
+        """Restate the model, and hand it to the library before any clock runs."""
+        explainer = _Explainer(self, problem)
+        explainer.explain(problem.train.iloc[[0]], 1, np.random.default_rng(0), Deadline.after(1.0))
+        return explainer
+
+
+class _Explainer:
+    """The library's explainers of one problem: one for each set of constraints that a factual brings along."""
+
+    def __init__(self, method: TreeCf, problem: Problem) -> None:
+        assert isinstance(problem.target, Label)
+        self.method, self.problem = method, problem
+        self.claim = method.objective(problem)
+        self.wanted = problem.classifier.code(problem.target.value)
+        self.decide = quick_decide(problem.classifier)
+        self.axes = [_Axis(feature) for feature in problem.space.features]
+        self.model = _restated(problem.classifier, self.axes)
+        self.built: dict[tuple[Constraint, ...], treecf.Explainer] = {}
+
+    def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
+        answer = self._first(factual, int(rng.integers(2**32)), deadline)
+        further = Answer(Status.GAVE_UP, detail="treecf's exact backend gives one counterfactual.")
+        return Explanation((answer,)).padded(n, further if answer.row is not None else answer)
+
+    def _first(self, factual: pd.DataFrame, seed: int, deadline: Deadline) -> Answer:
+        import treecf
+
+        origin = factual.to_dict("records")[0]
+        if torn := [axis.name for axis in self.axes if axis.torn(origin[axis.name])]:
+            gaps = f"what {', '.join(torn)} may become is no range, which is all that treecf can be told."
+            return Answer(Status.UNSUPPORTED, reason=Reason.REFUSED, detail=gaps)
+        if deadline.passed:
+            return Answer(Status.GAVE_UP, reason=Reason.TIME_LIMIT, detail="no time was left to search in")
+        with warnings.catch_warnings(action="ignore", category=treecf.TreecfWarning):  # that time ran out
+            found = self._explainer(origin).explain(
+                np.array([axis.place(origin[axis.name]) for axis in self.axes]),
+                self._target(),
+                backend="exact",
+                time_budget_s=max(deadline.left / WARM[0], deadline.left - WARM[1]),
+                sparsity_weight=self.method.alpha,
+                seed=seed,
+                node_budget=NODES,
+            )
+        if isinstance(found, treecf.Counterfactual):
+            return self._answer(factual, origin, found)
+        if isinstance(found, treecf.Infeasible) and found.proof == "certified":
+            return Answer(Status.INFEASIBLE, reason=Reason.PROOF, detail="treecf has proven that no point is wanted")
+        return Answer(Status.GAVE_UP, reason=Reason.TIME_LIMIT, detail="treecf found nothing within the time limit")
+
+    def _answer(self, factual: pd.DataFrame, origin: Mapping[str, Any], found: treecf.Counterfactual) -> Answer:
+        places = zip(self.axes, found.x_cf, strict=True)
+        row = {axis.name: axis.value(float(place)) for axis, place in places}
+        if self.decide(self.problem.classifier.vector(row))[0] != self.wanted:
+            return Answer(Status.GAVE_UP, detail="the model's score of treecf's point ties with the threshold")
+        space = self.problem.space
+        value = float(self.claim.evaluate(space, factual, space.frame([row]))[0])
+        cost = found.distance + self.method.alpha * found.n_changed
+        if found.proof != "optimal":
+            return Answer(Status.FOUND, row, Reason.TIME_LIMIT, value)
+        if abs(cost - value) > AGREED:
+            return Answer(Status.FOUND, row, detail=f"treecf's cost of the point is {cost}, which is not its objective")
+        return Answer(Status.OPTIMAL, row, Reason.PROOF, value, value)
+
+    def _explainer(self, origin: Mapping[str, Any]) -> treecf.Explainer:
+        import treecf
+
+        constraints = tuple(rule for axis in self.axes for rule in axis.constraints(origin[axis.name]))
+        if constraints not in self.built:
+            self.built[constraints] = treecf.Explainer(
+                self.model,
+                constraints=constraints,
+                normalizers={axis.name: axis.unit for axis in self.axes},
+                value_policy={axis.name: "integer" for axis in self.axes if axis.whole},
+            )
+        return self.built[constraints]
+
+    def _target(self) -> treecf.Target:
+        import treecf
+
+        threshold = self.problem.classifier.raw_threshold
+        if self.wanted == 1:
+            return treecf.Target.raw(op=">=", value=float(np.nextafter(threshold, math.inf)))
+        return treecf.Target.raw(op="<=", value=threshold)
+
+
+class _Axis:
+    """A feature as the library has it: a number in its own units, the rank of a level, or the code of a category."""
+
+    def __init__(self, feature: Feature) -> None:
+        self.feature, self.name = feature, feature.name
+        self.whole = feature.kind in {Kind.INTEGER, Kind.ORDINAL}
+        self.coded = feature.kind in {Kind.BINARY, Kind.CATEGORICAL}
+        self.unit = feature.range if feature.numeric else 1.0
+        if feature.kind is Kind.ORDINAL:
+            self.unit = float(max(len(feature.categories) - 1, 1))
+
+    def place(self, value: Any) -> float:
+        """The library's number for a decoded value."""
+        return float(value) if self.feature.numeric else float(self.feature.categories.index(value))
+
+    def value(self, place: float) -> Any:
+        """The decoded value of a library's number."""
+        if not self.feature.numeric:
+            return self.feature.categories[int(place)]
+        return int(place) if self.whole else place
+
+    def split(self, node: Node, source: Input) -> Node:
+        """A split on an input of the estimator as one on the feature: the same rows to the left."""
+        assert node.threshold is not None
+        if isinstance(source, Affine) and self.feature.numeric:
+            last = last_decoded(self.feature, source, node.threshold)
+            return replace(node, threshold=last + 0.5 if self.whole else last)
+        left = np.flatnonzero(_levels(source, self.feature) <= node.threshold)
+        if self.coded:  # a fitted split has rows on both sides, so that the set is not empty
+            return replace(node, threshold=None, op=None, categories=frozenset(left.tolist()))
+        return replace(node, threshold=len(left) - 0.5)
+
+    def reach(self, value: Any) -> tuple[float, ...]:
+        """Ends of the range, or the codes, that the feature may take from a factual's value."""
+        if self.feature.numeric:
+            return self.feature.interval(float(value))
+        return tuple(sorted(self.place(category) for category in self.feature.reachable(value)))
+
+    def torn(self, value: Any) -> bool:
+        """Whether the places within reach and the factual's own are no range, as after a special code."""
+        reach = self.reach(value)
+        if self.feature.numeric:
+            return reach[0] <= reach[1] and not reach[0] <= value <= reach[1]
+        return not self.coded and len(reach) <= reach[-1] - reach[0]
+
+    def constraints(self, value: Any) -> Iterator[Constraint]:
+        """What the library must keep to, the same for as many values as can be."""
+        import treecf
+
+        reach = self.reach(value)
+        if reach[0] >= reach[-1]:
+            yield treecf.Freeze(self.name)
+        elif self.coded:
+            if len(reach) < len(self.feature.categories):
+                yield treecf.AllowedCategories(self.name, tuple(int(code) for code in reach))
+        else:
+            low, high = reach[0], reach[-1]
+            if self.feature.actionability is Actionability.INCREASE:
+                yield treecf.Monotone(self.name, "increase")
+                low = -math.inf
+            if self.feature.actionability is Actionability.DECREASE:
+                yield treecf.Monotone(self.name, "decrease")
+                high = math.inf
+            yield treecf.Range(self.name, low, high)
+
+
+def _restated(classifier: Classifier, axes: Sequence[_Axis]) -> EnsembleIR:
+    """The library's reading of the estimator, with every split moved from the estimator's input to its feature."""
+    from treecf.ir.model import CategoricalFeature, Tree
+    from treecf.ir.parsers import parse_model
+
+    estimator = classifier.estimator
+    if isinstance(estimator, DecisionTreeClassifier):
+        forest = RandomForestClassifier(1)
+        forest.estimators_, forest.n_classes_, forest.n_features_in_ = [estimator], 2, estimator.n_features_in_
+        estimator = forest
+    parsed = parse_model(estimator)
+    number = {axis.name: position for position, axis in enumerate(axes)}
+
+    def moved(node: Node) -> Node:
+        if node.feature is None:
+            return node
+        source = classifier.inputs[node.feature]
+        place = number[source.feature]
+        return replace(axes[place].split(node, source), feature=place)
+
+    codes = {place: CategoricalFeature(len(axis.feature.categories)) for place, axis in enumerate(axes) if axis.coded}
+    trees = tuple(Tree(tuple(moved(node) for node in tree.nodes)) for tree in parsed.trees)
+    return replace(parsed, trees=trees, n_features=len(axes), feature_names=tuple(number), categorical=codes)
+
+
+def _levels(source: Input, feature: Feature) -> np.ndarray:
+    """The estimator's input for each category, as its trees see it."""
+    return np.array([source.of(category) for category in feature.categories], dtype=np.float32)

@@ -1,0 +1,83 @@
+"""A sweep's summary says where cells that answer the same question have proven different optima."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from harness import scoring, summary
+from harness.answers import Cell, answer_row
+from harness.check import judge
+from harness.explanation import Answer, Reason, Status
+from harness.objective import Objective, Term
+from harness.problem import Problem
+
+Made = Callable[..., Cell]
+TIMING = {"seconds": 0.5, "fit_seconds": 0.1, "late": False}
+L1 = Objective((Term("l1"),))
+L1_L0 = Objective((Term("l1"), Term("l0", 10.0)))
+
+
+@pytest.fixture
+def made(problem: Problem, factual: pd.DataFrame, tmp_path: Path) -> Made:
+    """A finished cell in which a method claims two values for one factual, the first of them 1.0 unless given."""
+    identity = int(factual.index[0])
+    row = problem.train.loc[problem.valid(problem.train)].iloc[[0]].to_dict("records")[0]
+
+    def cell(
+        method: str,
+        value: float = 1.0,
+        second: float = 2.0,
+        status: Status = Status.OPTIMAL,
+        claims: Objective | None = L1,
+        most: int | None = None,
+        seed: int = 0,
+    ) -> Cell:
+        made = Cell(tmp_path / method)
+        config = {"seed": seed, "method": {"_target_": method, "max_changes": most}}
+        meta = {"dataset": "toy", "model": "lr", "method": method, "n_counterfactuals": 2, "config": config}
+        made.start(meta, problem.space, problem.classifier, {identity: problem.target}, claims, factual)
+        answers = (Answer(status, row, Reason.PROOF, claimed, claimed) for claimed in (value, second))
+        made.append(answer_row(identity, number + 1, answer, **TIMING) for number, answer in enumerate(answers))
+        judge(made)
+        scoring.score(made, {identity: problem}, [], "valid").to_csv(made.path / "scores.csv")
+        return made
+
+    return cell
+
+
+def test_different_optima_are_told(
+    made: Made, factual: pd.DataFrame, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An error names the cells, the factual and both values, and counts as trouble."""
+    with caplog.at_level(logging.ERROR, "harness"):
+        assert summary.write(tmp_path, [made("a"), made("b"), made("c", value=1.1)]) == 1
+    (told,) = (record.getMessage() for record in caplog.records)
+    for part in ("toy/lr/a", "toy/lr/c", f"factual {factual.index[0]}", "1.0", "1.1"):
+        assert part in told
+
+
+def test_agreement_is_no_trouble(made: Made, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Up to 1e-6; further counterfactuals may differ with how methods keep them apart."""
+    with caplog.at_level(logging.ERROR, "harness"):
+        assert summary.write(tmp_path, [made("a"), made("b", value=1.0 + 5e-7, second=3.0)]) == 0
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    "difference", [{"status": Status.FOUND}, {"claims": L1_L0}, {"claims": None}, {"most": 2}, {"seed": 1}], ids=str
+)
+def test_only_proofs_of_the_same_are_compared(made: Made, difference: dict[str, object]) -> None:
+    """Not points without a proof, other objectives, other limits on changes, other models."""
+    assert summary.disagreements([made("a"), made("b", value=1.1, **difference)]) == []
+
+
+def test_whoever_comes_first(made: Made) -> None:
+    """A cell without a proof does not keep later ones from being compared."""
+    cells = [made("a", status=Status.FOUND), made("b"), made("c", value=0.5)]
+    assert len(summary.disagreements(cells)) == 1
+    assert len(summary.disagreements(cells[::-1])) == 1

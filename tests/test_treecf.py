@@ -1,0 +1,176 @@
+"""treecf against brute force and the cell search: its optimum is ours, and its answers are exact."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from harness import models
+from harness.check import permitted
+from harness.classifier import Affine, Lookup, Step
+from harness.explanation import Answer, Status
+from harness.method import Deadline
+from harness.problem import Feature, Interval, Label, Problem, Space
+from methods.ce_ocl import CeOcl
+from methods.peers.treecf import TreeCf
+
+library = pytest.mark.skipif(importlib.util.find_spec("treecf") is None, reason="uv sync --extra treecf")
+
+SPACE = Space(
+    (
+        Feature("age", "integer", scale=(20, 27), bounds=(20, 27), actionability="increase"),
+        Feature("debt", "integer", scale=(0, 5), bounds=(0, 5), special=(-1,)),
+        Feature("member", "binary", ("no", "yes")),
+        Feature("grade", "ordinal", ("low", "mid", "high"), actionability="decrease"),
+        Feature("stage", "ordinal", ("a", "b", "c"), actionability="conditional", order=("a", "c")),
+        Feature("region", "categorical", ("n", "s", "w")),
+        Feature("job", "categorical", ("none", "part", "full"), actionability="conditional"),
+    )
+)
+ESTIMATORS = {
+    "cart": DecisionTreeClassifier(max_depth=4, random_state=0),
+    "rf": RandomForestClassifier(7, max_depth=3, random_state=0),
+    "gbm": GradientBoostingClassifier(n_estimators=8, max_depth=2, random_state=0),
+}
+
+
+def points() -> pd.DataFrame:
+    """Every point of the space, special codes left out."""
+    values = [range(int(f.bounds[0]), int(f.bounds[1]) + 1) if f.numeric else f.categories for f in SPACE.features]
+    return SPACE.frame(dict(zip(SPACE.names, row, strict=True)) for row in itertools.product(*values))
+
+
+def posed(model: str, wanted: str = "good") -> Problem:
+    """A problem on a sample of the points, whose labels mix all features, with some noise."""
+    rng = np.random.default_rng(3)
+    rows = points().sample(300, random_state=1).reset_index(drop=True)
+    merit = rows["age"] / 4 - rows["debt"] / 2 + (rows["member"] == "yes") + (rows["region"] == "w")
+    merit += 1.0 * (rows["job"] == "full") - 1.0 * (rows["grade"] == "high") + 1.0 * (rows["stage"] == "c")
+    merit += rng.normal(0, 0.5, len(rows))
+    labels = np.where(merit > merit.median(), "good", "bad").astype(object)
+    classifier = models.train(ESTIMATORS[model], SPACE, rows, labels, ("bad", "good"), None)
+    return Problem(SPACE, classifier, rows, labels, Label(wanted))
+
+
+def asked(method: Any, problem: Problem, factual: pd.DataFrame, count: int = 1, seconds: float = 30.0) -> list[Answer]:
+    explanation = method.fit(problem).explain(factual, count, np.random.default_rng(0), Deadline.after(seconds))
+    return list(explanation.answers)
+
+
+def least(problem: Problem, method: TreeCf, factual: pd.DataFrame) -> float:
+    """The optimum over all points, or infinity."""
+    origin, frame = factual.iloc[0].to_dict(), points()
+    for feature in SPACE.features:
+        may = [value for value in frame[feature.name].unique() if permitted(feature, origin[feature.name], value)]
+        frame = frame.loc[frame[feature.name].isin(may)]
+    frame = frame.loc[problem.valid(frame)]
+    return float(method.objective(problem).evaluate(SPACE, factual, frame).min(initial=np.inf))
+
+
+@library
+@pytest.mark.parametrize("alpha", [0.0, 0.3, 10000.0])
+@pytest.mark.parametrize("wanted", ["good", "bad"])
+@pytest.mark.parametrize("model", ESTIMATORS)
+def test_the_optimum_is_that_of_brute_force(model: str, wanted: str, alpha: float) -> None:
+    problem, method = posed(model, wanted), TreeCf(alpha)
+    assert method.refuses(problem) is None
+    rows = problem.train.loc[(problem.train["stage"] != "a") & ~problem.valid(problem.train)]
+    for number in range(4):
+        factual = rows.iloc[[number]]
+        (answer,) = asked(method, problem, factual)
+        optimum = least(problem, method, factual)
+        if answer.status is Status.INFEASIBLE:
+            assert optimum == np.inf
+            continue
+        assert answer.status is Status.OPTIMAL
+        assert answer.objective == pytest.approx(optimum, abs=1e-9)
+        assert answer.row is not None
+        assert problem.valid(SPACE.frame([answer.row]))[0]
+
+
+@library
+@pytest.mark.parametrize("alpha", [0.0, 10000.0])
+@pytest.mark.parametrize("model", ["cart", "gbm", "rf"])
+def test_the_optimum_is_that_of_the_search(problem_of: Any, model: str, alpha: float) -> None:
+    """With continuous features too, at the very sides of their splits."""
+    problem = problem_of(model)
+    rows = problem.train.loc[~problem.valid(problem.train) & (problem.train["stage"] != "a")]
+    rows = rows.loc[rows["delay"] != -1]
+    optimal = 0
+    for number in range(8):
+        (theirs,), (ours,) = (asked(m(alpha=alpha), problem, rows.iloc[[number]]) for m in (TreeCf, CeOcl))
+        assert theirs.status is ours.status
+        assert theirs.objective == (None if ours.objective is None else pytest.approx(ours.objective, abs=1e-6))
+        optimal += theirs.status is Status.OPTIMAL
+    assert optimal
+
+
+@library
+@pytest.mark.parametrize(("name", "value"), [("debt", -1), ("stage", "a")])
+def test_what_is_no_range_is_refused(name: str, value: Any) -> None:
+    """A special code, and levels that a conditional order leaves out."""
+    problem = posed("cart")
+    (answer,) = asked(TreeCf(), problem, problem.train.iloc[[0]].assign(**{name: value}))
+    assert answer.status is Status.UNSUPPORTED
+    assert name in answer.detail
+
+
+@library
+def test_a_factual_may_stay_out_of_bounds() -> None:
+    """What a factual has outside the bounds widens them."""
+    problem = posed("gbm")
+    row = problem.train.loc[~problem.valid(problem.train) & (problem.train["stage"] != "a")].iloc[[0]]
+    outside = row.assign(age=29)
+    method = TreeCf(10000.0)
+    (theirs,), (ours,) = (asked(m, problem, outside) for m in (method, CeOcl(alpha=10000.0)))
+    assert theirs.status is Status.OPTIMAL
+    assert theirs.objective == pytest.approx(ours.objective)
+
+
+@library
+def test_there_is_one_counterfactual() -> None:
+    problem = posed("gbm")
+    rows = problem.train.loc[~problem.valid(problem.train) & (problem.train["stage"] != "a")]
+    first, second = asked(TreeCf(), problem, rows.iloc[[0]], count=2)
+    assert first.status is Status.OPTIMAL
+    assert second.status is Status.GAVE_UP
+    assert second.detail
+
+
+@library
+def test_refusals(problem_of: Any) -> None:
+    """Targets, models and inputs that cannot be told to the library, each in a sentence with the culprit."""
+    problem, method = posed("cart"), TreeCf()
+    interval = replace(problem, target=Interval(0.0, 1.0))
+    inputs = problem.classifier.inputs
+    binned = (Step("age", (23.0,), (0.0, 1.0)), *inputs[1:])
+    falling = (Affine("age", 0.0, -1.0), *inputs[1:])
+    shuffled = tuple(
+        Lookup("grade", ("low", "mid", "high"), (0.0, 1.0, 0.5)) if i == 3 else s for i, s in enumerate(inputs)
+    )
+    cases = [(interval, "interval"), (problem_of("lr"), "LogisticRegression")]
+    cases += [
+        (replace(problem, classifier=replace(problem.classifier, inputs=changed)), name)
+        for changed, name in ((binned, "age"), (falling, "age"), (shuffled, "grade"))
+    ]
+    for asked_of, culprit in cases:
+        assert culprit in str(method.refuses(asked_of))
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the command that installs it, whatever the problem."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert "uv sync --extra treecf" in str(TreeCf().refuses(posed("cart")))
+
+
+def test_alpha_is_not_negative() -> None:
+    with pytest.raises(ValueError, match="alpha"):
+        TreeCf(-1.0)
