@@ -225,8 +225,9 @@ class Compiled:
         nothing = np.zeros(1, dtype=np.int32)
         by_rows, no_hessian, minimise = 2, 1, 1
         solver.passModel(
-            columns, rows, len(values), 0, by_rows, no_hessian, minimise, scale * objective.constant, cost, self.low, self.high,
-            self.row_low, self.row_high, starts, indices, values, nothing, nothing, nothing.astype(float), self.integer,
+            columns, rows, len(values), 0, by_rows, no_hessian, minimise, scale * objective.constant, cost,
+            self.low, self.high, self.row_low, self.row_high, starts, indices, values,
+            nothing, nothing, nothing.astype(float), self.integer,
         )  # fmt: skip
         if start is not None:
             known = np.flatnonzero(~np.isnan(start))
