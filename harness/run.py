@@ -337,7 +337,11 @@ def _validate(plain: Mapping[str, Any]) -> None:
     limit = plain["memory_limit"]
     if limit is not None and (not isinstance(limit, int | float) or limit <= 0):
         raise HarnessError(f"memory_limit={limit} does not fit; give a number of gibibytes above 0, or null for none.")
-    for key in ("time_limit", "fit_time_limit"):
+    if plain["group"] is not None:
+        raise HarnessError(
+            f"group={plain['group']} needs a method that explains groups, and none here does; leave it out."
+        )
+    for key in ("time_limit", "fit_time_limit", "group_time_limit"):
         if not isinstance(plain[key], int | float) or plain[key] <= 0:
             raise HarnessError(f"{key}={plain[key]} does not fit; give a number of seconds above 0.")
     if plain["population"] not in {"valid", "returned"}:

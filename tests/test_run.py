@@ -1,0 +1,36 @@
+"""Settings that cannot be meant are one sentence before anything runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+
+from harness.errors import HarnessError
+from harness.run import _validate
+
+CONF = Path(__file__).parents[1] / "conf"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "allowed"),
+    [
+        ("n_factuals", 0, "at least 1"),
+        ("jobs", "two", "at least 1"),
+        ("seed", -1, "at least 0"),
+        ("time_limit", 0, "above 0"),
+        ("group_time_limit", None, "above 0"),
+        ("memory_limit", -2, "null for none"),
+        ("population", "all", "valid, returned"),
+        ("group", True, "leave it out"),
+    ],
+)
+def test_a_wrong_setting_is_named(key: str, value: Any, allowed: str) -> None:
+    """With what came and what is allowed; the settings as they stand are fine."""
+    config = OmegaConf.load(CONF / "config.yaml")
+    plain = {name: config[name] for name in config if name not in {"defaults", "hydra"}}
+    _validate(plain)
+    with pytest.raises(HarnessError, match=f"{key}={value}.*{allowed}"):
+        _validate({**plain, key: value})
