@@ -235,6 +235,8 @@ class Pool:
             if any(thread.is_alive() for thread in threads):
                 for worker in list(running):
                     worker.kill()
+            for thread in threads:  # so that every worker is either ended or idle, where ``close`` finds it
+                thread.join(timeout=10.0)
 
 
 def _without(fitted: Fitted, identity: Any, count: int) -> Outcome:
