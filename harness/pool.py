@@ -122,11 +122,15 @@ class Worker:
         self.kill()
         return None
 
-    def kill(self) -> None:
-        """End the process and everything it started."""
+    def end(self) -> None:
+        """End the process and everything it started; any thread may, and the owner then reads the end of file."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+
+    def kill(self) -> None:
+        """End the process and close the connection; for the thread that owns the worker alone."""
+        self.end()
         self.connection.close()
 
 
@@ -234,7 +238,7 @@ class Pool:
             stop.set()
             if any(thread.is_alive() for thread in threads):
                 for worker in list(running):
-                    worker.kill()
+                    worker.end()
             for thread in threads:  # so that every worker is either ended or idle, where ``close`` finds it
                 thread.join(timeout=10.0)
 
