@@ -200,6 +200,20 @@ class Compiled:
         self.row_low, self.row_high = self.row_low[:rows], self.row_high[:rows]
         del self._extra[rows - self.matrix.shape[0] :]
 
+    def _rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Where each row starts, its columns and coefficients; temporary rows included."""
+        sizes = [len(indices) for indices, _ in self._extra]
+        starts = np.concatenate([self.matrix.indptr, self.matrix.nnz + np.cumsum(sizes, dtype=int)]).astype(np.int32)
+        indices = np.concatenate([self.matrix.indices, *(indices for indices, _ in self._extra)]).astype(np.int32)
+        return starts, indices, np.concatenate([self.matrix.data, *(values for _, values in self._extra)])
+
+    def relaxation(self) -> Lp:
+        """The program as it stands without integrality, kept in the solver."""
+        lp = Lp(self.low, self.high)
+        starts, indices, values = self._rows()
+        lp.add(starts, indices, values, self.row_low, self.row_high)
+        return lp
+
     def solve(self, objective: Linear, seconds: float, start: np.ndarray | None = None, scale: float = 1.0) -> Solution:
         """Minimise a form.
 
@@ -217,10 +231,7 @@ class Compiled:
             return Solution(None, math.inf, math.inf, infeasible=True)
         cost = np.zeros(columns)
         cost[objective.columns] = scale * objective.coefficients
-        sizes = [len(indices) for indices, _ in self._extra]
-        starts = np.concatenate([self.matrix.indptr, self.matrix.nnz + np.cumsum(sizes, dtype=int)]).astype(np.int32)
-        indices = np.concatenate([self.matrix.indices, *(indices for indices, _ in self._extra)]).astype(np.int32)
-        values = np.concatenate([self.matrix.data, *(values for _, values in self._extra)])
+        starts, indices, values = self._rows()
         solver = _solver(seconds)
         nothing = np.zeros(1, dtype=np.int32)
         by_rows, no_hessian, minimise = 2, 1, 1
@@ -235,6 +246,48 @@ class Compiled:
         solver.run()
         found = _read(solver)
         return Solution(found.x, found.objective / scale, found.bound / scale, found.infeasible)
+
+
+class Lp:
+    """A linear program kept in the solver: rows are added, costs and bounds change, and each solve goes on from the last.
+
+    Parameters
+    ----------
+    low, high
+        Bounds of the columns.
+    """
+
+    def __init__(self, low: np.ndarray, high: np.ndarray) -> None:
+        self.size = len(low)
+        self._solver = _solver(math.inf)
+        self._solver.setOptionValue("presolve", "off")  # it would throw the last basis away
+        self._solver.addVars(self.size, np.asarray(low, dtype=float), np.asarray(high, dtype=float))
+        self._columns = np.arange(self.size, dtype=np.int32)
+
+    def add(
+        self, starts: np.ndarray, columns: np.ndarray, values: np.ndarray, low: np.ndarray, high: np.ndarray
+    ) -> None:
+        """Add rows in compressed form: row i holds ``values[starts[i]:starts[i + 1]]``."""
+        self._solver.addRows(
+            len(low), low, high, len(values), starts[:-1].astype(np.int32), columns.astype(np.int32), values
+        )
+
+    def add_dense(self, rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
+        """Add rows with a coefficient for every column, shape (rows, columns)."""
+        count = len(rows)
+        starts = np.arange(count + 1) * self.size
+        self.add(starts, np.tile(self._columns, count), np.ascontiguousarray(rows, dtype=float).ravel(), low, high)
+
+    def bound(self, column: int, low: float, high: float) -> None:
+        """Change the bounds of a column."""
+        self._solver.changeColBounds(column, low, high)
+
+    def solve(self, cost: np.ndarray, seconds: float) -> Solution:
+        """Minimise ``cost @ x``; the bound is the objective where that is optimal."""
+        self._solver.setOptionValue("time_limit", self._solver.getRunTime() + max(seconds, 0.0))
+        self._solver.changeColsCost(self.size, self._columns, np.asarray(cost, dtype=float))
+        self._solver.run()
+        return _read(self._solver)
 
 
 def _solver(seconds: float) -> highspy.Highs:
