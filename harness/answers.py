@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,48 +14,61 @@ import numpy as np
 import pandas as pd
 
 from harness import models
+from harness.causality import Equation, Formula
 from harness.classifier import Affine, Classifier, Indicator, Lookup, Step
 from harness.errors import HarnessError
 from harness.explanation import Answer, Status
-from harness.objective import Objective, Term
+from harness.objective import Limit, Objective, Term
 from harness.problem import Feature, Interval, Label, Probability, Space, Target
 
 SCHEMA = 1
-_TAG = "__type__"
+_TAG, _ARRAY = "__type__", "__array__"
 _TYPES = {
     kind.__name__: kind
-    for kind in (Feature, Space, Label, Interval, Probability, Affine, Indicator, Lookup, Step, Objective, Term)
-}
+    for kind in (
+        Feature, Space, Label, Interval, Probability, Affine, Indicator, Lookup, Step, Formula, Objective, Term, Limit,
+    )
+}  # fmt: skip
 
 
-def to_plain(value: Any) -> Any:
-    """Plain JSON data of the types that describe a question; ``from_plain`` is the inverse."""
+def to_plain(value: Any, arrays: dict[str, np.ndarray] | None = None) -> Any:
+    """Plain JSON data of the types that describe a question; ``from_plain`` is the inverse.
+
+    Arrays become lists, or, where ``arrays`` is given, references to what is put there by its checksum.
+    """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        fields = {f.name: to_plain(getattr(value, f.name), arrays) for f in dataclasses.fields(value)}
         return {_TAG: type(value).__name__, **fields}
     if isinstance(value, Mapping):
-        return {str(key): to_plain(item) for key, item in value.items()}
+        return {str(key): to_plain(item, arrays) for key, item in value.items()}
+    if isinstance(value, np.ndarray) and arrays is not None:
+        name = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()[:16]
+        arrays[name] = value
+        return {_ARRAY: name}
     if isinstance(value, list | tuple | np.ndarray):
-        return [to_plain(item) for item in value]
+        return [to_plain(item, arrays) for item in value]
     if isinstance(value, np.generic):
         return value.item()
     return value
 
 
-def from_plain(data: Any) -> Any:
+def from_plain(data: Any, arrays: Mapping[str, np.ndarray] | None = None) -> Any:
     """Rebuild what ``to_plain`` took apart; lists become tuples."""
     if isinstance(data, dict):
-        items = {key: from_plain(item) for key, item in data.items() if key != _TAG}
+        if _ARRAY in data and arrays is not None:
+            return arrays[data[_ARRAY]]
+        items = {key: from_plain(item, arrays) for key, item in data.items() if key != _TAG}
         return _TYPES[data[_TAG]](**items) if _TAG in data else items
     if isinstance(data, list):
-        return tuple(from_plain(item) for item in data)
+        return tuple(from_plain(item, arrays) for item in data)
     return data
 
 
 class Cell:
     """The answers of one method on one dataset and model.
 
-    ``cell.json`` (what was asked, of what, where), ``estimator.skops``, ``factuals.jsonl``, append-only ``rows.jsonl``
+    ``cell.json`` (what was asked, of what, where), ``estimator.skops``, ``equation_0.skops`` and so on (regressors of
+    learnt equations), ``arrays.npz`` (numbers that the objective needs), ``factuals.jsonl``, append-only ``rows.jsonl``
     and ``done``, written last.
     """
 
@@ -80,6 +94,7 @@ class Cell:
         target: Mapping[Any, Target],
         objective: Objective | None,
         factuals: pd.DataFrame,
+        equations: Sequence[Equation] = (),
     ) -> None:
         """Write what the answers will be answers to. ``target`` by factual id."""
         self.path.mkdir(parents=True, exist_ok=True)
@@ -89,14 +104,27 @@ class Cell:
             for index, row in zip(factuals.index, factuals.to_dict("records"), strict=True)
         ]
         _write(self.path / "factuals.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+        arrays: dict[str, np.ndarray] = {}
         question = {
             "space": to_plain(space),
             "inputs": to_plain(classifier.inputs),
             "classes": to_plain(classifier.classes),
             "threshold": classifier.threshold,
-            "objective": to_plain(objective),
+            "objective": to_plain(objective, arrays),
+            "equations": [self._put_equation(number, equation) for number, equation in enumerate(equations)],
         }
+        if arrays:
+            np.savez_compressed(self.path / "arrays.npz", allow_pickle=False, **arrays)
         _write(self.path / "cell.json", json.dumps({"schema": SCHEMA, **to_plain(meta), **question}, indent=1))
+
+    def _put_equation(self, number: int, equation: Equation) -> dict[str, Any]:
+        """An equation as JSON data: a formula in full, a fitted regressor by the name of its file."""
+        model = equation.model.estimator
+        if not isinstance(model, Formula):
+            models.save(model, self.path / f"equation_{number}.skops")
+            model = f"equation_{number}.skops"
+        kept = {name: getattr(equation, name) for name in ("feature", "shift", "unit", "text")}
+        return to_plain({**kept, "inputs": equation.model.inputs, "model": model})
 
     def update(self, **changes: Any) -> None:
         """Change entries of ``cell.json``."""
@@ -141,7 +169,8 @@ class Cell:
 
     @property
     def objective(self) -> Objective | None:
-        return from_plain(self.meta["objective"])
+        path = self.path / "arrays.npz"
+        return from_plain(self.meta["objective"], np.load(path) if path.is_file() else None)
 
     @property
     def classifier(self) -> Classifier:
@@ -149,6 +178,16 @@ class Cell:
         meta = self.meta
         estimator = models.load(self.path / "estimator.skops")
         return Classifier(estimator, from_plain(meta["inputs"]), from_plain(meta["classes"]), meta["threshold"])
+
+    @property
+    def equations(self) -> tuple[Equation, ...]:
+        """The structural equations of the question, learnt ones read back from disk."""
+        found = []
+        for entry in from_plain(self.meta.get("equations", [])):
+            model, inputs = entry.pop("model"), entry.pop("inputs")
+            estimator = model if isinstance(model, Formula) else models.load(self.path / model)
+            found.append(Equation(model=Classifier(estimator, inputs), **entry))
+        return tuple(found)
 
     def factuals(self) -> tuple[pd.DataFrame, dict[Any, Target]]:
         """The factuals, indexed by id, and the target of each."""

@@ -12,9 +12,11 @@ from typing import Any
 
 from harness.answers import Cell, cells
 from harness.errors import HarnessError
+from harness.objective import WITHIN
 from harness.problem import Actionability, Feature, Kind, Space
 
 ROUNDING = 1e-9  # of a feature's range: what decoding to floats may move a bound
+FAULTS = ("invalid", "beyond its limits", "worse than claimed")
 CLAIM = 1e-6  # an objective this much above its claim, relative to max(1, |claim|), is worse than claimed
 
 
@@ -23,11 +25,12 @@ def verdicts(cell: Cell) -> list[dict[str, Any]]:
 
     Each verdict names ``factual`` and ``ce``; says ``valid`` (the estimator's own answer on the decoded row),
     ``incoherent`` and ``violations`` (feature names), the recomputed ``objective``, and as ``verdict``: ``valid``,
-    ``invalid`` (target missed, or a value that does not exist), ``not actionable``, ``worse than claimed``, ``late``,
-    or ``none`` where there is no counterfactual.
+    ``invalid`` (target missed, or a value that does not exist), ``not actionable``, ``beyond its limits`` (those that
+    the method stated), ``worse than claimed``, ``late``, or ``none`` where there is no counterfactual.
     """
     space, classifier, objective = cell.space, cell.classifier, cell.objective
     frame, targets = cell.factuals()
+    imposed = cell.equations if objective is not None and objective.causal else ()
     result = []
     for row in cell.rows():
         verdict: dict[str, Any] = {"factual": row["factual"], "ce": row["ce"], "verdict": "none"}
@@ -35,13 +38,16 @@ def verdicts(cell: Cell) -> list[dict[str, Any]]:
             factual = frame.loc[[row["factual"]]]
             origin = factual.iloc[0].to_dict()
             incoherent = [f.name for f in space.features if not exists(f, row["row"].get(f.name))]
-            verdict |= {"incoherent": incoherent, "violations": [], "valid": False, "objective": None}
+            verdict |= {"incoherent": incoherent, "violations": [], "limits": [], "valid": False, "objective": None}
             if not incoherent:
                 answer = space.frame([row["row"]])
                 verdict["violations"] = _forbidden(space, origin, row["row"])
                 verdict["valid"] = bool(targets[row["factual"]].holds(classifier, answer)[0])
                 if objective is not None:
                     verdict["objective"] = float(objective.evaluate(space, factual, answer)[0])
+                    verdict["limits"] = objective.exceeded(space, factual, answer)[0]
+                off = [abs(equation.residual(space, factual, answer)[0]) for equation in imposed]
+                verdict["limits"] += ["causality"] if max(off, default=0.0) > WITHIN else []
             verdict["verdict"] = _word(verdict, row)
         result.append(verdict)
     return result
@@ -52,6 +58,8 @@ def _word(verdict: Mapping[str, Any], row: Mapping[str, Any]) -> str:
         return "invalid"
     if verdict["violations"]:
         return "not actionable"
+    if verdict["limits"]:
+        return "beyond its limits"
     claimed, actual = row["objective"], verdict["objective"]
     if claimed is not None and actual is not None and actual > claimed + CLAIM * max(1.0, abs(claimed)):
         return "worse than claimed"
@@ -115,7 +123,7 @@ def main(arguments: list[str] | None = None) -> int:
                 words = Counter(verdict["verdict"] for verdict in judge(cell))
                 present = sum(words.values()) - words["none"]
                 total += present
-                faults += words["invalid"] + words["worse than claimed"]
+                faults += sum(words[fault] for fault in FAULTS)
                 told = ", ".join(f"{count} {word}" for word, count in sorted(words.items()) if word != "none")
                 print(f"{cell.label}: {present} counterfactuals: {told or 'none'}")
     except HarnessError as fault:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from harness.answers import Cell, answer_row
+from harness.causality import Equation
 from harness.classifier import Classifier
 from harness.data import Dataset, parse_target
 from harness.errors import DatasetError, choices
@@ -50,6 +51,7 @@ def pose(
     which: str | int | list[int] = "test",
     n_factuals: int = 30,
     seed: int = 0,
+    equations: Sequence[Equation] = (),
 ) -> Question:
     """The factuals of a model, the same for every method, with their targets.
 
@@ -60,7 +62,15 @@ def pose(
     which
         ``test`` or ``all``: the first ``n_factuals`` rows predicted as undesired, in one seeded permutation of the test
         rows (of all rows); a row number, or several; or the path of a CSV file with the people to explain.
+    equations
+        Those of ``dataset.causality``, as ``harness.causality.equations`` makes them.
     """
+    endogenous = {name for name, entry in dataset.causality.items() if entry is not None}
+    if missing := endogenous ^ {equation.feature for equation in equations}:
+        raise DatasetError(
+            f"{dataset.name} and the equations do not agree on {', '.join(sorted(missing))}; "
+            f"give those that harness.causality.equations makes of the dataset's 'causality'."
+        )
     wish = parse_target(dataset, desired)
     if isinstance(which, str) and which in {"test", "all"}:
         rows = dataset.test if which == "test" else np.arange(len(dataset.frame))
@@ -93,7 +103,8 @@ def pose(
     train = dataset.frame.iloc[dataset.train]
     labels = dataset.labels[dataset.train]
     problems = {
-        target: Problem(dataset.space, classifier, train, labels, target) for target in dict.fromkeys(targets.values())
+        target: Problem(dataset.space, classifier, train, labels, target, equations=tuple(equations))
+        for target in dict.fromkeys(targets.values())
     }
     return Question(dataset, classifier, factuals, targets, problems)
 

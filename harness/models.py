@@ -64,6 +64,7 @@ def train(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", category=sklearn.exceptions.ConvergenceWarning)
             fitted = estimator.fit(inputs, targets)
+        fitted = getattr(fitted, "best_estimator_", fitted)  # of a search over settings
         if path is not None:
             _keep(fitted, path)
     return Classifier(fitted, space_inputs(space), classes, threshold)

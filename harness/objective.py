@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from harness.errors import choices
+from harness.hull import distance
 from harness.problem import Kind, Space
+
+WITHIN = 1e-6  # of a limit, in scaled units: what decoding and a solver's tolerance may take
 
 
 @dataclass(frozen=True)
 class Term:
-    """``weight`` times a named distance; ``params`` are plain numbers by feature name, where the name needs them."""
+    r"""``weight`` times a named distance; ``params`` are the numbers that some names need.
+
+    ``mad_l1``: the MAD by feature name. ``mahalanobis``: ``factor``, the L of :math:`\|L^T v\|_1`, v the difference in
+    scaled columns. ``slack``, the distance from a convex hull: ``points`` in scaled columns, the ``norm`` (1, 2 or
+    inf), the ``cluster`` of each point where the nearest of several hulls counts, and as ``entry`` the distance that
+    lying outside at all counts besides.
+    """
 
     name: str
     weight: float = 1.0
@@ -26,6 +36,14 @@ class Term:
             raise ValueError(f"there is no objective term {self.name!r}; {choices(self.name, TERMS)}.")
         if self.weight < 0:
             raise ValueError(f"the weight of {self.name} is {self.weight}; it must be >= 0.")
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A term whose value may be at most ``most``."""
+
+    term: Term
+    most: float
 
 
 @dataclass(frozen=True)
@@ -41,14 +59,21 @@ class Objective:
         counts 2.
     categories
         What a changed one-hot category weighs in the other distances: 1, or ``columns`` (each changed column 1).
+    limits
+        What the method keeps its counterfactuals within, besides the question's own constraints.
+    causal
+        Whether it keeps to the question's structural equations.
     """
 
     terms: tuple[Term, ...]
     count: str = "features"
     categories: str | int = 1
+    limits: tuple[Limit, ...] = ()
+    causal: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "terms", tuple(self.terms))
+        object.__setattr__(self, "limits", tuple(self.limits))
         if self.count not in {"features", "columns"}:
             raise ValueError(f"count is {self.count!r}; allowed: features, columns.")
         if self.categories not in {1, "columns"}:
@@ -56,13 +81,22 @@ class Objective:
 
     def evaluate(self, space: Space, factual: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
         """The objective of each decoded row, shape (rows,)."""
-        gaps = displacement(space, factual, frame)
-        changed = space.changed(factual, frame)
-        total = np.zeros(len(frame))
+        moves, total = Moves(space, factual, frame), np.zeros(len(frame))
         for term in self.terms:
-            weights = self._weights(space, term)
-            total += term.weight * TERMS[term.name](gaps, changed, weights)
+            total += term.weight * TERMS[term.name](moves, self._weights(space, term), term.params)
         return total
+
+    def exceeded(self, space: Space, factual: pd.DataFrame, frame: pd.DataFrame) -> list[list[str]]:
+        """Per decoded row, the names of the limits that it does not keep."""
+        moves = Moves(space, factual, frame)
+        faults: list[list[str]] = [[] for _ in range(len(frame))]
+        for limit in self.limits:
+            term = limit.term
+            values = TERMS[term.name](moves, self._weights(space, term), term.params)
+            for fault, value in zip(faults, values, strict=True):
+                if value > limit.most + WITHIN:
+                    fault.append(term.name)
+        return faults
 
     def separable(self, space: Space) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         """Coefficients (fixed, linear, quadratic), each of shape (features,), or None where it does not separate.
@@ -90,13 +124,53 @@ class Objective:
             weights *= [1.0 / term.params[f.name] if f.numeric else 1.0 for f in space.features]
         return weights
 
+    def common(self) -> Objective | None:
+        """What of it holds whatever the target: all but the hull of the wanted class; None where that is minimised."""
+        if any(term.name == "slack" for term in self.terms):
+            return None
+        return replace(self, limits=tuple(limit for limit in self.limits if limit.term.name != "slack"))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for storage; ``Objective.from_dict`` is its inverse."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Objective:
-        return cls(tuple(Term(**term) for term in data["terms"]), data["count"], data["categories"])
+        terms, limits = data["terms"], data.get("limits", ())
+        return cls(
+            tuple(Term(**term) for term in terms),
+            data["count"],
+            data["categories"],
+            tuple(Limit(Term(**limit["term"]), limit["most"]) for limit in limits),
+            data.get("causal", False),
+        )
+
+
+class Moves:
+    """From a factual to each of some rows, as the terms look at it."""
+
+    def __init__(self, space: Space, factual: pd.DataFrame, frame: pd.DataFrame) -> None:
+        self.space, self.factual, self.frame = space, factual, frame
+
+    @cached_property
+    def gaps(self) -> np.ndarray:
+        """``displacement``, shape (rows, features)."""
+        return displacement(self.space, self.factual, self.frame)
+
+    @cached_property
+    def changed(self) -> np.ndarray:
+        """Which features changed, shape (rows, features)."""
+        return self.space.changed(self.factual, self.frame)
+
+    @cached_property
+    def encoded(self) -> np.ndarray:
+        """The rows in scaled columns."""
+        return self.space.encode(self.frame)
+
+    @cached_property
+    def difference(self) -> np.ndarray:
+        """The rows minus the factual, in scaled columns."""
+        return self.encoded - self.space.encode(self.factual)
 
 
 def displacement(space: Space, factual: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
@@ -136,16 +210,49 @@ def mad(space: Space, frame: pd.DataFrame, floor: float = 0.01) -> dict[str, flo
     return result
 
 
-def _weighted(power: int) -> Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
-    return lambda gaps, changed, weights: (gaps**power) @ weights
+def covariance(columns: np.ndarray) -> np.ndarray:
+    """The covariance of scaled columns, shape (columns, columns), made regular.
+
+    One-hot columns sum to 1, so a millionth of the mean variance is added to each variance.
+    """
+    size = columns.shape[1]
+    matrix = np.atleast_2d(np.cov(columns, rowvar=False))
+    return matrix + (1e-6 * np.trace(matrix) / size or 1e-6) * np.eye(size)
 
 
-TERMS: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] = {
-    "l0": lambda gaps, changed, weights: changed @ weights,
+def mahalanobis_factor(columns: np.ndarray) -> np.ndarray:
+    r"""L, lower triangular with :math:`L L^T = \Sigma^{-1}`, of the ``covariance`` of some rows' scaled columns.
+
+    :math:`\|L^T v\|_1` depends on the order of the columns: it is the space's.
+    """
+    return np.linalg.cholesky(np.linalg.inv(covariance(columns)))
+
+
+def _weighted(power: int) -> Evaluation:
+    return lambda moves, weights, params: (moves.gaps**power) @ weights
+
+
+def _mahalanobis(moves: Moves, weights: np.ndarray, params: Mapping[str, Any]) -> np.ndarray:
+    return np.abs(moves.difference @ np.asarray(params["factor"])).sum(axis=1)
+
+
+def _slack(moves: Moves, weights: np.ndarray, params: Mapping[str, Any]) -> np.ndarray:
+    points, cluster = np.asarray(params["points"]), params.get("cluster")
+    hulls = [points] if cluster is None else [points[np.asarray(cluster) == label] for label in np.unique(cluster)]
+    norm = float(params["norm"])
+    values = np.array([min(distance(hull, row, norm) for hull in hulls) for row in moves.encoded])
+    return values + params.get("entry", 0.0) * (values > WITHIN)
+
+
+Evaluation = Callable[[Moves, np.ndarray, Mapping[str, Any]], np.ndarray]
+TERMS: dict[str, Evaluation] = {
+    "l0": lambda moves, weights, params: moves.changed @ weights,
     "l1": _weighted(1),
     "l2sq": _weighted(2),
-    "linf": lambda gaps, changed, weights: (gaps * np.minimum(weights, 1.0)).max(axis=1, initial=0.0),
+    "linf": lambda moves, weights, params: moves.gaps.max(axis=1, initial=0.0),
     "mad_l1": _weighted(1),
     "gower": _weighted(1),
+    "mahalanobis": _mahalanobis,
+    "slack": _slack,
 }
 SEPARABLE = {"l0": "fixed", "l1": "linear", "mad_l1": "linear", "gower": "linear", "l2sq": "quadratic"}

@@ -14,6 +14,7 @@ import pandas as pd
 from harness.errors import DatasetError, choices
 
 if TYPE_CHECKING:
+    from harness.causality import Equation
     from harness.classifier import Classifier
 
 SAME = 1e-9  # two scaled values this near are the same value: rounding of one encode / decode, nothing else
@@ -371,6 +372,22 @@ class Space:
                 low[columns.start], high[columns.start] = codes.min() / top, codes.max() / top
         return low, high
 
+    def reached(self, factual: pd.DataFrame, encoded: np.ndarray) -> np.ndarray:
+        """Which features of scaled rows hold a value that a *changed* feature may take, bool, shape (rows, features).
+
+        As ``reach``, but without the ranks inside it that an ordinal feature's ``order`` leaves out.
+        """
+        low, high = self.reach(factual)
+        found = []
+        for feature, columns in zip(self.features, self.slices, strict=True):
+            block = encoded[:, columns]
+            within = ((block >= low[columns] - SAME) & (block <= high[columns] + SAME)).all(axis=1)
+            if feature.kind is Kind.ORDINAL and feature.actionability is Actionability.CONDITIONAL:
+                codes = feature.codes(feature.reachable(factual[feature.name].iloc[0]))
+                within &= np.isin(np.rint(block[:, 0] * max(len(feature.categories) - 1, 1)), codes)
+            found.append(within)
+        return np.column_stack(found)
+
     def incoherent(self, frame: pd.DataFrame) -> list[list[str]]:
         """Per row, the features whose value is no value of the feature: missing, unknown, fractional."""
         faults: list[list[str]] = [[] for _ in range(len(frame))]
@@ -492,6 +509,8 @@ class Problem:
         What the model has to say of a counterfactual.
     reference
         Decoded rows for hulls and neighbours, with their labels; the training rows unless given.
+    equations
+        What a change of some features does to others, causes before effects. Not every method imposes them.
     """
 
     space: Space
@@ -501,6 +520,7 @@ class Problem:
     target: Target
     reference: pd.DataFrame = field(default=None)
     reference_labels: np.ndarray = field(default=None)  # type: ignore[arg-type]
+    equations: tuple[Equation, ...] = ()
 
     def __post_init__(self) -> None:
         if self.reference is None:

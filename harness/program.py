@@ -179,9 +179,16 @@ class Compiled:
 
     def add_column(self, low: float = 0.0, high: float = 1.0, integer: bool = True) -> int:
         """A temporary column, by default a 0/1 one."""
-        self.low, self.high = np.append(self.low, low), np.append(self.high, high)
-        self.integer = np.append(self.integer, np.int32(integer))
-        return len(self.low) - 1
+        first = self.add_columns(1, low, high)
+        self.integer[first] = integer
+        return first
+
+    def add_columns(self, count: int, low: float, high: float) -> int:
+        """Temporary continuous columns; returns the first."""
+        first = len(self.low)
+        self.low, self.high = np.append(self.low, np.full(count, low)), np.append(self.high, np.full(count, high))
+        self.integer = np.append(self.integer, np.zeros(count, dtype=np.int32))
+        return first
 
     def add_row(self, form: Linear, low: float = -math.inf, high: float = math.inf) -> None:
         """A temporary row: ``low <= form <= high``."""
@@ -214,7 +221,14 @@ class Compiled:
         lp.add(starts, indices, values, self.row_low, self.row_high)
         return lp
 
-    def solve(self, objective: Linear, seconds: float, start: np.ndarray | None = None, scale: float = 1.0) -> Solution:
+    def solve(
+        self,
+        objective: Linear,
+        seconds: float,
+        start: np.ndarray | None = None,
+        scale: float = 1.0,
+        met: list[np.ndarray] | None = None,
+    ) -> Solution:
         """Minimise a form.
 
         Parameters
@@ -225,6 +239,8 @@ class Compiled:
             What the solver sees the objective multiplied with, where its absolute tolerances would be coarse.
         start
             A point to start from, by column; NaN where unknown.
+        met
+            Where given, the solver's improving incumbents are appended, each a point by column.
         """
         columns, rows = len(self.low), len(self.row_low)
         if (self.low > self.high).any() or (self.row_low > self.row_high).any():
@@ -243,13 +259,15 @@ class Compiled:
         if start is not None:
             known = np.flatnonzero(~np.isnan(start))
             solver.setSolution(len(known), known.astype(np.int32), start[known])
+        if met is not None:
+            solver.cbMipImprovingSolution += lambda event: met.append(np.array(event.data_out.mip_solution))
         solver.run()
         found = _read(solver)
         return Solution(found.x, found.objective / scale, found.bound / scale, found.infeasible)
 
 
 class Lp:
-    """A linear program kept in the solver: rows are added, costs and bounds change, and each solve goes on from the last.
+    """A linear program kept in the solver: rows are added, costs and bounds change, each solve goes on from the last.
 
     Parameters
     ----------

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from harness.answers import Cell
+    from harness.causality import Equation
     from harness.classifier import Classifier
     from harness.data import Dataset
     from harness.experiment import Question
@@ -39,7 +40,8 @@ log = logging.getLogger("harness")
 
 PACKAGE = Path(__file__).parent
 CONF = next(folder for folder in (PACKAGE.parent / "conf", PACKAGE / "conf") if (folder / "config.yaml").is_file())
-SOURCES = ("problem.py", "classifier.py", "models.py", "program.py", "worker.py", "data")  # what answers depend on
+# What answers depend on.
+SOURCES = ("problem.py", "causality.py", "classifier.py", "models.py", "program.py", "worker.py", "data")
 SWEEP, CELLS = "CE_HARNESS_SWEEP", "CE_HARNESS_CELLS"  # how jobs in other processes know their sweep
 
 
@@ -70,15 +72,15 @@ def _talk() -> None:
 def _open(argument: str) -> str:
     """Take an argument that Hydra's grammar would not, as it is meant.
 
-    ``features.NAME.ATTRIBUTE=...`` adds to an empty mapping, without ``++``; what is ``desired`` may begin with
-    ``<`` or ``>``, without a second pair of quotes.
+    ``features.NAME.ATTRIBUTE=...`` and ``dataset.causality.NAME...=...`` add to a mapping, without ``++``; what is
+    ``desired`` may begin with ``<`` or ``>``, without a second pair of quotes.
 
     >>> _open("desired=>= 12,<= 3")
     'desired=">= 12","<= 3"'
     """
     if argument.startswith(("desired=", "dataset.desired=")):
         return re.sub(r"(?<=[=,])\s*([<>][^,]*)", r'"\1"', argument)
-    return f"++{argument}" if argument.startswith("features.") else argument
+    return f"++{argument}" if argument.startswith(("features.", "dataset.causality.")) else argument
 
 
 def _sentence(fault: BaseException) -> str:
@@ -130,8 +132,9 @@ class Sweep(Callback):
         tracking.prepare(Path.cwd())
 
     def _end(self, config: DictConfig) -> None:
-        from harness import summary, tracking
+        from harness import figures, summary, tables, tracking
         from harness.answers import Cell
+        from harness.errors import HarnessError
 
         folder = Path(config.output_dir) / _experiment(config.hydra)
         record = folder / "sweeps" / f"{os.environ[SWEEP]}.jsonl"
@@ -141,6 +144,13 @@ class Sweep(Callback):
         failed = [line for line in lines if line["state"] == "failed"]
         finished = [Cell(Path(line["cell"])) for line in lines if line["state"] != "failed"]
         troubled = summary.write(folder, finished)
+        for name, write in (("table", tables.write), ("figure", figures.write)):
+            if finished and config.get(name):
+                try:
+                    log.info("%s", write(folder, config[name]))
+                except HarnessError as fault:
+                    log.error("%s", fault)
+                    troubled += 1
         log.info("%s", tracking.page(_experiment(config.hydra)))
         if len(lines) > 1:
             for line in failed:
@@ -168,6 +178,8 @@ def job(config: DictConfig) -> float:
     _talk()
     choices = HydraConfig.get().runtime.choices
     names = {group: str(choices[group]) for group in ("dataset", "model", "method")}
+    if variant := config.variant:
+        names["method"] += f"-{variant}"
     label = "/".join(names.values())
     experiment = _experiment(HydraConfig.get())
     settings: Any = HydraConfig.get().job
@@ -199,11 +211,19 @@ def _run(config: DictConfig, names: dict[str, str], experiment: str, title: str)
 
     plain: Any = OmegaConf.to_container(config, resolve=True)
     _validate(plain)
+    _name_learners(plain)
     dataset = _dataset(_key(names["dataset"], plain["dataset"], plain["split"], plain["features"]))
     classifier = _classifier(_key(names["model"], plain["model"]), dataset)
     question = experiments.pose(
-        dataset, classifier, plain["desired"], plain["factuals"], plain["n_factuals"], plain["seed"]
+        dataset,
+        classifier,
+        plain["desired"],
+        plain["factuals"],
+        plain["n_factuals"],
+        plain["seed"],
+        _equations(dataset),
     )
+    question = _referring(question, plain["reference"])
     method = _instantiate(config.method, f"method {names['method']}")
     metrics = _metrics(plain["metrics"])
     fingerprint = _fingerprint(plain, dataset, question, method)
@@ -250,7 +270,11 @@ def _answer(
         }
         problem = next(iter(question.problems.values()))
         claim = None if method.refuses(problem) else method.objective(problem)
-        cell.start(meta, dataset.space, question.classifier, question.targets, claim, question.factuals)
+        if claim is not None and len(question.problems) > 1:
+            claim = claim.common()
+        cell.start(
+            meta, dataset.space, question.classifier, question.targets, claim, question.factuals, problem.equations
+        )
     count, seed, jobs = plain["n_counterfactuals"], plain["seed"], plain["jobs"]
     limits = Limits(plain["time_limit"], plain["fit_time_limit"], plain["memory_limit"], plain["threads"])
     with tqdm(total=len(question.factuals), desc=title, unit="factual", leave=False, disable=None) as bar:
@@ -383,6 +407,50 @@ def _classifier(key: str, dataset: Dataset) -> Classifier:
     )
 
 
+def _referring(question: Question, which: str | int) -> Question:
+    """The question with the rows that hulls and neighbours are of: ``train``, ``all``, or the first so many of all."""
+    from dataclasses import replace
+
+    from harness.errors import HarnessError
+
+    if which == "train":
+        return question
+    if which != "all" and (not isinstance(which, int) or which < 1):
+        raise HarnessError(f"reference={which} does not fit; allowed: train, all, or a number of rows of at least 1.")
+    data = question.dataset
+    rows = slice(None if which == "all" else int(which))
+    parts = {"reference": data.frame.iloc[rows], "reference_labels": data.labels[rows]}
+    return replace(question, problems={target: replace(p, **parts) for target, p in question.problems.items()})
+
+
+def _name_learners(plain: dict[str, Any]) -> None:
+    """In the dataset's equations, put the estimator of ``conf/model`` for its name, so that all of it is on record."""
+    from sklearn.base import RegressorMixin
+
+    from harness.errors import HarnessError, choices
+
+    for feature, entry in (plain["dataset"].get("causality") or {}).items():
+        if not isinstance(entry, Mapping) or not isinstance(name := entry.get("learn"), str):
+            continue
+        if name not in (known := _models(RegressorMixin)):
+            raise HarnessError(f"the equation of {feature} cannot be learnt by {name!r}; {choices(name, known)}.")
+        chosen = OmegaConf.merge(OmegaConf.load(CONF / "model" / f"{name}.yaml"), {"seed": plain["seed"]})
+        entry["learn"] = OmegaConf.to_container(chosen, resolve=True)["estimator"]  # type: ignore[index, call-overload]
+
+
+@functools.lru_cache(maxsize=4)
+def _equations(dataset: Dataset) -> tuple[Equation, ...]:
+    from harness.causality import equations
+
+    described = {
+        feature: {**entry, "learn": _instantiate(OmegaConf.create(entry["learn"]), f"the equation of {feature}")}
+        if entry and "learn" in entry
+        else entry
+        for feature, entry in dataset.causality.items()
+    }
+    return equations(dataset.space, dataset.frame.iloc[dataset.train], described, _cache() / "models")
+
+
 def _models(sort: type) -> list[str]:
     """The choices of model whose estimator is of a sort."""
     from hydra.utils import get_class
@@ -454,6 +522,7 @@ def _fingerprint(plain: Mapping[str, Any], dataset: Dataset, question: Question,
             "threads",
         )
     }
+    asked["reference"] = plain["reference"]
     asked["factuals"] = [str(index) for index in question.factuals.index]
     asked["targets"] = [repr(question.targets[index]) for index in question.factuals.index]
     asked["data"] = dataset.sha256

@@ -58,10 +58,16 @@ def groups_of(problem: Problem) -> dict[str, dict[str, dict[str, Any]]]:
     return groups | ({"bounds": wide} if wide else {})
 
 
+def equations_of(problem: Problem) -> tuple[str, ...]:
+    """The constraint groups of a problem's structural equations, for methods that impose them."""
+    return tuple(f"causality {equation.feature}" for equation in problem.equations)
+
+
 def lifted(problem: Problem, names: frozenset[str]) -> Problem:
     """The problem without some of its constraint groups."""
     space = problem.space
     for name, changes in groups_of(problem).items():
         if name in names:
             space = space.replace(changes)
-    return replace(problem, space=space)
+    named = zip(equations_of(problem), problem.equations, strict=True)
+    return replace(problem, space=space, equations=tuple(equation for name, equation in named if name not in names))

@@ -268,12 +268,12 @@ class _Dialect:
         return permitted
 
     def _range(self, name: str, feature: Feature, value: float) -> tuple[float, float]:
-        """The interval of a number, rounded as the library rounds the numbers that it compares with the ends."""
+        """The interval of a number, rounded as the library rounds the numbers that it compares with the ends.
+
+        It draws evenly from all of it, so bounds beyond the training rows would make it useless: they are cut to those.
+        """
         low, high = feature.interval(value)
-        if np.isinf(low):
-            low = min(feature.scale[0], value)
-        if np.isinf(high):
-            high = max(feature.scale[1], value)
+        low, high = max(low, min(feature.scale[0], value)), min(high, max(feature.scale[1], value))
         low, high = (float(np.round(end, self.precision[name])) for end in (low, high))
         if self.precision[name] == 0:
             return int(low), int(high)  # drawn with randint

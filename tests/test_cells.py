@@ -218,7 +218,7 @@ def assert_same_optimum(method: CeOcl, problem: Problem, factual: pd.DataFrame, 
     answers = []
     for _ in range(n):
         found = closest(cells, factual, earlier, method.separation)
-        told = program._next(factual, earlier, None, Deadline.after(120.0))
+        told = program._next(factual, earlier, factual.iloc[:0], Deadline.after(120.0))
         answers.append(found)
         assert found.proven
         if found.row is None:
@@ -459,9 +459,17 @@ def boards(draw: st.DrawFn) -> tuple[Any, ...]:
         sets = np.where(KINDS == 1, [0, draw(st.integers(1, 7)), 0], 0).astype(np.uint64)
         return low, high, sets
 
-    node = box()
-    clauses = tuple(np.array(part) for part in zip(*(box() for _ in range(draw(st.integers(1, 6)))), strict=True))
-    return home, cost, node, clauses
+    return home, cost, box(), entered([box() for _ in range(draw(st.integers(1, 6)))])
+
+
+def entered(boxes: list[tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:
+    """Boxes as clauses of the kernels."""
+    clauses = search._clauses(len(boxes), 3, OFFSET[-1])
+    for c, box in enumerate(boxes):
+        for target, part in zip(clauses, box, strict=False):
+            target[c] = part
+        kernels.enter(c, clauses, KINDS, OFFSET)
+    return clauses
 
 
 def held(box: tuple[np.ndarray, ...], point: tuple[int, ...]) -> bool:
@@ -471,7 +479,7 @@ def held(box: tuple[np.ndarray, ...], point: tuple[int, ...]) -> bool:
 
 def left_over(node: tuple[np.ndarray, ...], clauses: tuple[np.ndarray, ...]) -> set[tuple[int, ...]]:
     """The points of a node that are in no clause's box."""
-    boxes = list(zip(*clauses, strict=True))
+    boxes = list(zip(*clauses[:3], strict=True))
     return {point for point in ALL if held(node, point) and not any(held(box, point) for box in boxes)}
 
 
@@ -506,8 +514,7 @@ def test_paid_duals_bound_every_point_and_leave_no_debt(board: tuple[Any, ...]) 
 def test_a_node_loses_only_what_a_clause_or_the_bound_on_changes_rules_out(board: tuple[Any, ...], most: int) -> None:
     home, _, node, clauses = board
     expected = left_over(node, clauses)
-    watch = np.zeros((len(clauses[0]), 2), np.int64)
-    possible = kernels.propagate(clauses, len(clauses[0]), watch, KINDS, *node)
+    possible = kernels.propagate(clauses, len(clauses[0]), KINDS, OFFSET, *node)
     assert possible or not expected
     if possible:
         assert left_over(node, clauses) == expected
@@ -519,12 +526,51 @@ def test_a_node_loses_only_what_a_clause_or_the_bound_on_changes_rules_out(board
 
 
 @settings(max_examples=300, deadline=None)
+@given(boards(), st.integers(1, 130))
+def test_the_clauses_that_hold_a_point_are_named(board: tuple[Any, ...], number: int) -> None:
+    """Of any number of clauses, by the table and one by one."""
+    boxes = list(zip(*board[3][:3], strict=True))
+    boxes = [boxes[c % len(boxes)] for c in range(number)]
+    clauses, found = entered(boxes), np.full(3, 2**64 - 1, np.uint64)
+    for point in ALL:
+        kernels.around(clauses, number, KINDS, OFFSET, np.array(point), found)
+        words = -(-number // 64)
+        named = np.unpackbits(found[:words].view(np.uint8), bitorder="little")
+        expected = [held(box, point) for box in boxes]
+        assert named[:number].tolist() == expected
+        assert not named[number:].any()
+        assert [kernels.inside(c, clauses, KINDS, np.array(point)) for c in range(number)] == expected
+
+
+@settings(max_examples=300, deadline=None)
+@given(boards())
+def test_what_is_paid_for_leads_out_of_all_clauses(board: tuple[Any, ...]) -> None:
+    """The point reached is in the node, in no box, and each of its features has no residual cost."""
+    home, cost, node, clauses = board
+    point, trial, used = np.zeros(3, np.int64), np.zeros(3, np.int64), len(clauses[0])
+    kernels.nearest(node, KINDS, home, cost, OFFSET, point)
+    residual = (np.full(len(cost), np.inf), np.full(len(cost), np.inf), np.zeros(3))
+    kernels.residuals(node, KINDS, cost, OFFSET, home, point, residual)
+    for c in range(used):
+        if kernels.inside(c, clauses, KINDS, point) and kernels.live_faces(c, clauses, KINDS, node):
+            kernels.pay(c, clauses, KINDS, node, residual, point, OFFSET)
+    held_by = np.zeros(1, np.uint64)
+    if not kernels.through_free_faces(clauses, used, KINDS, node, residual, OFFSET, point, held_by, trial):
+        return
+    assert tuple(trial) in left_over(node, clauses)
+    right, left, change = residual
+    for f in (0, 2):
+        assert trial[f] == point[f] or (right if trial[f] > point[f] else left)[OFFSET[f] + trial[f]] <= kernels.CLOSE
+    assert trial[1] == point[1] or change[1] <= kernels.CLOSE
+
+
+@settings(max_examples=300, deadline=None)
 @given(boards(), st.integers(0, 5))
 def test_the_children_of_a_node_share_out_what_is_outside_a_clause(board: tuple[Any, ...], chosen: int) -> None:
     """No point is lost or in two of them, and no child's key is above its cheapest point."""
     home, cost, node, clauses = board
     c = chosen % len(clauses[0])
-    point, box = np.zeros(3, np.int64), tuple(part[[c]] for part in clauses)
+    point, box = np.zeros(3, np.int64), tuple(part[[c]] for part in clauses[:3])
     kernels.nearest(node, KINDS, home, cost, OFFSET, point)
     if not kernels.inside(c, clauses, KINDS, point):
         return
@@ -574,6 +620,68 @@ def test_a_strengthened_box_is_wrong_throughout(model: str, same: bool) -> None:
                 value = score(np.array([rng.choice(choices) for choices in allowed]))
                 assert value == score(seed) if same else value < 0
         assert grown
+
+
+@pytest.mark.parametrize("model", ["cart", "rf", "gbm"])
+def test_a_step_changes_the_score_by_what_it_changes_for_the_model(model: str) -> None:
+    """Any feature, to any state, near or far: sums of changes stay the model's own score."""
+    problem = problem_with(model)
+    cells = searcher(CeOcl("l1"), problem)
+    grid, rng = cells.grid, np.random.default_rng(0)
+    layout = search._Layout(cells, factuals(problem, 1)[0].to_dict("records")[0], [], 0.2)
+    place = (cells._grid, grid.base, grid.split, layout.cell_of, layout.soff)
+    masks = np.zeros((len(grid.members), grid.upto.shape[2]), np.uint64)
+    worth, point = np.zeros(len(grid.values)), layout.home.copy()
+    score = kernels.stand(cells._grid, grid.base, layout.cell_of, layout.soff, point, masks, worth)
+    for _ in range(300):
+        f = int(rng.integers(len(point)))
+        s = int(rng.integers(layout.soff[f + 1] - layout.soff[f]))
+        score += kernels.step(cells._grid, grid.split, layout.cell_of, layout.soff, point, masks, worth, f, s)
+        assert point[f] == s
+        assert score == pytest.approx(kernels.score_point(*place, point), abs=1e-9)
+        raw = problem.classifier.raw(SPACE.frame([layout.row(point)]))[0] - problem.classifier.raw_threshold
+        assert score == pytest.approx(raw, abs=1e-9)
+
+
+@pytest.mark.parametrize("most", [None, 2])
+@pytest.mark.parametrize("alpha", [0.0, 1e4])
+@pytest.mark.parametrize("model", ["cart", "rf", "extra", "gbm"])
+def test_a_first_guess_is_right_permitted_and_costs_what_it_claims(model: str, alpha: float, most: int | None) -> None:
+    """Apart from an earlier answer too; mostly it finds something, and never less than the optimum."""
+    problem = problem_with(model)
+    method = CeOcl("l2sq", alpha, most)
+    cells, found = searcher(method, problem), 0
+    for factual in factuals(problem, 10):
+        earlier = [closest(cells, factual).row]
+        layout = search._Layout(cells, factual.to_dict("records")[0], earlier, 0.2)
+        state = search._State(cells, layout)
+        state.guess()
+        if not state.counters[kernels.FOUND]:
+            continue
+        found += 1
+        guessed = state.result(done=False)
+        row = SPACE.frame([guessed.row])
+        assert problem.valid(row).all()
+        assert method.objective(problem).evaluate(SPACE, factual, row)[0] == pytest.approx(guessed.value, rel=1e-12)
+        assert SPACE.changed(factual, row)[0].sum() <= (most or np.inf)
+        assert all(permitted(f, factual[f.name].iloc[0], guessed.row[f.name]) for f in SPACE.features)
+        assert is_apart(SPACE, guessed.row, earlier[0], 0.2)
+        assert guessed.value >= closest(cells, factual, earlier).value - 1e-9
+    assert found > 5
+
+
+@pytest.mark.parametrize("wanted", ["no", "yes"])
+@pytest.mark.parametrize("model", ESTIMATORS)
+def test_the_judge_says_what_the_model_predicts(model: str, wanted: str) -> None:
+    """At thresholds and their neighbours, and on ties."""
+    problem = problem_with(model, wanted)
+    cells = searcher(CeOcl(), problem)
+    frame = around_thresholds(problem, cells.grid.ends, 300)
+    assert [cells._right(row) for row in frame.to_dict("records")] == problem.valid(frame).tolist()
+    ties = tenths(wanted)
+    cells = searcher(CeOcl(), ties)
+    near = POINTS[POINTS.sum(axis=1).between(14, 16)]
+    assert [cells._right(row) for row in near.to_dict("records")] == ties.valid(near).tolist()
 
 
 @given(st.integers(1, 2**64 - 1))

@@ -64,6 +64,7 @@ BY_HAND = {
     "distance/gower": (0.75 + 2.75 + 1.4) / 15,
     "actionability/violations": 1 / 3,
     "actionability/incoherent": 0,
+    "causality/residual": None,  # there are no equations
     "plausibility/ynn": 3 / 5,
     "plausibility/knn": (0.374 + 0.45 + 0.33) / 3,
     "robustness/invalidation_rate": 0,  # both valid answers stand at least 4 sigma from the split

@@ -27,6 +27,11 @@ MOVED = SPACE.frame(
     ]
 )
 MADS = {"pay": 0.1, "age": 0.5}
+PARAMS = {
+    "mad_l1": MADS,
+    "mahalanobis": {"factor": np.diag([1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0])},  # age counts twice, a city two columns
+    "slack": {"points": SPACE.encode(FACTUAL), "norm": 1},  # the hull of the factual alone
+}
 
 
 def value(*terms: Term, count: str = "features", categories: str | int = 1) -> list[float]:
@@ -42,15 +47,17 @@ def value(*terms: Term, count: str = "features", categories: str | int = 1) -> l
         ("linf", [0.0, 1.0, 1.0]),
         ("gower", [0.0, 2.25 / 5, 2.0 / 5]),
         ("mad_l1", [0.0, 5.0 + 0.5 + 0.5 + 1.0, 2.0]),
+        ("mahalanobis", [0.0, 0.5 + 2 * 0.25 + 0.5 + 2.0, 2.0]),
+        ("slack", [0.0, 0.5 + 0.25 + 0.5 + 2.0, 2.0]),
     ],
 )
 def test_terms(name: str, expected: list[float]) -> None:
     """A number moves by its scaled difference, a rank by 1/(levels - 1), any other category by 1."""
-    assert value(Term(name, 1.0, MADS if name == "mad_l1" else {})) == pytest.approx(expected)
+    assert value(Term(name, 1.0, PARAMS.get(name, {}))) == pytest.approx(expected)
 
 
 def test_every_term_is_worked_out() -> None:
-    assert set(TERMS) == {"l0", "l1", "l2sq", "linf", "gower", "mad_l1"}
+    assert set(TERMS) == {"l0", "l1", "l2sq", "linf", "gower", "mad_l1", "mahalanobis", "slack"}
 
 
 def test_terms_add_up_by_weight() -> None:

@@ -7,7 +7,7 @@ import io
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +15,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from sklearn.model_selection import train_test_split
 
+from harness import causality as structural
 from harness.data.sources import Source, read_bytes
 from harness.errors import DatasetError, choices
 from harness.problem import Actionability, Feature, Interval, Kind, Label, Space, Target
@@ -27,6 +28,7 @@ OF_NUMBERS = ("bounds", "special")
 OF_CATEGORIES = ("categories", "order")
 ATTRIBUTES = ("kind", "actionability", *OF_NUMBERS, *OF_CATEGORIES)
 NUMERIC = {Kind.CONTINUOUS, Kind.INTEGER}
+FAR = 1000  # training ranges beyond the scale that stand for no bound: more than any distance worth its cost
 MANY = 20  # distinct fractional target values above which nobody can have meant classes
 
 logger = logging.getLogger(__name__)
@@ -56,6 +58,8 @@ class Dataset:
         Checksum of the raw content, uncompressed, of all files in turn.
     notices
         What the user should know of the data, one sentence each.
+    causality
+        Structural equations by endogenous feature, as described for ``harness.causality.equations``, which makes them.
     """
 
     name: str
@@ -68,6 +72,7 @@ class Dataset:
     test: np.ndarray
     sha256: str
     notices: tuple[str, ...] = ()
+    causality: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
 
 
 def load_dataset(
@@ -83,10 +88,13 @@ def load_dataset(
     task: str = "classification",
     missing: str = "error",
     empty: float | None = None,
+    outliers: float | None = None,
+    unbounded: bool = False,
     drop: Sequence[str] = (),
     read: Mapping[str, Any] | None = None,
     split: Mapping[str, Any] | str | None = SPLIT,
     overrides: Mapping[str, Mapping[str, Any] | None] | None = None,
+    causality: Mapping[str, Mapping[str, Any] | None] | None = None,
 ) -> Dataset:
     """Read, check and split a dataset. Every argument is plain data, as it stands in a YAML file.
 
@@ -104,7 +112,8 @@ def load_dataset(
         Names, or a mapping from name to attributes, which selects and orders the features; all columns but the label
         unless given. Attributes are ``kind`` (inferred: 0/1, booleans and two texts are binary, whole numbers integer,
         other numbers continuous, more texts categorical), ``categories`` (the sorted values of all rows),
-        ``bounds`` (those of the training rows), ``actionability``, ``order`` and ``special``.
+        ``bounds`` (those of the training rows; an end may be null, the training rows' own, or infinite, which 1,000
+        training ranges stand for), ``actionability``, ``order`` and ``special``.
     immutable
         Short for ``actionability: immutable`` of these features; those not selected may be among them.
     label
@@ -118,6 +127,11 @@ def load_dataset(
         ``category`` (a new value "missing"; no numbers).
     empty
         Rows of which every feature holds this code are dropped.
+    outliers
+        Rows with a number this many standard deviations or more from its mean are dropped, after missing values.
+    unbounded
+        Numbers without ``bounds`` of their own have none, as in tables of papers that let counterfactuals leave the
+        range of the data.
     drop
         Columns that are no features.
     read
@@ -127,6 +141,8 @@ def load_dataset(
         (the last file is the test split).
     overrides
         Feature attributes as in ``features``, applied last.
+    causality
+        Structural equations by endogenous feature; see ``harness.causality.equations``.
 
     Raises
     ------
@@ -145,6 +161,7 @@ def load_dataset(
     )
 
     raw = _rows(name, raw[[*entries, column]], column, missing, empty)
+    raw = raw if outliers is None else _inliers(name, raw, column, outliers)
     if task == "regression":
         labels, names = _numbers(name, target, raw[column]), ()
     else:
@@ -162,11 +179,16 @@ def load_dataset(
             entry = {**entry, "actionability": Actionability.IMMUTABLE}
             notices.append(f"{name}: column {feature!r} is {values.iloc[0]} in every row; it is kept, and immutable.")
             logger.warning(notices[-1])
-        described.append(_feature(feature, kind, values, train, entry))
+        described.append(_feature(feature, kind, values, train, entry, unbounded))
     space = Space(tuple(described))
     frame = pd.DataFrame(data, index=raw.index).set_axis(space.index, axis=1)
     space.check(frame, name)
-    dataset = Dataset(name, space, frame, labels, names, desired, train, test, sha256, tuple(notices))
+    for notice in structural.check(space, causality or {}):
+        notices.append(f"{name}: {notice}")
+        logger.warning(notices[-1])
+    dataset = Dataset(
+        name, space, frame, labels, names, desired, train, test, sha256, tuple(notices), dict(causality or {})
+    )
     wanted = parse_target(dataset)
     return replace(dataset, desired=wanted.value) if isinstance(wanted, Label) else dataset
 
@@ -306,6 +328,15 @@ def _rows(name: str, raw: pd.DataFrame, column: str, missing: str, empty: float 
     for feature in raw.columns[raw.isna().all()]:
         raise DatasetError(f"column {feature!r} of {name} holds no value at all; list it in 'drop'.")
     return raw
+
+
+def _inliers(name: str, raw: pd.DataFrame, column: str, most: float) -> pd.DataFrame:
+    """The rows whose numbers all lie within so many standard deviations of their mean."""
+    numbers = raw.drop(columns=column).select_dtypes("number")
+    inside = ~((numbers - numbers.mean()).abs() >= most * numbers.std(ddof=0)).any(axis=1)
+    if not inside.any():
+        raise DatasetError(f"no row of {name} lies within {most} standard deviations in all columns; raise 'outliers'.")
+    return raw[inside]
 
 
 def _numbers(name: str, target: str, values: pd.Series) -> np.ndarray:
@@ -477,7 +508,8 @@ def _fitting(feature: str, kind: Kind, entry: Mapping[str, Any]) -> dict[str, An
         value = entry[key]
         if key not in allowed:
             raise DatasetError(f"feature {feature} is {kind}, which has no {key}; it may have {' and '.join(allowed)}.")
-        numbers = isinstance(value, list | tuple) and all(isinstance(end, int | float) for end in value)
+        ends = value if isinstance(value, list | tuple) else ()
+        numbers = all(isinstance(end, int | float) or (key == "bounds" and end is None) for end in ends)
         if not isinstance(value, list | tuple) or (key in OF_NUMBERS and not numbers):
             raise DatasetError(
                 f"{key} of {feature} is {value!r}; give a list{' of numbers' if key in OF_NUMBERS else ''}."
@@ -488,7 +520,9 @@ def _fitting(feature: str, kind: Kind, entry: Mapping[str, Any]) -> dict[str, An
     return fitting
 
 
-def _feature(feature: str, kind: Kind, values: pd.Series, train: np.ndarray, entry: Mapping[str, Any]) -> Feature:
+def _feature(
+    feature: str, kind: Kind, values: pd.Series, train: np.ndarray, entry: Mapping[str, Any], unbounded: bool
+) -> Feature:
     """Describe a column: its entry, completed from the values."""
     actionability = entry.get("actionability", Actionability.FREE)
     if kind in NUMERIC:
@@ -498,7 +532,7 @@ def _feature(feature: str, kind: Kind, values: pd.Series, train: np.ndarray, ent
         if seen.empty:
             raise DatasetError(f"column {feature!r} holds only special codes in the training rows; list it in 'drop'.")
         scale = (float(seen.min()), float(seen.max()))
-        bounds = entry.get("bounds", scale)
+        bounds = _bounds(scale, entry.get("bounds", (-np.inf, np.inf) if unbounded else scale))
         return Feature(feature, kind, scale=scale, bounds=bounds, actionability=actionability, special=special)
     present = _sorted(values)
     # a code may be text in YAML and a number in the file, or the other way round
@@ -506,3 +540,10 @@ def _feature(feature: str, kind: Kind, values: pd.Series, train: np.ndarray, ent
     categories = tuple(raw.get(str(value), value) for value in entry.get("categories", present))
     order = tuple(raw.get(str(value), value) for value in entry.get("order", ()))
     return Feature(feature, kind, categories, actionability=actionability, order=order)
+
+
+def _bounds(scale: tuple[float, float], wished: Sequence[float | None]) -> tuple[float, float]:
+    """Finite bounds: an end that is None is the scale's own, an infinite one lies ``FAR`` ranges beyond the scale."""
+    low, high = (own if wish is None else float(wish) for own, wish in zip(scale, wished, strict=True))
+    far = FAR * ((scale[1] - scale[0]) or 1.0)
+    return scale[0] - far if low == -np.inf else low, scale[1] + far if high == np.inf else high

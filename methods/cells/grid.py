@@ -105,8 +105,11 @@ class Grid:
         leaves that the category meets, twice.
     starts, members
         The features that each tree splits on: ``members[starts[t]:starts[t + 1]]``.
-    uses
-        The same as a table: 1 where the tree splits on the feature, shape (trees, features).
+    owner
+        The tree of each entry of ``members``.
+    touch_at, touched
+        The entries of ``members`` whose masks tell a cell from the next one, ``touched[touch_at[cell]:touch_at[cell +
+        1]]``; two categories are told apart by none but those listed for one of the two.
     base
         Score before any tree, less the threshold: right is base + Σ values > 0.
     """
@@ -119,7 +122,9 @@ class Grid:
     onwards: np.ndarray
     starts: np.ndarray
     members: np.ndarray
-    uses: np.ndarray
+    owner: np.ndarray
+    touch_at: np.ndarray
+    touched: np.ndarray
     base: float
 
 
@@ -145,20 +150,18 @@ def build(space: Space, classifier: Classifier, sign: int, threshold: float) -> 
     values = np.zeros((len(leaves), most))
     upto = np.zeros((len(leaves), int(offset[-1]), words), dtype=np.uint64)
     onwards = np.zeros_like(upto)
-    uses = np.zeros((len(leaves), len(space.features)), dtype=np.int64)
     starts: list[int] = [0]
     used: list[int] = []
     for t, (tree, members) in enumerate(zip(model.trees, leaves, strict=True)):
         value = sign * model.weight * leaf_values(tree, members)[:, -1]
         order = np.argsort(value, kind="stable")
         values[t, : len(order)], values[t, len(order) :] = value[order], value[order[-1]]
-        touched = sorted({sources[column] for leaf in members for column in (*leaf.above, *leaf.at_most)})
-        used.extend(touched)
-        uses[t, touched] = 1
+        split_on = sorted({sources[column] for leaf in members for column in (*leaf.above, *leaf.at_most)})
+        used.extend(split_on)
         starts.append(len(used))
         for bit, leaf in enumerate(members[k] for k in order):
             word, mark = bit // WORD, np.uint64(1) << np.uint64(bit % WORD)
-            for place in touched:
+            for place in split_on:
                 met = _met(space.features[place], classifier.inputs, sources, place, leaf, ends[place])
                 cells = slice(int(offset[place]), int(offset[place + 1]))
                 if space.features[place].kind is Kind.CATEGORICAL:
@@ -170,7 +173,10 @@ def build(space: Space, classifier: Classifier, sign: int, threshold: float) -> 
                         raise UnsupportedError(f"{space.features[place].name} is ordinal, and split out of its order.")
                     upto[t, cells, word][first:] |= mark
                     onwards[t, cells, word][: last + 1] |= mark
+    owner = np.repeat(np.arange(len(leaves)), np.diff(starts))
+    members_of = np.array(used, dtype=np.int64)
     split = np.array([feature.kind is Kind.CATEGORICAL for feature in space.features], dtype=np.int64)
+    touch_at, touched = _touches(upto, onwards, offset, split, members_of, owner)
     base = sign * (model.base - threshold)
     return Grid(
         ends,
@@ -180,10 +186,51 @@ def build(space: Space, classifier: Classifier, sign: int, threshold: float) -> 
         upto,
         onwards,
         np.array(starts, dtype=np.int64),
-        np.array(used, dtype=np.int64),
-        uses,
+        members_of,
+        owner,
+        touch_at,
+        touched,
         base,
     )
+
+
+def walkable(classifier: Classifier, sign: int) -> tuple[np.ndarray, ...]:
+    """The trees as flat arrays: their roots, and each node's left and right child, input, threshold and value.
+
+    Children of a leaf are -1. Values are ``sign`` times what a node adds to the raw output.
+    """
+    model = ensemble(classifier.estimator)
+    sizes = np.cumsum([0, *(tree.node_count for tree in model.trees)])
+    left, right = (
+        np.concatenate([np.where(part < 0, -1, part + first) for part, first in zip(side, sizes, strict=False)])
+        for side in ([tree.children_left for tree in model.trees], [tree.children_right for tree in model.trees])
+    )
+    every = [[Leaf(node, {}, {}) for node in range(tree.node_count)] for tree in model.trees]
+    value = np.concatenate([leaf_values(tree, nodes)[:, -1] for tree, nodes in zip(model.trees, every, strict=True)])
+    column = np.concatenate([tree.feature for tree in model.trees])
+    threshold = np.concatenate([tree.threshold for tree in model.trees])
+    return sizes[:-1], left, right, column, threshold, sign * model.weight * value
+
+
+def _touches(
+    upto: np.ndarray, onwards: np.ndarray, offset: np.ndarray, split: np.ndarray, members: np.ndarray, owner: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which trees tell a cell from the one after it, or a category from most others, as ``Grid`` has them."""
+    cells, entries = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    for k, (f, t) in enumerate(zip(members, owner, strict=True)):
+        own = slice(offset[f], offset[f + 1])
+        ahead, back = upto[t, own], onwards[t, own]
+        if split[f]:
+            masks, counts = np.unique(ahead, axis=0, return_counts=True)
+            differs = ahead != masks[counts.argmax()]
+        else:
+            differs = (ahead[1:] != ahead[:-1]) | (back[1:] != back[:-1])
+        cells.append(offset[f] + np.flatnonzero(differs.any(axis=1)))
+        entries.append(np.full(len(cells[-1]), k))
+    cell = np.concatenate(cells)
+    order = np.argsort(cell, kind="stable")
+    counts = np.bincount(cell, minlength=int(offset[-1]))
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), np.concatenate(entries)[order].astype(np.int64)
 
 
 def _sources(space: Space, inputs: Sequence[Input]) -> list[int]:

@@ -16,11 +16,17 @@ DONE, PAUSED, ASK, MORE_NODES, MORE_CLAUSES = 0, 1, 2, 3, 4
 TINY = 1e-9  # scores this near to the threshold are for the real model to judge
 CLOSE = 1e-9  # costs this near are equal
 ROOT_ROUNDS = 40  # cores looked for at the root; elsewhere NODE_ROUNDS
-NODE_ROUNDS = 2
+NODE_ROUNDS = 1
+DETOURS = 100  # moves until a point is outside every clause's box, or is given up
+GUESSES = 8  # rows pulled back to the factual
 INFINITE = np.inf
 
+# For what allocates nothing: without the counting of references to the arrays that each call is given, which would take
+# two thirds of the time.
+lean = njit(cache=True, _nrt=False)  # type: ignore[call-overload]
 
-@njit(cache=True)
+
+@lean
 def highest(word):
     """Position of the highest set bit of a non-zero word."""
     bit = 0
@@ -31,49 +37,37 @@ def highest(word):
     return bit
 
 
-@njit(cache=True)
-def met(grid, t, f, low, high, kinds, word):
-    """Leaves of a tree that a feature's range of cells (a set of them, where unordered) meets."""
-    offset, upto, onwards = grid[0], grid[2], grid[3]
-    if not kinds[f]:
-        return upto[t, offset[f] + high, word] & onwards[t, offset[f] + low, word]
-    found = np.uint64(0)
-    rest = high
-    cell = 0
-    while rest:
-        if rest & np.uint64(1):
-            found |= upto[t, offset[f] + cell, word]
-        rest >>= np.uint64(1)
-        cell += 1
-    return found
+@lean
+def best_leaf(values, starts, t, masks, instead, fresh):
+    """Value of a tree's best leaf by its features' masks, and whether that is its only one.
 
-
-@njit(cache=True)
-def best_leaf(grid, t, low, high, sets, kinds):
-    """The value of a tree's best leaf that a box of cells meets, and whether it is the only one."""
-    values, starts, members = grid[1], grid[4], grid[5]
-    offset, upto, onwards = grid[0], grid[2], grid[3]
-    words = upto.shape[2]
-    for word in range(words - 1, -1, -1):
+    Parameters
+    ----------
+    masks
+        Leaves that each feature leaves its tree, shape (members, words).
+    instead, fresh
+        A row that is taken from ``fresh``, of the same shape, instead of ``masks``; -1 for none.
+    """
+    if starts[t] == starts[t + 1]:
+        return values[t, values.shape[1] - 1], True
+    best, found = -INFINITE, False
+    for word in range(masks.shape[1] - 1, -1, -1):
         mask = ~np.uint64(0)
         for k in range(starts[t], starts[t + 1]):
-            f = members[k]
-            if kinds[f]:
-                mask &= met(grid, t, f, 0, sets[f], kinds, word)
-            else:
-                mask &= upto[t, offset[f] + high[f], word] & onwards[t, offset[f] + low[f], word]
-        if starts[t] == starts[t + 1]:
-            return values[t, values.shape[1] - 1]
+            mask &= fresh[k, word] if k == instead else masks[k, word]
         if mask:
-            return values[t, word * 64 + highest(mask)]
-    return -INFINITE
+            if found:
+                return best, False
+            best, found = values[t, word * 64 + highest(mask)], True
+            if mask & (mask - np.uint64(1)):
+                return best, False
+    return best, True
 
 
-@njit(cache=True)
+@lean
 def score_point(grid, base, kinds, cell_of, soff, point):
     """Score of one point of states."""
-    values, starts, members = grid[1], grid[4], grid[5]
-    offset, upto, onwards = grid[0], grid[2], grid[3]
+    offset, values, upto, onwards, starts, members, _owner, _touch_at, _touched = grid
     words = upto.shape[2]
     total = base
     for t in range(values.shape[0]):
@@ -94,272 +88,340 @@ def score_point(grid, base, kinds, cell_of, soff, point):
     return total
 
 
+@lean
+def all_of(states):
+    """The set of all of at most 64 states."""
+    return ~np.uint64(0) >> np.uint64(64 - states)
+
+
+@lean
+def toll_of(face, kinds, soff, low, high, sets, right, left, change, point, box_low, box_high, box_set, refused):
+    """Residual cost of leaving a box if a face gave way; infinite where the node rules that out, -1 where it cannot."""
+    f = face // 2
+    states = soff[f + 1] - soff[f]
+    if kinds[f]:
+        outside = all_of(states) & ~box_set[f] & ~refused[f]
+        if face % 2 or not outside:
+            return -1.0
+        if not outside & sets[f]:
+            return INFINITE
+        return change[f] if (box_set[f] >> np.uint64(point[f])) & np.uint64(1) else 0.0
+    if face % 2:
+        at = box_high[f] + 1
+        if at >= states:
+            return -1.0
+        if at > high[f]:
+            return INFINITE
+        return 0.0 if point[f] >= at else right[soff[f] + at]
+    at = box_low[f] - 1
+    if at < 0:
+        return -1.0
+    if at < low[f]:
+        return INFINITE
+    return 0.0 if point[f] <= at else left[soff[f] + at]
+
+
 @njit(cache=True)
 def strengthen(grid, base, same, kinds, cell_of, soff, node, residual, point, seed, box_low, box_high, box_set):
     """Grow the box of a wrong point, cheapest escape first, as long as it is surely wrong.
 
     With ``same`` the box grows only as long as every tree stays in the point's own leaf: all of it gets the same score.
-    Writes the box into ``box_*``.
+    Writes the box into ``box_*``. A step looks only at the trees that tell the new state from the one before.
     """
+    offset, values, upto, onwards, starts, members, owner, touch_at, touched = grid
     low, high, sets = node
     right, left, change = residual
-    values, uses = grid[1], grid[6]
-    count, trees = len(kinds), values.shape[0]
-    cell_low = np.empty(count, np.int64)
-    cell_high = np.empty(count, np.int64)
-    cell_set = np.zeros(count, np.uint64)
-    for f in range(count):
-        box_low[f] = box_high[f] = seed[f]
-        cell = cell_of[soff[f] + seed[f]]
-        cell_low[f] = cell_high[f] = cell
-        cell_set[f] = box_set[f] = np.uint64(1) << np.uint64(cell) if kinds[f] else np.uint64(0)
-    best = np.empty(trees)
-    trial = np.empty(trees)
+    count, trees, words = len(kinds), values.shape[0], upto.shape[2]
+    masks = np.empty((len(members), words), np.uint64)
+    for k in range(len(members)):
+        cell = offset[members[k]] + cell_of[soff[members[k]] + seed[members[k]]]
+        for word in range(words):
+            masks[k, word] = upto[owner[k], cell, word] & onwards[owner[k], cell, word]
+    fresh = np.empty((len(members), words), np.uint64)
+    best, trial = np.empty(trees), np.empty(trees)
     total = base
     for t in range(trees):
-        best[t] = best_leaf(grid, t, cell_low, cell_high, cell_set, kinds)
+        best[t], _ = best_leaf(values, starts, t, masks, -1, masks)
         total += best[t]
-    frozen = np.zeros((count, 2), np.int64)
-    states = np.empty(count, np.int64)
     for f in range(count):
-        states[f] = soff[f + 1] - soff[f]
+        box_low[f] = box_high[f] = seed[f]
+        box_set[f] = np.uint64(1) << np.uint64(seed[f]) if kinds[f] else np.uint64(0)
+    refused = np.zeros(count, np.uint64)
+    tolls, heap, size = np.empty(2 * count), np.empty(2 * count, np.int64), 0
+    for face in range(2 * count):
+        tolls[face] = toll_of(
+            face, kinds, soff, low, high, sets, right, left, change, point, box_low, box_high, box_set, refused
+        )
+        if tolls[face] >= 0.0:
+            size = push(heap, tolls, size, face)
+    seen = np.zeros(trees, np.int64)  # the last step that looked at the tree
+    changed = np.empty(trees, np.int64)
+    face, step = -1, 0
     while True:
-        # The face with the cheapest escape; ruled-out faces come last.
-        face_f, face_side, cheapest, found = -1, 0, INFINITE, False
-        for f in range(count):
-            if kinds[f]:
-                if frozen[f, 0]:
-                    continue
-                outside = sets[f] & ~box_set[f]
-                if box_set[f] == (~np.uint64(0) >> np.uint64(64 - states[f])):
-                    continue
-                toll = INFINITE
-                if outside:
-                    home_in = (box_set[f] >> np.uint64(point[f])) & np.uint64(1)
-                    toll = change[f] if home_in else 0.0
-                if not found or toll < cheapest:
-                    face_f, face_side, cheapest, found = f, 2, toll, True
-                continue
-            if not frozen[f, 1] and box_high[f] + 1 < states[f]:
-                at = box_high[f] + 1
-                toll = INFINITE
-                if at <= high[f]:
-                    toll = 0.0 if point[f] >= at else right[soff[f] + at]
-                if not found or toll < cheapest:
-                    face_f, face_side, cheapest, found = f, 1, toll, True
-            if not frozen[f, 0] and box_low[f] > 0:
-                at = box_low[f] - 1
-                toll = INFINITE
-                if at >= low[f]:
-                    toll = 0.0 if point[f] <= at else left[soff[f] + at]
-                if not found or toll < cheapest:
-                    face_f, face_side, cheapest, found = f, 0, toll, True
-        if not found:
-            break
-        f = face_f
-        old_low, old_high, old_set = cell_low[f], cell_high[f], cell_set[f]
+        # A face is pushed on for as long as no other one is cheaper.
+        if face < 0 or tolls[face] < 0.0 or (size and tolls[heap[0]] < tolls[face]):
+            if face >= 0 and tolls[face] >= 0.0:
+                size = push(heap, tolls, size, face)
+            if not size:
+                return
+            face, size = pop(heap, tolls, size)
+        step += 1
+        f = face // 2
         picked = np.uint64(0)
-        if face_side == 2:
-            # One more category: one the node still allows, if there is any.
-            outside = sets[f] & ~box_set[f]
-            if not outside:
-                outside = (~np.uint64(0) >> np.uint64(64 - states[f])) & ~box_set[f]
-            # Categories that were refused are marked in box_low (unused by unordered features) as a mask.
-            outside &= ~np.uint64(frozen[f, 1])
-            if not outside:
-                frozen[f, 0] = 1
-                continue
+        if kinds[f]:
+            outside = all_of(soff[f + 1] - soff[f]) & ~box_set[f] & ~refused[f]
+            if outside & sets[f]:
+                outside &= sets[f]
             picked = outside & (~outside + np.uint64(1))
-            cell_set[f] = old_set | picked
-        elif face_side == 1:
-            cell_high[f] = cell_of[soff[f] + box_high[f] + 1]
+            first = last = highest(picked)
+            end = first
+        elif face % 2:
+            first, end = cell_of[soff[f] + box_high[f]], cell_of[soff[f] + box_high[f] + 1]
+            last = end - 1
         else:
-            cell_low[f] = cell_of[soff[f] + box_low[f] - 1]
-        fine = True
-        sum_ = total
-        if cell_low[f] != old_low or cell_high[f] != old_high or cell_set[f] != old_set:
-            for t in range(trees):
-                trial[t] = best[t]
-                if uses[t, f]:
-                    trial[t] = best_leaf(grid, t, cell_low, cell_high, cell_set, kinds)
-                    if same and not single(grid, t, cell_low, cell_high, cell_set, kinds):
-                        fine = False
-                        break
-                    sum_ += trial[t] - best[t]
-            if not same and sum_ >= -TINY:
-                fine = False
-            if fine:
-                for t in range(trees):
-                    best[t] = trial[t]
-                total = sum_
+            end, last = cell_of[soff[f] + box_low[f] - 1], cell_of[soff[f] + box_low[f]] - 1
+            first = end
+        grown, fine, number = total, True, 0
+        start, stop = offset[f] + cell_of[soff[f] + box_low[f]], offset[f] + cell_of[soff[f] + box_high[f]]
+        for part in range(2 if kinds[f] else 1):
+            if part:
+                first = last = seed[f]
+            for j in range(touch_at[offset[f] + first], touch_at[offset[f] + last + 1]):
+                k = touched[j]
+                t = owner[k]
+                if seen[t] == step:
+                    continue
+                seen[t] = step
+                same_leaves = True
+                for word in range(words):
+                    if kinds[f]:
+                        fresh[k, word] = masks[k, word] | upto[t, offset[f] + end, word]
+                    elif face % 2:
+                        fresh[k, word] = upto[t, offset[f] + end, word] & onwards[t, start, word]
+                    else:
+                        fresh[k, word] = upto[t, stop, word] & onwards[t, offset[f] + end, word]
+                    same_leaves = same_leaves and fresh[k, word] == masks[k, word]
+                if same_leaves:
+                    continue
+                trial[t], single = best_leaf(values, starts, t, masks, k, fresh)
+                grown += trial[t] - best[t]
+                if not single if same else grown >= -TINY:
+                    fine = False
+                    break
+                changed[number] = k
+                number += 1
+            if not fine:
+                break
         if fine:
-            if face_side == 2:
+            total = grown
+            for j in range(number):
+                k = changed[j]
+                best[owner[k]] = trial[owner[k]]
+                for word in range(words):
+                    masks[k, word] = fresh[k, word]
+            if kinds[f]:
                 box_set[f] |= picked
-            elif face_side == 1:
+            elif face % 2:
                 box_high[f] += 1
             else:
                 box_low[f] -= 1
+            tolls[face] = toll_of(
+                face, kinds, soff, low, high, sets, right, left, change, point, box_low, box_high, box_set, refused
+            )
+        elif kinds[f]:
+            refused[f] |= picked
+            tolls[face] = toll_of(
+                face, kinds, soff, low, high, sets, right, left, change, point, box_low, box_high, box_set, refused
+            )
         else:
-            cell_low[f], cell_high[f], cell_set[f] = old_low, old_high, old_set
-            if face_side == 2:
-                frozen[f, 1] = np.int64(np.uint64(frozen[f, 1]) | picked)
-            else:
-                frozen[f, face_side] = 1
+            tolls[face] = -1.0
 
 
-@njit(cache=True)
-def single(grid, t, low, high, sets, kinds):
-    """Whether a box of cells meets one leaf of a tree only."""
-    offset, upto, onwards, starts, members = grid[0], grid[2], grid[3], grid[4], grid[5]
-    bits = 0
-    for word in range(upto.shape[2]):
-        mask = ~np.uint64(0)
-        for k in range(starts[t], starts[t + 1]):
-            f = members[k]
-            if kinds[f]:
-                mask &= met(grid, t, f, 0, sets[f], kinds, word)
-            else:
-                mask &= upto[t, offset[f] + high[f], word] & onwards[t, offset[f] + low[f], word]
-        while mask:
-            mask &= mask - np.uint64(1)
-            bits += 1
-            if bits > 1:
-                return False
-        if starts[t] == starts[t + 1]:
-            return True
-    return True
+@lean
+def enter(c, clauses, kinds, soff):
+    """List the faces that a clause's box can be left through, and enter it in the table of who is outside whom.
+
+    A face is numbered 2f (down, or by another category) or 2f + 1 (up). The table's rows are sets of clauses, 64 a
+    word: for each state those whose box is left upwards there, then for each state those left downwards; for a
+    category, those whose box it is not in.
+    """
+    c_low, c_high, c_set, faces, beyond, width, table = clauses
+    word, mark, size = c // 64, np.uint64(1) << np.uint64(c % 64), soff[len(kinds)]
+    width[c] = 0
+    for f in range(len(kinds)):
+        states = soff[f + 1] - soff[f]
+        if kinds[f]:
+            for s in range(states):
+                if not (c_set[c, f] >> np.uint64(s)) & np.uint64(1):
+                    table[soff[f] + s, word] |= mark
+            if all_of(states) & ~c_set[c, f]:
+                faces[c, width[c]] = 2 * f
+                width[c] += 1
+            continue
+        if c_low[c, f] > 0:
+            faces[c, width[c]], beyond[c, width[c]] = 2 * f, c_low[c, f] - 1
+            width[c] += 1
+        for s in range(c_low[c, f]):
+            table[size + soff[f] + s, word] |= mark
+        if c_high[c, f] + 1 < states:
+            faces[c, width[c]], beyond[c, width[c]] = 2 * f + 1, c_high[c, f] + 1
+            width[c] += 1
+        for s in range(c_high[c, f] + 1, states):
+            table[soff[f] + s, word] |= mark
 
 
-@njit(cache=True)
+@lean
+def around(clauses, used, kinds, soff, point, found):
+    """Write the set of the clauses whose box holds a point, words of 64."""
+    table = clauses[6]
+    words, size = (used + 63) // 64, soff[len(kinds)]
+    for w in range(words):
+        found[w] = 0
+    for f in range(len(kinds)):
+        if soff[f + 1] - soff[f] == 1:
+            continue
+        row = soff[f] + point[f]
+        for w in range(words):
+            found[w] |= table[row, w]
+        if not kinds[f]:
+            for w in range(words):
+                found[w] |= table[size + row, w]
+    for w in range(words):
+        found[w] = ~found[w]
+    if used % 64:
+        found[words - 1] &= all_of(used % 64)
+
+
+@lean
 def inside(c, clauses, kinds, point):
     """Whether a point lies in a clause's box."""
-    c_low, c_high, c_set = clauses
-    for f in range(len(kinds)):
+    c_set, faces, beyond, width = clauses[2:6]
+    for i in range(width[c]):
+        face = faces[c, i]
+        f = face // 2
         if kinds[f]:
             if not (c_set[c, f] >> np.uint64(point[f])) & np.uint64(1):
                 return False
-        elif point[f] < c_low[c, f] or point[f] > c_high[c, f]:
+        elif point[f] >= beyond[c, i] if face % 2 else point[f] <= beyond[c, i]:
             return False
     return True
 
 
-@njit(cache=True)
-def propagate(clauses, used, watch, kinds, low, high, sets):
-    """Tighten a node by its clauses; False where one of them cannot be left any more."""
-    c_low, c_high, c_set = clauses
-    count = len(kinds)
-    changed = True
-    while changed:
-        changed = False
-        for c in range(used):
-            # Two faces that were open last time: mostly they still are.
-            a, b = watch[c, 0], watch[c, 1]
-            if (
-                a != b
-                and open_face(c, a, c_low, c_high, c_set, kinds, low, high, sets)
-                and open_face(c, b, c_low, c_high, c_set, kinds, low, high, sets)
-            ):
-                continue
-            first, second = -1, -1
-            left_box = False
-            for f in range(count):
-                if kinds[f]:
-                    if not sets[f] & c_set[c, f]:
-                        left_box = True
-                        break
-                    if sets[f] & ~c_set[c, f]:
-                        if first < 0:
-                            first = 2 * f
-                        elif second < 0:
-                            second = 2 * f
-                else:
-                    if high[f] < c_low[c, f] or low[f] > c_high[c, f]:
-                        left_box = True
-                        break
-                    if low[f] < c_low[c, f]:
-                        if first < 0:
-                            first = 2 * f
-                        elif second < 0:
-                            second = 2 * f
-                    if high[f] > c_high[c, f]:
-                        if first < 0:
-                            first = 2 * f + 1
-                        elif second < 0:
-                            second = 2 * f + 1
-            if left_box:
-                continue
-            if first < 0:
-                return False
-            if second < 0:
-                f = first // 2
-                if kinds[f]:
-                    sets[f] &= ~c_set[c, f]
-                elif first % 2:
-                    low[f] = c_high[c, f] + 1
-                else:
-                    high[f] = c_low[c, f] - 1
-                changed = True
-            else:
-                watch[c, 0], watch[c, 1] = first, second
-    return True
-
-
-@njit(cache=True)
-def open_face(c, face, c_low, c_high, c_set, kinds, low, high, sets):
-    """Whether a node still allows a clause's box to be left through a face."""
+@lean
+def is_open(c, i, c_set, faces, beyond, kinds, low, high, sets):
+    """Whether a node still allows a clause's box to be left through its i-th face."""
+    face = faces[c, i]
     f = face // 2
     if kinds[f]:
         return (sets[f] & ~c_set[c, f]) != 0
-    if face % 2:
-        return high[f] > c_high[c, f]
-    return low[f] < c_low[c, f]
+    return high[f] >= beyond[c, i] if face % 2 else low[f] <= beyond[c, i]
 
 
 @njit(cache=True)
-def price(c, face, clauses, kinds, node, residual, point, soff):
-    """Residual cost of leaving a clause's box through a face, in this node."""
-    c_low, c_high, c_set = clauses
-    low, high, sets = node
-    right, left, change = residual
+def propagate(clauses, used, kinds, soff, low, high, sets):
+    """Tighten a node by its clauses; False where one of them cannot be left any more.
+
+    All clauses at once, 64 a word: those that the node has left, and those with one and with more open faces.
+    """
+    c_set, faces, beyond, width, table = clauses[2:]
+    words, size = (used + 63) // 64, soff[len(kinds)]
+    gone, one, two = np.empty(words, np.uint64), np.empty(words, np.uint64), np.empty(words, np.uint64)
+    some, every = np.empty(words, np.uint64), np.empty(words, np.uint64)
+    changed = words > 0
+    while changed:
+        changed = False
+        for w in range(words):
+            gone[w] = one[w] = two[w] = 0
+        for f in range(len(kinds)):
+            if soff[f + 1] - soff[f] == 1:
+                continue
+            if kinds[f]:
+                for w in range(words):
+                    some[w], every[w] = np.uint64(0), ~np.uint64(0)
+                for s in range(soff[f + 1] - soff[f]):
+                    if (sets[f] >> np.uint64(s)) & np.uint64(1):
+                        for w in range(words):
+                            some[w] |= table[soff[f] + s, w]
+                            every[w] &= table[soff[f] + s, w]
+                for w in range(words):
+                    gone[w] |= every[w]
+                    two[w] |= one[w] & some[w]
+                    one[w] |= some[w]
+                continue
+            first, last = soff[f] + low[f], soff[f] + high[f]
+            for w in range(words):
+                gone[w] |= table[first, w] | table[size + last, w]
+                up, down = table[last, w], table[size + first, w]
+                two[w] |= (one[w] & (up | down)) | (up & down)
+                one[w] |= up | down
+        if used % 64:
+            gone[words - 1] |= ~all_of(used % 64)
+        for w in range(words):
+            if ~gone[w] & ~one[w]:
+                return False
+        for w in range(words):
+            single = ~gone[w] & ~two[w]
+            while single:
+                c = 64 * w + highest(single)
+                single &= ~(np.uint64(1) << np.uint64(c % 64))
+                for i in range(width[c]):
+                    if not is_open(c, i, c_set, faces, beyond, kinds, low, high, sets):
+                        continue
+                    face = faces[c, i]
+                    if kinds[face // 2]:
+                        sets[face // 2] &= ~c_set[c, face // 2]
+                    elif face % 2:
+                        low[face // 2] = max(low[face // 2], beyond[c, i])
+                    else:
+                        high[face // 2] = min(high[face // 2], beyond[c, i])
+                    changed = True
+                    break
+    return True
+
+
+@lean
+def price(c, i, c_set, faces, beyond, kinds, low, high, sets, right, left, change, soff):
+    """Residual cost of leaving a clause's box through its i-th face, in this node."""
+    face = faces[c, i]
     f = face // 2
     if kinds[f]:
         return change[f] if sets[f] & ~c_set[c, f] else INFINITE
+    at = beyond[c, i]
     if face % 2:
-        at = c_high[c, f] + 1
         return right[soff[f] + at] if at <= high[f] else INFINITE
-    at = c_low[c, f] - 1
     return left[soff[f] + at] if at >= low[f] else INFINITE
 
 
-@njit(cache=True)
+@lean
 def pay(c, clauses, kinds, node, residual, point, soff):
     """Raise the dual of a violated clause by the least residual cost of its faces; returns what was paid."""
-    c_low, c_high, c_set = clauses
+    c_set, faces, beyond, width = clauses[2:6]
     low, high, sets = node
     right, left, change = residual
     least = INFINITE
-    for face in range(2 * len(kinds)):
-        if kinds[face // 2] and face % 2:
-            continue
-        least = min(least, price(c, face, clauses, kinds, node, residual, point, soff))
-    if least <= 0.0 or least == INFINITE:
+    for i in range(width[c]):
+        least = min(least, price(c, i, c_set, faces, beyond, kinds, low, high, sets, right, left, change, soff))
+        if least <= 0.0:
+            return least
+    if least == INFINITE:
         return least
-    for f in range(len(kinds)):
+    for i in range(width[c]):
+        face = faces[c, i]
+        f = face // 2
         if kinds[f]:
-            if sets[f] & ~c_set[c, f]:
+            if is_open(c, i, c_set, faces, beyond, kinds, low, high, sets):
                 change[f] -= least
             continue
         # Outermost segments are spent first: what is nearer keeps its prefix up to what is left.
-        at = c_high[c, f] + 1
-        if at <= high[f]:
+        at = beyond[c, i]
+        if face % 2 and at <= high[f]:
             rest = right[soff[f] + at] - least
             for s in range(point[f] + 1, high[f] + 1):
                 if s >= at:
                     right[soff[f] + s] -= least
                 elif right[soff[f] + s] > rest:
                     right[soff[f] + s] = rest
-        at = c_low[c, f] - 1
-        if at >= low[f]:
+        elif face % 2 == 0 and at >= low[f]:
             rest = left[soff[f] + at] - least
             for s in range(point[f] - 1, low[f] - 1, -1):
                 if s <= at:
@@ -369,7 +431,7 @@ def pay(c, clauses, kinds, node, residual, point, soff):
     return least
 
 
-@njit(cache=True)
+@lean
 def nearest(node, kinds, home, cost, soff, point):
     """The cheapest point of a node, and its cost; an unordered feature that must change takes its first category."""
     low, high, sets = node
@@ -387,7 +449,7 @@ def nearest(node, kinds, home, cost, soff, point):
     return total
 
 
-@njit(cache=True)
+@lean
 def cost_of(point, cost, soff):
     total = 0.0
     for f in range(len(point)):
@@ -395,7 +457,7 @@ def cost_of(point, cost, soff):
     return total
 
 
-@njit(cache=True)
+@lean
 def changes_of(point, home, weight):
     total = 0.0
     for f in range(len(point)):
@@ -404,7 +466,7 @@ def changes_of(point, home, weight):
     return total
 
 
-@njit(cache=True)
+@lean
 def allowed(point, clauses, hard, kinds):
     """Whether a point is outside every hard clause's box."""
     for c in range(hard):
@@ -413,11 +475,52 @@ def allowed(point, clauses, hard, kinds):
     return True
 
 
+@lean
+def stand(grid, base, cell_of, soff, point, masks, worth):
+    """Write each tree's masks and leaf value at a point of states; returns the score."""
+    offset, values, upto, onwards, starts, members, owner, _touch_at, _touched = grid
+    for k in range(len(members)):
+        cell = offset[members[k]] + cell_of[soff[members[k]] + point[members[k]]]
+        for word in range(masks.shape[1]):
+            masks[k, word] = upto[owner[k], cell, word] & onwards[owner[k], cell, word]
+    total = base
+    for t in range(values.shape[0]):
+        worth[t], _ = best_leaf(values, starts, t, masks, -1, masks)
+        total += worth[t]
+    return total
+
+
+@lean
+def step(grid, kinds, cell_of, soff, point, masks, worth, f, s):
+    """Move a point that was stood on to another state of one feature; returns by how much the score changes."""
+    offset, values, upto, onwards, starts, _members, owner, touch_at, touched = grid
+    old, new = cell_of[soff[f] + point[f]], cell_of[soff[f] + s]
+    point[f] = s
+    if old == new:
+        return 0.0
+    first, last = min(old, new), max(old, new)
+    cell, change = offset[f] + new, 0.0
+    for place in range(first, last + 1):
+        if place != first and place != last if kinds[f] else place == last:
+            continue
+        for j in range(touch_at[offset[f] + place], touch_at[offset[f] + place + 1]):
+            k = touched[j]
+            t = owner[k]
+            for word in range(masks.shape[1]):
+                masks[k, word] = upto[t, cell, word] & onwards[t, cell, word]
+            value, _ = best_leaf(values, starts, t, masks, -1, masks)
+            change += value - worth[t]
+            worth[t] = value
+    return change
+
+
 @njit(cache=True)
 def pull_back(grid, base, kinds, cell_of, soff, home, cost, clauses, hard, point):
     """Move a right point's features back towards the factual, dearest first, as far as it stays right."""
     count = len(kinds)
+    masks, worth = np.empty((len(grid[5]), grid[2].shape[2]), np.uint64), np.empty(grid[1].shape[0])
     tried = np.zeros(count, np.int64)
+    score = stand(grid, base, cell_of, soff, point, masks, worth)
     for _ in range(count):
         f, most = -1, 0.0
         for g in range(count):
@@ -427,19 +530,81 @@ def pull_back(grid, base, kinds, cell_of, soff, home, cost, clauses, hard, point
             return
         tried[f] = 1
         old = point[f]
-        step = 0 if kinds[f] else (1 if old > home[f] else -1)
+        way = 1 if old > home[f] else -1
         s = home[f]
-        while s != old:
-            point[f] = s
-            if allowed(point, clauses, hard, kinds) and score_point(grid, base, kinds, cell_of, soff, point) > TINY:
+        while True:
+            score += step(grid, kinds, cell_of, soff, point, masks, worth, f, s)
+            if s == old or (score > TINY and allowed(point, clauses, hard, kinds)):
                 break
-            point[f] = old
-            if step == 0:
-                break
-            s += step
+            s = old if kinds[f] else s + way
 
 
 @njit(cache=True)
+def guess(
+    grid, base, kinds, cell_of, soff, home, cost, weight, most, clauses, hard, rows, sets, upper, best, counters
+):  # fmt: skip
+    """Incumbents to begin with: single changes, and the cheapest of some rows of cells, pulled back to the factual.
+
+    What a row has out of reach is left as it is. None of this decides the optimum: it bounds what is worth looking at.
+    """
+    offset = grid[0]
+    count = len(kinds)
+    masks, worth = np.empty((len(grid[5]), grid[2].shape[2]), np.uint64), np.empty(grid[1].shape[0])
+    point = home.copy()
+    score = stand(grid, base, cell_of, soff, point, masks, worth)
+    for f in range(count):
+        if weight[f] > most:
+            continue
+        for way in (1, -1):
+            s = home[f] + way
+            while 0 <= s < soff[f + 1] - soff[f] and cost[soff[f] + s] < upper[0]:
+                if not kinds[f] or (sets[f] >> np.uint64(s)) & np.uint64(1):
+                    score += step(grid, kinds, cell_of, soff, point, masks, worth, f, s)
+                    if score > TINY and allowed(point, clauses, hard, kinds):
+                        keep(point, cost[soff[f] + s], upper, best, counters)
+                s += way
+            score += step(grid, kinds, cell_of, soff, point, masks, worth, f, home[f])
+    state_at = np.full(offset[count], -1)
+    for f in range(count):
+        for s in range(soff[f + 1] - soff[f]):
+            cell = offset[f] + cell_of[soff[f] + s]
+            if kinds[f] and not (sets[f] >> np.uint64(s)) & np.uint64(1):
+                continue
+            if state_at[cell] < 0 or cost[soff[f] + s] < cost[soff[f] + state_at[cell]]:
+                state_at[cell] = s
+    chosen = np.full(GUESSES, -1)
+    prices = np.full(GUESSES, INFINITE)
+    for r in range(rows.shape[0]):
+        price = 0.0
+        for f in range(count):
+            s = state_at[offset[f] + rows[r, f]]
+            if s >= 0:
+                price += cost[soff[f] + s]
+            if price >= prices[GUESSES - 1]:
+                break
+        if price >= prices[GUESSES - 1]:
+            continue
+        place = GUESSES - 1
+        while place > 0 and prices[place - 1] > price:
+            prices[place], chosen[place] = prices[place - 1], chosen[place - 1]
+            place -= 1
+        prices[place], chosen[place] = price, r
+    for r in chosen:
+        if r < 0:
+            break
+        for f in range(count):
+            s = state_at[offset[f] + rows[r, f]]
+            point[f] = s if s >= 0 else home[f]
+        if not allowed(point, clauses, hard, kinds):
+            continue
+        if score_point(grid, base, kinds, cell_of, soff, point) <= TINY:
+            continue
+        pull_back(grid, base, kinds, cell_of, soff, home, cost, clauses, hard, point)
+        if changes_of(point, home, weight) <= most:
+            keep(point, cost_of(point, cost, soff), upper, best, counters)
+
+
+@lean
 def push(heap, keys, size, node):
     """Add a node to the binary heap of open nodes, least key first."""
     i = size
@@ -453,7 +618,7 @@ def push(heap, keys, size, node):
     return size + 1
 
 
-@njit(cache=True)
+@lean
 def pop(heap, keys, size):
     """Take the node with the least key from the heap."""
     top = heap[0]
@@ -477,21 +642,18 @@ def pop(heap, keys, size):
 HEAP, TOP, FREE, CLAUSES, HARD, FOUND, WORK, NODES_SEEN, ROOT = range(9)
 
 
-@njit(cache=True)
+@lean
 def live_faces(c, clauses, kinds, node):
     """How many faces of a clause's box the node still allows to leave through."""
-    c_low, c_high, c_set = clauses
+    c_set, faces, beyond, width = clauses[2:6]
     low, high, sets = node
     count = 0
-    for f in range(len(kinds)):
-        if kinds[f]:
-            count += (sets[f] & ~c_set[c, f]) != 0
-        else:
-            count += (low[f] < c_low[c, f]) + (high[f] > c_high[c, f])
+    for i in range(width[c]):
+        count += is_open(c, i, c_set, faces, beyond, kinds, low, high, sets)
     return count
 
 
-@njit(cache=True)
+@lean
 def residuals(node, kinds, cost, soff, home, point, residual):
     """What each move away from the node's nearest point costs, before any dual has been paid."""
     low, high, sets = node
@@ -512,7 +674,7 @@ def residuals(node, kinds, cost, soff, home, point, residual):
             left[soff[f] + s] = cost[soff[f] + s] - here
 
 
-@njit(cache=True)
+@lean
 def fix(node, kinds, soff, point, residual, slack):
     """Drop what would cost more than ``slack`` on top of the bound; whether anything was dropped."""
     low, high, sets = node
@@ -534,7 +696,7 @@ def fix(node, kinds, soff, point, residual, slack):
     return dropped
 
 
-@njit(cache=True)
+@lean
 def limit_changes(node, kinds, home, weight, most):
     """Keep within the bound on changed features; False where the node cannot."""
     low, high, sets = node
@@ -555,47 +717,47 @@ def limit_changes(node, kinds, home, weight, most):
     return True
 
 
-@njit(cache=True)
-def through_free_faces(clauses, used, kinds, node, residual, soff, point, trial):
-    """A point outside every clause's box, reached through faces whose cost is paid already; False where none is met."""
-    c_low, c_high, c_set = clauses
-    _low, _high, sets = node
+@lean
+def through_free_faces(clauses, used, kinds, node, residual, soff, point, held, trial):
+    """A point outside every clause's box, reached through faces whose cost is paid already; False where none is met.
+
+    ``held`` is room for the set of the clauses that hold the point on its way.
+    """
+    c_set, faces, beyond, width = clauses[2:6]
+    low, high, sets = node
+    right, left, change = residual
     for f in range(len(kinds)):
         trial[f] = point[f]
-    for _ in range(4):
-        clean = True
-        for c in range(used):
-            if not inside(c, clauses, kinds, trial):
-                continue
-            clean = False
-            moved = False
-            for face in range(2 * len(kinds)):
-                f = face // 2
-                if kinds[f] and face % 2:
-                    continue
-                if price(c, face, clauses, kinds, node, residual, point, soff) > CLOSE:
-                    continue
-                if kinds[f]:
-                    outside = sets[f] & ~c_set[c, f]
-                    trial[f] = highest(outside & (~outside + np.uint64(1)))
-                elif face % 2:
-                    if trial[f] < point[f]:
-                        continue
-                    trial[f] = c_high[c, f] + 1
-                else:
-                    if trial[f] > point[f]:
-                        continue
-                    trial[f] = c_low[c, f] - 1
-                moved = True
+    for _ in range(DETOURS):
+        around(clauses, used, kinds, soff, trial, held)
+        c = -1
+        for w in range((used + 63) // 64):
+            if held[w]:
+                c = 64 * w + highest(held[w])
                 break
-            if not moved:
-                return False
-        if clean:
+        if c < 0:
             return True
+        moved = False
+        for i in range(width[c]):
+            face = faces[c, i]
+            f = face // 2
+            if price(c, i, c_set, faces, beyond, kinds, low, high, sets, right, left, change, soff) > CLOSE:
+                continue
+            if kinds[f]:
+                outside = sets[f] & ~c_set[c, f]
+                trial[f] = highest(outside & (~outside + np.uint64(1)))
+            elif trial[f] < point[f] if face % 2 else trial[f] > point[f]:
+                continue
+            else:
+                trial[f] = beyond[c, i]
+            moved = True
+            break
+        if not moved:
+            return False
     return False
 
 
-@njit(cache=True)
+@lean
 def keep(point, value, upper, best, counters):
     """A new incumbent, if it is better."""
     if value < upper[0]:
@@ -606,18 +768,18 @@ def keep(point, value, upper, best, counters):
 
 
 @njit(cache=True)
-def learn(grid, base, same, kinds, cell_of, soff, node, residual, point, seed, clauses, watch, counters):
+def learn(grid, base, same, kinds, cell_of, soff, node, residual, point, seed, clauses, counters):
     """Add the strengthened box of a wrong point to the clauses; returns its number."""
-    c_low, c_high, c_set = clauses
+    c_low, c_high, c_set = clauses[:3]
     c = counters[CLAUSES]
     strengthen(grid, base, same, kinds, cell_of, soff, node, residual, point, seed, c_low[c], c_high[c], c_set[c])
-    watch[c, 0] = watch[c, 1] = 0
+    enter(c, clauses, kinds, soff)
     counters[CLAUSES] = c + 1
     counters[WORK] += 40 * grid[1].shape[0]
     return c
 
 
-@njit(cache=True)
+@lean
 def add_node(low, high, sets, key, nodes, counters):
     """Keep a node for later."""
     n_low, n_high, n_set, keys, heap, free = nodes
@@ -636,34 +798,30 @@ def add_node(low, high, sets, key, nodes, counters):
 @njit(cache=True)
 def branch(c, clauses, kinds, node, residual, soff, home, cost, point, key, nodes, counters):
     """One child per face of a clause's box, cheapest first; later children stay within the faces before them."""
-    c_low, c_high, c_set = clauses
+    c_set, faces, beyond, width = clauses[2:6]
     low, high, sets = node
-    count = len(kinds)
-    prices = np.empty(2 * count)
-    for face in range(2 * count):
-        prices[face] = INFINITE
-        if not (kinds[face // 2] and face % 2):
-            prices[face] = price(c, face, clauses, kinds, node, residual, point, soff)
-    spare = np.empty(count, np.int64)
+    right, left, change = residual
+    prices = np.empty(width[c])
+    for k in range(width[c]):
+        prices[k] = price(c, k, c_set, faces, beyond, kinds, low, high, sets, right, left, change, soff)
+    spare = np.empty(len(kinds), np.int64)
     child_low, child_high, child_set = low.copy(), high.copy(), sets.copy()
-    for _ in range(2 * count):
-        face = 0
-        for other in range(2 * count):
-            if prices[other] < prices[face]:
-                face = other
-        if prices[face] == INFINITE:
+    for _ in range(width[c]):
+        i = np.argmin(prices)
+        if prices[i] == INFINITE:
             return
-        prices[face] = INFINITE
+        prices[i] = INFINITE
+        face = faces[c, i]
         f = face // 2
         old_low, old_high, old_set = child_low[f], child_high[f], child_set[f]
         if kinds[f]:
             child_set[f] = old_set & ~c_set[c, f]
             here = child_set[f] != 0
         elif face % 2:
-            child_low[f] = max(old_low, c_high[c, f] + 1)
+            child_low[f] = max(old_low, beyond[c, i])
             here = child_low[f] <= old_high
         else:
-            child_high[f] = min(old_high, c_low[c, f] - 1)
+            child_high[f] = min(old_high, beyond[c, i])
             here = old_low <= child_high[f]
         if here:
             least = nearest((child_low, child_high, child_set), kinds, home, cost, soff, spare)
@@ -674,33 +832,34 @@ def branch(c, clauses, kinds, node, residual, soff, home, cost, point, key, node
             if not child_set[f]:
                 return
         elif face % 2:
-            child_high[f] = min(old_high, c_high[c, f])
+            child_high[f] = min(old_high, beyond[c, i] - 1)
             if child_high[f] < child_low[f]:
                 return
         else:
-            child_low[f] = max(old_low, c_low[c, f])
+            child_low[f] = max(old_low, beyond[c, i] + 1)
             if child_high[f] < child_low[f]:
                 return
 
 
 @njit(cache=True)
-def run(grid, base, kinds, cell_of, soff, cost, home, weight, most, clauses, watch, nodes, counters, best, asked, upper,
+def run(grid, base, kinds, cell_of, soff, cost, home, weight, most, clauses, nodes, counters, best, asked, upper,
         effort):  # fmt: skip
     """Best-first branch and bound; returns why it stopped. Everything it needs to go on stands in its arguments.
 
     ``upper[0]`` is the incumbent's cost, ``upper[1]`` the proven lower bound.
     """
     n_low, n_high, n_set, keys, heap, free = nodes
-    c_low, _c_high, _c_set = clauses
-    count, trees = len(kinds), grid[1].shape[0]
+    c_set, faces, beyond, width = clauses[2:6]
+    count, trees, room = len(kinds), grid[1].shape[0], len(width)
     size = soff[count]
-    residual = (np.empty(size), np.empty(size), np.empty(count))
+    right, left, change = np.empty(size), np.empty(size), np.empty(count)
+    residual = (right, left, change)
     low, high = np.empty(count, np.int64), np.empty(count, np.int64)
     sets = np.empty(count, np.uint64)
     node = (low, high, sets)
     point, trial = np.empty(count, np.int64), np.empty(count, np.int64)
-    violated = np.empty(c_low.shape[0], np.int64)
-    live = np.empty(c_low.shape[0], np.int64)
+    violated, order, live = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
+    held = np.empty(clauses[6].shape[1], np.uint64)
     end = counters[WORK] + effort
     while counters[HEAP]:
         upper[1] = min(keys[heap[0]], upper[0])
@@ -710,7 +869,7 @@ def run(grid, base, kinds, cell_of, soff, cost, home, weight, most, clauses, wat
             return PAUSED
         if counters[TOP] - counters[FREE] + 2 * count + 4 > n_low.shape[0]:
             return MORE_NODES
-        if counters[CLAUSES] + ROOT_ROUNDS + 200 > c_low.shape[0]:
+        if counters[CLAUSES] + ROOT_ROUNDS + 2 > room:
             return MORE_CLAUSES
         place, counters[HEAP] = pop(heap, keys, counters[HEAP])
         key = keys[place]
@@ -722,7 +881,7 @@ def run(grid, base, kinds, cell_of, soff, cost, home, weight, most, clauses, wat
         rounds = ROOT_ROUNDS if counters[ROOT] == 0 else NODE_ROUNDS
         counters[ROOT] = 1
         while True:
-            if not propagate(clauses, counters[CLAUSES], watch, kinds, low, high, sets):
+            if not propagate(clauses, counters[CLAUSES], kinds, soff, low, high, sets):
                 break
             if not limit_changes(node, kinds, home, weight, most):
                 break
@@ -731,18 +890,24 @@ def run(grid, base, kinds, cell_of, soff, cost, home, weight, most, clauses, wat
             if lowest >= upper[0] - CLOSE:
                 break
             residuals(node, kinds, cost, soff, home, point, residual)
-            total, widest = 0, 0
-            for c in range(counters[CLAUSES]):
-                if inside(c, clauses, kinds, point):
-                    violated[total] = c
-                    live[total] = live_faces(c, clauses, kinds, node)
-                    widest = max(widest, live[total])
+            total = 0
+            ends = np.zeros(2 * count + 1, np.int64)  # of violated clauses by their live faces, fewest first
+            around(clauses, counters[CLAUSES], kinds, soff, point, held)
+            for w in range((counters[CLAUSES] + 63) // 64):
+                while held[w]:
+                    lowest_bit = held[w] & (~held[w] + np.uint64(1))
+                    held[w] ^= lowest_bit
+                    violated[total] = 64 * w + highest(lowest_bit)
+                    live[total] = live_faces(violated[total], clauses, kinds, node)
+                    ends[live[total]] += 1
                     total += 1
+            ends = np.cumsum(ends)
+            for k in range(total - 1, -1, -1):
+                ends[live[k]] -= 1
+                order[ends[live[k]]] = violated[k]
             bound = lowest
-            for faces in range(1, widest + 1):
-                for k in range(total):
-                    if live[k] == faces:
-                        bound += pay(violated[k], clauses, kinds, node, residual, point, soff)
+            for k in range(total):
+                bound += pay(order[k], clauses, kinds, node, residual, point, soff)
             key = max(key, bound)
             if bound >= upper[0] - CLOSE:
                 break
@@ -760,8 +925,8 @@ def run(grid, base, kinds, cell_of, soff, cost, home, weight, most, clauses, wat
                     for f in range(count):
                         asked[f] = point[f]
                     return ASK
-                learn(grid, base, False, kinds, cell_of, soff, node, residual, point, point, clauses, watch, counters)
-                if counters[CLAUSES] + ROOT_ROUNDS + 20 > c_low.shape[0]:
+                learn(grid, base, False, kinds, cell_of, soff, node, residual, point, point, clauses, counters)
+                if counters[CLAUSES] + ROOT_ROUNDS + 2 > room:
                     add_node(low, high, sets, key, nodes, counters)
                     return MORE_CLAUSES
                 continue
@@ -770,7 +935,7 @@ def run(grid, base, kinds, cell_of, soff, cost, home, weight, most, clauses, wat
             while rounds > 0:
                 rounds -= 1
                 counters[WORK] += counters[CLAUSES]
-                if not through_free_faces(clauses, counters[CLAUSES], kinds, node, residual, soff, point, trial):
+                if not through_free_faces(clauses, counters[CLAUSES], kinds, node, residual, soff, point, held, trial):
                     break
                 score = score_point(grid, base, kinds, cell_of, soff, trial)
                 if score > TINY:
@@ -782,9 +947,7 @@ def run(grid, base, kinds, cell_of, soff, cost, home, weight, most, clauses, wat
                     break
                 if score >= -TINY:
                     break
-                c = learn(
-                    grid, base, False, kinds, cell_of, soff, node, residual, point, trial, clauses, watch, counters
-                )
+                c = learn(grid, base, False, kinds, cell_of, soff, node, residual, point, trial, clauses, counters)
                 if inside(c, clauses, kinds, point):
                     violated[total] = c
                     total += 1
@@ -803,10 +966,8 @@ def run(grid, base, kinds, cell_of, soff, cost, home, weight, most, clauses, wat
             chosen, gain = violated[0], -1.0
             for k in range(total):
                 pull = 0.0
-                for face in range(2 * count):
-                    if kinds[face // 2] and face % 2:
-                        continue
-                    p = price(violated[k], face, clauses, kinds, node, residual, point, soff)
+                for i in range(width[violated[k]]):
+                    p = price(violated[k], i, c_set, faces, beyond, kinds, low, high, sets, right, left, change, soff)
                     if p < INFINITE:
                         pull += 1.0 / (p + 1e-9)
                 quality = 1.0 / (pull + 1e-12)
@@ -827,7 +988,7 @@ def lay_number(ends, cuts, value, low, high, unit, whole, fixed, linear, quadrat
     """
     size = len(ends) + len(cuts) + 1
     cell, values, costs = np.empty(size, np.int64), np.empty(size), np.empty(size)
-    borders = np.unique(np.concatenate((ends, cuts)))
+    borders = np.unique(np.concatenate((ends, cuts))) if len(cuts) else ends
     home, count = 0, 0
     for i in range(len(borders) + 1):
         first = -np.inf
@@ -850,3 +1011,34 @@ def lay_number(ends, cuts, value, low, high, unit, whole, fixed, linear, quadrat
             home = count
         count += 1
     return cell[:count], values[:count], costs[:count], home
+
+
+@njit(cache=True)
+def lay_numbers(ends, ends_at, cuts, cuts_at, values, low, high, unit, whole, fixed, linear, quadratic):
+    """``lay_number`` of several numbers: flat arrays of states, where each number's begin, and the factual's states."""
+    count = len(values)
+    room = len(ends) + len(cuts) + count
+    cells, places, costs = np.empty(room, np.int64), np.empty(room), np.empty(room)
+    at, home = np.zeros(count + 1, np.int64), np.zeros(count, np.int64)
+    for j in range(count):
+        cell, place, cost, home[j] = lay_number(
+            ends[ends_at[j] : ends_at[j + 1]], cuts[cuts_at[j] : cuts_at[j + 1]], values[j], low[j], high[j], unit[j],
+            whole[j], fixed[j], linear[j], quadratic[j],
+        )  # fmt: skip
+        first, last = at[j], at[j] + len(cell)
+        cells[first:last], places[first:last], costs[first:last] = cell, place, cost
+        at[j + 1] = last
+    return cells[: at[count]], places[: at[count]], costs[: at[count]], at, home
+
+
+@lean
+def walk(trees, base, inputs):
+    """The base and the trees' leaf values for one row of inputs (float32, as the trees see it), added up."""
+    roots, left, right, column, threshold, value = trees
+    total = base
+    for root in roots:
+        node = root
+        while left[node] >= 0:
+            node = left[node] if inputs[column[node]] <= threshold[node] else right[node]
+        total += value[node]
+    return total

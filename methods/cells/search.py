@@ -5,22 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from harness.errors import UnsupportedError
 from harness.method import Deadline
-from harness.problem import Feature, Kind, Label, Problem
+from harness.problem import Feature, Kind, Problem
 from methods.cells import kernels
-from methods.cells.grid import Grid, build
+from methods.cells.grid import Grid, build, walkable
 from methods.milp.space import beyond
-from methods.milp.start import Starts
 from methods.milp.target import raw_interval
-from methods.quick import quick_decide
 
+EASY = 100_000  # units of work after which a first guess is worth its time: some milliseconds
 EFFORT = 200_000  # units of work (clauses and trees looked at) between two looks at the clock: some milliseconds
-NODES, CLAUSES = 1024, 2048  # room to begin with; doubled when full
+NODES, CLAUSES = 128, 256  # room to begin with; doubled when full
+ROWS = 2000  # training rows considered for a first guess, which needs a near one, not the nearest
 
 
 @dataclass(frozen=True)
@@ -78,15 +79,41 @@ class CellSearch:
         threshold = wish.low if wish.sense > 0 else wish.high
         self.grid: Grid = build(problem.space, problem.classifier, wish.sense, threshold)
         g = self.grid
-        self._grid = (g.offset, g.values, g.upto, g.onwards, g.starts, g.members, g.uses)
-        self._right = _judge(problem)
-        self._starts = Starts(problem)
+        self._grid = (g.offset, g.values, g.upto, g.onwards, g.starts, g.members, g.owner, g.touch_at, g.touched)
+        self._right = _judge(problem, walkable(problem.classifier, wish.sense), g.base)
+        self.numbers = _Numbers(self)
+        self.known = _known(problem, g)
+        self._levels: dict[tuple[int, Any], tuple[tuple[np.ndarray, np.ndarray, np.ndarray, int], np.uint64]] = {}
+
+    def levels(self, f: int, value: Any) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray, int], np.uint64]:
+        """Cells, values and costs of a categorical feature's states, the factual's own, and the set of those in reach.
+
+        The set counts for features without order only; the others' states are what lies in reach.
+        """
+        if (f, value) in self._levels:
+            return self._levels[f, value]
+        feature = self.problem.space.features[f]
+        codes, own, reached = np.arange(len(feature.categories)), feature.categories.index(value), np.uint64(0)
+        gaps = (codes != own).astype(float)
+        if feature.kind is Kind.ORDINAL:
+            gaps = np.abs(codes - own) / max(len(codes) - 1, 1)
+        reach = [feature.categories.index(category) for category in feature.reachable(value)]
+        if feature.kind is not Kind.CATEGORICAL:
+            # What lies between two reachable levels and is not reachable itself is no state.
+            codes = np.array(sorted({own, *reach}))
+            own = int(np.searchsorted(codes, own))
+        elif reach:
+            reached = np.bitwise_or.reduce(np.uint64(1) << np.array(reach, dtype=np.uint64))
+        gaps = gaps[codes]
+        cost = np.where(gaps > 0, self.fixed[f], 0.0) + self.linear[f] * gaps + self.quadratic[f] * gaps**2
+        self._levels[f, value] = (codes, codes, cost, own), reached
+        return self._levels[f, value]
 
     def compile(self, row: Mapping[str, Any]) -> None:
         """Have the kernels compiled (or read from numba's cache) before any clock runs."""
         self.closest(row, [row], 0.5, Deadline.after(0.0))
         state = _State(self, _Layout(self, row, [], 0.5))
-        state.guess(row)
+        state.guess()
         state.answer(right=False)
         state.answer(right=True)
 
@@ -98,13 +125,11 @@ class CellSearch:
         search = _State(self, layout)
         guessed = False
         while True:
-            told = search.go()
+            told = search.go(EFFORT if guessed else min(EASY, EFFORT))
             if told == kernels.PAUSED and not guessed:
                 # Hard enough for a first guess to pay: its cost bounds what is worth looking at.
                 guessed = True
-                frame = self.problem.space.frame([factual])
-                for row in self._starts.near(frame, 0.01 * self.weights).to_dict("records"):
-                    search.guess(row)
+                search.guess()
             if told == kernels.DONE:
                 found = search.result(done=True)
                 if found.row is None or self._right(found.row):
@@ -117,7 +142,53 @@ class CellSearch:
             elif told == kernels.MORE_CLAUSES:
                 search.more_clauses()
             if told in {kernels.DONE, kernels.ASK, kernels.PAUSED} and deadline.passed:
-                return search.result(done=False)
+                found = search.result(done=False)
+                return found if found.row is None or self._right(found.row) else Closest(None, math.inf, found.bound)
+
+
+class _Numbers:
+    """The numbers of a space as the kernels take them: thresholds, sizes of a scaled unit, costs of a change."""
+
+    def __init__(self, search: CellSearch) -> None:
+        features = search.problem.space.features
+        self.places = [f for f, feature in enumerate(features) if feature.numeric]
+        ends = [search.grid.ends[f] for f in self.places]
+        self.ends = np.concatenate([np.zeros(0), *ends])
+        self.ends_at = np.cumsum([0, *map(len, ends)])
+        self.unit = np.array([features[f].range for f in self.places])
+        self.whole = np.array([features[f].kind is Kind.INTEGER for f in self.places], dtype=np.bool_)
+        self.fixed, self.linear, self.quadratic = (
+            np.ascontiguousarray(part[self.places], dtype=float)
+            for part in (search.fixed, search.linear, search.quadratic)
+        )
+
+    def lay(
+        self,
+        features: Sequence[Feature],
+        factual: Mapping[str, Any],
+        earlier: Sequence[Mapping[str, Any]],
+        separation: float,
+    ) -> dict[int, tuple[np.ndarray, np.ndarray, np.ndarray, int]]:
+        """Cells, values and costs of each number's states, and the factual's own one, by the feature's position."""
+        count = len(self.places)
+        value, low, high = np.empty(count), np.empty(count), np.empty(count)
+        cuts: list[float] = []
+        cuts_at = np.zeros(count + 1, np.int64)
+        for j, f in enumerate(self.places):
+            feature = features[f]
+            value[j] = factual[feature.name]
+            low[j], high[j] = feature.interval(value[j])
+            cuts += _cuts(feature, [row[feature.name] for row in earlier], separation)
+            cuts_at[j + 1] = len(cuts)
+        cell, places, cost, at, home = kernels.lay_numbers(
+            self.ends, self.ends_at, np.array(cuts, dtype=float), cuts_at, value, low, high, self.unit, self.whole,
+            self.fixed, self.linear, self.quadratic,
+        )  # fmt: skip
+        at = at.tolist()
+        return {
+            f: (cell[i:j], places[i:j], cost[i:j], own)
+            for f, i, j, own in zip(self.places, at, at[1:], home.tolist(), strict=False)
+        }
 
 
 class _Layout:
@@ -129,45 +200,19 @@ class _Layout:
         self.features = search.problem.space.features
         self.factual = factual
         self.grid = search.grid
-        count = len(self.features)
-        cells, costs, home = [], [], []
-        self.values: list[Any] = []
-        self.low, self.high = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        self.sets = np.zeros(count, np.uint64)
+        laid = search.numbers.lay(self.features, factual, earlier, separation)
+        self.sets = np.zeros(len(self.features), np.uint64)
         for f, feature in enumerate(self.features):
-            fixed, linear, quadratic = search.fixed[f], search.linear[f], search.quadratic[f]
-            value = factual[feature.name]
-            if feature.numeric:
-                low, high = feature.interval(float(value))
-                cuts = _cuts(feature, [row[feature.name] for row in earlier], separation)
-                cell, values, cost, own = kernels.lay_number(
-                    self.grid.ends[f], cuts, float(value), low, high, feature.range, feature.kind is Kind.INTEGER,
-                    fixed, linear, quadratic,
-                )  # fmt: skip
-            else:
-                own = feature.categories.index(value)
-                codes = np.arange(len(feature.categories))
-                gaps = (codes != own).astype(float)
-                if feature.kind is Kind.ORDINAL:
-                    gaps = np.abs(codes - own) / max(len(codes) - 1, 1)
-                reach = [feature.categories.index(category) for category in feature.reachable(value)]
-                if feature.kind is not Kind.CATEGORICAL:
-                    # What lies between two reachable levels and is not reachable itself is no state.
-                    codes = np.array(sorted({own, *reach}))
-                    own = int(np.searchsorted(codes, own))
-                elif reach:
-                    self.sets[f] = np.bitwise_or.reduce(np.uint64(1) << np.array(reach, dtype=np.uint64))
-                cell, values, gaps = codes, codes, gaps[codes]
-                cost = np.where(gaps > 0, fixed, 0.0) + linear * gaps + quadratic * gaps**2
-            cells.append(cell)
-            self.values.append(values)
-            costs.append(cost)
-            home.append(own)
-            self.high[f] = len(cell) - 1
-        self.cell_of = np.concatenate(cells).astype(np.int64)
-        self.cost = np.concatenate(costs)
-        self.soff = np.concatenate([[0], np.cumsum([len(cell) for cell in cells])]).astype(np.int64)
-        self.home = np.array(home, dtype=np.int64)
+            if not feature.numeric:
+                laid[f], self.sets[f] = search.levels(f, factual[feature.name])
+        parts = [laid[f] for f in range(len(self.features))]
+        self.values = [values for _, values, _, _ in parts]
+        self.cell_of = np.concatenate([cell for cell, _, _, _ in parts])
+        self.cost = np.concatenate([cost for _, _, cost, _ in parts])
+        self.home = np.array([own for _, _, _, own in parts], dtype=np.int64)
+        self.soff = np.array([0, *accumulate(len(values) for values in self.values)], dtype=np.int64)
+        self.high = np.diff(self.soff) - 1
+        self.low = np.zeros_like(self.high)
         self.boxes = [self._around(row, separation) for row in earlier]
 
     def _around(self, row: Mapping[str, Any], separation: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -188,26 +233,6 @@ class _Layout:
                 low[f], high[f] = 1, 0
         return low, high, sets
 
-    def point(self, row: Mapping[str, Any]) -> np.ndarray | None:
-        """The states that hold a row's values; None where one of them is no state."""
-        point = np.zeros_like(self.home)
-        for f, (feature, values, own) in enumerate(zip(self.features, self.values, self.home, strict=True)):
-            value = row[feature.name]
-            if value == self.factual[feature.name]:
-                point[f] = own
-            elif feature.numeric:
-                # A state stands for its interval at the end nearest to the factual's value.
-                rising = value > self.factual[feature.name]
-                point[f] = (
-                    np.searchsorted(values, value, side="right") - 1 if rising else np.searchsorted(values, value)
-                )
-            else:
-                found = np.flatnonzero(np.asarray(values) == feature.categories.index(value))
-                if not len(found):
-                    return None
-                point[f] = found[0]
-        return point
-
     def row(self, point: np.ndarray) -> dict[str, Any]:
         """Decoded values of a point of states; what did not change is given back as it was."""
         row = {}
@@ -227,25 +252,25 @@ class _State:
     def __init__(self, search: CellSearch, layout: _Layout) -> None:
         self.search, self.layout = search, layout
         count = len(layout.home)
-        self.clauses = _clauses(CLAUSES, count)
-        self.watch = np.zeros((CLAUSES, 2), np.int64)
+        self.clauses = _clauses(CLAUSES, count, len(layout.cost))
         self.nodes = _nodes(NODES, count)
         self.counters = np.zeros(16, np.int64)
         self.best, self.asked = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self.upper = np.array([math.inf, 0.0])
         for c, box in enumerate(box for box in layout.boxes if (box[0] <= box[1]).all()):
-            for target, part in zip(self.clauses, box, strict=True):
+            for target, part in zip(self.clauses, box, strict=False):
                 target[c] = part
+            kernels.enter(c, self.clauses, search.grid.split, layout.soff)
             self.counters[kernels.CLAUSES] = self.counters[kernels.HARD] = c + 1
         kernels.add_node(layout.low, layout.high, layout.sets, 0.0, self.nodes, self.counters)
 
-    def go(self) -> int:
-        """Search on."""
+    def go(self, effort: int) -> int:
+        """Search on, for about so many units of work."""
         search, layout = self.search, self.layout
         return kernels.run(
             search._grid, search.grid.base, search.grid.split, layout.cell_of, layout.soff, layout.cost, layout.home,
-            search.weights, search.most, self.clauses, self.watch, self.nodes, self.counters, self.best, self.asked,
-            self.upper, EFFORT,
+            search.weights, search.most, self.clauses, self.nodes, self.counters, self.best, self.asked,
+            self.upper, effort,
         )  # fmt: skip
 
     def answer(self, right: bool) -> None:
@@ -257,19 +282,14 @@ class _State:
         else:
             self._rule_out(self.asked.copy())
 
-    def guess(self, row: Mapping[str, Any]) -> None:
-        """Take a row for an incumbent, pulled back to the factual, if it is right, allowed and better."""
-        search, layout, hard = self.search, self.layout, self.counters[kernels.HARD]
-        point = layout.point(row)
-        if point is None or not kernels.allowed(point, self.clauses, hard, search.grid.split):
-            return
-        place = (search._grid, search.grid.base, search.grid.split, layout.cell_of, layout.soff)
-        if kernels.score_point(*place, point) <= kernels.TINY:
-            return
-        kernels.pull_back(*place, layout.home, layout.cost, self.clauses, hard, point)
-        if kernels.changes_of(point, layout.home, search.weights) <= search.most:
-            value = float(kernels.cost_of(point, layout.cost, layout.soff))
-            kernels.keep(point, value, self.upper, self.best, self.counters)
+    def guess(self) -> None:
+        """Look for an incumbent around the factual, and among known points."""
+        search, layout = self.search, self.layout
+        kernels.guess(
+            search._grid, search.grid.base, search.grid.split, layout.cell_of, layout.soff, layout.home, layout.cost,
+            search.weights, search.most, self.clauses, self.counters[kernels.HARD], search.known, layout.sets,
+            self.upper, self.best, self.counters,
+        )  # fmt: skip
 
     def refuse(self) -> None:
         """Start again without the leaves of the incumbent, which the real model has refused."""
@@ -278,8 +298,11 @@ class _State:
         self._rule_out(self.best.copy())
         # A hard clause from now on: its score is right, so nothing else keeps a point from being pulled back into it.
         hard, last = self.counters[kernels.HARD], self.counters[kernels.CLAUSES] - 1
-        for part in (*self.clauses, self.watch):
+        for part in self.clauses[:3]:
             part[[hard, last]] = part[[last, hard]]
+        self.clauses[-1][:] = 0
+        for c in range(last + 1):
+            kernels.enter(c, self.clauses, self.search.grid.split, self.layout.soff)
         self.counters[kernels.HARD] += 1
         layout = self.layout
         kernels.add_node(layout.low, layout.high, layout.sets, 0.0, self.nodes, self.counters)
@@ -290,7 +313,7 @@ class _State:
         residual = (np.zeros(len(layout.cost)), np.zeros(len(layout.cost)), np.zeros(count))
         kernels.learn(
             search._grid, search.grid.base, True, search.grid.split, layout.cell_of, layout.soff,
-            (layout.low, layout.high, layout.sets), residual, point, point, self.clauses, self.watch, self.counters,
+            (layout.low, layout.high, layout.sets), residual, point, point, self.clauses, self.counters,
         )  # fmt: skip
 
     def more_nodes(self) -> None:
@@ -302,11 +325,11 @@ class _State:
 
     def more_clauses(self) -> None:
         """Twice the room for clauses."""
-        larger = _clauses(2 * len(self.watch), len(self.best))
-        for new, old in zip(larger, self.clauses, strict=True):
+        larger = _clauses(2 * len(self.clauses[0]), len(self.best), len(self.layout.cost))
+        for new, old in zip(larger[:-1], self.clauses[:-1], strict=True):
             new[: len(old)] = old
+        larger[-1][:, : self.clauses[-1].shape[1]] = self.clauses[-1]
         self.clauses = larger
-        self.watch = np.concatenate([self.watch, np.zeros_like(self.watch)])
 
     def result(self, done: bool) -> Closest:
         value = float(self.upper[0])
@@ -314,27 +337,49 @@ class _State:
         return Closest(self.layout.row(self.best) if self.counters[kernels.FOUND] else None, value, bound)
 
 
-def _clauses(room: int, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return np.zeros((room, count), np.int64), np.zeros((room, count), np.int64), np.zeros((room, count), np.uint64)
+def _clauses(room: int, count: int, states: int) -> tuple[np.ndarray, ...]:
+    faces = np.empty((room, 2 * count), np.int16), np.empty((room, 2 * count), np.int64), np.empty(room, np.int64)
+    return (*_boxes(room, count), *faces, np.zeros((2 * states, -(-room // 64)), np.uint64))
 
 
 def _nodes(room: int, count: int) -> tuple[np.ndarray, ...]:
-    return (*_clauses(room, count), np.zeros(room), np.zeros(room, np.int64), np.zeros(room, np.int64))
+    return (*_boxes(room, count), np.empty(room), np.empty(room, np.int64), np.empty(room, np.int64))
 
 
-def _cuts(feature: Feature, values: Sequence[Any], separation: float) -> np.ndarray:
+def _boxes(room: int, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return np.empty((room, count), np.int64), np.empty((room, count), np.int64), np.zeros((room, count), np.uint64)
+
+
+def _cuts(feature: Feature, values: Sequence[Any], separation: float) -> list[float]:
     """Where states have to end so that "apart from an earlier answer" is a matter of whole states."""
     cuts = []
     for value in values:
         up, down = beyond(feature, float(value), separation)
         cuts += [down, up - 1 if feature.kind is Kind.INTEGER else float(np.nextafter(up, -math.inf))]
-    return np.array(cuts, dtype=float)
+    return cuts
 
 
-def _judge(problem: Problem) -> Callable[[Mapping[str, Any]], bool]:
-    """What the fitted estimator itself says of one decoded row."""
-    if not isinstance(problem.target, Label):
-        return lambda row: bool(problem.valid(problem.space.frame([row]))[0])
-    wanted = problem.classifier.code(problem.target.value)
-    classifier, decide = problem.classifier, quick_decide(problem.classifier)
-    return lambda row: bool(decide(classifier.vector(row))[0] == wanted)
+def _known(problem: Problem, grid: Grid) -> np.ndarray:
+    """The cells of some training rows that are right, shape (rows, features)."""
+    rows = problem.train.loc[problem.valid(problem.train)]
+    rows = rows.iloc[np.random.default_rng(0).permutation(len(rows))[:ROWS]]
+    cells = [
+        np.searchsorted(ends, rows[feature.name].to_numpy(float))
+        if feature.numeric
+        else feature.codes(rows[feature.name])
+        for feature, ends in zip(problem.space.features, grid.ends, strict=True)
+    ]
+    return np.unique(np.column_stack(cells).astype(np.int64), axis=0)
+
+
+def _judge(problem: Problem, trees: tuple[np.ndarray, ...], base: float) -> Callable[[Mapping[str, Any]], bool]:
+    """What the fitted model says of one decoded row: by walking its trees, and by itself where that is close."""
+    classifier = problem.classifier
+
+    def right(row: Mapping[str, Any]) -> bool:
+        score = kernels.walk(trees, base, classifier.vector(row)[0].astype(np.float32))
+        if abs(score) > kernels.TINY:
+            return bool(score > 0)
+        return bool(problem.valid(problem.space.frame([row]))[0])
+
+    return right

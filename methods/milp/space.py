@@ -118,12 +118,27 @@ class Block(Protocol):
         """Called once, after compilation."""
         ...
 
-    def pose(self, value: Any, cost: Cost) -> None:
-        """Set bounds for a factual's value; values that cost more than the budget are ruled out."""
+    def pose(self, value: Any, cost: Cost, within: Any = None) -> None:
+        """Set bounds for a factual's value; values that cost more than the budget are ruled out.
+
+        ``within`` narrows the choice further: a category's code, or the least and greatest scaled number or rank.
+        """
         ...
 
     def cost(self) -> Linear:
         """The cost of the posed feature's change."""
+        ...
+
+    def gap(self) -> Linear:
+        """How far the posed feature moves, in scaled units."""
+        ...
+
+    def encoded(self) -> list[Linear]:
+        """The feature's scaled columns."""
+        ...
+
+    def bar(self, value: Any) -> None:
+        """Rule out a state: a category, or for numbers any move to ``value``'s side of the factual."""
         ...
 
     def changed(self) -> Linear:
@@ -195,17 +210,25 @@ class Levels:
             return np.abs(codes - code) / max(self.size - 1, 1)
         return (codes != code).astype(float)
 
-    def pose(self, value: Any, cost: Cost) -> None:
+    def pose(self, value: Any, cost: Cost, within: Any = None) -> None:
         code = self.feature.categories.index(value)
         self.code = code
         self.weights = cost(self.gaps(code))
         open_ = np.array([category in self.feature.reachable(value) for category in self.feature.categories])
         open_ &= self.weights <= cost.budget
         open_[code] = True
+        if within is not None:
+            ranks = np.arange(self.size) / max(self.size - 1, 1)
+            ordinal = self.feature.kind is Kind.ORDINAL
+            open_ = (
+                (ranks >= within[0] - SAME) & (ranks <= within[1] + SAME) & open_
+                if ordinal
+                else np.arange(self.size) == within
+            )
         self.open = open_
         low, high = self.compiled.low, self.compiled.high
-        if self.feature.kind is Kind.CATEGORICAL:
-            low[self.at], high[self.at] = 0.0, open_
+        if self.feature.kind is Kind.CATEGORICAL or not open_.any():
+            low[self.at], high[self.at] = 0.0 if open_.any() else 1.0, open_[: len(self.at)]
             return
         reach = np.flatnonzero(open_)
         steps = np.arange(1, self.size)
@@ -215,6 +238,17 @@ class Levels:
 
     def cost(self) -> Linear:
         return self._form(self.weights)
+
+    def gap(self) -> Linear:
+        return self._form(self.gaps(self.code))
+
+    def encoded(self) -> list[Linear]:
+        if self.feature.kind is Kind.CATEGORICAL:
+            return [Linear.of([(column, 1.0)]) for column in self.at]
+        return [self._form(np.arange(self.size) / max(self.size - 1, 1))]
+
+    def bar(self, value: Any) -> None:
+        self.compiled.add_row(Linear.of(self._indicator(self.feature.categories.index(value))), high=0.0)
 
     def changed(self) -> Linear:
         return self._form((np.arange(self.size) != self.code).astype(float))
@@ -232,12 +266,10 @@ class Levels:
         return self.feature.categories[int(np.rint(x[self.at]).sum())]
 
 
-class Cells:
-    """A number seen only through thresholds: the cells between them, each at its value nearest to the factual.
+class Sides:
+    """The thresholds of a number: one 0/1 column each, "right of it", non-increasing.
 
-    Nothing but splits bounds the number, so a separable distance is one constant a cell and the program needs no
-    variable for the value itself. One 0/1 column a threshold, "right of it", non-increasing. Values are decoded floats:
-    a cell begins at the float64 after the threshold's last left one, so no tolerance decides a side.
+    Thresholds are decoded floats: a cell begins at the float64 after the threshold's last left one.
     """
 
     def __init__(self, program: Program, feature: Feature) -> None:
@@ -251,28 +283,58 @@ class Cells:
         side = self._sides[left]
         return side if affine.unit > 0 else 1 - side
 
+    def close(self) -> list[Any]:
+        """Order the columns, and return them from the least threshold to the greatest."""
+        columns = [self._sides[end] for end in sorted(self._sides)]
+        for step, following in pairwise(columns):
+            self.program.add(following <= step)
+        return columns
+
+    def attach(self, compiled: Compiled) -> None:
+        self.ends = np.array(sorted(self._sides))
+        self.at = np.array([compiled.column(self._sides[end]) for end in sorted(self._sides)], dtype=np.int32)
+
+
+def _cells(feature: Feature, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The first and the last decoded value of each cell between thresholds, shape (cells,)."""
+    after = ends + 1 if feature.kind is Kind.INTEGER else np.nextafter(ends, math.inf)
+    return np.concatenate([[-math.inf], after]), np.concatenate([ends, [math.inf]])
+
+
+class Cells:
+    """A number seen only through thresholds: the cells between them, each at its value nearest to the factual.
+
+    Nothing but splits bounds the number, so a separable distance is one constant a cell and the program needs no
+    variable for the value itself, and no tolerance decides a side.
+    """
+
+    def __init__(self, program: Program, feature: Feature) -> None:
+        self.feature, self.sides = feature, Sides(program, feature)
+
+    @property
+    def x(self) -> Expression:
+        raise UnsupportedError(f"{self.feature.name} is seen through cells; this model needs its value.")
+
+    def right_of(self, affine: Affine, threshold: float) -> Expression:
+        return self.sides.right_of(affine, threshold)
+
     def close(self) -> None:
-        ordered = sorted(self._sides)
-        for step, following in pairwise(ordered):
-            self.program.add(self._sides[following] <= self._sides[step])
+        self.sides.close()
 
     def attach(self, compiled: Compiled) -> None:
         self.compiled = compiled
-        self.fixed_ends = np.array(sorted(self._sides))
-        self.fixed_at = np.array([compiled.column(self._sides[end]) for end in sorted(self._sides)], dtype=np.int32)
+        self.sides.attach(compiled)
 
     def pose(self, value: Any, cost: Cost) -> None:
-        self.ends, self.at = self.fixed_ends, self.fixed_at
+        self.ends, self.at = self.sides.ends, self.sides.at
         self.value, self.rule = float(value), cost
         self._settle()
 
     def _settle(self) -> None:
         """Each cell's value nearest to the factual's, its cost, and the columns that this decides."""
         feature, cost, value = self.feature, self.rule, self.value
-        after = self.ends + 1 if feature.kind is Kind.INTEGER else np.nextafter(self.ends, math.inf)
         low, high = feature.interval(value)
-        first = np.concatenate([[-math.inf], after])
-        last = np.concatenate([self.ends, [math.inf]])
+        first, last = _cells(feature, self.ends)
         self.home = int(np.searchsorted(self.ends, value, side="left"))
         self.values = np.clip(value, np.maximum(first, low), np.minimum(last, high))
         empty = np.maximum(first, low) > np.minimum(last, high)
@@ -337,6 +399,9 @@ TANGENTS = 7  # of the square of a gap, to begin with
 class Scaled:
     """A number as a scaled variable ``x = x̂ + up − down``, with a 0/1 column "changed".
 
+    Where splits look at the number as well, two rows hold it in the cell that the sides of the thresholds say; its
+    decoded value is clipped to that cell, so that the solver's tolerance decides no side.
+
     A squared gap is a column above its tangents, in units of the widest gap within the budget, so that the solver's
     tolerances are small beside it; ``refine`` adds the tangents that a solution lacks.
     """
@@ -358,12 +423,30 @@ class Scaled:
         # For integers the link is stated in number / range, whose factual part is set by pose().
         self.move = program.add(2 * self.up + 2 * self.down - self.change <= 0)
         self.leap = program.add(self.up - self.down - 2 * self.change >= 0)
+        self.counted = True  # whether the number of changes matters
+        self.sides = Sides(program, feature)
+        self.side_columns: list[Any] = []
+
+    def right_of(self, affine: Affine, threshold: float) -> Expression:
+        return self.sides.right_of(affine, threshold)
 
     def close(self) -> None:
-        pass
+        self.side_columns = self.sides.close()
+        if self.side_columns:  # the coefficients, widths of cells within reach, are set by pose()
+            total = sum(2.0 * side for side in self.side_columns)
+            self.floor, self.ceiling = (
+                self.program.add(self.number - total >= 0),
+                self.program.add(self.number - total <= 0),
+            )
 
     def attach(self, compiled: Compiled) -> None:
         self.compiled = compiled
+        self.sides.attach(compiled)
+        if self.side_columns:
+            self.walls = [
+                (compiled.row(row), np.array([compiled.position(row, side) for side in self.side_columns]))
+                for row in (self.floor, self.ceiling)
+            ]
         self.number_at, self.up_at, self.down_at, self.change_at = (
             compiled.column(v) for v in (self.number, self.up, self.down, self.change)
         )
@@ -372,11 +455,19 @@ class Scaled:
         self.down_entry = compiled.position(self.move, self.down)
         self.leap_entry = compiled.position(self.leap, self.change)
 
-    def pose(self, value: Any, cost: Cost) -> None:
+    def pose(self, value: Any, cost: Cost, within: Any = None) -> None:
+        """As in ``Block``. Where changes count nothing, "changed" needs no integrality but for a leap."""
         feature, compiled, value = self.feature, self.compiled, float(value)
         self.value, self.rule = value, cost
         low, high = ((end - feature.scale[0]) / feature.range for end in feature.interval(value))
         origin = (value - feature.scale[0]) / feature.range
+        must = False
+        if within is not None:
+            must = not within[0] - SAME <= origin <= within[1] + SAME
+            coded = not low - SAME <= origin <= high + SAME
+            low, high = max(low, within[0]), min(high, within[1])
+            if not must and not coded:
+                low, high = min(low, origin), max(high, origin)
         rise, fall = max(high - origin, 0.0), max(origin - low, 0.0)
         least = max(low - origin, origin - high, 0.0)  # a special code leaps at least to the nearer bound
         if low > high:
@@ -389,22 +480,52 @@ class Scaled:
             rise, fall = (math.floor(part * feature.range + SAME) / feature.range for part in (rise, fall))
         offset = value / feature.range if integer else origin
         compiled.row_low[self.link_at] = compiled.row_high[self.link_at] = offset
-        compiled.low[self.number_at] = value - fall * feature.range if integer else origin - fall
-        compiled.high[self.number_at] = value + rise * feature.range if integer else origin + rise
+        bottom, top = (value, value) if integer else (origin, origin)
+        unit = feature.range if integer else 1.0
+        compiled.low[self.number_at] = bottom = bottom - fall * unit
+        compiled.high[self.number_at] = top = top + rise * unit
         compiled.high[self.up_at], compiled.high[self.down_at] = rise, fall
+        compiled.integer[self.change_at] = self.counted or least > 0
+        compiled.low[self.change_at] = float(must)
         compiled.high[self.change_at] = float(rise > 0 or fall > 0)
         compiled.data[self.up_entry] = 1.0 / rise if rise > 0 else 1.0
         compiled.data[self.down_entry] = 1.0 / fall if fall > 0 else 1.0
         # up - down is at least the leap where the feature changes, or at most minus the leap.
         compiled.row_low[self.leap_at] = 0.0 if least > 0 and low > origin else -math.inf
         compiled.row_high[self.leap_at] = 0.0 if least > 0 and high < origin else math.inf
-        compiled.data[self.leap_entry] = -least if low > origin else max(least, 1.0)
+        compiled.data[self.leap_entry] = -least if low > origin else least or 1.0
+        if self.side_columns:
+            self._wall(bottom, top)
         self.rise, self.fall = rise, fall
         self.square_at, self.unit = None, max(rise, fall) or 1.0
         if cost.quadratic:
             self.square_at = compiled.add_column(0.0, math.inf, integer=False)
             for power in range(TANGENTS):
                 self._touch(self.unit / 2**power)
+
+    def _wall(self, bottom: float, top: float) -> None:
+        """Hold the number in the cell that the sides say, as far as it is within reach; leaving home is a change."""
+        feature, compiled, at = self.feature, self.compiled, self.sides.at
+        first, last = _cells(feature, self.sides.ends)
+        self.first, self.last = first, last
+        if feature.kind is not Kind.INTEGER:
+            first, last = ((ends - feature.scale[0]) / feature.range for ends in (first, last))
+        for (row, entries), ends in zip(self.walls, (first, last), strict=True):
+            ends = np.clip(ends, bottom, top)
+            compiled.data[entries] = -np.diff(ends)
+            if row == self.walls[0][0]:
+                compiled.row_low[row] = ends[0]
+            else:
+                compiled.row_high[row] = ends[0]
+        home = int(np.searchsorted(self.sides.ends, self.value, side="left"))
+        reach = last >= bottom - FEASIBILITY, first <= top + FEASIBILITY
+        least, most = int(reach[0].argmax()), len(first) - 1 - int(reach[1][::-1].argmax())
+        steps = np.arange(1, len(first))
+        compiled.low[at], compiled.high[at] = steps <= min(least, home), steps <= max(most, home)
+        if home < len(at):
+            compiled.add_row(Linear.of([(at[home], 1.0), (self.change_at, -1.0)]), high=0.0)
+        if home > 0:
+            compiled.add_row(Linear.of([(at[home - 1], 1.0), (self.change_at, 1.0)]), low=1.0)
 
     def _touch(self, gap: float) -> None:
         """Bound the square from below by its tangent at a gap; for whole numbers by the chord to the next one."""
@@ -436,6 +557,18 @@ class Scaled:
         terms = [(self.up_at, rule.linear), (self.down_at, rule.linear), (self.change_at, rule.fixed)]
         return Linear.of(terms if self.square_at is None else [*terms, (self.square_at, rule.quadratic * self.unit**2)])
 
+    def gap(self) -> Linear:
+        return Linear.of([(self.up_at, 1.0), (self.down_at, 1.0)])
+
+    def encoded(self) -> list[Linear]:
+        feature = self.feature
+        if feature.kind is not Kind.INTEGER:
+            return [Linear.of([(self.number_at, 1.0)])]
+        return [Linear.of([(self.number_at, 1.0 / feature.range)], -feature.scale[0] / feature.range)]
+
+    def bar(self, value: Any) -> None:
+        self.compiled.high[self.up_at if value > self.value else self.down_at] = 0.0
+
     def changed(self) -> Linear:
         return Linear.of([(self.change_at, 1.0)])
 
@@ -460,12 +593,16 @@ class Scaled:
 
     def read(self, x: np.ndarray) -> Any:
         feature, number = self.feature, x[self.number_at]
-        if x[self.change_at] < 0.5 or x[self.up_at] + x[self.down_at] <= INTEGRAL:
-            return int(self.value) if feature.kind is Kind.INTEGER else self.value
-        if feature.kind is Kind.INTEGER:
-            return int(np.rint(number))
-        low, high = feature.interval(self.value)
-        return float(np.clip(feature.scale[0] + number * feature.range, low, high))
+        if x[self.up_at] + x[self.down_at] <= INTEGRAL:
+            value = self.value
+        elif feature.kind is Kind.INTEGER:
+            value = float(np.rint(number))
+        else:
+            value = float(np.clip(feature.scale[0] + number * feature.range, *feature.interval(self.value)))
+        if self.side_columns:
+            cell = int(np.rint(x[self.sides.at]).sum())
+            value = float(np.clip(value, self.first[cell], self.last[cell]))
+        return int(value) if feature.kind is Kind.INTEGER else value
 
 
 class LevelSource:
@@ -486,28 +623,12 @@ class LevelSource:
         return sum(self.block.level(int(code)) for code in np.flatnonzero(right))
 
 
-class CellSource:
-    """An estimator input that is an affine function of a number seen through cells."""
+class NumberSource:
+    """An estimator input that is an affine function of a number."""
 
     low, high = -math.inf, math.inf
 
-    def __init__(self, block: Cells, affine: Affine) -> None:
-        self.block, self.affine = block, affine
-
-    @property
-    def expression(self) -> Expression:
-        raise UnsupportedError(f"{self.block.feature.name} is seen through cells; this model needs its value.")
-
-    def right_of(self, threshold: float) -> Expression:
-        return self.block.right_of(self.affine, threshold)
-
-
-class ScaledSource:
-    """An estimator input that is an affine function of a number's scaled variable."""
-
-    low, high = -math.inf, math.inf
-
-    def __init__(self, block: Scaled, affine: Affine) -> None:
+    def __init__(self, block: Cells | Scaled, affine: Affine) -> None:
         self.block, self.affine = block, affine
         feature = block.feature
         self.slope = feature.range / affine.unit
@@ -518,7 +639,7 @@ class ScaledSource:
         return self.slope * self.block.x + self.shift
 
     def right_of(self, threshold: float) -> Expression:
-        raise UnsupportedError(f"{self.block.feature.name} is a scaled variable; splits need cells.")
+        return self.block.right_of(self.affine, threshold)
 
 
 class Variables:
@@ -527,7 +648,7 @@ class Variables:
     Parameters
     ----------
     cells
-        See numbers only through thresholds (trees, where nothing else bounds a number), else as scaled variables.
+        See numbers only through thresholds (trees, where nothing else looks at a number), else as scaled variables.
     """
 
     def __init__(self, program: Program, space: Space, cells: bool) -> None:
@@ -549,7 +670,7 @@ class Variables:
             return LevelSource(block, table(block.feature.categories))
         if not isinstance(source, Affine):
             raise UnsupportedError(f"{type(source).__name__} of {source.feature}, a number, cannot be embedded yet.")
-        return CellSource(block, source) if isinstance(block, Cells) else ScaledSource(block, source)
+        return NumberSource(block, source)
 
     def close(self) -> None:
         """State what depends on all embedded inputs."""
@@ -561,10 +682,30 @@ class Variables:
         for block in self.blocks:
             block.attach(compiled)
 
-    def pose(self, factual: pd.DataFrame, costs: Sequence[Cost]) -> None:
-        """Set bounds and coefficients for a factual."""
-        for block, cost in zip(self.blocks, costs, strict=True):
-            block.pose(factual[block.feature.name].iloc[0], cost)
+    def pose(self, factual: pd.DataFrame, costs: Sequence[Cost], box: Sequence[Any] | None = None) -> None:
+        """Set bounds and coefficients for a factual; ``box`` holds what each block has to stay ``within``, or None."""
+        self.factual = factual
+        for place, (block, cost) in enumerate(zip(self.blocks, costs, strict=True)):
+            value = factual[block.feature.name].iloc[0]
+            if box is None or box[place] is None:
+                block.pose(value, cost)
+            else:
+                block.pose(value, cost, box[place])
+
+    def bar(self, row: dict[str, Any], factual: pd.DataFrame) -> None:
+        """Rule out the states that an earlier counterfactual's changed features took."""
+        for block in self.blocks:
+            name = block.feature.name
+            if row[name] != factual[name].iloc[0]:
+                block.bar(row[name])
+
+    def encoded(self) -> list[Linear]:
+        """The scaled columns of the space, in its order."""
+        return [column for block in self.blocks for column in block.encoded()]
+
+    def gaps(self) -> list[Linear]:
+        """How far each posed feature moves, in scaled units."""
+        return [block.gap() for block in self.blocks]
 
     def cost(self) -> Linear:
         """The distance of the posed factual, with the costs given to ``pose``."""

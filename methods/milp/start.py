@@ -43,7 +43,7 @@ class Starts:
         low, high = space.reach(factual)
         if not len(self.rows):
             return factual.iloc[:0]
-        points = self._reachable(origin, low, high)
+        points = self._reachable(origin, factual)
         gaps = np.abs(points - origin)
         changed = np.column_stack([(gaps[:, columns] > SAME).any(axis=1) for columns in self.groups])
         order = np.argsort(changed @ weights + gaps.sum(axis=1), kind="stable")
@@ -57,13 +57,11 @@ class Starts:
         rows = space.decode(points, like=factual)
         return rows.loc[self.problem.valid(rows)]
 
-    def _reachable(self, origin: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    def _reachable(self, origin: np.ndarray, factual: pd.DataFrame) -> np.ndarray:
         """The rows with every feature that may not go there put back to the factual's value."""
         points = self.rows.copy()
-        for columns in self.groups:
-            block = points[:, columns]
-            outside = ((block < low[columns] - SAME) | (block > high[columns] + SAME)).any(axis=1)
-            points[outside, columns] = origin[columns]
+        for columns, within in zip(self.groups, self.problem.space.reached(factual, points).T, strict=True):
+            points[~within, columns] = origin[columns]
         return points
 
     def _restore(self, points: np.ndarray, origin: np.ndarray) -> np.ndarray:

@@ -116,7 +116,7 @@ class _Explainer:
     def _first(self, factual: pd.DataFrame, seed: int, deadline: Deadline) -> Answer:
         import treecf
 
-        origin = factual.to_dict("records")[0]
+        origin = dict(zip(factual.columns, factual.to_numpy(object)[0].tolist(), strict=True))
         if torn := [axis.name for axis in self.axes if axis.torn(origin[axis.name])]:
             gaps = f"what {', '.join(torn)} may become is no range, which is all that treecf can be told."
             return Answer(Status.UNSUPPORTED, reason=Reason.REFUSED, detail=gaps)

@@ -1,0 +1,867 @@
+"""The closest valid point of a convex hull, for linear models and sums of trees, without a mixed-integer program."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
+from sklearn.svm import LinearSVC
+
+from harness.classifier import Affine, Input
+from harness.errors import UnsupportedError
+from harness.method import Deadline
+from harness.problem import SAME, Feature, Kind, Problem
+from methods import boxes_kernels as kernels
+from methods.boxes_kernels import INFEASIBLE, OPTIMAL, STUCK, TINY
+from methods.cells.grid import ensemble
+from methods.milp.distance import Distance, Separable
+from methods.milp.embed.tree import leaf_values, leaves_of
+from methods.milp.manifold import Outside, Shares
+from methods.milp.space import last_decoded
+from methods.milp.target import raw_interval
+
+LINEAR = (LogisticRegression, LinearSVC, RidgeClassifier, LinearRegression, Ridge)
+ROOM = 6000  # points in the working set of one hull, at most
+NEAR = 1e-7  # scaled moves from the program's point, all features together, by which a point is still in the hull
+SNAP = 1e-7  # scaled moves that are none
+WHOLE = 0.01  # of a change: what the distance counts where changes are counted
+CLOSE = 1e-9  # costs this near are equal
+DIVES = 10  # nodes from one that is followed down to its end to the next
+RELIABLE = 4  # children of a number that are looked at before their mean gain is believed
+LOOKS = 4  # numbers looked at without a better one
+WIDER = 10.0  # the margin's factor where the real model refuses a point of a linear one
+
+
+class _Trees:
+    """A sum of trees as flat arrays over its leaves; right is a score of base + the leaves' values above 0."""
+
+    def __init__(self, problem: Problem, sense: int, threshold: float) -> None:
+        model, space = ensemble(problem.classifier.estimator), problem.space
+        inputs = problem.classifier.inputs
+        place = {name: index for index, name in enumerate(space.names)}
+        self.base = sense * (model.base - threshold)
+        leaves = [(t, leaf) for t, tree in enumerate(model.trees) for leaf in leaves_of(tree)]
+        self.owner = np.array([t for t, _ in leaves])
+        self.value = np.concatenate(
+            [sense * model.weight * leaf_values(tree, leaves_of(tree))[:, -1] for tree in model.trees]
+        )
+        count = len(space.features)
+        self.first, self.last = np.full((len(leaves), count), -np.inf), np.full((len(leaves), count), np.inf)
+        self.met = [np.ones((len(leaves), max(len(f.categories), 1)), dtype=bool) for f in space.features]
+        known: dict[tuple[int, float], float] = {}
+        for k, (_, leaf) in enumerate(leaves):
+            for side, right in ((leaf.above, True), (leaf.at_most, False)):
+                for column, end in side.items():
+                    source = inputs[column]
+                    j = place[source.feature]
+                    feature = space.features[j]
+                    if not feature.numeric:
+                        single = _table(feature, source).astype(np.float32).astype(float)
+                        self.met[j][k] &= (single > end) if right else (single <= end)
+                        continue
+                    if not isinstance(source, Affine):
+                        raise UnsupportedError(
+                            f"{type(source).__name__} of {feature.name} cannot be searched by boxes."
+                        )
+                    if (column, end) not in known:
+                        known[column, end] = last_decoded(feature, source, end)
+                    value = known[column, end]
+                    if right == (source.unit > 0):
+                        self.first[k, j] = max(self.first[k, j], _after(feature, value))
+                    else:
+                        self.last[k, j] = min(self.last[k, j], value)
+        for j, feature in enumerate(space.features):
+            if feature.kind is Kind.ORDINAL:
+                self._ranks(j, feature)
+
+    def _ranks(self, j: int, feature: Feature) -> None:
+        """The ranks that each leaf takes of an ordinal feature, as an interval."""
+        met = self.met[j]
+        some = met.any(axis=1)
+        first, last = met.argmax(axis=1), met.shape[1] - 1 - met[:, ::-1].argmax(axis=1)
+        if (met.sum(axis=1)[some] != (last - first + 1)[some]).any():
+            raise UnsupportedError(f"{feature.name} is ordinal, and split out of its order.")
+        self.first[:, j] = np.where(some, first, np.inf)
+        self.last[:, j] = np.where(some, last, -np.inf)
+
+
+def _table(feature: Feature, source: Input) -> np.ndarray:
+    """An input for each category of its feature."""
+    if isinstance(source, Affine):
+        return (np.array(feature.categories, dtype=float) - source.shift) / source.unit
+    table = getattr(source, "table", None)
+    if table is None:
+        raise UnsupportedError(f"{type(source).__name__} of {feature.name} cannot be searched by boxes.")
+    return np.asarray(table(feature.categories), dtype=float)
+
+
+def _after(feature: Feature, value: float) -> float:
+    """The next value of a number, or the next rank."""
+    return float(np.nextafter(value, math.inf)) if feature.kind is Kind.CONTINUOUS else math.floor(value) + 1.0
+
+
+def _climbs(feature: Feature) -> bool:
+    """Whether the ranks that an ordinal feature can reach may be no interval: it climbs an order of its own."""
+    return feature.kind is Kind.ORDINAL and feature.ladder != feature.categories
+
+
+class _Line:
+    """A linear model as weights on features: of decoded numbers and ranks, or a table by category."""
+
+    def __init__(self, problem: Problem) -> None:
+        estimator, space = problem.classifier.estimator, problem.space
+        weights = np.ravel(estimator.coef_)
+        self.constant = float(np.ravel(estimator.intercept_)[0])
+        self.slope = np.zeros(len(space.features))
+        self.tables = [np.zeros(max(len(f.categories), 1)) for f in space.features]
+        place = {name: index for index, name in enumerate(space.names)}
+        for weight, source in zip(weights, problem.classifier.inputs, strict=True):
+            j = place[source.feature]
+            feature = space.features[j]
+            if not feature.numeric:
+                self.tables[j] += weight * _table(feature, source)
+            elif isinstance(source, Affine):
+                self.slope[j] += weight / source.unit
+                self.constant -= weight * source.shift / source.unit
+            else:
+                raise UnsupportedError(f"{type(source).__name__} of {feature.name} cannot be searched by boxes.")
+        for j, feature in enumerate(space.features):
+            if feature.kind is not Kind.ORDINAL:
+                continue
+            steps = np.diff(self.tables[j])
+            if len(steps) and np.ptp(steps) > 1e-12 * max(1.0, np.abs(steps).max()):
+                raise UnsupportedError(f"{feature.name} is ordinal, and its ranks are not evenly apart.")
+            self.slope[j] = steps.mean() if len(steps) else 0.0
+            self.constant += float(self.tables[j][0])
+
+
+@dataclass
+class _Work:
+    """The points of a hull, those in the program, and the last basis."""
+
+    points: np.ndarray
+    corners: np.ndarray
+    work: np.ndarray
+    members: np.ndarray
+    inside: np.ndarray
+    used: int = 0
+    keep: Any = None
+
+    @classmethod
+    def of(cls, points: np.ndarray, keep: Any = None) -> _Work:
+        count, size = points.shape
+        room = min(count, ROOM)
+        points = points[_near_each_other(points)]
+        starts = np.arange(0, count, kernels.BLOCK)
+        corners = np.stack([np.minimum.reduceat(points, starts).T, np.maximum.reduceat(points, starts).T])
+        self = cls(
+            np.ascontiguousarray(points.T), np.ascontiguousarray(corners), np.zeros((size, room)),
+            np.zeros(room, dtype=np.int64),
+            np.zeros(count, dtype=bool), keep=keep,
+        )  # fmt: skip
+        every = count <= 60
+        first = range(count) if every else {0, *points.argmin(axis=0).tolist(), *points.argmax(axis=0).tolist()}
+        for k in sorted(first):
+            self.add(k)
+        return self
+
+    def add(self, k: int) -> None:
+        if not self.inside[k] and self.used < len(self.members):
+            self.work[:, self.used], self.members[self.used], self.inside[k] = self.points[:, k], k, True
+            self.used += 1
+
+
+def _near_each_other(points: np.ndarray) -> np.ndarray:
+    """An order of points in which blocks of ``kernels.BLOCK`` lie close: halves of halves of the widest column."""
+    done: list[np.ndarray] = []
+    stack = [np.arange(len(points))]
+    while stack:
+        rows = stack.pop()
+        if len(rows) <= kernels.BLOCK:
+            done.append(rows)
+            continue
+        values = points[rows]
+        widest = int(np.argmax(np.ptp(values, axis=0)))
+        # Cut at a multiple of the block, so that only the last one is not full.
+        half = -(-len(rows) // (2 * kernels.BLOCK)) * kernels.BLOCK
+        order = np.argpartition(values[:, widest], half - 1)
+        stack += [rows[order[half:]], rows[order[:half]]]
+    return np.concatenate(done)
+
+
+@dataclass(order=True)
+class _Node:
+    """A box of decoded values, which numbers surely change, and what is known of it."""
+
+    bound: float
+    number: int
+    low: np.ndarray = field(compare=False)
+    high: np.ndarray = field(compare=False)
+    forced: np.ndarray = field(compare=False)
+    basis: np.ndarray = field(compare=False)
+    margin: float = field(compare=False, default=1.0)
+
+
+class BoxSearch:
+    r"""Best-first branch and bound over boxes of numbers in a convex hull, categories fixed.
+
+    .. math::
+        \min_x \; \textstyle\sum_j f_j [x_j \ne \hat x_j] + c_j |x_j - \hat x_j| \quad
+        \text{s.t. } h(x) \models \tilde y, \; x = \sum_i \lambda_i \bar x_i, \; \sum_i \lambda_i = 1, \;
+        \lambda \ge 0
+
+    The bound of a box is a linear program over box and hull (and the model, where it is linear), a fixed cost being
+    replaced by its convex envelope over the box. A point on which a sum of trees is wrong is grown to a box on which
+    it surely is; x has to leave it by one of its faces. Points enter the program as they are needed. Bounds are
+    Lagrangian: whatever the pivots did, they hold up to the rounding of one product with all points. A point
+    counts once the real model predicts it as wanted.
+
+    Parameters
+    ----------
+    distance
+        Without squares.
+    alpha, weights, max_changes
+        Cost, weights by feature and greatest weighted number of changes.
+    margin
+        Of a linear model's score beyond its threshold.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        distance: Separable,
+        alpha: float,
+        weights: np.ndarray,
+        max_changes: float | None,
+        margin: float,
+    ) -> None:
+        self.problem, self.space = problem, problem.space
+        self.distance, self.alpha, self.weights = distance, alpha, weights
+        self.most = math.inf if max_changes is None else float(max_changes)
+        self.limits = raw_interval(problem)
+        self.margin = margin
+        linear = isinstance(problem.classifier.estimator, LINEAR)
+        self.line = _Line(problem) if linear else None
+        end = self.limits.low if self.limits.sense > 0 else self.limits.high
+        self.trees = None if linear else _Trees(problem, self.limits.sense, end)
+        _compile()
+        self._works: dict[int, _Work] = {}
+        self.nodes = 0
+        self.pivots = 0
+
+    @staticmethod
+    def takes(problem: Problem, distance: Distance) -> bool:
+        """Whether the search answers: a linear model, or trees and one end of their sum; a distance without squares."""
+        if not isinstance(distance, Separable) or distance.quadratic.any():
+            return False
+        classifier = problem.classifier
+        if len(classifier.classes) > 2 or any(_climbs(feature) for feature in problem.space.features):
+            return False
+        try:
+            if isinstance(classifier.estimator, LINEAR):
+                _Line(problem)
+                return True
+            if ensemble.dispatch(type(classifier.estimator)) is ensemble.dispatch(object):
+                return False
+            sense = raw_interval(problem).sense
+            if sense:
+                _Trees(problem, sense, 0.0)
+            return sense != 0
+        except UnsupportedError:
+            return False
+
+    def lexical(self, factual: pd.DataFrame) -> bool:
+        """Whether alpha exceeds every distance from this factual, so that the fewest changes come first."""
+        low, high = self.space.reach(factual)
+        origin = self.space.encode(factual)[0]
+        reach = np.maximum(np.abs(high - origin), np.abs(low - origin))
+        gaps = np.array([reach[columns].max(initial=0.0) for columns in self.space.slices])
+        return self.alpha > self.distance.most(gaps)
+
+    def closest(
+        self, factual: pd.DataFrame, piece: Shares | Outside, upper: float, deadline: Deadline
+    ) -> tuple[dict[str, Any] | None, float, float]:
+        """The closest valid point of a piece, if it costs less than ``upper``.
+
+        Returns
+        -------
+        The row or None, its cost (``upper`` without one), and a proven lower bound on what the piece holds; inf:
+        nothing below ``upper``.
+        """
+        part = _Part(self, factual, piece)
+        if not part.possible:
+            return None, upper, math.inf
+        fixed, linear = self.distance.fixed, self.distance.linear
+        if not self.alpha or not self.lexical(factual):
+            run = _Run(part, fixed + self.alpha * self.weights, linear, self.most, upper, deadline)
+            row, value = run.search()
+            return row, value, run.bound
+        # Fewest changes first, the distance only telling equals apart; then the distance among those.
+        known = math.floor(upper / self.alpha) if math.isfinite(upper) else math.inf
+        ceiling = min(known, self.most + 1.0) - 0.5
+        first = _Run(part, self.weights, linear * part.spread(linear), math.inf, ceiling, deadline, whole=True)
+        row, _ = first.search()
+        best, value, least = None, upper, known
+        if row is not None:
+            best, least = row, part.changes(row)
+            value = min(upper, part.price(row, fixed, linear) + self.alpha * least)
+        if first.bound < least:  # the deadline came first
+            return best, value, self.alpha * max(math.ceil(first.bound - WHOLE), 0)
+        if least == math.inf:
+            return None, upper, math.inf
+        second = _Run(part, fixed, linear, least, value - self.alpha * least, deadline)
+        row, rest = second.search()
+        if row is not None:
+            best, value = row, rest + self.alpha * part.changes(row)
+        if best is None and second.bound == math.inf:
+            return None, upper, math.inf
+        return best, value, min(value, self.alpha * least + second.bound)
+
+    def work(self, piece: Shares | Outside) -> _Work:
+        """The program's points of a piece; kept for hulls that come again."""
+        if isinstance(piece, Shares):
+            return _Work.of(piece.points)
+        key = id(piece.hull)
+        if key not in self._works:
+            self._works[key] = _Work.of(piece.hull.points, keep=piece.hull)
+        return self._works[key]
+
+
+class _Part:
+    """A piece of the manifold as this factual reaches it: which numbers move, and where; everything else fixed."""
+
+    def __init__(self, search: BoxSearch, factual: pd.DataFrame, piece: Shares | Outside) -> None:
+        space = search.space
+        self.search, self.factual = search, factual
+        self.origin_row = factual.to_dict("records")[0]
+        reach_low, reach_high = space.reach(factual)
+        features = len(space.features)
+        moving = {int(column): k for k, column in enumerate(piece.at)}
+        count = len(moving)
+        self.possible = True
+        self.work = search.work(piece)
+        self.place = np.zeros(count, dtype=int)  # feature of each moving number
+        self.row: dict[str, Any] = {}  # values of the features that do not move
+        self.gaps, self.changed = np.zeros(features), np.zeros(features, dtype=bool)  # of those
+        self.shift, self.unit, self.value = np.zeros(count), np.ones(count), np.zeros(count)
+        self.low, self.high = np.zeros(count), np.zeros(count)
+        self.hole = np.full((2, count), np.nan)  # ends of what lies between the factual's value and its reach
+        self.whole = np.zeros(count, dtype=bool)
+        stays = np.zeros(features)  # codes, ranks or values of the features that do not move
+        assert piece.box is not None
+        for j, (feature, columns) in enumerate(zip(space.features, space.slices, strict=True)):
+            box, value = piece.box[j], self.factual[feature.name].iloc[0]
+            if feature.kind in {Kind.CATEGORICAL, Kind.BINARY}:
+                stays[j], self.row[feature.name] = box, feature.categories[box]
+                self.changed[j] = feature.categories[box] != value
+                self.gaps[j] = float(self.changed[j])
+                continue
+            start = columns.start
+            shift, unit, place = feature.scale[0], feature.range, float(value) if feature.numeric else 0.0
+            low, high = feature.interval(place) if feature.numeric else (0.0, 0.0)
+            if not feature.numeric:
+                shift, unit = 0.0, float(max(len(feature.categories) - 1, 1))
+                place = float(feature.categories.index(value))
+                low, high = np.rint(reach_low[start] * unit), np.rint(reach_high[start] * unit)
+            whole = feature.kind is not Kind.CONTINUOUS
+            floor, top = shift + box[0] * unit, shift + box[1] * unit
+            if whole:
+                floor, top = np.rint(floor), np.rint(top)
+            home = floor - SAME * unit <= place <= top + SAME * unit
+            slack = 0.0 if whole else SAME * unit
+            possible = max(low, floor) <= min(high, top) + slack
+            low, high = min(max(low, floor), high), max(min(high, top), low)
+            if start not in moving:
+                self.possible &= bool(home or possible)
+                stays[j] = place if home else min(max(floor, low), high)
+                self.row[feature.name] = value if home else _plain(feature, stays[j])
+                self.changed[j] = not home
+                self.gaps[j] = 0.0 if home else abs(stays[j] - place) / unit
+                continue
+            k = moving[start]
+            self.place[k], self.shift[k], self.unit[k], self.value[k], self.whole[k] = j, shift, unit, place, whole
+            if not possible:
+                self.possible &= bool(home)
+                low = high = place
+            elif home:
+                if place < low:
+                    self.hole[:, k] = place, low
+                elif place > high:
+                    self.hole[:, k] = high, place
+                low, high = min(low, place), max(high, place)
+            self.low[k], self.high[k] = low, high
+        self.origin = (self.value - self.shift) / self.unit
+        self._embed(stays)
+
+    def _embed(self, stays: np.ndarray) -> None:
+        """The model with all other features fixed."""
+        search, space = self.search, self.search.space
+        still = [j for j in range(len(space.features)) if j not in set(self.place.tolist())]
+        if search.line is not None:
+            line = search.line
+            self.slope = line.slope[self.place] * self.unit
+            self.score = line.constant + float(line.slope[self.place] @ self.value)
+            for j in still:
+                feature = space.features[j]
+                straight = feature.numeric or feature.kind is Kind.ORDINAL
+                self.score += line.slope[j] * stays[j] if straight else line.tables[j][int(stays[j])]
+            return
+        trees = search.trees
+        assert trees is not None
+        kept = np.ones(len(trees.value), dtype=bool)
+        for j in still:
+            feature = space.features[j]
+            if feature.numeric or feature.kind is Kind.ORDINAL:
+                kept &= (trees.first[:, j] <= stays[j]) & (trees.last[:, j] >= stays[j])
+            else:
+                kept &= trees.met[j][:, int(stays[j])]
+        kept &= (trees.first[:, self.place] <= self.high).all(axis=1)
+        kept &= (trees.last[:, self.place] >= self.low).all(axis=1)
+        order = np.flatnonzero(kept)
+        owner = trees.owner[order]
+        start = np.searchsorted(owner, np.arange(trees.owner[-1] + 2)).astype(np.int64)
+        first = np.ascontiguousarray(trees.first[order][:, self.place])
+        last = np.ascontiguousarray(trees.last[order][:, self.place])
+        step = np.where(self.whole, 1.0, 0.0)
+        before = np.where(self.whole, first - step, np.nextafter(first, -np.inf))
+        after = np.where(self.whole, last + step, np.nextafter(last, np.inf))
+        self.leaves = (first, last, before, after, trees.value[order], start, trees.base)
+
+    def read(self, point: np.ndarray) -> dict[str, Any]:
+        """Decoded values of a point of moving numbers."""
+        row = dict(self.row)
+        for k, j in enumerate(self.place):
+            feature = self.search.space.features[j]
+            same = point[k] == self.value[k]
+            row[feature.name] = self.origin_row[feature.name] if same else _plain(feature, point[k])
+        return {name: row[name] for name in self.search.space.names}
+
+    def moved(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Scaled gaps of the moving numbers, and which of them are changes."""
+        gaps = np.abs(point - self.value) / self.unit
+        return gaps, gaps > SAME
+
+    def price(self, row: dict[str, Any], fixed: np.ndarray, linear: np.ndarray) -> float:
+        """What a row costs."""
+        gaps, changed = self._gaps(row)
+        return float(changed @ fixed + gaps @ linear)
+
+    def changes(self, row: dict[str, Any]) -> float:
+        """The weighted number of changes of a row."""
+        return float(self._gaps(row)[1] @ self.search.weights)
+
+    def spread(self, linear: np.ndarray) -> float:
+        """What to multiply the distance with, so that it never exceeds ``WHOLE`` in this piece."""
+        gaps = self.gaps.copy()
+        gaps[self.place] = np.maximum(np.abs(self.high - self.value), np.abs(self.low - self.value)) / self.unit
+        return WHOLE / max(float(gaps @ linear), 1.0)
+
+    def _gaps(self, row: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+        gaps, changed = self.gaps.copy(), self.changed.copy()
+        point = np.empty(len(self.place))
+        for k, j in enumerate(self.place):
+            feature = self.search.space.features[j]
+            value = row[feature.name]
+            point[k] = value if feature.numeric else feature.categories.index(value)
+        gaps[self.place], changed[self.place] = self.moved(point)
+        return gaps, changed
+
+
+def _plain(feature: Feature, value: float) -> Any:
+    """A decoded value from a number or a rank."""
+    if feature.kind is Kind.ORDINAL:
+        return feature.categories[int(value)]
+    return int(value) if feature.kind is Kind.INTEGER else float(value)
+
+
+def _compile() -> None:
+    """Load the kernels, or compile them where no cache holds them: outside of what answers are timed by."""
+    one, flag = np.zeros(1), np.zeros(1, dtype=bool)
+    ends, extra = np.zeros(2), np.zeros((0, 2))
+    kernels.prepare(one, one, one, one, one + 1, one, one, one, flag, ends, ends, ends + 1, extra, False)
+    kernels.span(ends, ends, ends)
+    basis = np.array([0, 2])
+    inside = np.ones(1, dtype=bool)
+    members = np.zeros(1, dtype=np.int64)
+    kernels.simplex(
+        np.zeros((1, 1)),
+        np.zeros((2, 1, 1)),
+        np.zeros((1, 1)),
+        members,
+        inside,
+        1,
+        basis,
+        one,
+        ends,
+        ends,
+        ends + 1,
+        extra,
+        1.0,
+    )
+    kernels.lagrange(ends, ends, ends, ends, one, extra, 1, 0.0)
+    kernels.narrow(one, one, one, one + 1, flag, ends, ends, ends, ends, extra, 1.0)
+    leaf, start = np.zeros((1, 1)), np.array([0, 1])
+    kernels.greatest(leaf, leaf, one, start, 0.0, one, one)
+    kernels.cell(leaf, leaf, start, one, one, one)
+    kernels.grow(leaf, leaf, leaf, leaf, one, start, 0.0, one, one, np.zeros((2, 1)), one, one, one)
+
+
+class _Run:
+    """One minimisation over a part.
+
+    Parameters
+    ----------
+    fixed, linear
+        Cost of a change and of a scaled unit, by feature.
+    most
+        Greatest weighted number of changes.
+    upper
+        Only what costs less is looked for.
+    whole
+        Costs are whole numbers, but for less than ``WHOLE``.
+    """
+
+    def __init__(
+        self,
+        part: _Part,
+        fixed: np.ndarray,
+        linear: np.ndarray,
+        most: float,
+        upper: float,
+        deadline: Deadline,
+        whole: bool = False,
+    ) -> None:
+        self.part, self.deadline, self.whole = part, deadline, whole
+        self.search_ = part.search
+        self.fixed, self.linear = fixed[part.place], linear[part.place]
+        self.constant = float(part.changed @ fixed + part.gaps @ linear)
+        weights = self.search_.weights
+        self.weight = weights[part.place]
+        self.rest = most - float(part.changed @ weights)  # changes left for the moving numbers
+        self.upper = upper
+        self.bound = math.inf
+        self.doubt = math.inf  # bounds of what the real model refused although the margin held
+        self.row: dict[str, Any] | None = None
+        self.tried: set[bytes] = set()
+        self.serial = 0
+        line, counts = self.search_.line is not None, math.isfinite(most)
+        count = len(part.place)
+        self.rows = int(line) + int(counts)
+        self.line, self.counts = line, counts
+        size = 2 * count + self.rows
+        self.extra = np.zeros((self.rows, 2 * count))
+        if line:
+            self.extra[0] = np.concatenate([part.slope, -part.slope])
+        self.cost, self.ends_low, self.ends_high = np.zeros(size), np.zeros(size), np.zeros(size)
+        self.slopes = np.zeros((2, count))
+        self.gains = np.zeros((2, count)), np.zeros((2, count), dtype=int)  # of bounds a unit, by way and number
+
+    def search(self) -> tuple[dict[str, Any] | None, float]:
+        """The best row and its cost (without a row: ``upper`` as it was)."""
+        part = self.part
+        if self.rest < 0 or self.constant >= self.upper - CLOSE:
+            return None, self.upper
+        count = len(part.place)
+        basis = np.concatenate(
+            [np.arange(count), [2 * count + self.rows], 2 * count + np.arange(self.rows)]
+        ).astype(np.int64)  # fmt: skip
+        heap = [_Node(self.constant, 0, part.low, part.high, np.zeros(count, dtype=bool), basis)]
+        seen = 0
+        while heap:
+            node: _Node | None = heapq.heappop(heap)
+            assert node is not None
+            if node.bound >= self.upper - CLOSE:
+                break
+            dives = seen % DIVES == 0
+            seen += 1
+            while node is not None:
+                if self.deadline.passed:
+                    heap.append(node)
+                    self.bound = min(self.doubt, min(other.bound for other in heap))
+                    return self.row, self.upper
+                children = [child for child in self._expand(node) if child.bound < self.upper - CLOSE]
+                node = min(children) if dives and children else None
+                for child in children:
+                    if child is not node:
+                        heapq.heappush(heap, child)
+        found = self.upper + 0.5 if self.whole else self.upper
+        self.bound = min(self.doubt, math.inf if self.row is None else found)
+        return self.row, self.upper
+
+    def _prepare(self, low: np.ndarray, high: np.ndarray, forced: np.ndarray, margin: float) -> float:
+        """Set the program to a box; what it costs in any case, or inf where it holds nothing."""
+        part = self.part
+        constant, changes = kernels.prepare(
+            low, high, part.value, part.shift, part.unit, self.fixed, self.linear, self.weight, forced, self.cost,
+            self.ends_low, self.ends_high, self.extra, self.counts,
+        )  # fmt: skip
+        at = 2 * len(low)
+        if self.line:
+            least, most = self.search_.limits.bounds(self.search_.margin * margin)
+            span = kernels.span(self.extra[0], self.ends_low, self.ends_high)
+            self.ends_low[at] = max(least - part.score, span[0])
+            self.ends_high[at] = min(most - part.score, span[1])
+            if self.ends_low[at] > self.ends_high[at]:
+                return math.inf
+        if self.counts:
+            self.ends_low[at + self.rows - 1], self.ends_high[at + self.rows - 1] = 0.0, self.rest - changes
+            if changes > self.rest + SAME:
+                return math.inf
+        return self.constant + constant
+
+    def _solve(self, basis: np.ndarray, upper: float) -> Any:
+        work = self.part.work
+        found = kernels.simplex(
+            work.points, work.corners, work.work, work.members, work.inside, work.used, basis, self.part.origin,
+            self.cost, self.ends_low, self.ends_high, self.extra, upper,
+        )  # fmt: skip
+        work.used = found[4]
+        self.search_.nodes += 1
+        self.search_.pivots += found[5]
+        return found
+
+    def _expand(self, node: _Node) -> list[_Node]:
+        part = self.part
+        low, high = node.low, node.high
+        if not self.line:
+            first, last, _, _, value, start, base = part.leaves
+            if kernels.greatest(first, last, value, start, base, low, high) < -TINY:
+                return []
+        constant = self._prepare(low, high, node.forced, node.margin)
+        if constant >= self.upper - CLOSE:
+            return []
+        basis = node.basis.copy()
+        status, bound, moves, y, _, _, most = self._solve(basis, self.upper - CLOSE - constant)
+        if status == INFEASIBLE:
+            return []
+        node.bound = max(node.bound, constant + bound)
+        if node.bound >= self.upper - CLOSE:
+            return []
+        self.y, self.top, self.basis, self.node = y, most, basis, node
+        x = part.origin + moves
+        if math.isfinite(self.upper):
+            low, high = self._narrow(low, high, node.forced, self.upper - constant - bound)
+        point = np.clip(part.shift + part.unit * x, low, high)
+        point = np.where(part.whole, np.rint(point), point)
+        stays = (np.abs(moves) <= SNAP) & (low <= part.value) & (part.value <= high)
+        point = np.where(stays, part.value, point)
+        hollow = np.flatnonzero((part.hole[0] < point) & (point < part.hole[1]))
+        if len(hollow):
+            return self._split(int(hollow[0]), part.hole[0, hollow[0]], part.hole[1, hollow[0]])
+        off = np.abs(part.shift + part.unit * x - point) / part.unit
+        inside = status != STUCK and off.sum() <= NEAR
+        score = 0.0 if self.line else kernels.greatest(first, last, value, start, base, point, point)
+        if score < -TINY:
+            return self._leave(point, wrong=True)
+        if inside:
+            if self._take(point):
+                if node.bound >= self.upper - CLOSE:
+                    return []
+                return self._change(point, moves) or self._divide(point, x)
+            if self._loses(point):
+                return self._change(point, moves) or self._divide(point, x)
+            if not self.line:
+                return self._leave(point, wrong=False)
+            self.doubt = min(self.doubt, node.bound)
+            return [self._child(low, high, node.forced, node.margin * WIDER)] if node.margin < 1e6 else []
+        self._round(point)
+        return self._change(point, moves) or self._fraction(point, x) or self._divide(point, x)
+
+    def _narrow(
+        self, low: np.ndarray, high: np.ndarray, forced: np.ndarray, spare: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The node's box without what its multipliers say costs more than the incumbent, now that it is solved."""
+        part, node = self.part, self.node
+        node.low, node.high = low.copy(), high.copy()
+        kernels.narrow(
+            node.low, node.high, part.value, part.unit, part.whole, self.y, self.cost, self.ends_low, self.ends_high,
+            self.extra, spare,
+        )  # fmt: skip
+        return node.low, node.high
+
+    def _loses(self, point: np.ndarray) -> bool:
+        """Whether a point is no better than what is known."""
+        cost, changes = self._costs(point)
+        return cost >= self.upper - CLOSE or changes > self.rest + SAME
+
+    def _costs(self, point: np.ndarray) -> tuple[float, float]:
+        gaps, changed = self.part.moved(point)
+        return self.constant + float(changed @ self.fixed + gaps @ self.linear), float(changed @ self.weight)
+
+    def _take(self, point: np.ndarray) -> bool:
+        """Take a point of the hull as incumbent, if it is better and the real model agrees."""
+        if self._loses(point):
+            return False
+        row = self.part.read(point)
+        if not self.search_.problem.valid(self.search_.space.frame([row]))[0]:
+            return False
+        self.row = row
+        self.upper = self._costs(point)[0]
+        if self.whole:
+            self.upper = math.floor(self.upper + CLOSE) - 0.5
+        return True
+
+    def _round(self, point: np.ndarray) -> None:
+        """Take the rounded point, if it is better, valid and in the hull."""
+        part = self.part
+        if self._loses(point) or point.tobytes() in self.tried:
+            return
+        self.tried.add(point.tobytes())
+        if ((point < part.low) | (point > part.high)).any():
+            return
+        if self._prepare(point, point, self.node.forced, 1.0) == math.inf:
+            return
+        status, _, moves, *_ = self._solve(self.basis.copy(), math.inf)
+        if status == OPTIMAL and np.abs(part.origin + moves - (point - part.shift) / part.unit).sum() <= NEAR:
+            self._take(point)
+
+    def _child(self, low: np.ndarray, high: np.ndarray, forced: np.ndarray, margin: float | None = None) -> _Node:
+        """A box within the node's, with the bound that the node's multipliers give it."""
+        node, margin = self.node, self.node.margin if margin is None else margin
+        self.serial += 1
+        constant = self._prepare(low, high, forced, margin)
+        bound = constant
+        if constant < math.inf:
+            bound += kernels.lagrange(
+                self.y, self.cost, self.ends_low, self.ends_high, self.part.origin, self.extra, len(low), self.top
+            )
+        return _Node(max(node.bound, bound), self.serial, low, high, forced, self.basis, margin)
+
+    def _split(self, k: int, end: float, begin: float, forced: bool = False) -> list[_Node]:
+        """The parts of the node where number k is at most ``end``, or at least ``begin``."""
+        node, children = self.node, []
+        low, high, marks = node.low.copy(), node.high.copy(), node.forced.copy()
+        marks[k] |= forced
+        if node.low[k] <= end:
+            high[k] = min(high[k], end)
+            children.append(self._child(node.low, high, marks))
+        if node.high[k] >= begin:
+            low[k] = max(low[k], begin)
+            children.append(self._child(low, node.high, marks))
+        return children
+
+    def _fraction(self, point: np.ndarray, x: np.ndarray) -> list[_Node]:
+        """Branch on a whole number that the program leaves between two: the one that both children gain most by."""
+        part, node = self.part, self.node
+        values = np.clip(part.shift + part.unit * x, node.low, node.high)
+        floors = np.floor(values + 1e-6)
+        shares = np.where(part.whole, values - floors, 0.0)
+        places = np.flatnonzero(shares > 1e-6)
+        if not len(places):
+            return []
+        sums, counts = self.gains
+        rates = np.where(counts > 0, sums / np.maximum(counts, 1), sums.sum(axis=1)[:, None] / max(counts.sum(), 1))
+        fall, rise = rates[0, places] * shares[places], rates[1, places] * (1 - shares[places])
+        merit = np.maximum(fall, 1e-6) * np.maximum(rise, 1e-6)
+        best: tuple[float, list[_Node]] = (-1.0, [])
+        idle = 0
+        for place in np.argsort(-merit, kind="stable"):
+            k = int(places[place])
+            if counts[:, k].min() >= RELIABLE:
+                if merit[place] > best[0]:
+                    return self._split(k, floors[k], floors[k] + 1.0)
+                break
+            children = self._split(k, floors[k], floors[k] + 1.0)
+            for child in children:
+                self._look(child)
+                rising = child.low[k] > floors[k]
+                gap = (1 - shares[k]) if rising else shares[k]
+                gain = min(child.bound, self.upper) - node.bound
+                sums[int(rising), k] += gain / gap
+                counts[int(rising), k] += 1
+            live = [child for child in children if child.bound < self.upper - CLOSE]
+            if len(live) < 2:
+                return live
+            gain = max(live[0].bound - node.bound, 1e-6) * max(live[1].bound - node.bound, 1e-6)
+            idle += 1
+            if gain > best[0]:
+                best, idle = (gain, live), 0
+            if idle >= LOOKS:
+                break
+        return best[1]
+
+    def _look(self, child: _Node) -> None:
+        """The bound of a child's own program."""
+        constant = self._prepare(child.low, child.high, child.forced, child.margin)
+        if constant == math.inf:
+            child.bound = math.inf
+            return
+        child.basis = child.basis.copy()
+        status, bound, *_ = self._solve(child.basis, self.upper - CLOSE - constant)
+        child.bound = math.inf if status == INFEASIBLE else max(child.bound, constant + bound)
+
+    def _change(self, point: np.ndarray, moves: np.ndarray) -> list[_Node]:
+        """Branch on whether a number changes whose change is not paid in full."""
+        part, node = self.part, self.node
+        if not self.fixed.any() and not self.counts:
+            return []
+        home = (node.low <= part.value) & (part.value <= node.high) & ~node.forced & (np.abs(moves) > SNAP)
+        room = np.where(moves > 0, node.high - part.value, part.value - node.low) / part.unit
+        paid = np.abs(moves) / np.maximum(room, SAME)
+        unpaid = np.where(home, (1.0 - paid) * (self.fixed + (self.weight if self.counts else 0.0)), 0.0)
+        k = int(np.argmax(unpaid))
+        if unpaid[k] <= CLOSE:
+            return []
+        low, high, forced = node.low.copy(), node.high.copy(), node.forced.copy()
+        low[k] = high[k] = part.value[k]
+        children = [self._child(low, high, forced)]
+        if part.whole[k]:
+            return children + self._split(k, part.value[k] - 1.0, part.value[k] + 1.0)
+        forced = forced.copy()
+        forced[k] = True
+        return [*children, self._child(node.low, node.high, forced)]
+
+    def _divide(self, point: np.ndarray, x: np.ndarray) -> list[_Node]:
+        """Where rounding leaves nothing else to tell apart: halve the widest number."""
+        node, part = self.node, self.part
+        width = (node.high - node.low) / part.unit
+        k = int(np.argmax(width))
+        if part.whole[k]:
+            middle = math.floor((node.low[k] + node.high[k]) / 2)
+            return self._split(k, middle, middle + 1.0) if width[k] > 0 else []
+        if width[k] <= SAME:
+            self.doubt = min(self.doubt, node.bound)
+            return []
+        middle = (node.low[k] + node.high[k]) / 2
+        return self._split(k, middle, np.nextafter(middle, math.inf))
+
+    def _leave(self, point: np.ndarray, wrong: bool) -> list[_Node]:
+        """Children outside a wrong box around a point: its cell, grown where the trees say that all of it is wrong."""
+        part, node = self.part, self.node
+        first, last, before, after, value, start, base = part.leaves
+        low, high = node.low.copy(), node.high.copy()
+        kernels.cell(first, last, start, point, low, high)
+        if wrong:
+            self.slopes[0] = np.where(point <= part.value, self.linear, 0.0)
+            self.slopes[1] = np.where(point >= part.value, self.linear, 0.0)
+            kernels.grow(
+                first, last, before, after, value, start, base, node.low, node.high, self.slopes, point, low, high
+            )
+        faces = []
+        for k in range(len(point)):
+            below = low[k] - 1.0 if part.whole[k] else np.nextafter(low[k], -math.inf)
+            above = high[k] + 1.0 if part.whole[k] else np.nextafter(high[k], math.inf)
+            if below >= node.low[k]:
+                child = node.high.copy()
+                child[k] = below
+                faces.append((self._child(node.low, child, node.forced).bound, k, False, below))
+            if above <= node.high[k]:
+                child = node.low.copy()
+                child[k] = above
+                faces.append((self._child(child, node.high, node.forced).bound, k, True, above))
+        children = []
+        floor, top = node.low.copy(), node.high.copy()
+        for _, k, rising, end in sorted(faces):
+            child_low, child_high = floor.copy(), top.copy()
+            if rising:
+                child_low[k], top[k] = end, high[k]
+            else:
+                child_high[k], floor[k] = end, low[k]
+            if (child_low <= child_high).all():
+                children.append(self._child(child_low, child_high, node.forced))
+        return children

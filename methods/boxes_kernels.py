@@ -1,0 +1,585 @@
+"""Compiled kernels of the search over boxes in a hull: a bounded dual simplex, wrong boxes of a sum of trees.
+
+The linear program of a box, over m = d + 1 + R rows:
+
+.. math::
+    \\min\\; & \\textstyle\\sum_j c^+_j up_j + c^-_j down_j \\\\
+    & \\textstyle\\sum_i \\lambda_i p_{ij} - up_j + down_j = \\hat x_j, \\quad \\sum_i \\lambda_i = 1, \\quad
+      E\\,(up, down) - s = 0,
+
+all variables bounded. Columns: d ups, d downs, R slacks, then the shares of the points in the working set. As every
+column has two ends, any basis is dual feasible once each other column stands at the end that its reduced cost wants.
+What is proven is not the simplex's word: any multipliers y give the Lagrangian bound of ``lagrange``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+OPTIMAL, INFEASIBLE, BEYOND, STUCK = 0, 1, 2, 3
+FEASIBLE = 1e-9  # by which the right-hand side may be off, in scaled units
+REDUCED = 1e-10  # reduced costs this near to 0 are 0
+NARROW = 1e-7  # scaled intervals this short have no envelope
+PIVOT = 1e-9  # smallest pivot
+REFRESH = 40  # pivots until the inverse is computed anew
+ITERATIONS = 2000
+BLOCK = 64  # points that are passed over together
+ENTER = 8  # points that enter the working set at once
+TINY = 1e-9  # scores this near to the threshold are for the real model to judge
+
+
+@njit(cache=True)
+def column(j, d, extra, work, out):
+    """Column j of the program, into ``out``."""
+    rows = extra.shape[0]
+    out[:] = 0.0
+    if j < 2 * d:
+        out[j % d] = -1.0 if j < d else 1.0
+        for r in range(rows):
+            out[d + 1 + r] = extra[r, j]
+    elif j < 2 * d + rows:
+        out[d + 1 + j - 2 * d] = -1.0
+    else:
+        for i in range(d):
+            out[i] = work[i, j - 2 * d - rows]
+        out[d] = 1.0
+
+
+@njit(cache=True)
+def products(y, d, extra, work, used, out):
+    """y'A for every column, into ``out``."""
+    rows = extra.shape[0]
+    for j in range(2 * d):
+        total = -y[j] if j < d else y[j - d]
+        for r in range(rows):
+            total += y[d + 1 + r] * extra[r, j]
+        out[j] = total
+    for r in range(rows):
+        out[2 * d + r] = -y[d + 1 + r]
+    first = 2 * d + rows
+    part = out[first : first + used]
+    part[:] = y[d]
+    for i in range(d):
+        if y[i] != 0.0:
+            value = y[i]
+            row = work[i]
+            for k in range(used):
+                part[k] += value * row[k]
+
+
+@njit(cache=True)
+def supports(y, d, points, corners, enough, values):
+    """The greatest y'p of all points, or ``enough`` where that is more; the values above it into ``values``.
+
+    ``corners`` are the least and greatest coordinates of each ``BLOCK`` of points, shape (2, d, blocks): blocks that
+    cannot hold more than enough are passed over.
+    """
+    most = enough
+    count = points.shape[1]
+    for b in range(corners.shape[2]):
+        best = 0.0
+        for i in range(d):
+            best += y[i] * corners[1 if y[i] > 0.0 else 0, i, b]
+        first, last = b * BLOCK, min((b + 1) * BLOCK, count)
+        part = values[first:last]
+        if best <= enough:
+            for k in range(last - first):
+                part[k] = -np.inf
+            continue
+        for k in range(last - first):
+            part[k] = 0.0
+        for i in range(d):
+            if y[i] != 0.0:
+                value = y[i]
+                row = points[i, first:last]
+                for k in range(last - first):
+                    part[k] += value * row[k]
+        for k in range(last - first):
+            most = max(most, part[k])
+    return most
+
+
+@njit(cache=True)
+def lagrange(y, cost, low, high, origin, extra, d, most):
+    """The Lagrangian bound of multipliers y, where ``most`` is the greatest y'p of all points."""
+    rows = extra.shape[0]
+    total = -most
+    for i in range(d):
+        total += y[i] * origin[i]
+    for j in range(2 * d + rows):
+        reduced = cost[j]
+        if j < 2 * d:
+            reduced -= -y[j] if j < d else y[j - d]
+            for r in range(rows):
+                reduced -= y[d + 1 + r] * extra[r, j]
+        else:
+            reduced += y[d + 1 + j - 2 * d]
+        total += reduced * (low[j] if reduced > 0 else high[j])
+    return total
+
+
+@njit(cache=True)
+def invert(basis, d, extra, work, inverse, room):
+    """The inverse of a basis; False where it is singular."""
+    m = len(basis)
+    square = np.empty((m, m))
+    for k in range(m):
+        column(basis[k], d, extra, work, room)
+        square[:, k] = room
+    # Gauss-Jordan with partial pivoting: m is a few dozen, and numba's own raises where a basis is singular.
+    inverse[:] = 0.0
+    for k in range(m):
+        inverse[k, k] = 1.0
+    for k in range(m):
+        p = k
+        for i in range(k + 1, m):
+            if abs(square[i, k]) > abs(square[p, k]):
+                p = i
+        if abs(square[p, k]) < 1e-11:
+            return False
+        if p != k:
+            for c in range(m):
+                square[p, c], square[k, c] = square[k, c], square[p, c]
+                inverse[p, c], inverse[k, c] = inverse[k, c], inverse[p, c]
+        scale = 1.0 / square[k, k]
+        for c in range(m):
+            square[k, c] *= scale
+            inverse[k, c] *= scale
+        for i in range(m):
+            factor = square[i, k]
+            if i != k and factor != 0.0:
+                for c in range(m):
+                    square[i, c] -= factor * square[k, c]
+                    inverse[i, c] -= factor * inverse[k, c]
+    return True
+
+
+@njit(cache=True)
+def enter(points, values, limit, work, members, inside, used):
+    """Take the points of greatest value above ``limit`` into the working set; returns its size."""
+    best = np.full(ENTER, -1)
+    for k in range(len(values)):
+        if values[k] <= limit or inside[k]:
+            continue
+        place = ENTER
+        while place > 0 and (best[place - 1] < 0 or values[best[place - 1]] < values[k]):
+            place -= 1
+        if place < ENTER:
+            for e in range(ENTER - 1, place, -1):
+                best[e] = best[e - 1]
+            best[place] = k
+    for k in best:
+        if k >= 0 and used < len(members):
+            for i in range(work.shape[0]):
+                work[i, used] = points[i, k]
+            members[used] = k
+            inside[k] = True
+            used += 1
+    return used
+
+
+@njit(cache=True)
+def simplex(points, corners, work, members, inside, used, basis, origin, cost, low, high, extra, upper):
+    """Solve the program of a box over all points, from a basis.
+
+    Parameters
+    ----------
+    points
+        All points, shape (d, points), ``corners`` as for ``supports``; ``work`` those of the working set, ``members``
+        their numbers, ``inside`` whether a point is among them, ``used`` how many they are.
+    basis
+        Shape (m,); changed to the last one.
+    cost, low, high
+        Of ups, downs and slacks, shape (2 d + R,).
+    upper
+        Bounds from here on need no proof.
+
+    Returns
+    -------
+    Status, proven bound, moves (shape (d,)), multipliers (shape (m,)), size of the working set, pivots, and the
+    greatest y'p of all points.
+    """
+    d, rows = len(origin), extra.shape[0]
+    m, fixed = len(basis), 2 * d + rows
+    room, y = np.empty(m), np.zeros(m)
+    inverse = np.empty((m, m))
+    capacity = fixed + len(members)
+    reduced, alpha = np.empty(capacity), np.empty(capacity)
+    at_high, basic = np.zeros(capacity, np.bool_), np.zeros(capacity, np.bool_)
+    values = np.empty(points.shape[1])
+    rest, solution, moves = np.empty(m), np.empty(m), np.zeros(d)
+    bound, most = -np.inf, np.inf
+    if not invert(basis, d, extra, work, inverse, room):
+        for i in range(d):
+            basis[i] = i
+        basis[d] = fixed
+        for r in range(rows):
+            basis[d + 1 + r] = 2 * d + r
+        invert(basis, d, extra, work, inverse, room)
+    for k in range(m):
+        basic[basis[k]] = True
+    fresh, pivots, since = True, 0, 0
+    for _ in range(ITERATIONS):
+        if fresh:
+            y[:] = 0.0
+            for k in range(m):
+                if basis[k] < fixed and cost[basis[k]] != 0.0:
+                    for i in range(m):
+                        y[i] += cost[basis[k]] * inverse[k, i]
+            products(y, d, extra, work, used, reduced)
+            for j in range(fixed + used):
+                reduced[j] = (cost[j] if j < fixed else 0.0) - reduced[j]
+            fresh = False
+        # Other columns at the ends that their reduced costs want, and what the basic ones then are.
+        rest[:] = 0.0
+        for i in range(d):
+            rest[i] = origin[i]
+        rest[d] = 1.0
+        for j in range(fixed + used):
+            if basic[j]:
+                continue
+            if reduced[j] < -REDUCED:
+                at_high[j] = True
+            elif reduced[j] > REDUCED:
+                at_high[j] = False
+            value = (high[j] if at_high[j] else low[j]) if j < fixed else (1.0 if at_high[j] else 0.0)
+            if value != 0.0:
+                column(j, d, extra, work, room)
+                for i in range(m):
+                    rest[i] -= value * room[i]
+        leaving, worst, short, above = -1, 0.0, 0.0, False
+        for k in range(m):
+            total, norm, length = 0.0, 0.0, 0.0
+            for i in range(m):
+                total += inverse[k, i] * rest[i]
+                norm += inverse[k, i] * inverse[k, i]
+                length += abs(inverse[k, i])
+            solution[k] = total
+            j = basis[k]
+            bottom, top = (low[j], high[j]) if j < fixed else (0.0, 1.0)
+            off = max(bottom - total, total - top)
+            if off > FEASIBLE * max(length, 1.0) and off * off / norm > worst:
+                leaving, worst, short, above = k, off * off / norm, off, total > top
+        if leaving < 0:
+            if since:
+                if not invert(basis, d, extra, work, inverse, room):
+                    return STUCK, bound, moves, y, used, pivots, most
+                since, fresh = 0, True
+                continue
+            most = supports(y, d, points, corners, -y[d], values)
+            bound = max(bound, lagrange(y, cost, low, high, origin, extra, d, most))
+            before = used
+            if bound < upper:
+                # values > -y_d are points whose reduced cost is negative
+                used = enter(points, values, -y[d] + REDUCED, work, members, inside, used)
+            if used > before:
+                fresh = True
+                continue
+            for j in range(2 * d):
+                if not basic[j]:
+                    moves[j % d] += (high[j] if at_high[j] else low[j]) * (1.0 if j < d else -1.0)
+            for k in range(m):
+                if basis[k] < 2 * d:
+                    moves[basis[k] % d] += solution[k] * (1.0 if basis[k] < d else -1.0)
+            return (BEYOND if bound >= upper else OPTIMAL), bound, moves, y, used, pivots, most
+        # The basic column goes to the end it violates: multipliers move along this row of the inverse.
+        sign = 1.0 if above else -1.0
+        row = sign * inverse[leaving]
+        products(row, d, extra, work, used, alpha)
+        slope = short
+        enough = FEASIBLE * np.abs(row).sum()  # less is rounding
+        entering = -1
+        step = np.inf
+        # Columns are passed, and flip to their other end, as long as the bound still rises.
+        candidates = np.empty(fixed + used, np.int64)
+        count = 0
+        for j in range(fixed + used):
+            if basic[j] or (j < fixed and high[j] - low[j] <= 0.0):
+                continue
+            if (alpha[j] > PIVOT and not at_high[j]) or (alpha[j] < -PIVOT and at_high[j]):
+                candidates[count] = j
+                count += 1
+        while count > 0:
+            step = np.inf
+            for c in range(count):
+                j = candidates[c]
+                ratio = (abs(reduced[j]) + REDUCED) / abs(alpha[j])
+                if ratio < step:
+                    step = ratio
+            place, largest, lost = -1, 0.0, 0.0
+            for c in range(count):
+                j = candidates[c]
+                if abs(reduced[j]) / abs(alpha[j]) <= step:
+                    lost += abs(alpha[j]) * (high[j] - low[j] if j < fixed else 1.0)
+                    if abs(alpha[j]) > largest:
+                        place, largest = c, abs(alpha[j])
+            entering = candidates[place]
+            if slope - lost < enough:
+                break
+            slope -= lost
+            kept = 0
+            for c in range(count):
+                j = candidates[c]
+                if abs(reduced[j]) / abs(alpha[j]) > step:
+                    candidates[kept] = j
+                    kept += 1
+            count = kept
+            entering = -1
+        if entering < 0:
+            # Every column is passed: along this row the bound rises for ever, unless a point left out forbids it.
+            most = supports(row, d, points, corners, -row[d], values)
+            proof = lagrange(row, np.zeros(fixed), low, high, origin, extra, d, most)
+            if proof > 0.5 * enough:
+                return INFEASIBLE, np.inf, moves, y, used, pivots, most
+            before = used
+            used = enter(points, values, -row[d] + PIVOT, work, members, inside, used)
+            if used > before:
+                fresh = True
+                continue
+            if since:
+                if not invert(basis, d, extra, work, inverse, room):
+                    return STUCK, bound, moves, y, used, pivots, most
+                since, fresh = 0, True
+                continue
+            return STUCK, bound, moves, y, used, pivots, most
+        column(entering, d, extra, work, room)
+        direction = inverse @ room
+        pivot = direction[leaving]
+        if abs(pivot) < PIVOT:
+            if not since or not invert(basis, d, extra, work, inverse, room):
+                return STUCK, bound, moves, y, used, pivots, most
+            since, fresh = 0, True
+            continue
+        old = basis[leaving]
+        theta = max(reduced[entering] / alpha[entering], 0.0)
+        for j in range(fixed + used):
+            if not basic[j]:
+                reduced[j] -= theta * alpha[j]
+        reduced[entering] = 0.0
+        reduced[old] = -theta * sign
+        for i in range(m):
+            y[i] += theta * row[i]
+        at_high[old] = above
+        basic[old], basic[entering] = False, True
+        basis[leaving] = entering
+        inverse[leaving] /= pivot
+        for k in range(m):
+            if k != leaving and direction[k] != 0.0:
+                inverse[k] -= direction[k] * inverse[leaving]
+        pivots += 1
+        since += 1
+        if since >= REFRESH:
+            if not invert(basis, d, extra, work, inverse, room):
+                return STUCK, bound, moves, y, used, pivots, most
+            since, fresh = 0, True
+    most = supports(y, d, points, corners, -np.inf, values)
+    bound = max(bound, lagrange(y, cost, low, high, origin, extra, d, most))
+    return STUCK, bound, moves, y, used, pivots, most
+
+
+@njit(cache=True)
+def prepare(low, high, value, shift, unit, fixed, linear, weight, forced, cost, ends_low, ends_high, extra, counts):
+    """Costs and ends of ups and downs for a box of decoded values; returns cost and changes that it has in any case.
+
+    A fixed cost, and a change where changes are counted (``counts``: in the last row of ``extra``), are replaced by
+    their convex envelopes unless the box excludes the factual's value or the number is ``forced`` to change.
+    """
+    d = len(low)
+    constant, changes = 0.0, 0.0
+    for j in range(d):
+        rise, fall = (high[j] - value[j]) / unit[j], (value[j] - low[j]) / unit[j]
+        home = rise >= 0.0 and fall >= 0.0
+        ends_low[j] = 0.0 if home else max(-fall, 0.0)
+        ends_high[j] = max(rise, 0.0)
+        ends_low[d + j] = 0.0 if home else max(-rise, 0.0)
+        ends_high[d + j] = max(fall, 0.0)
+        cost[j] = cost[d + j] = linear[j]
+        sure = forced[j] or not home
+        if sure:
+            constant += fixed[j]
+            changes += weight[j]
+        else:
+            # Envelopes over next to nothing would be steep beyond all precision; leaving them out is a bound as well.
+            if rise > NARROW:
+                cost[j] += fixed[j] / rise
+            if fall > NARROW:
+                cost[d + j] += fixed[j] / fall
+        if counts:
+            row = extra[extra.shape[0] - 1]
+            row[j] = 0.0 if sure or rise <= NARROW else weight[j] / rise
+            row[d + j] = 0.0 if sure or fall <= NARROW else weight[j] / fall
+    return constant, changes
+
+
+@njit(cache=True)
+def narrow(low, high, value, unit, whole, y, cost, ends_low, ends_high, extra, spare):
+    """Cut a box of decoded values to moves whose reduced costs leave the bound below the incumbent by ``spare``."""
+    d = len(low)
+    for j in range(d):
+        for way in range(2):
+            column_ = j + way * d
+            reduced = cost[column_] + (y[j] if way == 0 else -y[j])
+            for r in range(extra.shape[0]):
+                reduced -= y[d + 1 + r] * extra[r, column_]
+            if reduced <= REDUCED:
+                continue
+            most = (ends_low[column_] + spare / reduced) * unit[j]
+            if whole[j]:
+                most = np.floor(most + 1e-6)
+            else:
+                most += 1e-9 * unit[j]
+            if way == 0 and high[j] > value[j] + most >= low[j]:
+                high[j] = value[j] + most
+            elif way == 1 and low[j] < value[j] - most <= high[j]:
+                low[j] = value[j] - most
+
+
+@njit(cache=True)
+def span(row, low, high):
+    """The least and greatest value of a row within its columns' ends."""
+    least, most = 0.0, 0.0
+    for j in range(len(row)):
+        ends = (row[j] * low[j], row[j] * high[j])
+        least += min(ends)
+        most += max(ends)
+    return least, most
+
+
+@njit(cache=True)
+def greatest(first, last, value, start, base, low, high):
+    """An upper bound on the score within a box: the base plus each tree's best leaf that meets it."""
+    total = base
+    for t in range(len(start) - 1):
+        best = -np.inf
+        for k in range(start[t], start[t + 1]):
+            if value[k] <= best:
+                continue
+            meets = True
+            for j in range(len(low)):
+                if first[k, j] > high[j] or last[k, j] < low[j]:
+                    meets = False
+                    break
+            if meets:
+                best = value[k]
+        total += best
+    return total
+
+
+@njit(cache=True)
+def cell(first, last, start, point, low, high):
+    """Shrink a box to the cell of a point: the leaves that hold it, one a tree."""
+    for t in range(len(start) - 1):
+        for k in range(start[t], start[t + 1]):
+            holds = True
+            for j in range(len(point)):
+                if first[k, j] > point[j] or last[k, j] < point[j]:
+                    holds = False
+                    break
+            if holds:
+                for j in range(len(point)):
+                    low[j], high[j] = max(low[j], first[k, j]), min(high[j], last[k, j])
+                break
+
+
+@njit(cache=True)
+def grow(first, last, before, after, value, start, base, low, high, slopes, point, grown_low, grown_high):
+    """Grow the box of a point on which the score is surely wrong, within [low, high].
+
+    The face that is cheapest to leave the box by goes first, one threshold at a time. ``before`` and ``after`` are the
+    values next to a leaf's ends, outside it; ``slopes`` what a unit of either way costs, shape (2, d).
+    """
+    d, size, trees = len(point), len(value), len(start) - 1
+    owner = np.empty(size, np.int64)
+    off = np.zeros(size, np.int64)  # faces by which a leaf misses the box
+    best = np.empty(trees)
+    total = base
+    for t in range(trees):
+        best[t] = -np.inf
+        for k in range(start[t], start[t + 1]):
+            owner[k] = t
+            for j in range(d):
+                if first[k, j] > high[j] or last[k, j] < low[j]:
+                    off[k] = 1000
+                elif first[k, j] > grown_high[j] or last[k, j] < grown_low[j]:
+                    off[k] += 1
+            if off[k] == 0:
+                best[t] = max(best[t], value[k])
+        total += best[t]
+    closed = np.zeros((2, d), np.bool_)
+    price = np.empty((2, d))
+    edge = np.empty((2, d))  # how far the face goes by one threshold
+    room = np.empty(trees)
+    stale = np.ones((2, d), np.bool_)
+    while True:
+        chosen, side = -1, 0
+        for s in range(2):
+            for j in range(d):
+                if closed[s, j]:
+                    continue
+                if stale[s, j]:
+                    stale[s, j] = False
+                    if s == 0:
+                        nearest, rim = -np.inf, low[j]
+                        for k in range(size):
+                            if off[k] < 1000 and nearest < last[k, j] < grown_low[j]:
+                                nearest, rim = last[k, j], after[k, j]
+                        grown_low[j] = max(rim, low[j])
+                        closed[s, j] = nearest == -np.inf or rim <= low[j]
+                        price[s, j] = slopes[s, j] * (point[j] - nearest)
+                    else:
+                        nearest, rim = np.inf, high[j]
+                        for k in range(size):
+                            if off[k] < 1000 and nearest > first[k, j] > grown_high[j]:
+                                nearest, rim = first[k, j], before[k, j]
+                        grown_high[j] = min(rim, high[j])
+                        closed[s, j] = nearest == np.inf or rim >= high[j]
+                        price[s, j] = slopes[s, j] * (nearest - point[j])
+                    edge[s, j] = nearest
+                    if closed[s, j]:
+                        continue
+                if chosen < 0 or price[s, j] < price[side, chosen]:
+                    chosen, side = j, s
+        if chosen < 0:
+            return total
+        j = chosen
+        # Leaves that the box meets once its face is past the edge, and where it has to stop again.
+        room[:] = best
+        gain = 0.0
+        if side == 0:
+            stop = low[j]
+            for k in range(size):
+                if off[k] < 1000 and last[k, j] < edge[0, j]:
+                    stop = max(stop, after[k, j])
+        else:
+            stop = high[j]
+            for k in range(size):
+                if off[k] < 1000 and first[k, j] > edge[1, j]:
+                    stop = min(stop, before[k, j])
+        for k in range(size):
+            if off[k] == 1 and value[k] > room[owner[k]]:
+                reaches = (
+                    last[k, j] < grown_low[j] and last[k, j] >= stop
+                    if side == 0
+                    else first[k, j] > grown_high[j] and first[k, j] <= stop
+                )
+                if reaches:
+                    gain += value[k] - room[owner[k]]
+                    room[owner[k]] = value[k]
+        if total + gain >= -TINY:
+            closed[side, j] = True
+            continue
+        total += gain
+        best[:] = room
+        for k in range(size):
+            if off[k] < 1000:
+                if side == 0:
+                    if last[k, j] < grown_low[j] and last[k, j] >= stop:
+                        off[k] -= 1
+                elif first[k, j] > grown_high[j] and first[k, j] <= stop:
+                    off[k] -= 1
+        if side == 0:
+            grown_low[j] = stop
+        else:
+            grown_high[j] = stop
+        stale[side, j] = True

@@ -1,0 +1,209 @@
+"""The search over boxes in a hull, against enumeration and the mixed-integer program."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from harness.classifier import Classifier, space_inputs
+from harness.explanation import Status
+from harness.hull import distance
+from harness.method import Deadline
+from harness.objective import Objective, Term
+from harness.problem import Actionability, Feature, Interval, Kind, Label, Problem, Space
+from methods.boxes import BoxSearch
+from methods.ce_ocl import CeOcl
+from methods.milp.closest import Programmed
+from methods.milp.distance import Separable
+from methods.milp.manifold import Outside, Shares
+
+MODELS = {
+    "logistic": LogisticRegression(),
+    "forest": RandomForestClassifier(7, max_depth=3, random_state=0),
+    "boosting": GradientBoostingClassifier(n_estimators=12, max_depth=2, random_state=0),
+}
+
+
+def make(
+    model: object, seed: int, whole: bool = True, actionability: Actionability = Actionability.FREE, rows: int = 60
+) -> Problem:
+    """A problem of two small integers, an ordinal, a category and one more number; labels follow a noisy rule."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "a": rng.integers(0, 9, rows),
+            "b": rng.integers(0, 7, rows),
+            "c": rng.integers(0, 5, rows) if whole else np.round(rng.uniform(0, 5, rows), 3),
+            "o": pd.Series(rng.choice(["low", "mid", "high"], rows), dtype=object),
+            "k": pd.Series(rng.choice(["x", "y"], rows), dtype=object),
+        }
+    )
+    rank = frame["o"].map({"low": 0, "mid": 1, "high": 2})
+    signal = frame["a"] + frame["b"] - frame["c"] + 2 * rank + 2 * (frame["k"] == "x") + rng.normal(0, 2, rows)
+    labels = np.where(signal > np.median(signal), "yes", "no")
+    last = Kind.INTEGER if whole else Kind.CONTINUOUS
+    space = Space(
+        (
+            Feature("a", Kind.INTEGER, scale=(0, 8), bounds=(0, 8), actionability=actionability),
+            Feature("b", Kind.INTEGER, scale=(0, 6), bounds=(1, 6), special=(0,)),
+            Feature("c", last, scale=(0, 5), bounds=(0, 5)),
+            Feature("o", Kind.ORDINAL, ("low", "mid", "high")),
+            Feature("k", Kind.CATEGORICAL, ("x", "y")),
+        )
+    )
+    inputs = space_inputs(space)
+    regression = isinstance(model, RandomForestRegressor | LinearRegression)
+    classes: tuple[str, ...] = () if regression else ("no", "yes")
+    bare = Classifier(model, inputs, ())
+    matrix = bare.matrix(frame)
+    model.fit(matrix, signal.to_numpy() if regression else (labels == "yes").astype(int))  # type: ignore[attr-defined]
+    target = Interval(low=float(np.quantile(signal, 0.7))) if regression else Label("yes")
+    outcome = signal.to_numpy() if regression else labels
+    return Problem(space, Classifier(model, inputs, classes), frame, outcome, target)
+
+
+def factuals(problem: Problem, count: int) -> list[pd.DataFrame]:
+    wrong = np.flatnonzero(~problem.valid(problem.train))[:count]
+    return [problem.train.iloc[[k]] for k in wrong]
+
+
+def searched(
+    problem: Problem, factual: pd.DataFrame, alpha: float = 0.0, most: float | None = None, seconds: float = 30.0
+) -> tuple[dict | None, float, float]:
+    """The best over all pieces, as a search would go through them, with no incumbent to start from."""
+    method = CeOcl(alpha=alpha, hull="hard", max_changes=None if most is None else int(most), engine="milp")
+    explainer = Programmed(method, problem)
+    assert isinstance(explainer.distance, Separable)
+    search = BoxSearch(problem, explainer.distance, alpha, explainer.weights, most, method.margin)
+    best, value, bound = None, math.inf, math.inf
+    frame = problem.space.decode(explainer.rows, like=factual)
+    frame = frame.loc[[not faults for faults in problem.space.violations(factual, frame)]]
+    if len(frame):
+        values = explainer.claim.evaluate(problem.space, factual, frame)
+        changes = problem.space.changed(factual, frame) @ explainer.weights
+        for place in range(len(frame)):
+            if values[place] < value and 0 < changes[place] <= (most or math.inf):
+                best, value = frame.iloc[[place]].to_dict("records")[0], float(values[place])
+    deadline = Deadline.after(seconds)
+    for piece in explainer.manifolds[0].pieces(factual, explainer.least):
+        if piece.least >= value:
+            bound = min(bound, value)
+            break
+        assert isinstance(piece, Shares | Outside)
+        row, value, below = search.closest(factual, piece, value, deadline)
+        best, bound = (best if row is None else row), min(bound, below)
+    return best, value, min(bound, value)
+
+
+def enumerated(problem: Problem, factual: pd.DataFrame, alpha: float, most: float | None = None) -> float:
+    """The least objective of all whole points within reach that the model accepts and the hull holds."""
+    space = problem.space
+    values = []
+    for feature in space.features:
+        own = factual[feature.name].iloc[0]
+        if not feature.numeric:
+            values.append(feature.reachable(own))
+            continue
+        low, high = feature.interval(float(own))
+        values.append(tuple(sorted({int(own), *range(int(low), int(high) + 1)})))
+    frame = space.frame([dict(zip(space.names, point, strict=True)) for point in itertools.product(*values)])
+    frame = frame.loc[problem.valid(frame)].reset_index(drop=True)
+    terms = (Term("l1"), Term("l0", alpha)) if alpha else (Term("l1"),)
+    cost = Objective(terms).evaluate(space, factual, frame)
+    changed = space.changed(factual, frame).sum(axis=1)
+    labelled = np.asarray(problem.reference_labels) == "yes"
+    points = np.unique(space.encode(problem.reference.loc[labelled]), axis=0)
+    encoded = space.encode(frame)
+    for place in np.argsort(cost, kind="stable"):
+        if changed[place] and (most is None or changed[place] <= most) and distance(points, encoded[place]) <= 1e-7:
+            return float(cost[place])
+    return math.inf
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.05, 10000.0])
+@pytest.mark.parametrize("name", MODELS)
+def test_the_optimum_is_that_of_enumeration(name: str, alpha: float) -> None:
+    """On whole numbers, nothing in the hull is closer than what the search finds, and what it finds is there."""
+    problem = make(MODELS[name], seed=1)
+    for factual in factuals(problem, 4):
+        row, value, bound = searched(problem, factual, alpha)
+        expected = enumerated(problem, factual, alpha)
+        if row is None:
+            assert expected == bound == math.inf
+            continue
+        assert value == pytest.approx(expected, abs=1e-7)
+        assert value - 1e-6 <= bound <= value + 1e-12
+        assert problem.valid(problem.space.frame([row]))[0]
+
+
+@pytest.mark.parametrize("name", ["logistic", "forest"])
+def test_bounds_on_changes_are_kept(name: str) -> None:
+    """With at most two changes the search and the enumeration agree, on infeasibility too."""
+    problem = make(MODELS[name], seed=2, actionability=Actionability.INCREASE)
+    for factual in factuals(problem, 4):
+        _, value, _ = searched(problem, factual, 0.0, most=2)
+        assert value == pytest.approx(enumerated(problem, factual, 0.0, most=2), abs=1e-7)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.05, 10000.0])
+@pytest.mark.parametrize("name", MODELS)
+def test_the_optimum_is_that_of_the_program(name: str, alpha: float) -> None:
+    """With a continuous number, search and mixed-integer program agree on the optimum."""
+    problem = make(MODELS[name], seed=3, whole=False)
+    method = CeOcl(alpha=alpha, hull="hard", engine="milp")
+    explainer = method.fit(problem)
+    for factual in factuals(problem, 4):
+        answer = explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(30)).answers[0]
+        row, value, _ = searched(problem, factual, alpha)
+        assert (row is None) == (answer.row is None)
+        if row is not None and answer.objective is not None:
+            assert value <= answer.objective + 2e-6
+            assert answer.status is not Status.OPTIMAL or value >= answer.objective - 2e-6
+            assert not problem.space.violations(factual, problem.space.frame([row]))[0]
+
+
+@pytest.mark.parametrize("model", [RandomForestRegressor(5, max_depth=3, random_state=0), LinearRegression()])
+def test_regression_is_taken(model: object) -> None:
+    """A target on a regression model's number is met, at the program's optimum."""
+    problem = make(model, seed=4)
+    explainer = CeOcl(hull="hard", engine="milp", alpha=0.0).fit(problem)
+    for factual in factuals(problem, 3):
+        answer = explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(30)).answers[0]
+        _, value, _ = searched(problem, factual)
+        assert value == pytest.approx(math.inf if answer.objective is None else answer.objective, abs=2e-6)
+
+
+def test_many_points_enter_as_they_are_needed() -> None:
+    """A hull of far more points than the program starts with has the optimum of the enumeration."""
+    problem = make(RandomForestClassifier(7, max_depth=4, random_state=0), seed=5, rows=4000)
+    manifold = Programmed(CeOcl(hull="hard", alpha=0.0, engine="milp"), problem).manifolds[0]
+    assert max(len(members) for members in manifold.members) > 100
+    for factual in factuals(problem, 2):
+        assert searched(problem, factual)[1] == pytest.approx(enumerated(problem, factual, 0.0), abs=1e-7)
+
+
+def test_a_deadline_leaves_an_honest_bound() -> None:
+    """Out of time, the bound is at most the optimum."""
+    problem = make(MODELS["boosting"], seed=6)
+    for factual in factuals(problem, 4):
+        _, optimum, _ = searched(problem, factual)
+        for seconds in (0.0, 0.002):
+            _, value, bound = searched(problem, factual, seconds=seconds)
+            assert bound <= optimum + 1e-9
+            assert value >= optimum - 1e-9
+
+
+def test_squares_and_two_ends_of_trees_are_left_to_the_program() -> None:
+    """The search says what it does not take."""
+    problem = make(RandomForestRegressor(3, random_state=0), seed=7)
+    ones = np.ones(5)
+    assert BoxSearch.takes(problem, Separable(0 * ones, ones, 0 * ones))
+    assert not BoxSearch.takes(problem, Separable(0 * ones, 0 * ones, ones))
+    both = Problem(problem.space, problem.classifier, problem.train, problem.labels, Interval(0.0, 5.0))
+    assert not BoxSearch.takes(both, Separable(0 * ones, ones, 0 * ones))

@@ -1,0 +1,204 @@
+"""The search over one or two changes of a network, against every point of a grid and the mixed-integer program."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+import warnings
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+from harness.check import permitted
+from harness.classifier import Affine, Classifier, Indicator, Input, Lookup
+from harness.explanation import Status
+from harness.method import Deadline
+from harness.problem import Feature, Interval, Label, Problem, Space, Target
+from methods.ce_ocl import CeOcl
+from methods.milp.tighten import FewChanges
+
+SPACE = Space(
+    (
+        Feature("age", "integer", scale=(20, 26), bounds=(20, 24), actionability="increase"),
+        Feature("debt", "integer", scale=(0, 5), bounds=(1, 4), special=(-3.0,)),
+        Feature("rate", "integer", scale=(0, 12), bounds=(0, 12)),
+        Feature("grade", "ordinal", ("low", "mid", "high")),
+        Feature("member", "binary", (False, True)),
+        Feature("region", "categorical", ("n", "s", "w"), actionability="conditional"),
+    )
+)
+INPUTS: tuple[Input, ...] = (
+    Affine("age", 20.0, 6.0),
+    Affine("debt", 1.0, -2.0),
+    Affine("debt", 0.0, 5.0),
+    Affine("rate", 0.0, 12.0),
+    Lookup("grade", ("low", "mid", "high"), (-1.0, 4.0, 0.5)),
+    Indicator("member", (True,)),
+    Indicator("region", ("n", "w")),
+    Indicator("region", ("s",)),
+)
+VALUES = (range(20, 25), (-3, *range(0, 6)), range(13), ("low", "mid", "high"), (False, True), ("n", "s", "w"))
+GRID = SPACE.frame(dict(zip(SPACE.names, row, strict=True)) for row in itertools.product(*VALUES))
+FACTUALS = ((21, 2, 6, "mid", False, "n"), (20, -3, 0, "low", True, "s"), (24, 5, 12, "high", True, "w"))
+SEPARATION = 0.3
+MARGIN = 1e-6
+KINDS: dict[str, tuple[tuple[int, ...], tuple[Any, ...], Target]] = {
+    "one layer": ((12,), ("no", "yes"), Label("yes")),
+    "two layers": ((7, 5), ("no", "yes"), Label("no")),
+    "three classes": ((10,), ("a", "b", "c"), Label("b")),
+    "regression": ((6, 6), (), Interval(-0.2, 0.3)),
+}
+
+
+def make(kind: str, seed: int) -> Problem:
+    """A network of random weights, large enough for many units to change sign."""
+    hidden, classes, target = KINDS[kind]
+    rng = np.random.default_rng(seed)
+    estimator: Any = (MLPClassifier if classes else MLPRegressor)(hidden_layer_sizes=hidden, max_iter=1, random_state=0)
+    labels = np.arange(len(GRID)) % len(classes) if classes else rng.normal(size=len(GRID))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the weights are replaced below
+        estimator.fit(Classifier(None, INPUTS).matrix(GRID), labels)
+    for layer in (*estimator.coefs_, *estimator.intercepts_):
+        layer[...] = rng.normal(size=layer.shape)
+    sample = GRID.iloc[rng.choice(len(GRID), 500, replace=False)]
+    # The output's threshold lies where few points beyond it are near to a factual.
+    raw = Classifier(estimator, INPUTS, classes).raw(sample)
+    if raw.ndim == 1 and classes:
+        estimator.intercepts_[-1] -= np.quantile(raw, 0.85 if target == Label("yes") else 0.15)
+    elif not classes:
+        estimator.intercepts_[-1] -= np.quantile(raw, 0.9)
+    return Problem(SPACE, Classifier(estimator, INPUTS, classes), GRID, labels, target)
+
+
+def gaps(row: dict[str, Any]) -> np.ndarray:
+    """Scaled moves of the grid's points, by their definition, shape (points, features)."""
+    ranks = {"low": 0.0, "mid": 0.5, "high": 1.0}
+    numbers = [abs(GRID[name] - row[name]) / span for name, span in (("age", 6), ("debt", 5), ("rate", 12))]
+    rest = [(GRID[name] != row[name]).astype(float) for name in ("member", "region")]
+    return np.column_stack([*numbers, abs(GRID["grade"].map(ranks) - ranks[row["grade"]]), *rest])
+
+
+def cheapest(
+    problem: Problem, row: dict[str, Any], price: np.ndarray, weights: np.ndarray, most: float, earlier: list[Any]
+) -> float:
+    """The least cost over all valid points of the grid; inf where there is none."""
+    moved = gaps(row)
+    changed = moved > 0
+    keep = problem.valid(GRID) & changed.any(axis=1) & (changed.sum(axis=1) <= 2) & (changed @ weights <= most)
+    for feature in SPACE.features:
+        keep &= [permitted(feature, row[feature.name], value) for value in GRID[feature.name]]
+    for other in earlier:
+        apart = gaps(other)
+        numeric = [feature.numeric for feature in SPACE.features]
+        keep &= (apart >= np.where(numeric, SEPARATION - 1e-9, 1e-9)).any(axis=1)
+    cost = (changed * price[:, 0] + moved * price[:, 1] + moved**2 * price[:, 2]).sum(axis=1)
+    return float(cost[keep].min(initial=math.inf))
+
+
+@cache
+def network(kind: str) -> list[Problem]:
+    return [make(kind, seed) for seed in range(4)]
+
+
+@pytest.mark.parametrize("case", range(12))
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_cheaper_exists(kind: str, case: int) -> None:
+    """What is found costs as little as the best of all valid points, and none is found only where there is none."""
+    rng = np.random.default_rng(case)
+    problem, factual = network(kind)[case % 4], FACTUALS[case % 3]
+    row = SPACE.frame([dict(zip(SPACE.names, factual, strict=True))]).to_dict("records")[0]
+    price = rng.choice([0.0, 0.2, 0.7, 1.0], (6, 3)) + np.array([0.0, 0.1, 0.0])
+    weights = rng.choice([1.0, 2.0], 6)
+    few = FewChanges(problem, MARGIN, weights)
+    earlier: list[dict[str, Any]] = []
+    for most in (1.0, 2.0, 4.0, 4.0, 4.0):
+        expected = cheapest(problem, row, price, weights, most, earlier)
+        found = few.closest(row, price, most, math.inf, earlier, SEPARATION, Deadline(time.monotonic() + 60))
+        assert found.proven
+        assert (found.row is None) == math.isinf(expected)
+        if found.row is None:
+            continue
+        frame = SPACE.frame([found.row])
+        assert problem.valid(frame)[0]
+        assert not SPACE.violations(SPACE.frame([row]), frame)[0]
+        place = (GRID[list(SPACE.names)] == frame[list(SPACE.names)].iloc[0]).all(axis=1).to_numpy()
+        moved = gaps(row)[place]
+        cost = ((moved > 0) * price[:, 0] + moved * price[:, 1] + moved**2 * price[:, 2]).sum()
+        assert cost == pytest.approx(expected, abs=1e-6)
+        again = few.closest(row, price, most, cost - 1e-9, earlier, SEPARATION, Deadline(time.monotonic() + 60))
+        assert again.proven
+        assert again.row is None
+        earlier.append(found.row)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_forms_lie_above_the_network(kind: str) -> None:
+    """Over a box of first sums no margin exceeds its linear form, and no unit leaves its bounds."""
+    network_ = FewChanges(network(kind)[0], MARGIN, np.ones(6)).network
+    rng = np.random.default_rng(0)
+    units = len(network_.layers[0][1])
+    centre, radius = rng.normal(scale=2.0, size=(20, units)), rng.uniform(0.0, 2.0, (20, units))
+    lows, highs = network_.bounds(centre - radius, centre + radius)
+    forms = network_.above(lows, highs)
+    for _ in range(200):
+        points = centre + rng.uniform(-1.0, 1.0, (20, units)) * radius
+        margins = network_.margins(points)
+        for number, (weights, shift) in enumerate(forms):
+            assert ((weights * points).sum(axis=1) + shift >= margins[:, number] - 1e-9).all()
+        sums = points
+        for depth, (low, high) in enumerate(zip(lows, highs, strict=True)):
+            if depth:
+                matrix, bias = network_.layers[depth]
+                sums = np.maximum(sums, 0.0) @ matrix.T + bias
+            assert ((sums >= low - 1e-9) & (sums <= high + 1e-9)).all()
+
+
+@pytest.mark.parametrize("distance", ["l0", "l1", "mad_l1", "gower", "l2sq"])
+@pytest.mark.parametrize("most", [1, 2])
+def test_the_program_finds_nothing_better(problem_of: Callable[[str], Problem], distance: str, most: int) -> None:
+    """With continuous features as well, the mixed-integer program of the same question has the same optimum."""
+    problem = problem_of("mlp")
+    method = CeOcl(distance=distance, max_changes=most, engine="milp")
+    program: Any = method.start(problem)
+    program.few = None  # on its own
+    parts = method.objective(problem).separable(problem.space)
+    assert parts is not None
+    few = FewChanges(problem, method.margin, method.weights(problem))
+    factuals = problem.train.loc[~problem.valid(problem.train)].iloc[:4]
+    for place in range(len(factuals)):
+        factual = factuals.iloc[[place]]
+        answer = program.answers(factual, 1, Deadline(time.monotonic() + 60))[0]
+        found = few.closest(
+            factual.to_dict("records")[0], np.column_stack(parts), most, math.inf, [], 0.05,
+            Deadline(time.monotonic() + 60),
+        )  # fmt: skip
+        assert found.proven
+        assert (answer.status is Status.INFEASIBLE) == (found.row is None)
+        if found.row is not None:
+            value = method.objective(problem).evaluate(problem.space, factual, pd.DataFrame([found.row]))[0]
+            assert value == pytest.approx(answer.objective, abs=2e-6)
+
+
+def test_the_deadline_ends_the_search(problem_of: Callable[[str], Problem]) -> None:
+    """Without time nothing is proven."""
+    problem = problem_of("mlp")
+    few = FewChanges(problem, MARGIN, np.ones(len(problem.space.features)))
+    price = np.tile([0.0, 1.0, 0.0], (len(problem.space.features), 1))
+    row = problem.train.loc[~problem.valid(problem.train)].iloc[[0]].to_dict("records")[0]
+    found = few.closest(row, price, 2.0, math.inf, [], 0.05, Deadline(time.monotonic()))
+    assert not found.proven
+    assert found.row is None
+
+
+@pytest.mark.parametrize("model", ["lr", "rf", "mlp", "mlp_regressor"])
+def test_networks_are_taken(problem_of: Callable[[str], Problem], model: str) -> None:
+    """Only networks are."""
+    assert FewChanges.takes(problem_of(model)) == model.startswith("mlp")
