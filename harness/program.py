@@ -228,6 +228,7 @@ class Compiled:
         start: np.ndarray | None = None,
         scale: float = 1.0,
         met: list[np.ndarray] | None = None,
+        cutoff: float = math.inf,
     ) -> Solution:
         """Minimise a form.
 
@@ -241,6 +242,8 @@ class Compiled:
             A point to start from, by column; NaN where unknown.
         met
             Where given, the solver's improving incumbents are appended, each a point by column.
+        cutoff
+            What is not looked for: points of a greater objective. Those that are found all the same are no optimum.
         """
         columns, rows = len(self.low), len(self.row_low)
         if (self.low > self.high).any() or (self.row_low > self.row_high).any():
@@ -249,6 +252,8 @@ class Compiled:
         cost[objective.columns] = scale * objective.coefficients
         starts, indices, values = self._rows()
         solver = _solver(seconds)
+        if math.isfinite(cutoff):
+            solver.setOptionValue("objective_bound", scale * cutoff)
         nothing = np.zeros(1, dtype=np.int32)
         by_rows, no_hessian, minimise = 2, 1, 1
         solver.passModel(

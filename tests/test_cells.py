@@ -218,7 +218,7 @@ def assert_same_optimum(method: CeOcl, problem: Problem, factual: pd.DataFrame, 
     answers = []
     for _ in range(n):
         found = closest(cells, factual, earlier, method.separation)
-        told = program._next(factual, earlier, factual.iloc[:0], Deadline.after(120.0))
+        told = program._next(factual, earlier, lambda: factual.iloc[:0], Deadline.after(120.0))
         answers.append(found)
         assert found.proven
         if found.row is None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from methods.milp.bounds import Knapsack
 from methods.milp.causality import Causality
 from methods.milp.distance import Separable, distance_of
 from methods.milp.embed import Embedded, embed, splits_only
+from methods.milp.few import FewChanges
 from methods.milp.manifold import INSIDE, Manifold, Outside, Piece, Shares, clustered, supports
 from methods.milp.space import INTEGRAL, Scaled, Variables
 from methods.milp.start import Starts
@@ -96,6 +98,8 @@ class Programmed:
         # nothing to spare around a hull, its own rows are the only guesses that lie in it.
         loose = any(not manifold.exact for manifold in self.manifolds) or not self.manifolds
         self.starts = Starts(problem) if guess and (loose or self.causality is not None) else None
+        few = isinstance(self.distance, Separable) and method.diversity == "distance" and not coupled(method, problem)
+        self.few = FewChanges(problem, method.margin, self.weights) if few and FewChanges.takes(problem) else None
         exact = bool(self.manifolds) and self.manifolds[0].exact and self.causality is None
         self.boxes: BoxSearch | None = None
         searched = exact and method.engine != "milp"
@@ -143,7 +147,7 @@ class Programmed:
 
     def answers(self, factual: pd.DataFrame, n: int, deadline: Deadline) -> list[Answer]:
         """The best answers, each apart from those before; fewer than ``n`` end with one that has no point."""
-        guesses = self._guesses(factual, deadline)
+        guesses = cache(lambda: self._guesses(factual, deadline))
         if self.method.diversity == "clusters" and self.manifolds:
             return self._by_cluster(factual, n, guesses, deadline)
         if self.method.diversity == "epsilon" and self.manifolds:
@@ -178,11 +182,16 @@ class Programmed:
                 block.counted = method.distance == "l0" or method.alpha > 0 or method.max_changes is not None
         for manifold in self.manifolds:
             manifold.space = problem.space
-        if self.starts is not None:
-            self.starts.problem = problem
+        for part in (self.starts, self.few):
+            if part is not None:
+                part.problem = problem
 
     def _next(
-        self, factual: pd.DataFrame, earlier: Sequence[dict[str, Any]], guesses: pd.DataFrame, deadline: Deadline
+        self,
+        factual: pd.DataFrame,
+        earlier: Sequence[dict[str, Any]],
+        guesses: Callable[[], pd.DataFrame],
+        deadline: Deadline,
     ) -> Answer:
         """The best counterfactual apart from all earlier ones, in the first manifold that has one."""
         for manifold in self._tried():
@@ -199,7 +208,7 @@ class Programmed:
         self,
         factual: pd.DataFrame,
         earlier: Sequence[dict[str, Any]],
-        guesses: pd.DataFrame,
+        guesses: Callable[[], pd.DataFrame],
         deadline: Deadline,
         manifold: Manifold | None,
         label: Any = None,
@@ -208,7 +217,10 @@ class Programmed:
         if manifold is not None:
             self._guess_rows(search, factual, label)
         if manifold is None or not manifold.exact:
-            search.guess(guesses)
+            if self.few is not None:
+                search.settle(self.few)
+            if search.row is None:
+                search.guess(guesses())
         return search
 
     def _explained(self, answer: Answer, factual: pd.DataFrame) -> Answer:
@@ -219,7 +231,9 @@ class Programmed:
         why = why or "no part of the data manifold within reach holds a valid point"
         return replace(answer, detail=f"{answer.detail}: {why}")
 
-    def _by_cluster(self, factual: pd.DataFrame, n: int, guesses: pd.DataFrame, deadline: Deadline) -> list[Answer]:
+    def _by_cluster(
+        self, factual: pd.DataFrame, n: int, guesses: Callable[[], pd.DataFrame], deadline: Deadline
+    ) -> list[Answer]:
         """One answer a cluster, the best first; those without a point last."""
         manifold = self.manifolds[0]
         found: list[Answer] = []
@@ -232,7 +246,9 @@ class Programmed:
             found.append(Answer(Status.GAVE_UP, None, Reason.FINISHED, detail=detail))
         return found[:n]
 
-    def _by_epsilon(self, factual: pd.DataFrame, n: int, guesses: pd.DataFrame, deadline: Deadline) -> list[Answer]:
+    def _by_epsilon(
+        self, factual: pd.DataFrame, n: int, guesses: Callable[[], pd.DataFrame], deadline: Deadline
+    ) -> list[Answer]:
         """An answer for each enlargement, as long as the manifold is active: as long as enlarging it pays."""
         answers: list[Answer] = []
         for manifold in self.manifolds:
@@ -384,6 +400,7 @@ class Search:
         self.price, self.entry = (None, 0.0) if manifold is None else (manifold.price, manifold.entry)
         self.lexical = self.price is None and explainer.lexical(factual)
         self.piece: Piece | None = None
+        self.least, self.settled = 1.0, False
         self.pool: list[tuple[float, dict[str, Any]]] = []
         self.pooling = method.diversity == "pool"
 
@@ -455,10 +472,29 @@ class Search:
             self.count = float((space.changed(self.factual, frame) @ explainer.weights)[0])
             self.distance = value - explainer.method.alpha * self.count
 
+    def settle(self, few: FewChanges) -> None:
+        """Take the cheapest point of few changes, and what that proves; ``engine=milp`` takes no proof."""
+        explainer, origin = self.explainer, self.factual.to_dict("records")[0]
+        distance, proves = explainer.distance, explainer.method.engine != "milp"
+        assert isinstance(distance, Separable)
+        extra = 0.0 if self.lexical else explainer.extra
+        price = np.column_stack([distance.fixed + extra, distance.linear, distance.quadratic])
+        for most in (1.0, 2.0) if self.lexical else (min(2.0, self.most),):
+            if most > self.most:
+                return
+            found = few.closest(origin, price, most, math.inf, self.earlier, explainer.method.separation, self.deadline)
+            if found.row is not None:
+                self._take(self.problem.space.frame([found.row]))
+            if proves and found.proven:
+                self.settled = most >= self.most or (self.lexical and found.row is not None)
+                self.least = most + 1.0 if self.lexical else 1.0
+            if found.row is not None or not found.proven:
+                return
+
     def run(self) -> Answer:
         """Prove the incumbent, or find better: in the whole space, or in one part of the manifold after another."""
         if self.manifold is None:
-            return self._answer(self._prove(1.0))
+            return self._answer(math.inf if self.settled else self._prove(self.least))
         bound = math.inf
         for piece in self.manifold.pieces(self.factual, self.explainer.least, self.label):
             if piece.least >= self.value - PROVEN * max(1.0, abs(self.distance)):
@@ -563,10 +599,11 @@ class Search:
         squared = explainer.squared and math.isfinite(budget)
         scale = 10.0 / max(budget, 1e-6) if squared else 1.0  # squares are small beside absolute tolerances
         bound, repairs, patience = -math.inf, 0, PATIENCE
-        if self._relax(form):
+        settle = explainer.embedded.settle
+        if self._relax(form) or (settle and math.isfinite(slack) and settle(form, slack, 0.2 * self.deadline.left)):
             return Solution(None, math.inf, math.inf, infeasible=True)
         while repairs < REPAIRS:
-            solution = compiled.solve(form, self.deadline.left, scale=scale)
+            solution = compiled.solve(form, self.deadline.left, scale=scale, cutoff=slack)
             exact = repairs == 0 or explainer.splits  # a wider margin proves nothing of the narrower one
             before, known = bound, self.value
             bound = max(bound, solution.bound) if exact else bound

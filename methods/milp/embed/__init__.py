@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from harness.errors import UnsupportedError
-from harness.program import Compiled, Expression, Program
+from harness.program import Compiled, Expression, Linear, Program
 from methods.milp.space import Source
 
 
@@ -41,12 +41,16 @@ class Embedded:
         Called once with the compiled program.
     tighten
         Called for each factual with bounds of linear forms of the inputs, for encodings whose strength depends on them.
+    settle
+        Called after ``tighten`` with a cost and a budget: tightens further by linear programs under cost <= budget, for
+        at most so many seconds; returns whether they prove that nothing lies within the budget.
     """
 
     outputs: tuple[Expression, ...]
     leaves: tuple[tuple[Any, ...], ...] = ()
     attach: Callable[[Compiled], None] = lambda compiled: None
     tighten: Callable[[Bounds], None] | None = None
+    settle: Callable[[Linear, float, float], bool] | None = None
 
 
 @singledispatch

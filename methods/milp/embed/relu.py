@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,10 +12,14 @@ import numpy as np
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from harness.errors import UnsupportedError
-from harness.program import Compiled, Program
+from harness.program import Compiled, Linear, Lp, Program
 from methods.milp.embed import Bounds, Embedded, embed
 from methods.milp.embed.linear import affine
 from methods.milp.space import Source
+
+ROUNDS = 3  # of bounds by linear programs: each makes the next relaxation tighter
+TRIALS = 5  # units that are tried before a round without a settled phase is given up
+SLACK = 1e-6  # of a bound by a linear program, for its tolerances
 
 
 @embed.register(MLPClassifier)
@@ -68,7 +74,25 @@ def _(estimator: Any, program: Program, inputs: Sequence[Source], sense: int = 0
             layer.set(low, high)
             low, high = np.maximum(low, 0), np.maximum(high, 0)
 
-    return Embedded(outputs, attach=attach, tighten=tighten)
+    def settle(cost: Linear, budget: float, seconds: float) -> bool:
+        compiled, until = layers[0].compiled, time.monotonic() + seconds
+        for _ in range(ROUNDS):
+            lp = compiled.relaxation()
+            lp.add(
+                np.array([0, len(cost.columns)]), cost.columns, cost.coefficients,
+                np.array([-math.inf]), np.array([budget - cost.constant]),
+            )  # fmt: skip
+            settled = 0
+            for layer in layers:
+                found = layer.settle(lp, until)
+                if found is None:
+                    return True
+                settled += found
+            if settled <= 1:
+                break
+        return False
+
+    return Embedded(outputs, attach=attach, tighten=tighten, settle=settle if layers else None)
 
 
 @dataclass
@@ -102,6 +126,39 @@ class _Layer:
         self.on_entry = np.array([compiled.position(on, z) for _, z, on, _ in self.phased], dtype=int)
         self.on_row = np.array([compiled.row(on) for _, _, on, _ in self.phased], dtype=int)
         self.off_entry = np.array([compiled.position(off, z) for _, z, _, off in self.phased], dtype=int)
+
+    def settle(self, lp: Lp, until: float) -> int | None:
+        """Narrow the sums' bounds to what the linear program allows: how many phases that fixes; None: none is left.
+
+        Units near to settled come first. Their nearer side is asked first, and after ``TRIALS`` in vain no more are.
+        """
+        compiled = self.compiled
+        low, high = compiled.low[self.sum_at].copy(), compiled.high[self.sum_at].copy()
+        nearer = np.minimum(-low, high)[self.units]
+        fixed = 0
+        for trial, unit in enumerate(self.units[np.argsort(nearer, kind="stable")][(nearer <= 0).sum() :]):
+            if (fixed == 0 and trial == TRIALS) or time.monotonic() > until:
+                break
+            column = int(self.sum_at[unit])
+            for side in (1.0, -1.0) if -low[unit] < high[unit] else (-1.0, 1.0):
+                cost = np.zeros(lp.size)
+                cost[column] = side
+                solution = lp.solve(cost, until - time.monotonic())
+                if solution.infeasible:
+                    return None
+                end = solution.bound - SLACK * (1.0 + abs(solution.bound))
+                if side > 0:
+                    low[unit] = max(low[unit], end)
+                else:
+                    high[unit] = min(high[unit], -end)
+                if low[unit] >= 0 or high[unit] <= 0:
+                    fixed += 1
+                    break
+            if low[unit] > high[unit]:
+                return None
+            lp.bound(column, low[unit], high[unit])
+        self.set(low, high)
+        return fixed
 
     def set(self, low: np.ndarray, high: np.ndarray) -> None:
         """Bounds of the sums: a unit that cannot change sign has its phase fixed."""

@@ -22,7 +22,7 @@ from harness.explanation import Status
 from harness.method import Deadline
 from harness.problem import Feature, Interval, Label, Problem, Space, Target
 from methods.ce_ocl import CeOcl
-from methods.milp.tighten import FewChanges
+from methods.milp.few import FewChanges
 
 SPACE = Space(
     (
