@@ -136,6 +136,8 @@ class CeOcl:
             raise ValueError(f"max_changes is {self.max_changes}; it must be >= 1, or null for no bound.")
         if not self.epsilons or min(self.epsilons) < 0:
             raise ValueError(f"epsilon is {self.epsilon}; it must be >= 0, or a list of such numbers.")
+        if list(self.epsilons) != sorted(self.epsilons):
+            raise ValueError(f"epsilon is {self.epsilon}; list enlargements from the smallest up.")
         if self.penalty <= 0:
             raise ValueError(f"penalty is {self.penalty}; it must be > 0.")
         if self.clusters < 1:

@@ -552,7 +552,7 @@ def question_of(name: str, model: str, count: int = 30) -> experiment.Question:
 
 
 def verdict(problem: Problem, factual: pd.DataFrame, answer: Answer) -> str:
-    """The answer's status; of a row ``invalid`` where the estimator itself, a bound or a limit of the method objects."""
+    """The answer's status; ``invalid`` for a row that the estimator itself or a feature's actionability refuses."""
     if answer.row is None:
         return answer.status.value
     frame = problem.space.frame([answer.row])

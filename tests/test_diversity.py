@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import enumeration
@@ -31,6 +32,17 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 CLASSIFIERS = ("lr", "rf", "mlp")
 DIGITS = 4  # of scaled columns, in which the counterfactuals of a pool differ
+
+
+def crossed(names: Iterable[str], kinds: Sequence[str]) -> list[Any]:
+    """Each model and name with one kind of actionability here, with all of them if slow."""
+    cases = []
+    for (m, model), (p, name), (k, kept) in itertools.product(
+        enumerate(CLASSIFIERS), enumerate(names), enumerate(kinds)
+    ):
+        marks = () if k == (m + p) % len(kinds) else pytest.mark.slow
+        cases.append(pytest.param(model, name, kept, id=f"{model}-{name}-{kept}", marks=marks))
+    return cases
 
 
 def found(answers: list[Answer]) -> list[Answer]:
@@ -81,9 +93,7 @@ POOLS = {
 }
 
 
-@pytest.mark.parametrize("kept", ["free", pytest.param("increase", marks=pytest.mark.slow), "coded"])
-@pytest.mark.parametrize("name", POOLS)
-@pytest.mark.parametrize("model", CLASSIFIERS)
+@pytest.mark.parametrize(("model", "name", "kept"), crossed(POOLS, ("coded", "free", "increase")))
 def test_a_pool_starts_with_the_optimum_and_is_filled(model: str, name: str, kept: str) -> None:
     """The best first and proven; all distinct; as many as asked unless no point is apart from all of them."""
     problem, method = problem_of(model, kept), POOLS[name]
@@ -96,7 +106,9 @@ def test_a_pool_starts_with_the_optimum_and_is_filled(model: str, name: str, kep
             assert (answers[0].status, best) == (Status.INFEASIBLE, np.inf)
             continue
         values = objectives(points)
-        for _, same in itertools.groupby(zip(sizes(method, problem, points), values, strict=True), lambda pair: pair[0]):
+        for _, same in itertools.groupby(
+            zip(sizes(method, problem, points), values, strict=True), lambda pair: pair[0]
+        ):
             assert_ordered([value for _, value in same])
         assert points[0].status is Status.OPTIMAL
         assert abs(values[0] - best) <= WITHIN * max(1.0, abs(best) / 1e4)
@@ -108,27 +120,21 @@ def test_a_pool_starts_with_the_optimum_and_is_filled(model: str, name: str, kep
             assert optimum(method, problem, factual, [a.row for a in points if a.row]) == np.inf
 
 
-@pytest.mark.parametrize("kept", [*enumeration.KEPT])
-@pytest.mark.parametrize("model", [*CLASSIFIERS, pytest.param("cart", marks=pytest.mark.slow)])
-def test_no_earlier_change_is_made_again(model: str, kept: str) -> None:
+FEATURES = {
+    "l1": CeOcl("l1", 0.1, diversity="features"),
+    "l2sq-K2": CeOcl("l2sq", max_changes=2, diversity="features"),
+    "hard": CeOcl("l1", hull="hard", diversity="features"),
+    "fewest": CeOcl("l1", 1e4, hull="hard", epsilon=0.137, diversity="features"),
+    "penalised": CeOcl("l1", hull="penalised", penalty=0.7, diversity="features"),
+}
+
+
+@pytest.mark.parametrize(("model", "name", "kept"), crossed(FEATURES, tuple(enumeration.KEPT)))
+def test_no_earlier_change_is_made_again(model: str, name: str, kept: str) -> None:
     """The second is the best without the first's changes, the third without those of both, or there is none."""
     problem = problem_of(model, kept)
-    for method in (CeOcl("l1", 0.1, diversity="features"), CeOcl("l2sq", max_changes=2, diversity="features")):
-        for factual in factuals(problem, 2):
-            assert_optimal(method, problem, factual, 3)
-
-
-@pytest.mark.parametrize("model", CLASSIFIERS)
-def test_no_earlier_change_is_made_again_in_a_hull(model: str) -> None:
-    """The data manifold, hard and soft, and the fewest changes first."""
-    problem = problem_of(model)
-    for method in (
-        CeOcl("l1", hull="hard", diversity="features"),
-        CeOcl("l1", 1e4, hull="hard", epsilon=0.137, diversity="features"),
-        CeOcl("l1", hull="penalised", penalty=0.7, diversity="features"),
-    ):
-        for factual in factuals(problem, 2):
-            assert_optimal(method, problem, factual, 3)
+    for factual in factuals(problem, 2):
+        assert_optimal(FEATURES[name], problem, factual, 3)
 
 
 CLUSTERED = {
@@ -164,9 +170,7 @@ def assert_one_each(method: CeOcl, problem: Problem, factual: pd.DataFrame, poin
     assert any(agrees(order) for order in itertools.permutations(slots))
 
 
-@pytest.mark.parametrize("kept", ["free", pytest.param("immutable", marks=pytest.mark.slow), "increase"])
-@pytest.mark.parametrize("name", CLUSTERED)
-@pytest.mark.parametrize("model", CLASSIFIERS)
+@pytest.mark.parametrize(("model", "name", "kept"), crossed(CLUSTERED, ("free", "increase", "immutable")))
 def test_each_cluster_gives_one(model: str, name: str, kept: str) -> None:
     """The best of its own hull; a cluster without a point is infeasible, and beyond the clusters there is a reason."""
     problem, method = problem_of(model, kept, span=60), CLUSTERED[name]
@@ -189,17 +193,19 @@ def test_each_cluster_gives_one(model: str, name: str, kept: str) -> None:
         assert first.objective == pytest.approx(answers[0].objective)
 
 
+ENLARGED: dict[str, tuple[str, Any]] = {
+    "linf-inf": ("linf", "inf"),
+    "l1-1": ("l1", 1),
+    "l1-inf": ("l1", "inf"),
+    "l0-1": ("l0", 1),
+}
 SIZES = (0.0, 0.031, 0.113, 0.237, 0.631, 2.0, 3.0)
 
 
-@pytest.mark.parametrize("kept", ["free", "immutable", pytest.param("coded", marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("distance", "norm"), [("l1", 1), ("l1", "inf"), ("l0", 1), ("linf", "inf")])
-@pytest.mark.parametrize("model", CLASSIFIERS)
-def test_each_enlargement_gives_one_as_long_as_it_pays(
-    model: str, distance: str, norm: Any, kept: str
-) -> None:
+@pytest.mark.parametrize(("model", "name", "kept"), crossed(ENLARGED, ("immutable", "free", "coded")))
+def test_each_enlargement_gives_one_as_long_as_it_pays(model: str, name: str, kept: str) -> None:
     """Each is the best of the first enlargements with a point; the last is as good as the next enlargement's."""
-    problem = problem_of(model, kept)
+    problem, (distance, norm) = problem_of(model, kept), ENLARGED[name]
     method = CeOcl(distance, hull="hard", epsilon=SIZES, hull_norm=norm, diversity="epsilon")
     for factual in factuals(problem, 2):
         answers = list(ask(method, problem, factual, len(SIZES) + 1).answers)
@@ -221,7 +227,7 @@ def test_each_enlargement_gives_one_as_long_as_it_pays(
         assert rest.status is Status.GAVE_UP
         following = best[skipped + len(points) :]
         if following:
-            assert "no longer active" in rest.detail
+            assert "enlarging it gives" in rest.detail
             assert following[0] == pytest.approx(values[-1], abs=WITHIN)
         else:
             assert "epsilon" in rest.detail

@@ -152,17 +152,29 @@ class Programmed:
             return self._by_cluster(factual, n, guesses, deadline)
         if self.method.diversity == "epsilon" and self.manifolds:
             return self._by_epsilon(factual, n, guesses, deadline)
-        answers: list[Answer] = []
         if self.method.diversity == "pool" and n > 1:
-            for manifold in self._tried():
-                answers = self._search(factual, (), guesses, deadline, manifold).pooled(n)
-                if answers[0].status is not Status.INFEASIBLE:
-                    break
+            return self._pooled(factual, n, guesses, deadline)
+        answers: list[Answer] = []
         while len(answers) < n and (not answers or answers[-1].row is not None):
             answers.append(self._next(factual, [a.row for a in answers if a.row is not None], guesses, deadline))
-        if self.method.diversity == "pool":  # what fills it up may be better than what the solver met
-            answers.sort(key=lambda answer: math.inf if answer.objective is None else answer.objective)
         return answers
+
+    def _pooled(self, factual: pd.DataFrame, n: int, guesses: pd.DataFrame, deadline: Deadline) -> list[Answer]:
+        """A pool filled up by distance, the best first; what only a further enlargement holds comes after it."""
+        answers: list[Answer] = []
+        last: Answer | None = None
+        for manifold in self._tried():
+            here: list[Answer] = []
+            while len(answers) + len(here) < n and (not here or here[-1].row is not None):
+                earlier = [answer.row for answer in (*answers, *here) if answer.row is not None]
+                search = self._search(factual, earlier, guesses, deadline, manifold)
+                here += [search.run()] if earlier else search.pooled(n)
+            last = here[-1] if here and here[-1].row is None else None
+            # What fills the pool up may be better than what the solver met.
+            answers += sorted((a for a in here if a.objective is not None), key=lambda answer: answer.objective or 0.0)
+            if last is None or last.status is not Status.INFEASIBLE:
+                break
+        return answers if last is None else [*answers, self._explained(last, factual)]
 
     @contextmanager
     def asked(self, method: CeOcl, problem: Problem) -> Iterator[None]:
@@ -259,8 +271,8 @@ class Programmed:
                 if answers or manifold is self.manifolds[-1]:
                     return [*answers, self._explained(answer, factual)]
                 continue
-            if answers and not self._other(answer.row, answers[-1].row):
-                detail = "the data manifold is no longer active: enlarging it gives the same counterfactual"
+            if answers and not _better(answer, answers[-1]):
+                detail = "the data manifold no longer pays: enlarging it gives no better counterfactual"
                 return [*answers, Answer(Status.GAVE_UP, None, Reason.FINISHED, detail=detail)]
             answers.append(answer)
         if len(answers) < n:
@@ -329,9 +341,12 @@ class Programmed:
         changes = changed @ self.weights
         return self.distance.least(gaps, changed) + self.method.alpha * changes, changes
 
-    def lexical(self, factual: pd.DataFrame) -> bool:
+    def lexical(self, factual: pd.DataFrame, manifold: Manifold | None) -> bool:
         """Whether alpha exceeds every distance from this factual, so that the fewest changes come first."""
         low, high = self.problem.space.reach(factual)
+        if manifold is not None and len(manifold.points):
+            low = np.maximum(low, manifold.points.min(axis=0) - manifold.most)
+            high = np.minimum(high, manifold.points.max(axis=0) + manifold.most)
         origin = self.problem.space.encode(factual)[0]
         reach = np.maximum(np.abs(high - origin), np.abs(low - origin))
         gaps = np.array([reach[columns].max(initial=0.0) for columns in self.problem.space.slices])
@@ -368,6 +383,13 @@ class Programmed:
             piece.pose(self.compiled, self.variables.encoded())
 
 
+def _better(answer: Answer, other: Answer) -> bool:
+    """Whether an objective is less, by more than what counts as proven."""
+    assert answer.objective is not None
+    assert other.objective is not None
+    return answer.objective < other.objective - PROVEN * max(1.0, abs(other.objective))
+
+
 def _narrowed(box: list[Any] | None, other: list[Any] | None) -> list[Any] | None:
     """Both boxes at once."""
     if box is None or other is None:
@@ -398,7 +420,7 @@ class Search:
         self.row: dict[str, Any] | None = None
         self.count = self.distance = self.value = math.inf
         self.price, self.entry = (None, 0.0) if manifold is None else (manifold.price, manifold.entry)
-        self.lexical = self.price is None and explainer.lexical(factual)
+        self.lexical = self.price is None and explainer.lexical(factual, manifold)
         self.piece: Piece | None = None
         self.least, self.settled = 1.0, False
         self.pool: list[tuple[float, dict[str, Any]]] = []
