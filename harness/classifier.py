@@ -12,7 +12,7 @@ import pandas as pd
 from scipy.special import logit
 
 from harness.errors import UnsupportedError, choices
-from harness.problem import Kind, Space
+from harness.problem import Feature, Kind, Space
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,21 @@ class Step:
 
 
 Input = Affine | Indicator | Lookup | Step
+
+
+def by_category(feature: Feature, source: Input) -> np.ndarray:
+    """An input for each category of its feature, shape (categories,).
+
+    Raises
+    ------
+    UnsupportedError
+        For an input that is no function of a category.
+    """
+    if isinstance(source, Affine):
+        return (np.array(feature.categories, dtype=float) - source.shift) / source.unit
+    if isinstance(source, Step):
+        raise UnsupportedError(f"{type(source).__name__} of {feature.name}, a category, cannot be embedded.")
+    return source.table(feature.categories)
 
 
 def space_inputs(space: Space) -> tuple[Input, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,7 +14,7 @@ from scipy.spatial import ConvexHull
 from harness.answers import Cell
 from harness.data import Dataset, load_dataset
 from harness.errors import HarnessError, choices
-from harness.tables import TABLES, Comparison, latest
+from harness.tables import TABLES, Comparison, latest, rebuild
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -231,20 +229,8 @@ def write(folder: Path, name: str) -> str:
 
 
 def main() -> None:
-    """Draw the figures of result folders again. Exit code 1 where one has none."""
-    parser = argparse.ArgumentParser(prog="python -m harness.figures", description="Draw figures from stored answers.")
-    parser.add_argument("folder", type=Path, nargs="+", help="results/EXPERIMENT")
-    wrong = False
-    for folder in parser.parse_args().folder:
-        try:
-            name = next((cell.meta["config"].get("figure") for cell in latest(folder)), None)
-            if name is None:
-                raise HarnessError(f"the experiment of {folder} names no figure; known: {', '.join(FIGURES)}.")
-            print(write(folder, name))
-        except HarnessError as fault:
-            print(fault, file=sys.stderr)
-            wrong = True
-    sys.exit(1 if wrong else 0)
+    """Draw the figures of result folders again."""
+    rebuild("figure", FIGURES, write)
 
 
 if __name__ == "__main__":

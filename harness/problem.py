@@ -531,6 +531,13 @@ class Problem:
         """Per decoded row, whether the fitted model itself meets the target, bool."""
         return self.target.holds(self.classifier, frame)
 
+    def labelled(self, labels: np.ndarray) -> np.ndarray:
+        """Which true labels are as the target wants them, bool; for a probability, the label that it is of."""
+        labels, target = np.asarray(labels), self.target
+        if isinstance(target, Interval):
+            return (labels >= target.low) & (labels <= target.high)
+        return labels == (target.value if isinstance(target, Label) else target.label)
+
     @cached_property
     def encoded(self) -> np.ndarray:
         """The training rows in scaled columns, shape (rows, columns)."""

@@ -463,21 +463,29 @@ TABLES: dict[str, Table] = {
 }
 
 
-def main() -> None:
-    """Rebuild the tables of result folders. Exit code 1 where one has none."""
-    parser = argparse.ArgumentParser(prog="python -m harness.tables", description="Rebuild tables from stored answers.")
+def rebuild(kind: str, known: Iterable[str], write: Callable[[Path, str], str]) -> None:
+    """The command line that makes every ``kind`` (table, figure) of result folders again from their stored cells.
+
+    Exit code 1 where an experiment names none.
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m harness.{kind}s", description=f"Make {kind}s of stored answers.")
     parser.add_argument("folder", type=Path, nargs="+", help="results/EXPERIMENT")
     wrong = False
     for folder in parser.parse_args().folder:
         try:
-            name = next((cell.meta["config"].get("table") for cell in latest(folder)), None)
+            name = next((cell.meta["config"].get(kind) for cell in latest(folder)), None)
             if name is None:
-                raise HarnessError(f"the experiment of {folder} names no table; known: {', '.join(TABLES)}.")
+                raise HarnessError(f"the experiment of {folder} names no {kind}; known: {', '.join(known)}.")
             print(write(folder, name))
         except HarnessError as fault:
             print(fault, file=sys.stderr)
             wrong = True
     sys.exit(1 if wrong else 0)
+
+
+def main() -> None:
+    """Rebuild the tables of result folders."""
+    rebuild("table", TABLES, write)
 
 
 if __name__ == "__main__":

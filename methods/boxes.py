@@ -12,14 +12,14 @@ import pandas as pd
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.svm import LinearSVC
 
-from harness.classifier import Affine, Input
+from harness.classifier import Affine, by_category
 from harness.errors import UnsupportedError
 from harness.method import Deadline
 from harness.problem import SAME, Feature, Kind, Problem
 from methods import boxes_kernels as kernels
 from methods.boxes_kernels import INFEASIBLE, OPTIMAL, STUCK, TINY
 from methods.cells.grid import ensemble
-from methods.milp.distance import Distance, Separable
+from methods.milp.distance import Distance, Separable, dominated
 from methods.milp.embed.tree import leaf_values, leaves_of
 from methods.milp.manifold import Outside, Shares
 from methods.milp.space import last_decoded
@@ -61,7 +61,7 @@ class _Trees:
                     j = place[source.feature]
                     feature = space.features[j]
                     if not feature.numeric:
-                        single = _table(feature, source).astype(np.float32).astype(float)
+                        single = by_category(feature, source).astype(np.float32).astype(float)
                         self.met[j][k] &= (single > end) if right else (single <= end)
                         continue
                     if not isinstance(source, Affine):
@@ -90,16 +90,6 @@ class _Trees:
         self.last[:, j] = np.where(some, last, -np.inf)
 
 
-def _table(feature: Feature, source: Input) -> np.ndarray:
-    """An input for each category of its feature."""
-    if isinstance(source, Affine):
-        return (np.array(feature.categories, dtype=float) - source.shift) / source.unit
-    table = getattr(source, "table", None)
-    if table is None:
-        raise UnsupportedError(f"{type(source).__name__} of {feature.name} cannot be searched by boxes.")
-    return np.asarray(table(feature.categories), dtype=float)
-
-
 def _after(feature: Feature, value: float) -> float:
     """The next value of a number, or the next rank."""
     return float(np.nextafter(value, math.inf)) if feature.kind is Kind.CONTINUOUS else math.floor(value) + 1.0
@@ -124,7 +114,7 @@ class _Line:
             j = place[source.feature]
             feature = space.features[j]
             if not feature.numeric:
-                self.tables[j] += weight * _table(feature, source)
+                self.tables[j] += weight * by_category(feature, source)
             elif isinstance(source, Affine):
                 self.slope[j] += weight / source.unit
                 self.constant -= weight * source.shift / source.unit
@@ -278,10 +268,7 @@ class BoxSearch:
     def lexical(self, factual: pd.DataFrame) -> bool:
         """Whether alpha exceeds every distance from this factual, so that the fewest changes come first."""
         low, high = self.space.reach(factual)
-        origin = self.space.encode(factual)[0]
-        reach = np.maximum(np.abs(high - origin), np.abs(low - origin))
-        gaps = np.array([reach[columns].max(initial=0.0) for columns in self.space.slices])
-        return self.alpha > self.distance.most(gaps)
+        return dominated(self.distance, self.alpha, self.space, factual, low, high)
 
     def closest(
         self, factual: pd.DataFrame, piece: Shares | Outside, upper: float, deadline: Deadline

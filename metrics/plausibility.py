@@ -8,7 +8,7 @@ from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.neighbors import LocalOutlierFactor
 
 from harness.metric import metric
-from harness.problem import Interval, Kind, Label, Problem, Space
+from harness.problem import Kind, Problem, Space
 from metrics._once import once_per_problem
 
 NEIGHBOURS = 5
@@ -84,11 +84,8 @@ def _predicted_desired(problem: Problem) -> np.ndarray:
 
 @once_per_problem
 def _labelled_desired(problem: Problem) -> np.ndarray:
-    """Which training rows have the wanted label, bool; for a probability, the label that it is of."""
-    labels, target = np.asarray(problem.labels), problem.target
-    if isinstance(target, Interval):
-        return (labels >= target.low) & (labels <= target.high)
-    return labels == (target.value if isinstance(target, Label) else target.label)
+    """Which training rows have the wanted label, bool."""
+    return problem.labelled(problem.labels)
 
 
 @once_per_problem

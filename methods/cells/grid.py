@@ -19,7 +19,7 @@ from sklearn.ensemble import (
 )
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from harness.classifier import Affine, Classifier, Input
+from harness.classifier import Affine, Classifier, Input, by_category
 from harness.errors import UnsupportedError
 from harness.problem import Feature, Kind, Space
 from methods.milp.embed.forest import initial_score
@@ -284,15 +284,6 @@ def _met(
             met &= inside
         else:
             # A float32 compared with a float compares as float32, a threshold between two of them as one of the two.
-            single = _table(feature, source).astype(np.float32).astype(float)
+            single = by_category(feature, source).astype(np.float32).astype(float)
             met &= (single > above) & (single <= at_most)
     return met
-
-
-def _table(feature: Feature, source: Input) -> np.ndarray:
-    if isinstance(source, Affine):
-        return (np.array(feature.categories, dtype=float) - source.shift) / source.unit
-    table = getattr(source, "table", None)
-    if table is None:
-        raise UnsupportedError(f"{type(source).__name__} of {feature.name} cannot be searched by cells.")
-    return np.asarray(table(feature.categories), dtype=float)

@@ -17,11 +17,11 @@ from harness.explanation import Answer, Reason, Status
 from harness.method import Deadline
 from harness.objective import Objective
 from harness.problem import SAME, Label, Problem
-from harness.program import PROVEN, Compiled, Linear, Lp, Program, Solution
+from harness.program import PROVEN, Compiled, Linear, Program, Solution
 from methods.boxes import BoxSearch
 from methods.milp.bounds import Knapsack
 from methods.milp.causality import Causality
-from methods.milp.distance import Separable, distance_of
+from methods.milp.distance import Separable, distance_of, dominated
 from methods.milp.embed import Embedded, embed, splits_only
 from methods.milp.few import FewChanges
 from methods.milp.manifold import INSIDE, Manifold, Outside, Piece, Shares, clustered, supports
@@ -159,7 +159,9 @@ class Programmed:
             answers.append(self._next(factual, [a.row for a in answers if a.row is not None], guesses, deadline))
         return answers
 
-    def _pooled(self, factual: pd.DataFrame, n: int, guesses: pd.DataFrame, deadline: Deadline) -> list[Answer]:
+    def _pooled(
+        self, factual: pd.DataFrame, n: int, guesses: Callable[[], pd.DataFrame], deadline: Deadline
+    ) -> list[Answer]:
         """A pool filled up by distance, the best first; what only a further enlargement holds comes after it."""
         answers: list[Answer] = []
         last: Answer | None = None
@@ -347,10 +349,7 @@ class Programmed:
         if manifold is not None and len(manifold.points):
             low = np.maximum(low, manifold.points.min(axis=0) - manifold.most)
             high = np.minimum(high, manifold.points.max(axis=0) + manifold.most)
-        origin = self.problem.space.encode(factual)[0]
-        reach = np.maximum(np.abs(high - origin), np.abs(low - origin))
-        gaps = np.array([reach[columns].max(initial=0.0) for columns in self.problem.space.slices])
-        return self.method.alpha > self.distance.most(gaps)
+        return dominated(self.distance, self.method.alpha, self.problem.space, factual, low, high)
 
     def pose(
         self,
@@ -534,7 +533,8 @@ class Search:
         pieces = [None] if self.manifold is None else self.manifold.pieces(self.factual, self.explainer.least)
         for piece in pieces:
             self.piece = piece
-            radius = self._distinct(n)[-1][0] - self.entry if len(self._distinct(n)) == n else math.inf
+            best = self._distinct(n)
+            radius = best[-1][0] - self.entry if len(best) == n else math.inf
             if self.deadline.passed or (piece is not None and piece.least >= radius):
                 break
             self._collect(radius)
@@ -667,15 +667,13 @@ class Search:
         compiled = self.explainer.compiled
         if self.piece is None or not self.piece.partial or (compiled.low > compiled.high).any():
             return False
-        lp: Lp | None = None
+        lp = compiled.relaxation()
+        cost = np.zeros(lp.size)
+        cost[form.columns] = form.coefficients
+        if around is not None:
+            for column in np.flatnonzero((compiled.integer == 1) & (compiled.high - compiled.low <= 1)):
+                lp.bound(int(column), *(2 * [float(np.rint(around[column]))]))
         for _ in range(ROUNDS):
-            if lp is None:
-                lp = compiled.relaxation()
-                cost = np.zeros(lp.size)
-                cost[form.columns] = form.coefficients
-                if around is not None:
-                    for column in np.flatnonzero((compiled.integer == 1) & (compiled.high - compiled.low <= 1)):
-                        lp.bound(int(column), *(2 * [float(np.rint(around[column]))]))
             solution = lp.solve(cost, self.deadline.left)
             if solution.x is None:
                 return solution.infeasible and around is None

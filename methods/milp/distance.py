@@ -6,9 +6,10 @@ import math
 from typing import Any, Protocol
 
 import numpy as np
+import pandas as pd
 
 from harness.objective import Objective, Term, covariance
-from harness.problem import Problem
+from harness.problem import Problem, Space
 from harness.program import Compiled, Linear
 from methods.milp.space import Cost, Variables
 
@@ -134,6 +135,18 @@ class Mahalanobis(Coupled):
     def most(self, gaps: np.ndarray) -> float:
         wide = np.concatenate([np.full(f.width, gap) for f, gap in zip(self.space.features, gaps, strict=True)])
         return float(np.abs(self.factor).T.dot(wide).sum())
+
+
+def dominated(
+    distance: Distance, alpha: float, space: Space, factual: pd.DataFrame, low: np.ndarray, high: np.ndarray
+) -> bool:
+    """Whether alpha exceeds every distance from a factual to scaled columns within [low, high].
+
+    The fewest changes then come first.
+    """
+    origin = space.encode(factual)[0]
+    reach = np.maximum(np.abs(high - origin), np.abs(low - origin))
+    return alpha > distance.most(np.array([reach[columns].max(initial=0.0) for columns in space.slices]))
 
 
 def scaled(form: Linear, factor: float) -> Linear:

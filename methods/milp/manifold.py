@@ -12,7 +12,7 @@ import pandas as pd
 from scipy.optimize import nnls
 from sklearn.cluster import KMeans
 
-from harness.problem import SAME, Interval, Kind, Label, Problem, Space
+from harness.problem import SAME, Kind, Problem, Space
 from harness.program import Compiled, Linear, Lp
 
 INSIDE = 5e-7  # a point this near to a hull, in scaled units, is in it; above the solver's tolerance
@@ -24,11 +24,7 @@ SUPPORTS = ("labelled", "predicted", "both")
 
 def supports(problem: Problem, which: str) -> np.ndarray:
     """Which reference rows span the hull, bool: those labelled as wanted, predicted as wanted, or both."""
-    labels, target = np.asarray(problem.reference_labels), problem.target
-    if isinstance(target, Interval):
-        labelled = (labels >= target.low) & (labels <= target.high)
-    else:
-        labelled = labels == (target.value if isinstance(target, Label) else target.label)
+    labelled = problem.labelled(problem.reference_labels)
     if which == "labelled":
         return labelled
     predicted = problem.valid(problem.reference)

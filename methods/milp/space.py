@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from harness.classifier import Affine, Input
+from harness.classifier import Affine, Input, by_category
 from harness.errors import UnsupportedError
 from harness.problem import SAME, Feature, Kind, Space
 from harness.program import FEASIBILITY, Compiled, Expression, Linear, Program
@@ -661,13 +661,7 @@ class Variables:
         """An estimator input as an object that classifiers are embedded on."""
         block = self._by_name[source.feature]
         if isinstance(block, Levels):
-            if isinstance(source, Affine):
-                values = np.array(block.feature.categories, dtype=float)
-                return LevelSource(block, (values - source.shift) / source.unit)
-            table = getattr(source, "table", None)
-            if table is None:
-                raise UnsupportedError(f"{type(source).__name__} of {source.feature}, a category, cannot be embedded.")
-            return LevelSource(block, table(block.feature.categories))
+            return LevelSource(block, by_category(block.feature, source))
         if not isinstance(source, Affine):
             raise UnsupportedError(f"{type(source).__name__} of {source.feature}, a number, cannot be embedded yet.")
         return NumberSource(block, source)
