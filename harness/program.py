@@ -229,6 +229,7 @@ class Compiled:
         scale: float = 1.0,
         met: list[np.ndarray] | None = None,
         cutoff: float = math.inf,
+        feasibility: float = FEASIBILITY,
     ) -> Solution:
         """Minimise a form.
 
@@ -244,6 +245,8 @@ class Compiled:
             Where given, the solver's improving incumbents are appended, each a point by column.
         cutoff
             What is not looked for: points of a greater objective. Those that are found all the same are no optimum.
+        feasibility
+            By how much rows, bounds and integrality may be missed.
         """
         columns, rows = len(self.low), len(self.row_low)
         if (self.low > self.high).any() or (self.row_low > self.row_high).any():
@@ -251,7 +254,7 @@ class Compiled:
         cost = np.zeros(columns)
         cost[objective.columns] = scale * objective.coefficients
         starts, indices, values = self._rows()
-        solver = _solver(seconds)
+        solver = _solver(seconds, feasibility)
         if math.isfinite(cutoff):
             solver.setOptionValue("objective_bound", scale * cutoff)
         nothing = np.zeros(1, dtype=np.int32)
@@ -313,16 +316,16 @@ class Lp:
         return _read(self._solver)
 
 
-def _solver(seconds: float) -> highspy.Highs:
+def _solver(seconds: float, feasibility: float = FEASIBILITY) -> highspy.Highs:
     solver = highspy.Highs()
     for option, value in (
         ("output_flag", False),
         ("threads", 1),
         ("random_seed", 0),
         ("time_limit", max(seconds, 0.0)),
-        ("primal_feasibility_tolerance", FEASIBILITY),
-        ("dual_feasibility_tolerance", FEASIBILITY),
-        ("mip_feasibility_tolerance", FEASIBILITY),
+        ("primal_feasibility_tolerance", feasibility),
+        ("dual_feasibility_tolerance", feasibility),
+        ("mip_feasibility_tolerance", feasibility),
         ("mip_rel_gap", 0.0),
         ("mip_abs_gap", 1e-6),
     ):

@@ -57,7 +57,8 @@ class CeOcl:
     points of the wanted class, by category combination or by cuts (``methods/milp/manifold.py``).
 
     Each answer is predicted as wanted by the fitted estimator: a solution that the estimator refuses (a tie, rounding)
-    is excluded and the program solved again. OPTIMAL means that objective and proven bound agree within 1e-6.
+    is excluded and the program solved again. OPTIMAL means that objective and proven bound agree within
+    1e-6 times the distance, or times 1 where an unsquared distance is less.
     Where no counterfactual exists, ``conflict`` names constraint groups that rule all of them out, none to be spared.
 
     Parameters

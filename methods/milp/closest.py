@@ -17,11 +17,11 @@ from harness.explanation import Answer, Reason, Status
 from harness.method import Deadline
 from harness.objective import Objective
 from harness.problem import SAME, Label, Problem
-from harness.program import PROVEN, Compiled, Linear, Program, Solution
+from harness.program import FEASIBILITY, PROVEN, Compiled, Linear, Program, Solution
 from methods.boxes import BoxSearch
 from methods.milp.bounds import Knapsack
 from methods.milp.causality import Causality
-from methods.milp.distance import Separable, distance_of, dominated
+from methods.milp.distance import Separable, distance_of, dominated, tolerance
 from methods.milp.embed import Embedded, embed, splits_only
 from methods.milp.few import FewChanges
 from methods.milp.manifold import INSIDE, Manifold, Outside, Piece, Shares, clustered, supports
@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 
 REPAIRS = 25  # solutions that the real model refuses before the answer is given up
 ROUNDS = 60  # of cuts on the relaxation, before integers are looked at
-TOO_LITTLE = 1e-10  # of progress in bound and incumbent: after PATIENCE rounds of it more tangents would not help
+TOO_LITTLE = 1e-4  # tolerances of progress in bound and incumbent: after PATIENCE rounds more tangents would not help
 PATIENCE = 4
+SHARP = 1e-9  # feasibility under squares: what a row may be missed by counts more than their own tolerance
 NEAREST = 40  # rows of the hull that are tried as first counterfactuals
 PRICED = 8  # guesses whose distance from the hull is asked for
 POOLING = 0.3  # share of the time left that a pool's own solve may take
@@ -73,7 +74,7 @@ class Programmed:
         self.distance = distance_of(self.claim.terms[0], problem, method.count)
         self.weights = method.weights(problem)
         self.extra = method.alpha * self.weights
-        self.squared = isinstance(self.distance, Separable) and self.distance.quadratic.any()
+        self.squared = isinstance(self.distance, Separable) and bool(self.distance.quadratic.any())
         program = Program()
         self.variables, self.embedded, self.causality = build(program, method, problem)
         self.variables.close()
@@ -518,7 +519,7 @@ class Search:
             return self._answer(math.inf if self.settled else self._prove(self.least))
         bound = math.inf
         for piece in self.manifold.pieces(self.factual, self.explainer.least, self.label):
-            if piece.least >= self.value - PROVEN * max(1.0, abs(self.distance)):
+            if piece.least >= self.value - tolerance(self.distance, self.explainer.squared):
                 bound = min(bound, self.value)
                 break
             if self.deadline.passed:
@@ -620,12 +621,14 @@ class Search:
         form = objective(lexical)
         squared = explainer.squared and math.isfinite(budget)
         scale = 10.0 / max(budget, 1e-6) if squared else 1.0  # squares are small beside absolute tolerances
+        little = TOO_LITTLE * tolerance(budget if math.isfinite(budget) else 1.0, explainer.squared)
+        feasibility = SHARP if explainer.squared and not explainer.splits else FEASIBILITY
         bound, repairs, patience = -math.inf, 0, PATIENCE
         settle = explainer.embedded.settle
         if self._relax(form) or (settle and math.isfinite(slack) and settle(form, slack, 0.2 * self.deadline.left)):
             return Solution(None, math.inf, math.inf, infeasible=True)
         while repairs < REPAIRS:
-            solution = compiled.solve(form, self.deadline.left, scale=scale, cutoff=slack)
+            solution = compiled.solve(form, self.deadline.left, scale=scale, cutoff=slack, feasibility=feasibility)
             exact = repairs == 0 or explainer.splits  # a wider margin proves nothing of the narrower one
             before, known = bound, self.value
             bound = max(bound, solution.bound) if exact else bound
@@ -642,7 +645,7 @@ class Search:
                 repairs += 1
                 continue
             self._take(frame, inside=self.piece is None or (self.price is None and not self.piece.partial))
-            patience -= bound <= before + TOO_LITTLE and self.value >= known - TOO_LITTLE
+            patience -= bound <= before + little and self.value >= known - little
             if not patience or self.deadline.passed or not explainer.variables.refine(solution.x):
                 return Solution(solution.x, solution.objective, min(bound, solution.objective))
         return Solution(None, math.inf, bound)
@@ -720,7 +723,8 @@ class Search:
             return Answer(Status.GAVE_UP, None, reason, detail="no counterfactual was found within the limits")
         bound = min(bound, self.value)
         rest = self.distance - self.entry  # what counts changes, or being outside at all, has no part in the tolerance
-        if self.value - bound <= PROVEN * max(1.0, abs(rest)):
+        rounding = 4 * np.finfo(float).eps * abs(self.value)
+        if self.value - bound <= tolerance(rest, self.explainer.squared) + rounding:
             return Answer(Status.OPTIMAL, self.row, Reason.PROOF, self.value, bound)
         reason = Reason.TIME_LIMIT if late else Reason.FINISHED
         return Answer(Status.FOUND, self.row, reason, self.value, bound if math.isfinite(bound) else None)

@@ -10,8 +10,15 @@ import pandas as pd
 
 from harness.objective import Objective, Term, covariance
 from harness.problem import Problem, Space
-from harness.program import Compiled, Linear
+from harness.program import PROVEN, Compiled, Linear
 from methods.milp.space import Cost, Variables
+
+SMALL = 1e-6  # squares below it are proven to an absolute gap
+
+
+def tolerance(value: float, squared: bool) -> float:
+    """The gap that counts as none: relative to max(1, |value|), and to the value itself where squares make it small."""
+    return PROVEN * max(SMALL if squared else 1.0, abs(value))
 
 
 class Distance(Protocol):

@@ -14,7 +14,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from harness.classifier import Affine, Input
 from harness.method import Deadline
 from harness.problem import SAME, Feature, Kind, Label, Problem
-from harness.program import PROVEN
+from methods.milp.distance import tolerance
 from methods.milp.space import beyond
 from methods.milp.target import raw_interval
 
@@ -115,7 +115,7 @@ class FewChanges:
                     place = worth[value[worth].argmin()]
                     budget, best = float(value[place]), (boxes.chosen[place], moves[place])
             open_ = later.joined(boxes.halved(segments))
-            enough = budget - PROVEN / 10 * max(1.0, budget) if math.isfinite(budget) else math.inf
+            enough = budget - tolerance(budget, bool(price[:, 2].any())) / 10 if math.isfinite(budget) else math.inf
             open_ = open_.take(np.flatnonzero(open_.least < enough))
         row = self._decoded(factual, segments, best)
         return Few(row, proven=best is None or row is not None)
