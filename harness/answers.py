@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness import models
+from harness import models, pipeline
 from harness.causality import Equation, Formula
-from harness.classifier import Affine, Classifier, Indicator, Lookup, Step
+from harness.classifier import Affine, Chain, Classifier, Indicator, Lookup, Step, Whole
 from harness.errors import HarnessError
 from harness.explanation import Answer, Status
 from harness.objective import Limit, Objective, Term
@@ -26,7 +27,8 @@ _TAG, _ARRAY = "__type__", "__array__"
 _TYPES = {
     kind.__name__: kind
     for kind in (
-        Feature, Space, Label, Interval, Probability, Affine, Indicator, Lookup, Step, Formula, Objective, Term, Limit,
+        Feature, Space, Label, Interval, Probability, Affine, Chain, Indicator, Lookup, Step, Formula, Objective, Term,
+        Limit,
     )
 }  # fmt: skip
 
@@ -67,13 +69,18 @@ def from_plain(data: Any, arrays: Mapping[str, np.ndarray] | None = None) -> Any
 class Cell:
     """The answers of one method on one dataset and model.
 
-    ``cell.json`` (what was asked, of what, where), ``estimator.skops``, ``equation_0.skops`` and so on (regressors of
-    learnt equations), ``arrays.npz`` (numbers that the objective needs), ``factuals.jsonl``, append-only ``rows.jsonl``
-    and ``done``, written last.
+    ``cell.json`` (what was asked, of what, where), ``estimator.skops`` (or ``model.*``, a copy of the file that a model
+    of somebody's came from), ``equation_0.skops`` and so on (regressors of learnt equations), ``arrays.npz`` (numbers
+    that the objective needs), ``factuals.jsonl``, append-only ``rows.jsonl`` and ``done``, written last.
+
+    Parameters
+    ----------
+    trust
+        Whether a model file that runs code of whoever made it may be read.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, trust: bool = False) -> None:
+        self.path, self.trust = path, trust
 
     def __repr__(self) -> str:
         return f"Cell({str(self.path)!r})"
@@ -98,7 +105,7 @@ class Cell:
     ) -> None:
         """Write what the answers will be answers to. ``target`` by factual id."""
         self.path.mkdir(parents=True, exist_ok=True)
-        models.save(classifier.estimator, self.path / "estimator.skops")
+        file = self._put_model(classifier)
         lines = [
             {"id": to_plain(index), "row": plain_row(row), "target": to_plain(target[index])}
             for index, row in zip(factuals.index, factuals.to_dict("records"), strict=True)
@@ -107,6 +114,7 @@ class Cell:
         arrays: dict[str, np.ndarray] = {}
         question = {
             "space": to_plain(space),
+            "model_file": file,
             "inputs": to_plain(classifier.inputs),
             "classes": to_plain(classifier.classes),
             "threshold": classifier.threshold,
@@ -116,6 +124,21 @@ class Cell:
         if arrays:
             np.savez_compressed(self.path / "arrays.npz", allow_pickle=False, **arrays)
         _write(self.path / "cell.json", json.dumps({"schema": SCHEMA, **to_plain(meta), **question}, indent=1))
+
+    def _put_model(self, classifier: Classifier) -> dict[str, Any] | None:
+        """Store the estimator, or the very file that a whole model came from; what ``cell.json`` says of that."""
+        whole = classifier.whole
+        if whole is None:
+            models.save(classifier.estimator, self.path / "estimator.skops")
+            return None
+        source, name = Path(whole.path), f"model{Path(whole.path).suffix.lower()}"
+        if not source.is_file() or models.checksum(source) != whole.sha256:
+            raise HarnessError(f"{source} has changed since it was read; run the same command again.")
+        temporary = self.path / f"{name}.tmp"
+        shutil.copyfile(source, temporary)
+        os.replace(temporary, self.path / name)
+        kept = {field: getattr(whole, field) for field in ("sha256", "trusted", "columns", "logical", "named")}
+        return {"file": name, "labels": classifier.labels, "opaque": classifier.opaque, **kept}
 
     def _put_equation(self, number: int, equation: Equation) -> dict[str, Any]:
         """An equation as JSON data: a formula in full, a fitted regressor by the name of its file."""
@@ -146,7 +169,7 @@ class Cell:
 
     def reset(self) -> None:
         """Forget all answers."""
-        for name in ("done", "cell.json", "rows.jsonl", "verdicts.jsonl", "scores.csv"):
+        for name in ("done", "cell.json", "rows.jsonl", "verdicts.jsonl", "scores.csv", "counterfactuals.csv"):
             (self.path / name).unlink(missing_ok=True)
 
     @property
@@ -176,8 +199,25 @@ class Cell:
     def classifier(self) -> Classifier:
         """The stored estimator, read back from disk, behind its inputs."""
         meta = self.meta
-        estimator = models.load(self.path / "estimator.skops")
-        return Classifier(estimator, from_plain(meta["inputs"]), from_plain(meta["classes"]), meta["threshold"])
+        known = {name: from_plain(meta[name]) for name in ("inputs", "classes", "threshold")}
+        if meta.get("model_file") is None:
+            return Classifier(models.load(self.path / "estimator.skops"), **known)
+        file = from_plain(meta["model_file"])
+        path, labels, opaque = self.path / file.pop("file"), file.pop("labels"), file.pop("opaque")
+        if path.parent != self.path or not path.is_file() or models.checksum(path) != file["sha256"]:
+            raise HarnessError(f"{path} is not the file that the answers in {self.path} are of; run them again.")
+        if file["trusted"] and not self.trust:
+            raise HarnessError(
+                f"{path} runs code of whoever made it when it is read, as it did when the answers were made; "
+                f"add --trust if you trust its maker."
+            )
+        model, _ = models.read(path, self.trust)
+        whole = Whole(model, path=str(path), **file)
+        if opaque is None:
+            estimator, known["inputs"], _, _ = pipeline.describe(model, self.space, whole.columns)
+        else:
+            estimator = whole
+        return Classifier(estimator, **known, whole=whole, opaque=opaque, labels=labels)
 
     @property
     def equations(self) -> tuple[Equation, ...]:
@@ -223,8 +263,8 @@ class Cell:
         return list(_lines(self.path / "verdicts.jsonl"))
 
 
-def cells(folder: Path) -> list[Cell]:
-    """Every cell under a results folder (or under its ``answers``), by name.
+def cells(folder: Path, trust: bool = False) -> list[Cell]:
+    """Every cell under a results folder (or under its ``answers``), by name; ``trust`` as for ``Cell``.
 
     Raises
     ------
@@ -236,7 +276,7 @@ def cells(folder: Path) -> list[Cell]:
         raise HarnessError(
             f"there are no stored answers under {folder}; give a results folder, such as results/compas."
         )
-    return [Cell(path.parent) for path in found]
+    return [Cell(path.parent, trust) for path in found]
 
 
 def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:

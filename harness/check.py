@@ -6,14 +6,20 @@ import argparse
 import math
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.answers import Cell, cells
 from harness.errors import HarnessError
-from harness.objective import WITHIN
-from harness.problem import Actionability, Feature, Kind, Space
+from harness.objective import WITHIN, Objective
+from harness.problem import Actionability, Feature, Kind, Space, Target
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from harness.causality import Equation
+    from harness.classifier import Classifier
 
 ROUNDING = 1e-9  # of a feature's range: what decoding to floats may move a bound
 FAULTS = ("invalid", "beyond its limits", "worse than claimed")
@@ -35,22 +41,46 @@ def verdicts(cell: Cell) -> list[dict[str, Any]]:
     for row in cell.rows():
         verdict: dict[str, Any] = {"factual": row["factual"], "ce": row["ce"], "verdict": "none"}
         if row["row"] is not None:
-            factual = frame.loc[[row["factual"]]]
-            origin = factual.iloc[0].to_dict()
-            incoherent = [f.name for f in space.features if not exists(f, row["row"].get(f.name))]
-            verdict |= {"incoherent": incoherent, "violations": [], "limits": [], "valid": False, "objective": None}
-            if not incoherent:
-                answer = space.frame([row["row"]])
-                verdict["violations"] = _forbidden(space, origin, row["row"])
-                verdict["valid"] = bool(targets[row["factual"]].holds(classifier, answer)[0])
-                if objective is not None:
-                    verdict["objective"] = float(objective.evaluate(space, factual, answer)[0])
-                    verdict["limits"] = objective.exceeded(space, factual, answer)[0]
-                off = [abs(equation.residual(space, factual, answer)[0]) for equation in imposed]
-                verdict["limits"] += ["causality"] if max(off, default=0.0) > WITHIN else []
-            verdict["verdict"] = _word(verdict, row)
+            identity = row["factual"]
+            verdict |= examine(row, frame.loc[[identity]], space, classifier, targets[identity], objective, imposed)
         result.append(verdict)
     return result
+
+
+def examine(
+    row: Mapping[str, Any],
+    factual: pd.DataFrame,
+    space: Space,
+    classifier: Classifier,
+    target: Target,
+    objective: Objective | None,
+    imposed: Sequence[Equation] = (),
+) -> dict[str, Any]:
+    """The verdict on one answer that has a point, as ``verdicts`` gives it.
+
+    Parameters
+    ----------
+    row
+        A stored row, as ``harness.answers.answer_row`` makes it: its ``row``, claimed ``objective``, and ``late``.
+    factual
+        One decoded row.
+    imposed
+        The structural equations that the method says it keeps to.
+    """
+    origin, values = factual.iloc[0].to_dict(), row["row"]
+    incoherent = [f.name for f in space.features if not exists(f, values.get(f.name))]
+    verdict: dict[str, Any] = {"incoherent": incoherent, "violations": [], "limits": []}
+    verdict |= {"valid": False, "objective": None}
+    if not incoherent:
+        answer = space.frame([values])
+        verdict["violations"] = _forbidden(space, origin, values)
+        verdict["valid"] = bool(target.holds(classifier, answer)[0])
+        if objective is not None:
+            verdict["objective"] = float(objective.evaluate(space, factual, answer)[0])
+            verdict["limits"] = objective.exceeded(space, factual, answer)[0]
+        off = [abs(equation.residual(space, factual, answer)[0]) for equation in imposed]
+        verdict["limits"] += ["causality"] if max(off, default=0.0) > WITHIN else []
+    return {**verdict, "verdict": _word(verdict, row)}
 
 
 def _word(verdict: Mapping[str, Any], row: Mapping[str, Any]) -> str:
@@ -115,11 +145,12 @@ def main(arguments: list[str] | None = None) -> int:
     """Check every cell under the folders given; the exit code is 1 where a counterfactual does not hold."""
     parser = argparse.ArgumentParser(prog="python -m harness.check", description=__doc__)
     parser.add_argument("folders", nargs="+", type=Path, help="results folders, such as results/compas")
+    parser.add_argument("--trust", action="store_true", help="read models from pickles, which runs their makers' code")
     options = parser.parse_args(arguments)
     faults = total = 0
     try:
         for folder in options.folders:
-            for cell in cells(folder):
+            for cell in cells(folder, options.trust):
                 words = Counter(verdict["verdict"] for verdict in judge(cell))
                 present = sum(words.values()) - words["none"]
                 total += present

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from operator import add, mul, sub, truediv
 from typing import Any
 
 import numpy as np
@@ -28,6 +31,49 @@ class Affine:
 
     def of(self, value: Any) -> float:
         return (float(value) - self.shift) / self.unit
+
+
+OPERATIONS = {"+": add, "-": sub, "*": mul, "/": truediv}
+
+
+@dataclass(frozen=True)
+class Chain(Affine):
+    """An affine input computed in ``steps``, as the scalers of a pipeline do it: equal to theirs to the last bit.
+
+    ``shift`` and ``unit`` are those of the whole, rounded once. Each step is an operation and its number.
+
+    >>> Chain.of_steps("age", (("*", 0.1), ("+", -2.0))).of(30) == 30 * 0.1 - 2.0
+    True
+    """
+
+    steps: tuple[tuple[str, float], ...] = ()
+
+    @classmethod
+    def of_steps(cls, feature: str, steps: tuple[tuple[str, float], ...]) -> Chain:
+        """The chain, its ``shift`` and ``unit`` worked out exactly; UnsupportedError where it is a constant."""
+        rate, offset = Fraction(1), Fraction(0)
+        for sign, number in steps:
+            exact = Fraction(number)
+            if sign in "*/":
+                rate, offset = (OPERATIONS[sign](part, exact) for part in (rate, offset))
+            else:
+                offset = OPERATIONS[sign](offset, exact)
+        if not rate:
+            raise UnsupportedError(f"{feature} is multiplied by 0.")
+        return cls(feature, float(-offset / rate), float(1 / rate), steps)
+
+    def __call__(self, values: pd.Series) -> np.ndarray:
+        return run_steps(values.to_numpy(float), self.steps)
+
+    def of(self, value: Any) -> float:
+        return run_steps(float(value), self.steps)
+
+
+def run_steps(value: Any, steps: tuple[tuple[str, float], ...]) -> Any:
+    """A number, or an array of them, after one operation upon another."""
+    for sign, number in steps:
+        value = OPERATIONS[sign](value, number)
+    return value
 
 
 @dataclass(frozen=True)
@@ -121,30 +167,74 @@ def space_inputs(space: Space) -> tuple[Input, ...]:
 
 
 @dataclass(frozen=True, eq=False)
+class Whole:
+    """A fitted model with preprocessing of its own, asked about rows laid out as those that it was trained on.
+
+    Parameters
+    ----------
+    model
+        A fitted scikit-learn estimator or pipeline.
+    columns
+        Names of the features it takes, in its order.
+    logical
+        Those of them that hold True and False, objects in decoded frames and bool in a file.
+    named
+        Whether it was trained on a frame with these names; else on an array.
+    path, sha256
+        The file it came from, and the checksum of that file.
+    trusted
+        Whether reading the file needed the user's word that its maker is trusted.
+    """
+
+    model: Any
+    columns: tuple[str, ...]
+    logical: tuple[str, ...] = ()
+    named: bool = True
+    path: str = ""
+    sha256: str = ""
+    trusted: bool = False
+
+    def table(self, frame: pd.DataFrame) -> Any:
+        """What the model takes, shape (rows, columns): a frame, or an array where it knows no names."""
+        taken = frame[list(self.columns)].astype(dict.fromkeys(self.logical, bool))
+        return taken if self.named else taken.to_numpy()
+
+
+@dataclass(frozen=True, eq=False)
 class Classifier:
     """A fitted estimator behind decoded frames. Regression models are taken too, with no classes.
 
     Parameters
     ----------
     estimator
-        A fitted scikit-learn estimator, trained on the columns of ``inputs`` and on class codes 0, 1, ... in the
-        order of ``classes``.
+        A fitted scikit-learn estimator, trained on the columns of ``inputs`` and on ``labels`` in the order of
+        ``classes``.
     inputs
         One map from a decoded feature per estimator column.
     classes
         Class names by code; empty for a regression model.
     threshold
         Class 1 iff ``score > threshold`` (binary models); the estimator's own rule where it is None.
+    whole
+        The model that ``predict``, ``score`` and ``probability`` ask where it is more than ``estimator``: a pipeline
+        whose last step ``estimator`` is, and whose other steps are ``inputs``.
+    opaque
+        Why nobody can look inside the model: a sentence. There are then no inputs, and ``estimator`` is ``whole``.
+    labels
+        What the estimator calls its classes; the codes 0, 1, ... where empty.
     """
 
     estimator: Any
     inputs: tuple[Input, ...]
     classes: tuple[Any, ...] = ()
     threshold: float | None = None
+    whole: Whole | None = None
+    opaque: str | None = None
+    labels: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "inputs", tuple(self.inputs))
-        object.__setattr__(self, "classes", tuple(self.classes))
+        for name in ("inputs", "classes", "labels"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         if self.threshold is not None and not self.binary:
             raise UnsupportedError("a threshold needs a model with two classes; leave it out.")
 
@@ -187,7 +277,7 @@ class Classifier:
 
     def predict(self, frame: pd.DataFrame) -> np.ndarray:
         """Class names (or numbers, for regression), shape (rows,)."""
-        predicted = self.decide(self.matrix(frame))
+        predicted = self._decisions(*self._asked(frame))
         if not self.classes:
             return predicted
         names = np.empty(len(self.classes), dtype=object)
@@ -196,37 +286,69 @@ class Classifier:
 
     def decide(self, matrix: np.ndarray) -> np.ndarray:
         """Class codes (or numbers) straight from estimator inputs, shape (rows,)."""
-        if self.threshold is not None:
-            return (self._score(matrix) > self.threshold).astype(int)
-        predicted = self.estimator.predict(matrix)
-        return np.asarray(predicted).astype(int) if self.classes else np.asarray(predicted, dtype=float)
+        return self._decisions(self.estimator, matrix)
 
     def score(self, frame: pd.DataFrame) -> np.ndarray:
         """Probabilities where the estimator has them, else decision values (or numbers, for regression).
 
         Shape (rows,) of class 1 for two classes and for regression, else (rows, classes).
         """
-        return self._score(self.matrix(frame))
+        return self._scores(*self._asked(frame))
 
-    def _score(self, matrix: np.ndarray) -> np.ndarray:
-        if not self.classes:
-            return np.asarray(self.estimator.predict(matrix), dtype=float)
-        if hasattr(self.estimator, "predict_proba"):
-            scores = self.estimator.predict_proba(matrix)
-            return scores[:, 1] if self.binary else scores
-        return self.estimator.decision_function(matrix)
+    def graded(self, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+        """Class codes (or numbers), shape (rows,), and ``score``, reading the frame once."""
+        model, data = self._asked(frame)
+        return self._decisions(model, data), self._scores(model, data)
+
+    def codes(self, frame: pd.DataFrame) -> np.ndarray:
+        """Class codes (or numbers, for regression), shape (rows,)."""
+        return self._decisions(*self._asked(frame))
+
+    @property
+    def probabilistic(self) -> bool:
+        """Whether scores are probabilities."""
+        return hasattr(self.estimator if self.whole is None else self.whole.model, "predict_proba")
 
     def probability(self, frame: pd.DataFrame, label: Any) -> np.ndarray:
         """Probability of a class, shape (rows,)."""
-        if not hasattr(self.estimator, "predict_proba"):
-            raise UnsupportedError(f"{type(self.estimator).__name__} gives no probabilities; ask for a label instead.")
-        return self.estimator.predict_proba(self.matrix(frame))[:, self.code(label)]
+        model, data = self._asked(frame)
+        if not self.probabilistic:
+            raise UnsupportedError(f"{type(model).__name__} gives no probabilities; ask for a label instead.")
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
+            return model.predict_proba(data)[:, self.code(label)]
+
+    def _asked(self, frame: pd.DataFrame) -> tuple[Any, Any]:
+        """The model that decides, and the frame as it takes it."""
+        if self.whole is None:
+            return self.estimator, self.matrix(frame)
+        return self.whole.model, self.whole.table(frame)
+
+    def _decisions(self, model: Any, data: Any) -> np.ndarray:
+        if self.threshold is not None:
+            return (self._scores(model, data) > self.threshold).astype(int)
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
+            predicted = np.asarray(model.predict(data))
+        if not self.classes:
+            return predicted.astype(float)
+        if not self.labels:
+            return predicted.astype(int)
+        codes = {label: code for code, label in enumerate(self.labels)}
+        return np.array([codes[label] for label in predicted.tolist()], dtype=int)
+
+    def _scores(self, model: Any, data: Any) -> np.ndarray:
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
+            if not self.classes:
+                return np.asarray(model.predict(data), dtype=float)
+            if hasattr(model, "predict_proba"):
+                scores = model.predict_proba(data)
+                return scores[:, 1] if self.binary else scores
+            return model.decision_function(data)
 
     def raw(self, frame: pd.DataFrame) -> np.ndarray:
         """What the mixed-integer layer models, as one number a row (binary, regression) or one a class.
 
-        Decision value of linear models and boosting, mean leaf fraction of trees and forests, last pre-activation of
-        networks.
+        Decision value of linear models and boosting (the margin before any link, of XGBoost and LightGBM too), mean
+        leaf fraction of trees and forests, last pre-activation of networks.
         """
         matrix = self.matrix(frame)
         estimator = self.estimator
@@ -234,6 +356,11 @@ class Classifier:
             return np.asarray(estimator.predict(matrix), dtype=float)
         if hasattr(estimator, "decision_function"):
             return estimator.decision_function(matrix)
+        if hasattr(estimator, "get_booster"):  # XGBoost
+            return np.asarray(estimator.predict(matrix, output_margin=True), dtype=float)
+        if hasattr(estimator, "booster_"):  # LightGBM
+            with warnings.catch_warnings(action="ignore", category=UserWarning):
+                return np.asarray(estimator.predict(matrix, raw_score=True), dtype=float)
         if hasattr(estimator, "coefs_"):
             probabilities = estimator.predict_proba(matrix)
             return logit(probabilities[:, 1]) if self.binary else np.log(probabilities)
@@ -250,7 +377,10 @@ class Classifier:
     def to_raw(self, probability: float) -> float:
         """The ``raw`` of a binary model at which class 1 has this probability."""
         estimator = self.estimator
-        if not (hasattr(estimator, "decision_function") or hasattr(estimator, "coefs_")):
+        if not any(hasattr(estimator, kind) for kind in ("decision_function", "coefs_", "get_booster", "booster_")):
             return probability
-        # Boosting with the exponential loss has P = expit(2 raw), everything else here expit(raw).
-        return float(logit(probability)) / (2.0 if getattr(estimator, "loss", "") == "exponential" else 1.0)
+        # Boosting with the exponential loss has P = expit(2 raw), LightGBM's expit(sigmoid raw), the others expit(raw).
+        slope = 2.0 if getattr(estimator, "loss", "") == "exponential" else 1.0
+        if hasattr(estimator, "booster_"):
+            slope = float(estimator.get_params().get("sigmoid", 1.0))
+        return float(logit(probability)) / slope

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from harness.answers import Cell, answer_row
 from harness.causality import Equation
 from harness.classifier import Classifier
 from harness.data import Dataset, parse_target
+from harness.data.own import read_people
 from harness.errors import DatasetError, choices
 from harness.method import Method
 from harness.pool import Limits, Outcome, Pool
@@ -122,15 +124,12 @@ def _targets(wish: Target | str, classifier: Classifier, factuals: pd.DataFrame)
 
 
 def _read(dataset: Dataset, path: Path) -> pd.DataFrame:
-    if not path.is_file():
+    path = path.expanduser()
+    if not os.path.lexists(path):
         raise DatasetError(
             f"factuals={path} is no file; {choices(str(path), ['test', 'all'])}, row numbers, or a CSV file."
         )
-    frame = pd.read_csv(path)
-    if frame.empty:
-        raise DatasetError(f"{path} has no rows; give one for each person to explain.")
-    dataset.space.check(frame, what=str(path))
-    return dataset.space.frame(frame[list(dataset.space.names)].to_dict("records"))
+    return read_people(dataset, path)
 
 
 def run(
@@ -152,7 +151,7 @@ def run(
     why = "the model already says what is wanted of this factual"
     done = (Outcome(index, refused(count, why), 0.0, 0.0) for index in todo.index[satisfied])
     asked = todo.loc[np.logical_not(satisfied)]
-    for outcome in chain(done, pool.explain(method, question.problem, asked, count, _entropy(seed), limits, jobs)):
+    for outcome in chain(done, pool.explain(method, question.problem, asked, count, entropy(seed), limits, jobs)):
         spent = {name: getattr(outcome, name) for name in ("seconds", "fit_seconds", "compile_seconds")}
         timing = {**spent, "late": outcome.late, "jobs": jobs}
         extra = {"conflict": outcome.explanation.conflict, "trace": outcome.explanation.trace}
@@ -165,7 +164,7 @@ def run(
         cell.finish()
 
 
-def _entropy(seed: int) -> Callable[[Any], tuple[int, ...]]:
+def entropy(seed: int) -> Callable[[Any], tuple[int, ...]]:
     """The entropy of a factual's generator: neither order nor resumption nor parallel work changes it."""
 
     def of(factual: Any) -> tuple[int, ...]:

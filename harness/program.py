@@ -225,7 +225,6 @@ class Compiled:
         self,
         objective: Linear,
         seconds: float,
-        start: np.ndarray | None = None,
         scale: float = 1.0,
         met: list[np.ndarray] | None = None,
         cutoff: float = math.inf,
@@ -239,15 +238,20 @@ class Compiled:
             Wall-clock limit.
         scale
             What the solver sees the objective multiplied with, where its absolute tolerances would be coarse.
-        start
-            A point to start from, by column; NaN where unknown.
         met
             Where given, the solver's improving incumbents are appended, each a point by column.
         cutoff
-            What is not looked for: points of a greater objective. Those that are found all the same are no optimum.
+            Points of a greater objective do not count: a row says so, since HiGHS 1.12 was seen to call a wrong optimum
+            proven where its option ``objective_bound`` did.
         feasibility
             By how much rows, bounds and integrality may be missed.
         """
+        if math.isfinite(cutoff):
+            mark = self.mark()
+            self.add_row(objective, high=cutoff)
+            found = self.solve(objective, seconds, scale=scale, met=met, feasibility=feasibility)
+            self.rewind(mark)
+            return found
         columns, rows = len(self.low), len(self.row_low)
         if (self.low > self.high).any() or (self.row_low > self.row_high).any():
             return Solution(None, math.inf, math.inf, infeasible=True)
@@ -255,8 +259,6 @@ class Compiled:
         cost[objective.columns] = scale * objective.coefficients
         starts, indices, values = self._rows()
         solver = _solver(seconds, feasibility)
-        if math.isfinite(cutoff):
-            solver.setOptionValue("objective_bound", scale * cutoff)
         nothing = np.zeros(1, dtype=np.int32)
         by_rows, no_hessian, minimise = 2, 1, 1
         solver.passModel(
@@ -264,9 +266,6 @@ class Compiled:
             self.low, self.high, self.row_low, self.row_high, starts, indices, values,
             nothing, nothing, nothing.astype(float), self.integer,
         )  # fmt: skip
-        if start is not None:
-            known = np.flatnonzero(~np.isnan(start))
-            solver.setSolution(len(known), known.astype(np.int32), start[known])
         if met is not None:
             solver.cbMipImprovingSolution += lambda event: met.append(np.array(event.data_out.mip_solution))
         solver.run()

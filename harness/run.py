@@ -16,14 +16,21 @@ import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import hydra
+from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.plugins import Plugins
 from hydra.errors import HydraException, MissingConfigException
 from hydra.experimental.callback import Callback
+from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError  # type: ignore[import-untyped]
+
+from harness import plugins
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +48,15 @@ log = logging.getLogger("harness")
 PACKAGE = Path(__file__).parent
 CONF = next(folder for folder in (PACKAGE.parent / "conf", PACKAGE / "conf") if (folder / "config.yaml").is_file())
 # What answers depend on.
-SOURCES = ("problem.py", "causality.py", "classifier.py", "models.py", "program.py", "worker.py", "data")
+SOURCES = ("problem.py", "causality.py", "classifier.py", "pipeline.py", "models.py", "program.py", "worker.py", "data")
+# A feature's attribute on the command line; and what begins a name that Hydra's grammar has no room for: it is followed
+# by the name's bytes in hexadecimal.
+ATTRIBUTE = re.compile(
+    r"(features|dataset\.causality)\.(.+?)"
+    r"(\.(?:(?:kind|actionability|bounds|special|categories|order|formula|parents|learn)(?==)|grid(?=[.=])).*)",
+    re.DOTALL,
+)
+ODD = "utf8_hex_"
 SWEEP, CELLS = "CE_HARNESS_SWEEP", "CE_HARNESS_CELLS"  # how jobs in other processes know their sweep
 
 
@@ -49,13 +64,16 @@ def main() -> None:
     """Run the command line. The exit code is 1 where a cell failed or a method refused, 130 after Ctrl-C."""
     _talk()
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come here, to be told in one sentence
-    sys.argv[1:] = [_open(argument) for argument in sys.argv[1:]]
+    if (here := os.getcwd()) not in sys.path:
+        sys.path.append(here)  # a module of one's own is found as with python -m, whatever started this
     try:
+        sys.argv[1:] = [_open(argument) for argument in _extend(sys.argv[1:])]
+        Plugins.instance().register(SearchPath)
         hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")(job)()
     except KeyboardInterrupt:
         log.warning("interrupted: what was answered is kept, and the same command goes on from there")
         sys.exit(130)
-    except (HydraException, OmegaConfBaseException) as fault:
+    except (HydraException, OmegaConfBaseException, YAMLError) as fault:
         log.error(_sentence(fault))
         sys.exit(1)
     sys.exit(1 if Sweep.faults else 0)
@@ -72,15 +90,55 @@ def _talk() -> None:
 def _open(argument: str) -> str:
     """Take an argument that Hydra's grammar would not, as it is meant.
 
-    ``features.NAME.ATTRIBUTE=...`` and ``dataset.causality.NAME...=...`` add to a mapping, without ``++``; what is
-    ``desired`` may begin with ``<`` or ``>``, without a second pair of quotes.
+    ``features.NAME.ATTRIBUTE=...`` and ``dataset.causality.NAME...=...`` add to a mapping, without ``++``, whatever
+    characters the name has; what is ``desired`` may begin with ``<`` or ``>``, and names, paths and categories may
+    have any letters and signs, without a second pair of quotes.
 
     >>> _open("desired=>= 12,<= 3")
     'desired=">= 12","<= 3"'
+    >>> _open("dataset.immutable=[Größe, sex]")
+    'dataset.immutable=["Größe","sex"]'
     """
     if argument.startswith(("desired=", "dataset.desired=")):
-        return re.sub(r"(?<=[=,])\s*([<>][^,]*)", r'"\1"', argument)
-    return f"++{argument}" if argument.startswith(("features.", "dataset.causality.")) else argument
+        argument = re.sub(r"(?<=[=,])\s*([<>][^,]*)", r'"\1"', argument)
+    elif match := ATTRIBUTE.fullmatch(argument):
+        place, name, rest = match.groups()
+        if name.startswith(ODD) or not re.fullmatch(r"[A-Za-z_][\w-]*", name, re.ASCII):
+            name = ODD + name.encode(errors="surrogateescape").hex()
+        argument = f"++{place}.{name}{rest}"
+    elif argument.startswith(("features.", "dataset.causality.")):
+        argument = f"++{argument}"
+    return _quoted(argument) if re.match(r"(\+\+)?(features\.|dataset\.|desired=|factuals=)", argument) else argument
+
+
+def _quoted(argument: str) -> str:
+    """Put quotes about the values of an argument that Hydra cannot read without."""
+    key, equals, value = argument.partition("=")
+    if not equals or '"' in value:
+        return argument
+    with contextlib.suppress(HydraException):
+        OverridesParser.create().parse_override(argument)
+        return argument
+
+    def quoted(text: str) -> str:
+        text = text.strip()
+        whole = len(text) > 1 and text[0] == text[-1] == "'"
+        return text if whole else f'"{text}{chr(92) * (len(text) - len(text.rstrip(chr(92))))}"'
+
+    if value.startswith("[") and value.endswith("]"):
+        return f"{key}=[{','.join(map(quoted, value[1:-1].split(',')))}]"
+    parts = value.split(",")
+    return f"{key}={','.join(map(quoted, parts)) if all(map(str.strip, parts)) else quoted(value)}"
+
+
+def _plain_names(entries: Any) -> Any:
+    """A mapping by feature with the names that ``_open`` wrote otherwise as they are."""
+    if not isinstance(entries, Mapping):
+        return entries
+    return {
+        bytes.fromhex(name.removeprefix(ODD)).decode(errors="replace") if str(name).startswith(ODD) else name: entry
+        for name, entry in entries.items()
+    }
 
 
 def _sentence(fault: BaseException) -> str:
@@ -97,6 +155,55 @@ def _sentence(fault: BaseException) -> str:
         where = f" in {level}" if level else ""
         return f"there is no setting {cause.key!r}{where}; {choices(cause.key, known)}"
     return " ".join(str(fault).split())
+
+
+class SearchPath(SearchPathPlugin):
+    """Has Hydra look for choices in installed plug-ins, too, and in the folders of ``hydra.searchpath``."""
+
+    asked: ClassVar[list[str]] = []  # of the command line: file:///path/to/conf, pkg://package.conf, or a plain path
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        known = [CONF]
+        for where in self.asked:
+            scheme, _, path = where.rpartition("://")
+            named = scheme == "pkg"
+            folder = plugins.locate(path.replace("/", ".").strip(".")) if named else Path(path).expanduser()
+            if why := plugins.misfit("hydra.searchpath", where, folder):
+                raise HydraException(why)
+            self._append("hydra.searchpath", folder, search_path, known)
+        for who, where in plugins.installed():
+            folder = plugins.locate(where)
+            if why := plugins.misfit(who, where, folder):
+                log.warning("%s", why)  # a run that does not use it goes on
+            else:
+                self._append(who, folder, search_path, known)
+
+    def _append(self, who: str, folder: Path | None, search_path: ConfigSearchPath, known: list[Path]) -> None:
+        assert folder is not None
+        for name in plugins.hidden(folder, known):
+            log.warning("%s has a %s that is never used, since another comes before it; rename it.", who, name)
+        search_path.append(who, f"file://{folder.resolve()}")
+        known.append(folder)
+
+
+def _extend(arguments: list[str]) -> list[str]:
+    """The arguments without ``hydra.searchpath``, which ``SearchPath`` takes over, so that ``--help`` knows it too."""
+    rest = []
+    for argument in arguments:
+        if argument.startswith("hydra.searchpath="):
+            value = OverridesParser.create().parse_override(argument).value()
+            SearchPath.asked = [str(path) for path in (value if isinstance(value, list) else [value])]
+        else:
+            rest.append(argument)
+    return rest
+
+
+def _folders() -> list[Path]:
+    """Where choices are looked for, in this order: this package's own, then those of plug-ins."""
+    if not HydraConfig.initialized():
+        return [CONF]
+    found = HydraConfig.get().runtime.config_sources
+    return [Path(source.path) for source in found if source.schema == "file"]
 
 
 def _experiment(hydra_node: Any) -> str:
@@ -161,7 +268,6 @@ class Sweep(Callback):
 def _count_jobs(config: DictConfig) -> int:
     """How many cells a sweep has: the product of its comma-separated choices."""
     from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
-    from hydra.core.override_parser.overrides_parser import OverridesParser
 
     grid = [f"{key}={value}" for key, value in (config.hydra.sweeper.get("params") or {}).items()]
     parsed = OverridesParser.create().parse_overrides(grid + list(config.hydra.overrides.task))
@@ -174,10 +280,14 @@ def _count_jobs(config: DictConfig) -> int:
 def job(config: DictConfig) -> float:
     """Run one cell. The mean of coverage is returned, so that Hydra's optimising sweepers have a number."""
     from harness.errors import HarnessError
+    from harness.models import name_of
 
     _talk()
     choices = HydraConfig.get().runtime.choices
     names = {group: str(choices[group]) for group in ("dataset", "model", "method")}
+    names["dataset"] = _shown(config, names["dataset"])
+    if path := OmegaConf.select(config, "model.path"):
+        names["model"] = name_of(str(path))
     if variant := config.variant:
         names["method"] += f"-{variant}"
     label = "/".join(names.values())
@@ -211,8 +321,10 @@ def _run(config: DictConfig, names: dict[str, str], experiment: str, title: str)
 
     plain: Any = OmegaConf.to_container(config, resolve=True)
     _validate(plain)
+    origins = _settle(plain)
     _name_learners(plain)
     dataset = _dataset(_key(names["dataset"], plain["dataset"], plain["split"], plain["features"]))
+    _introduce(dataset, origins, Path(plain["output_dir"]) / experiment)
     classifier = _classifier(_key(names["model"], plain["model"]), dataset)
     question = experiments.pose(
         dataset,
@@ -228,7 +340,8 @@ def _run(config: DictConfig, names: dict[str, str], experiment: str, title: str)
     metrics = _metrics(plain["metrics"])
     fingerprint = _fingerprint(plain, dataset, question, method)
     folder = Path(plain["output_dir"]) / experiment
-    cell = Cell(folder / "answers" / f"{'-'.join(names.values())}-{fingerprint[:8]}")
+    trusted = bool(plain["model"].get("trust"))
+    cell = Cell(folder / "answers" / f"{'-'.join(names.values())}-{fingerprint[:8]}", trusted)
     state = "rescored" if plain["rescore"] else "done"
     if plain["rescore"] and not cell.started:
         raise HarnessError(f"there are no stored answers for {title}; run it once without rescore=true.")
@@ -282,10 +395,11 @@ def _answer(
 
 
 def _score(cell: Cell, question: Question, metrics: list[Metric], plain: Mapping[str, Any]) -> None:
-    """Judge the stored answers, compute the metrics, and show them in MLflow."""
-    from harness import check, scoring
+    """Judge the stored answers, write them as a CSV, compute the metrics, and show all of it in MLflow."""
+    from harness import check, export, scoring
 
     check.judge(cell)
+    export.write(cell)
     problems = {index: question.problem(index) for index in question.factuals.index}
     scores = scoring.score(cell, problems, metrics, plain["population"])
     scores.to_csv(cell.path / "scores.csv")
@@ -310,7 +424,7 @@ def _line(scores: pd.DataFrame, state: str) -> str:
 def _track(cell: Cell, scores: pd.DataFrame, plain: Mapping[str, Any]) -> None:
     import pandas as pd
 
-    from harness import tracking
+    from harness import export, tracking
     from harness.scoring import COUNTS, summarise
 
     logged: dict[str, float] = {}
@@ -335,7 +449,15 @@ def _track(cell: Cell, scores: pd.DataFrame, plain: Mapping[str, Any]) -> None:
     hidden = {"dataset", "metrics", "force", "rescore", "output_dir"}
     params = {**names, **_flat({key: value for key, value in plain.items() if key not in hidden})}
     tracking.log_cell(
-        meta["experiment"], Path.cwd(), "/".join(names.values()), tags, params, logged, answers.astype(object), plain
+        meta["experiment"],
+        Path.cwd(),
+        "/".join(names.values()),
+        tags,
+        params,
+        logged,
+        answers.astype(object),
+        plain,
+        [cell.path / export.NAME],
     )
 
 
@@ -376,11 +498,53 @@ def _key(*parts: Any) -> str:
     return json.dumps(parts, sort_keys=False)
 
 
+def _shown(config: DictConfig, choice: str) -> str:
+    """The dataset's name: the choice of ``conf/dataset``, or that of the user's own file."""
+    from harness.data.own import shown_name
+
+    path = OmegaConf.select(config, "dataset.path")
+    return shown_name(path, OmegaConf.select(config, "dataset.name")) if path else choice
+
+
+def _settle(plain: dict[str, Any]) -> dict[str, str]:
+    """Put names as they are; and of a user's own CSV what the YAML beside it says, so that all of it is on record.
+
+    Returns where attributes of its features were set.
+    """
+    from harness.data.own import settle
+
+    plain["features"] = _plain_names(plain["features"])
+    if "causality" in plain["dataset"]:
+        plain["dataset"]["causality"] = _plain_names(plain["dataset"]["causality"])
+    if "path" not in plain["dataset"]:
+        return {}
+    plain["dataset"], origins = settle(plain["dataset"], plain["features"], plain["desired"])
+    plain["features"] = {}  # they are in the dataset's now
+    return origins
+
+
+def _introduce(dataset: Dataset, origins: Mapping[str, str], folder: Path) -> None:
+    """Tell what was inferred of a user's own CSV: once a sweep, whatever processes its cells run in."""
+    from harness.data.own import introduce
+
+    if not dataset.reasons:
+        return
+    text = introduce(dataset, origins)
+    told = folder / "sweeps" / f"{os.environ[SWEEP]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}.txt"
+    told.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError), told.open("x", encoding="utf-8") as file:
+        file.write(text)
+        log.info("%s", text)
+
+
 @functools.lru_cache(maxsize=4)
 def _dataset(key: str) -> Dataset:
     from harness.data import load_dataset
+    from harness.data.own import load_settled
 
     name, dataset, split, features = json.loads(key)
+    if "path" in dataset:
+        return load_settled(dataset, split)
     return load_dataset(**{"name": name, **dataset}, split=split, overrides=features)
 
 
@@ -392,6 +556,8 @@ def _classifier(key: str, dataset: Dataset) -> Classifier:
     from harness.errors import HarnessError
 
     name, model = json.loads(key)
+    if "path" in model:
+        return _own_model(name, model, dataset)
     if "estimator" not in model:
         raise HarnessError("the model's configuration has no 'estimator'; see conf/model for examples.")
     estimator = _instantiate(OmegaConf.create(model["estimator"]), "the model")
@@ -404,6 +570,25 @@ def _classifier(key: str, dataset: Dataset) -> Classifier:
     labels = dataset.labels[dataset.train]
     return models.train(
         estimator, dataset.space, train, labels, dataset.classes, model.get("threshold"), _cache() / "models"
+    )
+
+
+def _own_model(name: str, model: Mapping[str, Any], dataset: Dataset) -> Classifier:
+    """The fitted model of a file."""
+    from harness import models
+    from harness.errors import HarnessError
+
+    if model["path"] in {None, "???"}:
+        raise HarnessError(f"model={name} needs a file with a fitted model; set model.path=model.skops.")
+    return models.from_file(
+        model["path"],
+        dataset.space,
+        dataset.frame,
+        dataset.classes,
+        name=f"dataset={dataset.name}",
+        trust=bool(model.get("trust")),
+        threshold=model.get("threshold"),
+        names=model.get("classes"),
     )
 
 
@@ -434,7 +619,7 @@ def _name_learners(plain: dict[str, Any]) -> None:
             continue
         if name not in (known := _models(RegressorMixin)):
             raise HarnessError(f"the equation of {feature} cannot be learnt by {name!r}; {choices(name, known)}.")
-        chosen = OmegaConf.merge(OmegaConf.load(CONF / "model" / f"{name}.yaml"), {"seed": plain["seed"]})
+        chosen = OmegaConf.merge(OmegaConf.load(known[name]), {"seed": plain["seed"]})
         entry["learn"] = OmegaConf.to_container(chosen, resolve=True)["estimator"]  # type: ignore[index, call-overload]
 
 
@@ -451,15 +636,15 @@ def _equations(dataset: Dataset) -> tuple[Equation, ...]:
     return equations(dataset.space, dataset.frame.iloc[dataset.train], described, _cache() / "models")
 
 
-def _models(sort: type) -> list[str]:
-    """The choices of model whose estimator is of a sort."""
+def _models(sort: type) -> dict[str, Path]:
+    """The choices of model whose estimator is of a sort, by name, and the file of each; those of plug-ins last."""
     from hydra.utils import get_class
 
-    found = []
-    for path in sorted((CONF / "model").glob("*.yaml")):
+    found: dict[str, Path] = {}
+    for path in [path for folder in _folders() for path in sorted((folder / "model").glob("*.yaml"))]:
         with contextlib.suppress(Exception):  # a broken choice is told when it is chosen
             if issubclass(get_class(OmegaConf.load(path).estimator._target_), sort):
-                found.append(path.stem)
+                found.setdefault(path.stem, path)
     return found
 
 
@@ -480,7 +665,7 @@ def _instantiate(config: DictConfig, what: str) -> Any:
         return instantiate(config, _convert_="all")
     except InstantiationException as fault:
         cause = fault.__cause__ or fault
-        raise HarnessError(f"{what} cannot be set up: {str(cause).splitlines()[0]}") from fault
+        raise HarnessError(f"{what} cannot be set up: {' '.join(str(cause).splitlines()[:2])}") from fault
 
 
 def _metrics(config: Mapping[str, Any]) -> list[Metric]:
@@ -493,7 +678,10 @@ def _metrics(config: Mapping[str, Any]) -> list[Metric]:
         try:
             found.append(get_object(path))
         except Exception as fault:
-            raise HarnessError(f"there is no metric {path!r}; name functions such as metrics.proximity.l1.") from fault
+            why = " ".join(str(fault).splitlines()[:2])
+            raise HarnessError(
+                f"there is no metric {path!r} ({why}); name functions such as metrics.proximity.l1."
+            ) from fault
     return found
 
 
@@ -522,8 +710,11 @@ def _fingerprint(plain: Mapping[str, Any], dataset: Dataset, question: Question,
             "threads",
         )
     }
+    if (whole := question.classifier.whole) is not None:  # wherever the file lies
+        asked["model"] = {**asked["model"], "path": whole.sha256}
     asked["reference"] = plain["reference"]
     asked["factuals"] = [str(index) for index in question.factuals.index]
+    asked["rows"] = hashlib.sha256(question.factuals.to_csv().encode()).hexdigest()
     asked["targets"] = [repr(question.targets[index]) for index in question.factuals.index]
     asked["data"] = dataset.sha256
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode())
@@ -535,10 +726,12 @@ def _fingerprint(plain: Mapping[str, Any], dataset: Dataset, question: Question,
 def _source_digest(module: str) -> bytes:
     """A hash of the code that answers depend on: the methods, and the harness's part in asking."""
     digest = hashlib.sha256()
-    folders = [PACKAGE / name for name in SOURCES] + [PACKAGE.parent / "methods", Path(module)]
+    folders = [PACKAGE / name for name in SOURCES] + [PACKAGE.parent / "methods"]
     for root in folders:
         for path in sorted(root.rglob("*.py")) if root.is_dir() else [root] if root.is_file() else []:
             digest.update(path.read_bytes())
+    for path in plugins.sources(Path(module)):
+        digest.update(path.read_bytes())
     return digest.digest()
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+
+UNNAMED = re.compile(r"[^\w\-. /]", flags=re.ASCII)  # what MLflow takes in no parameter's name
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +49,7 @@ def log_cell(
     metrics: Mapping[str, float],
     answers: pd.DataFrame,
     config: Mapping[str, Any],
+    files: Sequence[Path] = (),
 ) -> str:
     """Log one cell as a run and return its id; an earlier run of the same fingerprint is replaced.
 
@@ -53,6 +57,8 @@ def log_cell(
     ----------
     metrics
         By name ``family/name``; what is not finite is left out, as MLflow keeps no gaps.
+    files
+        Kept as artifacts, too.
     """
     from mlflow.entities import Metric, Param, RunTag
     from mlflow.utils.time import get_current_time_millis
@@ -67,11 +73,13 @@ def log_cell(
     client.log_batch(
         run.info.run_id,
         metrics=[Metric(key, value, now, 0) for key, value in finite.items()],
-        params=[Param(key, str(value)[:6000]) for key, value in list(params.items())[:100]],
+        params=[Param(UNNAMED.sub("_", key), str(value)[:6000]) for key, value in list(params.items())[:100]],
         tags=[RunTag(key, str(value)) for key, value in {**tags, "commit": _commit()}.items()],
     )
     client.log_dict(run.info.run_id, dict(config), "config.yaml")
     client.log_table(run.info.run_id, answers, "counterfactuals.json")
+    for file in files:
+        client.log_artifact(run.info.run_id, str(file))
     client.set_terminated(run.info.run_id)
     return run.info.run_id
 

@@ -128,7 +128,7 @@ def _explain(explainer: Explainer, problem: Problem, ask: Ask) -> Told:
     start = time.perf_counter()
     try:
         explanation = explainer.explain(ask.factual.copy(), ask.count, rng, Deadline.after(ask.limit))
-        fault = _breach(explanation, problem, ask)
+        fault = breach(explanation, problem, ask)
         if fault:
             explanation = Explanation.none(ask.count, Status.FAILED, Reason.CRASH, fault)
     except MemoryError:
@@ -138,7 +138,7 @@ def _explain(explainer: Explainer, problem: Problem, ask: Ask) -> Told:
     return Told(explanation, time.perf_counter() - start)
 
 
-def _breach(explanation: Explanation, problem: Problem, ask: Ask) -> str | None:
+def breach(explanation: Explanation, problem: Problem, ask: Ask) -> str | None:
     """How an explanation breaks the contract of ``Explainer``, if it does."""
     if len(explanation.answers) != ask.count:
         return f"the method was asked for {ask.count} answers and gave {len(explanation.answers)}"

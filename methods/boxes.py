@@ -18,12 +18,11 @@ from harness.method import Deadline
 from harness.problem import SAME, Feature, Kind, Problem
 from methods import boxes_kernels as kernels
 from methods.boxes_kernels import INFEASIBLE, OPTIMAL, STUCK, TINY
-from methods.cells.grid import ensemble
-from methods.milp.distance import Distance, Separable, dominated
-from methods.milp.embed.tree import leaf_values, leaves_of
+from methods.milp.distance import Distance, Separable
 from methods.milp.manifold import Outside, Shares
-from methods.milp.space import last_decoded
+from methods.milp.space import last_decoded, seen
 from methods.milp.target import raw_interval
+from methods.trees import ensemble, leaves_of, splits_only
 
 LINEAR = (LogisticRegression, LinearSVC, RidgeClassifier, LinearRegression, Ridge)
 ROOM = 6000  # points in the working set of one hull, at most
@@ -33,23 +32,27 @@ WHOLE = 0.01  # of a change: what the distance counts where changes are counted
 CLOSE = 1e-9  # costs this near are equal
 DIVES = 10  # nodes from one that is followed down to its end to the next
 RELIABLE = 4  # children of a number that are looked at before their mean gain is believed
+EASY = 30  # nodes before a search for the fewest changes looks for incumbents elsewhere
+SEEDS = 20  # points of the hull to start from then
 LOOKS = 4  # numbers looked at without a better one
 WIDER = 10.0  # the margin's factor where the real model refuses a point of a linear one
 
 
 class _Trees:
-    """A sum of trees as flat arrays over its leaves; right is a score of base + the leaves' values above 0."""
+    """A sum of trees as flat arrays over its leaves; right is a score of base + the leaves' values above 0.
+
+    Scores count in a unit that makes ``TINY`` of it what the model itself may be off by where it adds up.
+    """
 
     def __init__(self, problem: Problem, sense: int, threshold: float) -> None:
         model, space = ensemble(problem.classifier.estimator), problem.space
         inputs = problem.classifier.inputs
         place = {name: index for index, name in enumerate(space.names)}
-        self.base = sense * (model.base - threshold)
+        unit = max(model.rounding(threshold) / TINY, 1.0)
+        self.base = sense * float(model.base[0] - threshold) / unit
         leaves = [(t, leaf) for t, tree in enumerate(model.trees) for leaf in leaves_of(tree)]
         self.owner = np.array([t for t, _ in leaves])
-        self.value = np.concatenate(
-            [sense * model.weight * leaf_values(tree, leaves_of(tree))[:, -1] for tree in model.trees]
-        )
+        self.value = sense * model.weight / unit * np.array([model.trees[t].value[leaf.node, 0] for t, leaf in leaves])
         count = len(space.features)
         self.first, self.last = np.full((len(leaves), count), -np.inf), np.full((len(leaves), count), np.inf)
         self.met = [np.ones((len(leaves), max(len(f.categories), 1)), dtype=bool) for f in space.features]
@@ -61,15 +64,15 @@ class _Trees:
                     j = place[source.feature]
                     feature = space.features[j]
                     if not feature.numeric:
-                        single = by_category(feature, source).astype(np.float32).astype(float)
-                        self.met[j][k] &= (single > end) if right else (single <= end)
+                        values = seen(by_category(feature, source), model.single)
+                        self.met[j][k] &= (values > end) if right else (values <= end)
                         continue
                     if not isinstance(source, Affine):
                         raise UnsupportedError(
                             f"{type(source).__name__} of {feature.name} cannot be searched by boxes."
                         )
                     if (column, end) not in known:
-                        known[column, end] = last_decoded(feature, source, end)
+                        known[column, end] = last_decoded(feature, source, end, model.single)
                     value = known[column, end]
                     if right == (source.unit > 0):
                         self.first[k, j] = max(self.first[k, j], _after(feature, value))
@@ -214,7 +217,7 @@ class BoxSearch:
     Parameters
     ----------
     distance
-        Without squares.
+        Squares count as the gaps themselves: where only the fewest changes are asked for.
     alpha, weights, max_changes
         Cost, weights by feature and greatest weighted number of changes.
     margin
@@ -231,14 +234,16 @@ class BoxSearch:
         margin: float,
     ) -> None:
         self.problem, self.space = problem, problem.space
-        self.distance, self.alpha, self.weights = distance, alpha, weights
+        linear = np.where(distance.quadratic > 0, distance.quadratic, distance.linear)
+        self.distance = Separable(distance.fixed, linear, np.zeros_like(linear))
+        self.alpha, self.weights = alpha, weights
         self.most = math.inf if max_changes is None else float(max_changes)
         self.limits = raw_interval(problem)
         self.margin = margin
-        linear = isinstance(problem.classifier.estimator, LINEAR)
-        self.line = _Line(problem) if linear else None
+        straight = isinstance(problem.classifier.estimator, LINEAR)
+        self.line = _Line(problem) if straight else None
         end = self.limits.low if self.limits.sense > 0 else self.limits.high
-        self.trees = None if linear else _Trees(problem, self.limits.sense, end)
+        self.trees = None if straight else _Trees(problem, self.limits.sense, end)
         _compile()
         self._works: dict[int, _Work] = {}
         self.nodes = 0
@@ -246,8 +251,11 @@ class BoxSearch:
 
     @staticmethod
     def takes(problem: Problem, distance: Distance) -> bool:
-        """Whether the search answers: a linear model, or trees and one end of their sum; a distance without squares."""
-        if not isinstance(distance, Separable) or distance.quadratic.any():
+        """Whether the search answers: a linear model, or trees and one end of their sum; a sum over features.
+
+        Of a distance with squares it finds the fewest changes only.
+        """
+        if not isinstance(distance, Separable):
             return False
         classifier = problem.classifier
         if len(classifier.classes) > 2 or any(_climbs(feature) for feature in problem.space.features):
@@ -256,7 +264,7 @@ class BoxSearch:
             if isinstance(classifier.estimator, LINEAR):
                 _Line(problem)
                 return True
-            if ensemble.dispatch(type(classifier.estimator)) is ensemble.dispatch(object):
+            if not splits_only(classifier.estimator):
                 return False
             sense = raw_interval(problem).sense
             if sense:
@@ -265,15 +273,15 @@ class BoxSearch:
         except UnsupportedError:
             return False
 
-    def lexical(self, factual: pd.DataFrame) -> bool:
-        """Whether alpha exceeds every distance from this factual, so that the fewest changes come first."""
-        low, high = self.space.reach(factual)
-        return dominated(self.distance, self.alpha, self.space, factual, low, high)
-
     def closest(
-        self, factual: pd.DataFrame, piece: Shares | Outside, upper: float, deadline: Deadline
+        self, factual: pd.DataFrame, piece: Shares | Outside, upper: float, deadline: Deadline, lexical: bool = False
     ) -> tuple[dict[str, Any] | None, float, float]:
         """The closest valid point of a piece, if it costs less than ``upper``.
+
+        Parameters
+        ----------
+        lexical
+            Alpha exceeds every distance within the piece, so that the fewest changes come first.
 
         Returns
         -------
@@ -284,21 +292,17 @@ class BoxSearch:
         if not part.possible:
             return None, upper, math.inf
         fixed, linear = self.distance.fixed, self.distance.linear
-        if not self.alpha or not self.lexical(factual):
+        if not self.alpha or not lexical:
             run = _Run(part, fixed + self.alpha * self.weights, linear, self.most, upper, deadline)
             row, value = run.search()
             return row, value, run.bound
-        # Fewest changes first, the distance only telling equals apart; then the distance among those.
+        best, value = None, upper
         known = math.floor(upper / self.alpha) if math.isfinite(upper) else math.inf
-        ceiling = min(known, self.most + 1.0) - 0.5
-        first = _Run(part, self.weights, linear * part.spread(linear), math.inf, ceiling, deadline, whole=True)
-        row, _ = first.search()
-        best, value, least = None, upper, known
+        row, least, bound = self._fewest(part, known, deadline)
         if row is not None:
-            best, least = row, part.changes(row)
-            value = min(upper, part.price(row, fixed, linear) + self.alpha * least)
-        if first.bound < least:  # the deadline came first
-            return best, value, self.alpha * max(math.ceil(first.bound - WHOLE), 0)
+            best, value = row, min(upper, part.price(row, fixed, linear) + self.alpha * least)
+        if bound < least:  # the deadline came first
+            return best, value, self.alpha * bound
         if least == math.inf:
             return None, upper, math.inf
         second = _Run(part, fixed, linear, least, value - self.alpha * least, deadline)
@@ -308,6 +312,30 @@ class BoxSearch:
         if best is None and second.bound == math.inf:
             return None, upper, math.inf
         return best, value, min(value, self.alpha * least + second.bound)
+
+    def fewest(
+        self, factual: pd.DataFrame, piece: Shares | Outside, known: float, deadline: Deadline
+    ) -> tuple[dict[str, Any] | None, float]:
+        """A valid point of the fewest changes, if they count less than ``known``, and a lower bound on them.
+
+        Returns
+        -------
+        The row or None, and the bound, proven; inf: nothing that counts less than ``known``.
+        """
+        part = _Part(self, factual, piece)
+        if not part.possible:
+            return None, math.inf
+        row, least, bound = self._fewest(part, known, deadline)
+        return row, math.inf if row is None and bound >= least else bound
+
+    def _fewest(self, part: _Part, known: float, deadline: Deadline) -> tuple[dict[str, Any] | None, float, float]:
+        """The distance only tells equals apart. Row or None, its changes (``known`` without), and a bound on them."""
+        linear = self.distance.linear
+        ceiling = min(known, self.most + 1.0) - 0.5
+        run = _Run(part, self.weights, linear * part.spread(linear), math.inf, ceiling, deadline, whole=True)
+        row, _ = run.search()
+        least = known if row is None else part.changes(row)
+        return row, least, least if run.bound >= least else float(max(math.ceil(run.bound - WHOLE), 0))
 
     def work(self, piece: Shares | Outside) -> _Work:
         """The program's points of a piece; kept for hulls that come again."""
@@ -553,17 +581,16 @@ class _Run:
         part = self.part
         if self.rest < 0 or self.constant >= self.upper - CLOSE:
             return None, self.upper
-        count = len(part.place)
-        basis = np.concatenate(
-            [np.arange(count), [2 * count + self.rows], 2 * count + np.arange(self.rows)]
-        ).astype(np.int64)  # fmt: skip
-        heap = [_Node(self.constant, 0, part.low, part.high, np.zeros(count, dtype=bool), basis)]
+        forced = np.zeros(len(part.place), dtype=bool)
+        heap = [_Node(self.constant, 0, part.low, part.high, forced, self._first_basis())]
         seen = 0
         while heap:
             node: _Node | None = heapq.heappop(heap)
             assert node is not None
             if node.bound >= self.upper - CLOSE:
                 break
+            if self.whole and seen == EASY:
+                self._seed()
             dives = seen % DIVES == 0
             seen += 1
             while node is not None:
@@ -579,6 +606,12 @@ class _Run:
         found = self.upper + 0.5 if self.whole else self.upper
         self.bound = min(self.doubt, math.inf if self.row is None else found)
         return self.row, self.upper
+
+    def _first_basis(self) -> np.ndarray:
+        count = len(self.part.place)
+        return np.concatenate(
+            [np.arange(count), [2 * count + self.rows], 2 * count + np.arange(self.rows)]
+        ).astype(np.int64)  # fmt: skip
 
     def _prepare(self, low: np.ndarray, high: np.ndarray, forced: np.ndarray, margin: float) -> float:
         """Set the program to a box; what it costs in any case, or inf where it holds nothing."""
@@ -647,6 +680,8 @@ class _Run:
             return self._leave(point, wrong=True)
         if inside:
             if self._take(point):
+                if self.whole:
+                    self.thin(point)
                 if node.bound >= self.upper - CLOSE:
                     return []
                 return self._change(point, moves) or self._divide(point, x)
@@ -692,6 +727,83 @@ class _Run:
         if self.whole:
             self.upper = math.floor(self.upper + CLOSE) - 0.5
         return True
+
+    def _seed(self) -> None:
+        """First incumbents: the nearest right points that span the hull, thinned."""
+        part = self.part
+        moves = np.abs(part.work.points - part.origin[:, None])
+        seeds = 0
+        for row in np.argsort(moves.sum(axis=0), kind="stable"):
+            if seeds == SEEDS or self.deadline.passed:
+                return
+            point = part.shift + part.unit * part.work.points[:, row]
+            point = np.where(part.whole, np.rint(point), point)
+            if ((point < part.low) | (point > part.high)).any() or not self._scores(point):
+                continue
+            seeds += 1
+            self._take(point)
+            self.thin(point)
+
+    def _scores(self, point: np.ndarray) -> bool:
+        """Whether the model is right at a point, up to rounding."""
+        part = self.part
+        if self.line:
+            score = part.score + float(part.slope @ ((point - part.value) / part.unit))
+            least, most = self.search_.limits.bounds(self.search_.margin)
+            return least <= score <= most
+        first, last, _, _, value, start, base = part.leaves
+        return bool(kernels.greatest(first, last, value, start, base, point, point) >= -TINY)
+
+    def thin(self, point: np.ndarray) -> None:
+        """Put a valid point's numbers back one by one, the nearest first, as far as hull and model allow it."""
+        part, forced, basis = self.part, np.zeros(len(point), dtype=bool), self._first_basis()
+        gaps, changed = part.moved(point)
+        while not self.deadline.passed:
+            low, high = self._right(point)
+            low, high = np.where(changed, low, part.value), np.where(changed, high, part.value)
+            best = point
+            for k in np.argsort(gaps, kind="stable"):
+                if not changed[k] or not low[k] <= part.value[k] <= high[k]:
+                    continue
+                ends = low[k], high[k]
+                low[k] = high[k] = part.value[k]
+                moved = self._within(low, high, forced, basis)
+                if moved is None:
+                    low[k], high[k] = ends
+                else:
+                    best = moved
+            if best is point:
+                return
+            point = best
+            gaps, changed = part.moved(point)
+            self._take(point)
+
+    def _within(self, low: np.ndarray, high: np.ndarray, forced: np.ndarray, basis: np.ndarray) -> np.ndarray | None:
+        """The cheapest point of the hull in a box on which the model is right, if its whole numbers are whole."""
+        part = self.part
+        if self._prepare(low, high, forced, 1.0) == math.inf:
+            return None
+        status, _, moves, *_ = self._solve(basis.copy(), math.inf)
+        if status != OPTIMAL:
+            return None
+        x = part.origin + moves
+        point = np.clip(part.shift + part.unit * x, low, high)
+        point = np.where(part.whole, np.rint(point), point)
+        off = np.abs(part.shift + part.unit * x - point) / part.unit
+        return point if off.sum() <= NEAR else None
+
+    def _right(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A box around a valid point, as far towards the factual as the trees surely say that all of it is right."""
+        part = self.part
+        low, high = part.low.copy(), part.high.copy()
+        if self.line:
+            return low, high
+        first, last, before, after, value, start, base = part.leaves
+        kernels.cell(first, last, start, point, low, high)
+        nearer = np.array([point > part.value, point < part.value])
+        slopes = np.where(nearer, 1.0, 1e6) / part.unit
+        kernels.grow(first, last, before, after, -value, start, -base, part.low, part.high, slopes, point, low, high)
+        return low, high
 
     def _round(self, point: np.ndarray) -> None:
         """Take the rounded point, if it is better, valid and in the hull."""

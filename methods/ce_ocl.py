@@ -161,15 +161,17 @@ class CeOcl:
         return tuple(float(value) for value in listed)
 
     def refuses(self, problem: Problem) -> str | None:
-        if self.engine == "search" and not self.searches(problem):
-            name = type(problem.classifier.estimator).__name__
-            return (
-                f"engine=search needs a tree, forest or boosting model (here: {name}), a one-sided target, a distance "
-                f"that is a sum over features, diversity=distance and no hull or causality; use auto."
-            )
+        if problem.classifier.opaque:
+            return problem.classifier.opaque
         if not isinstance(problem.target, Label) and len(problem.classifier.classes) > 2:
             return "a probability of one of several classes cannot be embedded; set 'desired' to a class."
         try:
+            if self.engine == "search" and not self.searches(problem):
+                name = type(problem.classifier.estimator).__name__
+                return (
+                    f"engine=search needs a tree, forest or boosting model (here: {name}), a one-sided target, a "
+                    f"distance that is a sum over features, diversity=distance and no hull or causality; use auto."
+                )
             build(Program(), self, problem)
         except UnsupportedError as fault:
             return str(fault)

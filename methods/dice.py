@@ -309,32 +309,26 @@ class _Model:
         """Shape (rows, classes); the class that the model decides for is strictly on its side of 0.5 (of the rest)."""
         if self.deadline is not None and self.deadline.passed:
             raise _LateError
-        matrix = self.classifier.matrix(self.dialect.decode(frame, self.factual))
-        codes = self.classifier.decide(matrix)
+        rows = self.dialect.decode(frame, self.factual)
         if not self.graded:
-            return np.eye(len(self.classifier.classes))[codes]
+            return np.eye(len(self.classifier.classes))[self.classifier.codes(rows)]
+        codes, scores = self.classifier.graded(rows)
         if self.classifier.binary:
-            share = self._share(matrix)
+            share = self._share(scores)
             share = np.where(codes == 1, np.maximum(share, 0.5 + EDGE), np.minimum(share, 0.5 - EDGE))
             return np.column_stack([1.0 - share, share])
-        shares, rows = self._shares(matrix), np.arange(len(matrix))
-        shares[rows, codes] = np.maximum(shares[rows, codes], shares.max(axis=1) + EDGE)
+        shares = np.array(scores) if self.classifier.probabilistic else softmax(scores, axis=1)
+        places = np.arange(len(shares))
+        shares[places, codes] = np.maximum(shares[places, codes], shares.max(axis=1) + EDGE)
         return shares
 
-    def _share(self, matrix: np.ndarray) -> np.ndarray:
+    def _share(self, scores: np.ndarray) -> np.ndarray:
         """Of class 1, with the threshold moved to 0.5."""
-        estimator, threshold = self.classifier.estimator, self.classifier.threshold
-        if not hasattr(estimator, "predict_proba"):
-            return expit(estimator.decision_function(matrix) - (threshold or 0.0))
+        threshold = self.classifier.threshold
+        if not self.classifier.probabilistic:
+            return expit(scores - (threshold or 0.0))
         middle = 0.5 if threshold is None else threshold
-        return np.interp(estimator.predict_proba(matrix)[:, 1], [0.0, middle, 1.0], [0.0, 0.5, 1.0])
-
-    def _shares(self, matrix: np.ndarray) -> np.ndarray:
-        """Of every class."""
-        estimator = self.classifier.estimator
-        if hasattr(estimator, "predict_proba"):
-            return estimator.predict_proba(matrix)
-        return softmax(estimator.decision_function(matrix), axis=1)
+        return np.interp(scores, [0.0, middle, 1.0], [0.0, 0.5, 1.0])
 
 
 class _Levels:

@@ -31,8 +31,8 @@ from harness.method import Deadline
 from harness.problem import Feature, Kind, Label, Problem, Space
 from methods.ce_ocl import CeOcl
 from methods.cells import kernels, search
-from methods.cells.grid import ensemble
 from methods.cells.search import CellSearch, Closest
+from methods.trees import ensemble
 
 SPACE = Space(
     (
@@ -123,7 +123,7 @@ def around_thresholds(problem: Problem, ends: tuple[np.ndarray, ...], rows: int)
             for column, source in enumerate(problem.classifier.inputs):
                 if source.feature == feature.name:
                     trees = ensemble(problem.classifier.estimator).trees
-                    cuts = [tree.threshold[tree.feature == column] for tree in trees]
+                    cuts = [tree.threshold[(tree.column == column) & (tree.left >= 0)] for tree in trees]
                     near.append(source.shift + np.concatenate(cuts) * source.unit)
         listed = np.concatenate(near).astype(float)
         picked = rng.choice(listed, rows)
@@ -139,7 +139,8 @@ def assert_masks_name_the_leaf(problem: Problem, wanted: int, rows: int = 1500) 
     frame = around_thresholds(problem, grid.ends, rows)
     cells = grid.offset[:-1] + cells_of(problem.space, grid.ends, frame)
     inputs, score = fitted.matrix(frame).astype(np.float32), np.full(rows, grid.base)
-    for t, tree in enumerate(ensemble(fitted.estimator).trees):
+    members_of = np.ravel(getattr(fitted.estimator, "estimators_", fitted.estimator))
+    for t, tree in enumerate(estimator.tree_ for estimator in members_of):
         members = grid.members[grid.starts[t] : grid.starts[t + 1]]
         bits = np.full(rows, grid.values.shape[1] - 1)
         if len(members):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from complete import complete
 from hydra import compose, initialize_config_dir
 from hydra.utils import get_object, instantiate
 from omegaconf import DictConfig, OmegaConf
@@ -88,7 +89,7 @@ def test_each_parameter_of_a_method_is_explained(method: str) -> None:
     assert bare in ([], [f"search: {method.partition('_')[2]}"])
 
 
-@pytest.mark.parametrize("model", choices("model"))
+@pytest.mark.parametrize("model", complete("model"))
 def test_a_model_is_built(model: str) -> None:
     """It is an estimator whose randomness, if any, is the experiment's seed."""
     config = composed(f"model={model}", "seed=17").model
@@ -108,7 +109,7 @@ def test_metrics_are_found(metrics: str) -> None:
     assert len({metric.name for metric in found}) == len(names)
 
 
-@pytest.mark.parametrize("dataset", choices("dataset"))
+@pytest.mark.parametrize("dataset", complete("dataset"))
 def test_a_dataset_is_loaded(dataset: str) -> None:
     """Where its file is packaged or at hand."""
     config: Any = OmegaConf.to_container(composed(f"dataset={dataset}").dataset)

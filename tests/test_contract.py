@@ -15,10 +15,12 @@ import laws
 import numpy as np
 import pandas as pd
 import pytest
+from complete import complete
 from hydra import compose, initialize_config_dir
 from hydra.utils import get_class, instantiate
 from laws import Case
 from omegaconf import DictConfig, OmegaConf
+from own import SETTINGS, own
 from sklearn.base import RegressorMixin
 
 from harness import models
@@ -30,9 +32,7 @@ from harness.problem import Label, Problem
 from methods.nearest import Nearest
 
 CONF = Path(__file__).parents[1] / "conf"
-METHODS, MODELS, DATASETS = (
-    sorted(path.stem for path in (CONF / group).glob("*.yaml")) for group in ("method", "model", "dataset")
-)
+METHODS, MODELS, DATASETS = map(complete, ("method", "model", "dataset"))
 WRAPPERS = ("methods.dice", "methods.carla", "methods.peers")  # of libraries that decide for themselves
 ProblemOf = Callable[[str], Problem]
 
@@ -117,6 +117,25 @@ def packaged_case(dataset: str, model: str, method: str) -> Case:
 @pytest.mark.parametrize(("dataset", "model"), PAIRS)
 def test_method_on_packaged_data(dataset: str, model: str, method: str, law: Callable[[Case], None]) -> None:
     law(packaged_case(dataset, model, method))
+
+
+@cache
+def own_case(name: str, method: str) -> Case:
+    return case_of(method, *own(name))
+
+
+@pytest.mark.parametrize("law", laws.ALL, ids=lambda law: law.__name__)
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", SETTINGS)
+def test_method_on_a_model_from_a_file(name: str, method: str, law: Callable[[Case], None]) -> None:
+    law(own_case(name, method))
+
+
+def test_models_from_files_are_looked_into() -> None:
+    """So that the laws above are kept by the methods that do so."""
+    for name in SETTINGS:
+        assert own(name)[0].classifier.opaque is None
+        assert own_case(name, "ce_ocl").refusal is None
 
 
 @dataclass(frozen=True)

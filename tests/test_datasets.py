@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from complete import complete
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
@@ -15,7 +16,7 @@ from harness.data.sources import RAW
 from harness.errors import DatasetError
 from harness.problem import Actionability, Interval, Kind, Label
 
-CONFIGS = sorted((Path(__file__).parents[1] / "conf" / "dataset").glob("*.yaml"))
+CONFIGS = [Path(__file__).parents[1] / "conf" / "dataset" / f"{name}.yaml" for name in complete("dataset")]
 ROWS = {
     "adult": 45222,
     "compas": 6172,

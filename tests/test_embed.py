@@ -16,6 +16,8 @@ from sklearn.ensemble import (
     ExtraTreesRegressor,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
 )
@@ -31,8 +33,8 @@ from harness.errors import UnsupportedError
 from harness.problem import Feature, Space
 from harness.program import Compiled, Linear, Program
 from methods.milp.embed import Embedded, embed, splits_only
-from methods.milp.embed.tree import leaves_of
 from methods.milp.space import Cost, Free, Variables, last_decoded, last_left
+from methods.trees import Foreign, ensemble, leaves_of
 
 SPACE = Space(
     tuple(
@@ -51,6 +53,7 @@ SPACE = Space(
 
 FOREST = {"n_estimators": 6, "max_depth": 4, "random_state": 0}
 BOOSTING = {"n_estimators": 8, "max_depth": 3, "random_state": 0}
+HISTOGRAM = {"max_iter": 8, "max_depth": 3, "random_state": 0}
 NETWORK: dict[str, Any] = {"max_iter": 60, "random_state": 0}
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 CASES = {
@@ -75,6 +78,9 @@ CASES = {
     "boosting, 3 classes": (GradientBoostingClassifier(**BOOSTING), 3),
     "boosting from zero": (GradientBoostingClassifier(init="zero", **BOOSTING), 2),
     "regression boosting": (GradientBoostingRegressor(**BOOSTING), 0),
+    "histogram boosting": (HistGradientBoostingClassifier(**HISTOGRAM), 2),
+    "histogram boosting, 3 classes": (HistGradientBoostingClassifier(**HISTOGRAM), 3),
+    "regression histogram boosting": (HistGradientBoostingRegressor(**HISTOGRAM), 0),
     "network": (MLPClassifier((8,), **NETWORK), 2),
     "network, 2 layers": (MLPClassifier((6, 5), **NETWORK), 2),
     "network, 3 classes": (MLPClassifier((6,), **NETWORK), 3),
@@ -158,8 +164,9 @@ def raw(classifier: Classifier, row: pd.DataFrame) -> np.ndarray:
 
 
 def test_every_registered_type_has_a_case() -> None:
-    """A new encoder needs a case above; an explicit equation has its own tests."""
-    assert {type(estimator) for estimator, _ in CASES.values()} == set(embed.registry) - {object, Formula}
+    """A new encoder needs a case above; an explicit equation has its own tests, as have other libraries' trees."""
+    kinds = {kind for kind in (*embed.registry, *ensemble.registry) if not issubclass(kind, Foreign)}
+    assert {type(estimator) for estimator, _ in CASES.values()} == kinds - {object, Formula}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -278,7 +285,7 @@ def test_values_at_thresholds_fall_on_the_estimators_side(unit: float) -> None:
     tree = DecisionTreeClassifier(max_leaf_nodes=25, random_state=0)
     classifier = Classifier(tree, (source,), ("no", "yes"))
     tree.fit(classifier.matrix(frame), rng.integers(0, 2, len(frame)))
-    nodes = [leaf.node for leaf in leaves_of(tree.tree_)]
+    nodes = [leaf.node for leaf in leaves_of(ensemble(tree).trees[0])]
     thresholds = tree.tree_.threshold[tree.tree_.children_left >= 0]
     assert (thresholds.astype(np.float32).astype(float) != thresholds).any()
     fixed = Fixed(classifier, space)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from complete import complete
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeClassifier
 from skops import io
@@ -19,7 +20,7 @@ from harness.classifier import Classifier
 from harness.errors import HarnessError
 from harness.problem import Problem
 
-MODELS = sorted(path.stem for path in (Path(__file__).parents[1] / "conf" / "model").glob("*.yaml"))
+MODELS = complete("model")
 
 
 def fitted(problem: Problem, cache: Path | None, depth: int = 3) -> Classifier:

@@ -91,13 +91,14 @@ def test_temporary_columns_and_rows_are_rewound() -> None:
     assert compiled.solve(cost, seconds=10).objective == pytest.approx(first)
 
 
-def test_a_start_does_not_change_the_optimum() -> None:
-    """Neither a whole point nor a part of one."""
+def test_a_cutoff_leaves_the_optimum_or_nothing() -> None:
+    """Above the least cost the optimum is the same, below it there is none; the row is gone afterwards."""
     compiled, take, _, prices, weights = knapsack(items=12)
-    cost = form(compiled, *zip(take, prices, strict=True))
-    for start in (np.ones(12), np.where(np.arange(12) < 3, 1.0, np.nan)):
-        solution = compiled.solve(cost, seconds=10, start=start)
-        assert solution.objective == pytest.approx(cheapest(prices, weights, 10))
+    cost, before = form(compiled, *zip(take, prices, strict=True)), compiled.mark()
+    least = cheapest(prices, weights, 10)
+    assert compiled.solve(cost, seconds=10, cutoff=least + 1.0).objective == pytest.approx(least)
+    assert compiled.solve(cost, seconds=10, cutoff=least - 0.5).infeasible
+    assert compiled.mark() == before
 
 
 def test_infeasibility_is_proven() -> None:

@@ -1,6 +1,7 @@
 """Raw files, and the datasets made of them. The one place that reads data from outside."""
 
 from harness.data.datasets import Dataset, load_dataset, parse_target
+from harness.data.own import load_csv
 from harness.data.sources import Source, data_folder, fetch, read_bytes
 
-__all__ = ["Dataset", "Source", "data_folder", "fetch", "load_dataset", "parse_target", "read_bytes"]
+__all__ = ["Dataset", "Source", "data_folder", "fetch", "load_csv", "load_dataset", "parse_target", "read_bytes"]

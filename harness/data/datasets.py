@@ -16,6 +16,7 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from sklearn.model_selection import train_test_split
 
 from harness import causality as structural
+from harness.data.reader import Form
 from harness.data.sources import Source, read_bytes
 from harness.errors import DatasetError, choices
 from harness.problem import Actionability, Feature, Interval, Kind, Label, Space, Target
@@ -29,6 +30,7 @@ OF_CATEGORIES = ("categories", "order")
 ATTRIBUTES = ("kind", "actionability", *OF_NUMBERS, *OF_CATEGORIES)
 NUMERIC = {Kind.CONTINUOUS, Kind.INTEGER}
 FAR = 1000  # training ranges beyond the scale that stand for no bound: more than any distance worth its cost
+EXACT = 10**14  # greatest whole number that scaling to [0, 1] and back gives back, whatever the range
 MANY = 20  # distinct fractional target values above which nobody can have meant classes
 
 logger = logging.getLogger(__name__)
@@ -60,6 +62,10 @@ class Dataset:
         What the user should know of the data, one sentence each.
     causality
         Structural equations by endogenous feature, as described for ``harness.causality.equations``, which makes them.
+    form
+        How the user's own file writes its table; files of factuals are read alike.
+    reasons
+        Why a feature's kind is as it is, by feature, where it was inferred from a user's own file.
     """
 
     name: str
@@ -73,6 +79,8 @@ class Dataset:
     sha256: str
     notices: tuple[str, ...] = ()
     causality: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
+    form: Form = field(default_factory=Form)
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
 
 def load_dataset(
@@ -95,6 +103,7 @@ def load_dataset(
     split: Mapping[str, Any] | str | None = SPLIT,
     overrides: Mapping[str, Mapping[str, Any] | None] | None = None,
     causality: Mapping[str, Mapping[str, Any] | None] | None = None,
+    tables: tuple[Sequence[pd.DataFrame], str] | None = None,
 ) -> Dataset:
     """Read, check and split a dataset. Every argument is plain data, as it stands in a YAML file.
 
@@ -143,6 +152,8 @@ def load_dataset(
         Feature attributes as in ``features``, applied last.
     causality
         Structural equations by endogenous feature; see ``harness.causality.equations``.
+    tables
+        The files' content and its checksum, where they have been read already; ``sources`` and ``read`` are not used.
 
     Raises
     ------
@@ -151,8 +162,8 @@ def load_dataset(
     """
     _allowed(missing, MISSING, f"'missing' of {name} cannot be")
     _allowed(task, TASKS, f"'task' of {name} cannot be")
-    tables, sha256 = _read(name, sources, dict(read or {}))
-    raw = pd.concat(tables, ignore_index=True)
+    parts, sha256 = _read(name, sources, dict(read or {})) if tables is None else tables
+    raw = pd.concat(parts, ignore_index=True)
     column = _label_column(name, target, label, raw.columns)
     for dropped in drop:
         _allowed(dropped, raw.columns, f"{name} has no column to drop named")
@@ -166,12 +177,13 @@ def load_dataset(
         labels, names = _numbers(name, target, raw[column]), ()
     else:
         labels, names = _classes(name, target, raw[column], label, classes)
-    in_last = raw.index.to_numpy() >= sum(map(len, tables[:-1]))
+    in_last = raw.index.to_numpy() >= sum(map(len, parts[:-1]))
     train, test = _split(name, split, labels, names, in_last)
 
     data, described, notices = {}, [], []
     for feature, entry in entries.items():
-        kind = Kind(_allowed(entry.get("kind", _infer(raw[feature])), Kind, f"the kind of {feature} cannot be"))
+        inferred = _infer(raw[feature], missing)
+        kind = Kind(_allowed(entry.get("kind", inferred), Kind, f"the kind of {feature} cannot be"))
         entry = _fitting(feature, kind, entry)
         filled = _fill(feature, raw[feature], kind, missing, train, entry.get("special", ()))
         data[feature] = values = _typed(feature, filled, kind)
@@ -217,7 +229,8 @@ def parse_target(dataset: Dataset, desired: Any = None) -> Target | Literal["opp
     allowed = [*dataset.classes, OPPOSITE] if len(dataset.classes) == 2 else list(dataset.classes)
     if desired == OPPOSITE and OPPOSITE in allowed:
         return OPPOSITE
-    raise DatasetError(f"{dataset.name} has no class {str(desired)!r} to desire; {choices(desired, allowed)}.")
+    many = f", as there are {len(dataset.classes)}; name one by 'desired'" if desired == OPPOSITE else ""
+    raise DatasetError(f"{dataset.name} has no class {str(desired)!r} to desire{many}; {choices(desired, allowed)}.")
 
 
 def _interval(name: str, text: str) -> Interval:
@@ -411,7 +424,7 @@ def _split(
             raise DatasetError(f"{name} has no two files with rows to split by; 'split' may be none or {SPLIT}.")
         return rows[~in_last], rows[in_last]
     if not isinstance(split, Mapping):
-        raise DatasetError(f"'split' is {split!r}; allowed: none, files, or a mapping such as {SPLIT}.")
+        raise DatasetError(f"'split' is {str(split)[:80]!r}; allowed: none, files, or a mapping such as {SPLIT}.")
     for key in split:
         _allowed(key, SPLIT, "'split' has no entry")
     options = {**SPLIT, **split}
@@ -420,6 +433,13 @@ def _split(
         raise DatasetError(f"'test_size' of the split is {size!r}; allowed: a share between 0 and 1, such as 0.25.")
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise DatasetError(f"'seed' of the split is {seed!r}; allowed: a whole number from 0.")
+    if stratify:
+        for cls in classes:
+            if (labels == cls).sum() < 2:
+                raise DatasetError(
+                    f"{name} has a single row of class {cls!r}, which cannot be in both training and test rows; add "
+                    f"rows, or set the split's 'stratify: false'."
+                )
     by_class = np.array([classes.index(label) for label in labels]) if stratify and classes else None
     try:
         train, test = train_test_split(rows, test_size=size, stratify=by_class, random_state=seed)
@@ -431,13 +451,14 @@ def _split(
     return np.sort(train), np.sort(test)
 
 
-def _infer(values: pd.Series) -> Kind:
+def _infer(values: pd.Series, missing: str) -> Kind:
+    two = Kind.CATEGORICAL if missing == "category" and values.isna().any() else Kind.BINARY  # "missing" is a third
     values = values.dropna()
     if is_bool_dtype(values) or not is_numeric_dtype(values):
-        return Kind.BINARY if values.nunique() <= 2 else Kind.CATEGORICAL
+        return two if values.nunique() <= 2 else Kind.CATEGORICAL
     if set(values.unique()) == {0, 1}:
-        return Kind.BINARY
-    return Kind.INTEGER if _whole(values).all() else Kind.CONTINUOUS
+        return two
+    return Kind.INTEGER if _whole(values).all() and values.abs().max() <= EXACT else Kind.CONTINUOUS
 
 
 def _fill(
@@ -480,6 +501,11 @@ def _check_numbers(feature: str, values: pd.Series, kind: Kind) -> pd.Series:
         odd = values[~_whole(values)]
         raise DatasetError(
             f"column {feature!r} is integer but holds {odd.iloc[0]} in row {odd.index[0]}; make it continuous."
+        )
+    if kind is Kind.INTEGER and (large := values[values.abs() > EXACT]).size:
+        raise DatasetError(
+            f"column {feature!r} is integer but holds {large.iloc[0]} in row {large.index[0]}, too large to be exact; "
+            f"make it continuous, or drop it."
         )
     return values
 

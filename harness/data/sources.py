@@ -16,9 +16,11 @@ from pathlib import Path
 import pooch
 
 from harness.errors import DatasetError, choices
+from harness.plugins import locate
 
 RAW = Path(__file__).with_name("raw")
 PACKAGED = "packaged"  # first part of the path of a file that comes with this package
+PLUGGED = "package://"  # what the path of a file of another package begins with: package://name/file.csv
 COMPRESSED = (".gz", ".zip")
 TIMEOUT = 60  # seconds without a byte before an address is given up
 
@@ -32,8 +34,8 @@ class Source:
     Parameters
     ----------
     file
-        Path within the data folder, ``<dataset>/<file>``; ``packaged/<file>`` comes with this package, an absolute
-        path is taken as it stands.
+        Path within the data folder, ``<dataset>/<file>``; ``packaged/<file>`` comes with this package,
+        ``package://name/<file>`` with another, an absolute path is taken as it stands.
     sha256
         Checksum of the file. None takes a local file unverified.
     urls
@@ -69,7 +71,20 @@ class Source:
         """Where the file is kept."""
         if self.packaged:
             return RAW.joinpath(*Path(self.file).parts[1:])
+        if self.file.startswith(PLUGGED):
+            return _plugged(self.file)
         return data_folder() / Path(self.file).expanduser()
+
+
+def _plugged(file: str) -> Path:
+    """Where a file of an installed package is kept."""
+    package, *parts = file.removeprefix(PLUGGED).split("/")
+    folder = locate(package)
+    if folder is None:
+        raise DatasetError(
+            f"{file} is of the package {package!r}, which is not installed; install it, or give the path of the file."
+        )
+    return folder.joinpath(*parts)
 
 
 def data_folder() -> Path:
@@ -105,7 +120,7 @@ def fetch(source: Source) -> Path:
             return candidate
     if found:
         raise DatasetError(f"{found[0]} {_mismatch(found[0].read_bytes(), source)}; {_remedy(source)}.")
-    if source.packaged:
+    if source.packaged or source.file.startswith(PLUGGED):
         raise DatasetError(f"{path} is missing; {_remedy(source)}.")
     return _download(source, path)
 
@@ -187,6 +202,8 @@ def _mismatch(data: bytes, source: Source) -> str:
 def _remedy(source: Source) -> str:
     if source.packaged:
         return "install ce-harness again"
+    if source.file.startswith(PLUGGED):
+        return f"install the package of {source.file} again"
     if source.urls:
         return f"delete it to have it downloaded again, or put the right file there, from {', '.join(source.urls)}"
     return f"delete it and put the right {source.file} there"

@@ -5,81 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import singledispatch
-from typing import Any
 
 import numpy as np
-from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    GradientBoostingClassifier,
-    GradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
-)
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from harness.classifier import Affine, Classifier, Input, by_category
 from harness.errors import UnsupportedError
 from harness.problem import Feature, Kind, Space
-from methods.milp.embed.forest import initial_score
-from methods.milp.embed.tree import Leaf, leaf_values, leaves_of
-from methods.milp.space import last_decoded
+from methods.milp.space import last_decoded, seen
+from methods.trees import TINY, Leaf, ensemble, leaves_of
 
 WORD = 64  # leaves in one word of a leaf mask
-
-
-@dataclass(frozen=True)
-class Ensemble:
-    """Trees whose leaf values add up to the model's raw output: base + weight · Σ values.
-
-    Parameters
-    ----------
-    trees
-        The fitted ``tree_`` objects.
-    weight
-        What a tree's leaf value is multiplied with.
-    """
-
-    trees: tuple[Any, ...]
-    weight: float
-    base: float
-
-
-@singledispatch
-def ensemble(estimator: Any) -> Ensemble:
-    """A fitted binary classifier or regressor as a sum of trees.
-
-    Raises
-    ------
-    UnsupportedError
-        For a type that is none.
-    """
-    known = sorted(kind.__name__ for kind in ensemble.registry if kind is not object)
-    raise UnsupportedError(f"cannot search the cells of {type(estimator).__name__}; known: {', '.join(known)}.")
-
-
-@ensemble.register(DecisionTreeClassifier)
-@ensemble.register(DecisionTreeRegressor)
-def _(estimator: Any) -> Ensemble:
-    return Ensemble((estimator.tree_,), 1.0, 0.0)
-
-
-@ensemble.register(RandomForestClassifier)
-@ensemble.register(ExtraTreesClassifier)
-@ensemble.register(RandomForestRegressor)
-@ensemble.register(ExtraTreesRegressor)
-def _(estimator: Any) -> Ensemble:
-    return Ensemble(tuple(tree.tree_ for tree in estimator.estimators_), 1.0 / len(estimator.estimators_), 0.0)
-
-
-@ensemble.register(GradientBoostingClassifier)
-@ensemble.register(GradientBoostingRegressor)
-def _(estimator: Any) -> Ensemble:
-    if estimator.estimators_.shape[1] != 1:
-        raise UnsupportedError("cannot search the cells of gradient boosting with more than two classes.")
-    trees = tuple(tree.tree_ for tree in estimator.estimators_[:, 0])
-    return Ensemble(trees, estimator.learning_rate, float(initial_score(estimator)[0]))
 
 
 @dataclass(frozen=True)
@@ -112,6 +47,13 @@ class Grid:
         1]]``; two categories are told apart by none but those listed for one of the two.
     base
         Score before any tree, less the threshold: right is base + Σ values > 0.
+    trees
+        The trees themselves, as ``kernels.walk`` takes them.
+    single
+        Whether they compare float32 numbers.
+
+    Scores, here and in the searches, count in a unit that makes ``TINY`` of it what the model itself may be off by
+    where it adds up: 1 unless that is more than ``TINY``.
     """
 
     ends: tuple[np.ndarray, ...]
@@ -126,6 +68,8 @@ class Grid:
     touch_at: np.ndarray
     touched: np.ndarray
     base: float
+    trees: tuple[np.ndarray, ...]
+    single: bool
 
 
 def build(space: Space, classifier: Classifier, sign: int, threshold: float) -> Grid:
@@ -137,9 +81,12 @@ def build(space: Space, classifier: Classifier, sign: int, threshold: float) -> 
         For models that are no sum of trees, and for features with more than 64 unordered categories.
     """
     model = ensemble(classifier.estimator)
+    if len(model.base) > 1:
+        raise UnsupportedError(f"cannot search the cells of a {type(classifier.estimator).__name__} of many outputs.")
+    unit = max(model.rounding(threshold) / TINY, 1.0)
     leaves = [leaves_of(tree) for tree in model.trees]
     sources = _sources(space, classifier.inputs)
-    ends = tuple(_ends(space, classifier.inputs, place, leaves) for place in range(len(space.features)))
+    ends = tuple(_ends(space, classifier.inputs, place, leaves, model.single) for place in range(len(space.features)))
     counts = [len(e) + 1 if f.numeric else len(f.categories) for f, e in zip(space.features, ends, strict=True)]
     for feature, count in zip(space.features, counts, strict=True):
         if feature.kind is Kind.CATEGORICAL and count > WORD:
@@ -153,7 +100,7 @@ def build(space: Space, classifier: Classifier, sign: int, threshold: float) -> 
     starts: list[int] = [0]
     used: list[int] = []
     for t, (tree, members) in enumerate(zip(model.trees, leaves, strict=True)):
-        value = sign * model.weight * leaf_values(tree, members)[:, -1]
+        value = sign * model.weight / unit * tree.value[[leaf.node for leaf in members], 0]
         order = np.argsort(value, kind="stable")
         values[t, : len(order)], values[t, len(order) :] = value[order], value[order[-1]]
         split_on = sorted({sources[column] for leaf in members for column in (*leaf.above, *leaf.at_most)})
@@ -162,7 +109,7 @@ def build(space: Space, classifier: Classifier, sign: int, threshold: float) -> 
         for bit, leaf in enumerate(members[k] for k in order):
             word, mark = bit // WORD, np.uint64(1) << np.uint64(bit % WORD)
             for place in split_on:
-                met = _met(space.features[place], classifier.inputs, sources, place, leaf, ends[place])
+                met = _met(space.features[place], classifier.inputs, sources, place, leaf, ends[place], model.single)
                 cells = slice(int(offset[place]), int(offset[place + 1]))
                 if space.features[place].kind is Kind.CATEGORICAL:
                     upto[t, cells, word][met] |= mark
@@ -177,7 +124,7 @@ def build(space: Space, classifier: Classifier, sign: int, threshold: float) -> 
     members_of = np.array(used, dtype=np.int64)
     split = np.array([feature.kind is Kind.CATEGORICAL for feature in space.features], dtype=np.int64)
     touch_at, touched = _touches(upto, onwards, offset, split, members_of, owner)
-    base = sign * (model.base - threshold)
+    base = sign * float(model.base[0] - threshold) / unit
     return Grid(
         ends,
         offset,
@@ -191,25 +138,9 @@ def build(space: Space, classifier: Classifier, sign: int, threshold: float) -> 
         touch_at,
         touched,
         base,
+        model.flat(sign, unit),
+        model.single,
     )
-
-
-def walkable(classifier: Classifier, sign: int) -> tuple[np.ndarray, ...]:
-    """The trees as flat arrays: their roots, and each node's left and right child, input, threshold and value.
-
-    Children of a leaf are -1. Values are ``sign`` times what a node adds to the raw output.
-    """
-    model = ensemble(classifier.estimator)
-    sizes = np.cumsum([0, *(tree.node_count for tree in model.trees)])
-    left, right = (
-        np.concatenate([np.where(part < 0, -1, part + first) for part, first in zip(side, sizes, strict=False)])
-        for side in ([tree.children_left for tree in model.trees], [tree.children_right for tree in model.trees])
-    )
-    every = [[Leaf(node, {}, {}) for node in range(tree.node_count)] for tree in model.trees]
-    value = np.concatenate([leaf_values(tree, nodes)[:, -1] for tree, nodes in zip(model.trees, every, strict=True)])
-    column = np.concatenate([tree.feature for tree in model.trees])
-    threshold = np.concatenate([tree.threshold for tree in model.trees])
-    return sizes[:-1], left, right, column, threshold, sign * model.weight * value
 
 
 def _touches(
@@ -239,7 +170,9 @@ def _sources(space: Space, inputs: Sequence[Input]) -> list[int]:
     return [place[source.feature] for source in inputs]
 
 
-def _ends(space: Space, inputs: Sequence[Input], place: int, leaves: Sequence[Sequence[Leaf]]) -> np.ndarray:
+def _ends(
+    space: Space, inputs: Sequence[Input], place: int, leaves: Sequence[Sequence[Leaf]], single: bool
+) -> np.ndarray:
     """The last decoded value left of each threshold on a number, in order."""
     feature = space.features[place]
     if not feature.numeric:
@@ -257,12 +190,18 @@ def _ends(space: Space, inputs: Sequence[Input], place: int, leaves: Sequence[Se
             for side in (leaf.above, leaf.at_most)
             if column in side
         }
-        found |= {last_decoded(feature, source, threshold) for threshold in thresholds}
+        found |= {last_decoded(feature, source, threshold, single) for threshold in thresholds}
     return np.array(sorted(found))
 
 
 def _met(
-    feature: Feature, inputs: Sequence[Input], sources: Sequence[int], place: int, leaf: Leaf, ends: np.ndarray
+    feature: Feature,
+    inputs: Sequence[Input],
+    sources: Sequence[int],
+    place: int,
+    leaf: Leaf,
+    ends: np.ndarray,
+    single: bool,
 ) -> np.ndarray:
     """Which cells of a feature a leaf meets, bool."""
     count = len(ends) + 1 if feature.numeric else len(feature.categories)
@@ -276,14 +215,13 @@ def _met(
             inside = np.ones(count, dtype=bool)
             rising = source.unit > 0
             if above > -math.inf:
-                right = np.arange(count) > np.searchsorted(ends, last_decoded(feature, source, above))
+                right = np.arange(count) > np.searchsorted(ends, last_decoded(feature, source, above, single))
                 inside &= right if rising else ~right
             if at_most < math.inf:
-                right = np.arange(count) > np.searchsorted(ends, last_decoded(feature, source, at_most))
+                right = np.arange(count) > np.searchsorted(ends, last_decoded(feature, source, at_most, single))
                 inside &= ~right if rising else right
             met &= inside
         else:
-            # A float32 compared with a float compares as float32, a threshold between two of them as one of the two.
-            single = by_category(feature, source).astype(np.float32).astype(float)
-            met &= (single > above) & (single <= at_most)
+            values = seen(by_category(feature, source), single)
+            met &= (values > above) & (values <= at_most)
     return met

@@ -12,8 +12,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from methods.trees import TINY
+
 DONE, PAUSED, ASK, MORE_NODES, MORE_CLAUSES = 0, 1, 2, 3, 4
-TINY = 1e-9  # scores this near to the threshold are for the real model to judge
 CLOSE = 1e-9  # costs this near are equal
 ROOT_ROUNDS = 40  # cores looked for at the root; elsewhere NODE_ROUNDS
 NODE_ROUNDS = 1
@@ -1033,7 +1034,7 @@ def lay_numbers(ends, ends_at, cuts, cuts_at, values, low, high, unit, whole, fi
 
 @lean
 def walk(trees, base, inputs):
-    """The base and the trees' leaf values for one row of inputs (float32, as the trees see it), added up."""
+    """The base and the trees' leaf values for one row of inputs (float32 or float64, as they compare it), added up."""
     roots, left, right, column, threshold, value = trees
     total = base
     for root in roots:
@@ -1042,3 +1043,10 @@ def walk(trees, base, inputs):
             node = left[node] if inputs[column[node]] <= threshold[node] else right[node]
         total += value[node]
     return total
+
+
+@njit(cache=True)
+def walk_all(trees, base, rows, totals):
+    """``walk`` of many rows, written into ``totals``."""
+    for i in range(len(rows)):
+        totals[i] = walk(trees, base, rows[i])

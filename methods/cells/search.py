@@ -14,7 +14,7 @@ from harness.errors import UnsupportedError
 from harness.method import Deadline
 from harness.problem import Feature, Kind, Problem
 from methods.cells import kernels
-from methods.cells.grid import Grid, build, walkable
+from methods.cells.grid import Grid, build
 from methods.milp.space import beyond
 from methods.milp.target import raw_interval
 
@@ -80,7 +80,7 @@ class CellSearch:
         self.grid: Grid = build(problem.space, problem.classifier, wish.sense, threshold)
         g = self.grid
         self._grid = (g.offset, g.values, g.upto, g.onwards, g.starts, g.members, g.owner, g.touch_at, g.touched)
-        self._right = _judge(problem, walkable(problem.classifier, wish.sense), g.base)
+        self._right = _judge(problem, g)
         self.numbers = _Numbers(self)
         self.known = _known(problem, g)
         self._levels: dict[tuple[int, Any], tuple[tuple[np.ndarray, np.ndarray, np.ndarray, int], np.uint64]] = {}
@@ -372,12 +372,12 @@ def _known(problem: Problem, grid: Grid) -> np.ndarray:
     return np.unique(np.column_stack(cells).astype(np.int64), axis=0)
 
 
-def _judge(problem: Problem, trees: tuple[np.ndarray, ...], base: float) -> Callable[[Mapping[str, Any]], bool]:
+def _judge(problem: Problem, grid: Grid) -> Callable[[Mapping[str, Any]], bool]:
     """What the fitted model says of one decoded row: by walking its trees, and by itself where that is close."""
-    classifier = problem.classifier
+    classifier, seen = problem.classifier, np.float32 if grid.single else np.float64
 
     def right(row: Mapping[str, Any]) -> bool:
-        score = kernels.walk(trees, base, classifier.vector(row)[0].astype(np.float32))
+        score = kernels.walk(grid.trees, grid.base, classifier.vector(row)[0].astype(seen))
         if abs(score) > kernels.TINY:
             return bool(score > 0)
         return bool(problem.valid(problem.space.frame([row]))[0])

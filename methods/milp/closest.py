@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from harness.causality import follow
+from harness.errors import UnsupportedError
 from harness.explanation import Answer, Reason, Status
 from harness.method import Deadline
 from harness.objective import Objective
@@ -27,11 +28,12 @@ from methods.milp.few import FewChanges
 from methods.milp.manifold import INSIDE, Manifold, Outside, Piece, Shares, clustered, supports
 from methods.milp.space import INTEGRAL, Scaled, Variables
 from methods.milp.start import Starts
-from methods.milp.target import averages, raw_interval
+from methods.milp.target import leads, raw_interval
 
 if TYPE_CHECKING:
     from methods.ce_ocl import CeOcl
 
+BOXED = 0.6  # share of the time left for the box search, where it only finds the fewest changes
 REPAIRS = 25  # solutions that the real model refuses before the answer is given up
 ROUNDS = 60  # of cuts on the relaxation, before integers are looked at
 TOO_LITTLE = 1e-4  # tolerances of progress in bound and incumbent: after PATIENCE rounds more tangents would not help
@@ -56,6 +58,8 @@ def coupled(method: CeOcl, problem: Problem) -> bool:
 def build(program: Program, method: CeOcl, problem: Problem) -> tuple[Variables, Embedded, Causality | None]:
     """Space, model and structural equations as variables and rows of a program."""
     classifier = problem.classifier
+    if classifier.opaque:
+        raise UnsupportedError(classifier.opaque)
     cells = splits_only(classifier.estimator) and not coupled(method, problem)
     variables = Variables(program, problem.space, cells=cells)
     sense = raw_interval(problem).sense if len(classifier.classes) <= 2 else 0
@@ -121,9 +125,10 @@ class Programmed:
             return rows + ([program.add(outputs[0] <= high)] if math.isfinite(high) else [])
         assert isinstance(problem.target, Label)  # anything else is refused
         # The first of several equal classes is predicted, and averaged leaf fractions do tie.
-        wanted, tie = problem.classifier.code(problem.target.value), 0.0 if averages(problem.classifier) else margin
+        wanted = problem.classifier.code(problem.target.value)
+        earlier, later = leads(problem.classifier, margin)
         return [
-            program.add(outputs[wanted] - output >= (tie if wanted < other else margin))
+            program.add(outputs[wanted] - output >= (later if wanted < other else earlier))
             for other, output in enumerate(outputs)
             if other != wanted
         ]
@@ -571,17 +576,23 @@ class Search:
 
     def _prove(self, least: float) -> float:
         """A lower bound on what the piece holds, of at least ``least`` changes; inf: nothing below the incumbent."""
-        boxes, piece = self.explainer.boxes, self.piece
-        exact = self.manifold is not None and self.manifold.exact
-        if boxes is not None and exact and not self.earlier and isinstance(piece, Shares | Outside):
-            row, _, bound = boxes.closest(self.factual, piece, self.value, self.deadline)
-            if row is not None:
-                self._take(self.problem.space.frame([row]))
+        explainer, boxed = self.explainer, self._boxed()
+        alpha, dominated = explainer.method.alpha, self.lexical
+        if boxed and not explainer.squared:
+            boxes, piece = boxed
+            row, _, bound = boxes.closest(self.factual, piece, self.value, self.deadline, dominated)
+            self._accept(row)
             return bound
-        alpha = self.explainer.method.alpha
-        if not self.lexical:
-            solution = self._stage(self._cost, self.most, self.value - self.entry)
-            return math.inf if solution.infeasible else solution.bound + self.entry
+        # A point of more changes costs alpha more at least: a distance below alpha puts the fewest changes first, too.
+        if not dominated and (self.price is not None or not self.distance < alpha):
+            return self._together()
+        if boxed and self.count > least:
+            boxes, piece = boxed
+            row, fewest = boxes.fewest(self.factual, piece, self.count, Deadline.after(BOXED * self.deadline.left))
+            self._accept(row)
+            if fewest == math.inf and self.row is None:
+                return math.inf
+            least = max(min(fewest, self.count), least)
         if self.count > least:
             first = self._stage(self._changes, min(self.most, self.count - 1), math.inf)
             if first.infeasible and self.row is None:
@@ -590,9 +601,29 @@ class Search:
                 return alpha * max(first.bound, least)
             least = self.count if first.infeasible else max(math.ceil(first.bound - 1e-6), least)
         if self.count > least:
-            return alpha * least
+            return alpha * least if dominated else max(alpha * least, self._together())
         second = self._stage(self._cost, self.count, self.distance, lexical=True)
-        return math.inf if second.infeasible else alpha * self.count + second.bound
+        bound = math.inf if second.infeasible else alpha * self.count + second.bound
+        if dominated:
+            return bound
+        bound = min(bound, alpha * (self.count + 1.0))
+        return bound if self.distance <= alpha else max(bound, self._together())
+
+    def _boxed(self) -> tuple[BoxSearch, Shares | Outside] | None:
+        """The box search and the piece it is to search, where it can."""
+        boxes, piece = self.explainer.boxes, self.piece
+        if boxes is None or self.manifold is None or not self.manifold.exact or self.earlier:
+            return None
+        return (boxes, piece) if isinstance(piece, Shares | Outside) else None
+
+    def _accept(self, row: dict[str, Any] | None) -> None:
+        if row is not None:
+            self._take(self.problem.space.frame([row]))
+
+    def _together(self) -> float:
+        """A lower bound on changes and distance in one stage; inf: nothing below the incumbent."""
+        solution = self._stage(self._cost, self.most, self.value - self.entry)
+        return math.inf if solution.infeasible else solution.bound + self.entry
 
     def _cost(self, lexical: bool = False) -> Linear:
         explainer = self.explainer

@@ -58,19 +58,28 @@ class Source(Protocol):
         """The input's value."""
         ...
 
-    def right_of(self, threshold: float) -> Expression:
-        """A 0/1 expression: 1 iff ``float32(input) > threshold``, the side on which scikit-learn's trees go right."""
+    def right_of(self, threshold: float, single: bool = True) -> Expression:
+        """A 0/1 expression: 1 iff the input, where ``single`` its float32, exceeds the threshold: to the right."""
         ...
 
 
-def last_left(threshold: float) -> float:
-    """The largest float64 that a scikit-learn split sends left: its ``float32`` is at most the threshold.
+def seen(inputs: np.ndarray, single: bool) -> np.ndarray:
+    """Estimator inputs as a tree compares them with its thresholds: rounded to float32 where ``single``."""
+    return inputs.astype(np.float32).astype(float) if single else inputs
+
+
+def last_left(threshold: float, single: bool = True) -> float:
+    """The largest float64 that a split sends left: it, or where ``single`` its ``float32``, is at most the threshold.
 
     >>> last_left(0.5) > 0.5
     True
     >>> bool(np.float32(last_left(0.5)) <= 0.5), bool(np.float32(np.nextafter(last_left(0.5), 1)) <= 0.5)
     (True, False)
+    >>> last_left(0.5, single=False)
+    0.5
     """
+    if not single:
+        return threshold
     below = np.float32(threshold)
     if float(below) > threshold:
         below = np.nextafter(below, np.float32(-np.inf))
@@ -90,8 +99,8 @@ class Free:
         self.program, self.expression, self.low, self.high = program, expression, low, high
         self._sides: dict[float, Any] = {}
 
-    def right_of(self, threshold: float) -> Expression:
-        left = last_left(threshold)
+    def right_of(self, threshold: float, single: bool = True) -> Expression:
+        left = last_left(threshold, single)
         if self.high <= left:
             return 0
         if self.low > left:
@@ -276,8 +285,8 @@ class Sides:
         self.program, self.feature = program, feature
         self._sides: dict[float, Any] = {}  # by the last decoded value on the left
 
-    def right_of(self, affine: Affine, threshold: float) -> Expression:
-        left = last_decoded(self.feature, affine, threshold)
+    def right_of(self, affine: Affine, threshold: float, single: bool) -> Expression:
+        left = last_decoded(self.feature, affine, threshold, single)
         if left not in self._sides:
             self._sides[left] = self.program.binary()
         side = self._sides[left]
@@ -315,8 +324,8 @@ class Cells:
     def x(self) -> Expression:
         raise UnsupportedError(f"{self.feature.name} is seen through cells; this model needs its value.")
 
-    def right_of(self, affine: Affine, threshold: float) -> Expression:
-        return self.sides.right_of(affine, threshold)
+    def right_of(self, affine: Affine, threshold: float, single: bool) -> Expression:
+        return self.sides.right_of(affine, threshold, single)
 
     def close(self) -> None:
         self.sides.close()
@@ -427,8 +436,8 @@ class Scaled:
         self.sides = Sides(program, feature)
         self.side_columns: list[Any] = []
 
-    def right_of(self, affine: Affine, threshold: float) -> Expression:
-        return self.sides.right_of(affine, threshold)
+    def right_of(self, affine: Affine, threshold: float, single: bool) -> Expression:
+        return self.sides.right_of(affine, threshold, single)
 
     def close(self) -> None:
         self.side_columns = self.sides.close()
@@ -616,8 +625,8 @@ class LevelSource:
     def expression(self) -> Expression:
         return sum(float(value) * self.block.level(code) for code, value in enumerate(self.table) if value)
 
-    def right_of(self, threshold: float) -> Expression:
-        right = self.table.astype(np.float32).astype(float) > threshold  # a float32 next to a float compares as one
+    def right_of(self, threshold: float, single: bool = True) -> Expression:
+        right = seen(self.table, single) > threshold
         if right.all():
             return 1
         return sum(self.block.level(int(code)) for code in np.flatnonzero(right))
@@ -638,8 +647,8 @@ class NumberSource:
     def expression(self) -> Expression:
         return self.slope * self.block.x + self.shift
 
-    def right_of(self, threshold: float) -> Expression:
-        return self.block.right_of(self.affine, threshold)
+    def right_of(self, threshold: float, single: bool = True) -> Expression:
+        return self.block.right_of(self.affine, threshold, single)
 
 
 class Variables:
@@ -734,18 +743,19 @@ class Variables:
         return {block.feature.name: block.read(x) for block in self.blocks}
 
 
-def last_decoded(feature: Feature, affine: Affine, threshold: float) -> float:
+def last_decoded(feature: Feature, affine: Affine, threshold: float, single: bool = True) -> float:
     """The last decoded value, in the number's order, before a split changes sides.
 
-    For a rising input that is the largest value with ``float32((value - shift) / unit) <= threshold``; for a falling
-    one the largest with the input still to the right. Integers: the largest integer.
+    For a rising input that is the largest value whose input, where ``single`` rounded to float32, is at most the
+    threshold; for a falling one the largest with the input still to the right. Integers: the largest integer.
     """
 
     def before(value: float) -> bool:
-        left = float(np.float32((value - affine.shift) / affine.unit)) <= threshold
+        number = affine.of(value)
+        left = (float(np.float32(number)) if single else number) <= threshold
         return left if affine.unit > 0 else not left
 
-    guess = affine.shift + last_left(threshold) * affine.unit
+    guess = affine.shift + last_left(threshold, single) * affine.unit
     if feature.kind is Kind.INTEGER:
         value = math.floor(guess) + 1.0
         while not before(value):

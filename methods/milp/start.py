@@ -100,7 +100,9 @@ class Starts:
 def _judge(problem: Problem) -> Callable[[np.ndarray], np.ndarray]:
     """Whether scaled rows are valid, as fast as the model's inputs allow; decoded rows are asked again."""
     classifier, target = problem.classifier, problem.target
-    if isinstance(target, Label) and classifier.inputs == space_inputs(problem.space):
+    if isinstance(target, Label) and classifier.opaque is None:
         code, decide = classifier.code(target.value), quick_decide(classifier)
-        return lambda rows: decide(rows) == code
+        if classifier.inputs == space_inputs(problem.space):
+            return lambda rows: decide(rows) == code
+        return lambda rows: decide(classifier.matrix(problem.space.decode(rows))) == code
     return lambda rows: problem.valid(problem.space.decode(rows))

@@ -71,6 +71,8 @@ class TreeCf:
         classifier = problem.classifier
         if not isinstance(problem.target, Label):
             return "treecf is run for a wanted class only, not for an interval; set 'desired' to a class."
+        if classifier.opaque:
+            return classifier.opaque
         if not isinstance(classifier.estimator, MODELS) or not classifier.binary:
             name, known = type(classifier.estimator).__name__, ", ".join(model.__name__ for model in MODELS)
             return f"treecf takes trees with two classes ({known}), not {name}; choose such a model."

@@ -17,6 +17,7 @@ import numpy as np
 from harness.errors import UnsupportedError
 from harness.program import Compiled, Expression, Linear, Program
 from methods.milp.space import Source
+from methods.trees import ensemble, splits_only
 
 
 class Bounds(Protocol):
@@ -55,7 +56,7 @@ class Embedded:
 
 @singledispatch
 def embed(estimator: Any, program: Program, inputs: Sequence[Source], sense: int = 0) -> Embedded:
-    """Add an estimator to a program.
+    """Add an estimator to a program; a sum of trees as ``methods.trees`` reads it, needs no encoder of its own.
 
     Parameters
     ----------
@@ -66,19 +67,15 @@ def embed(estimator: Any, program: Program, inputs: Sequence[Source], sense: int
     Raises
     ------
     UnsupportedError
-        For a type without an encoder.
+        For a type without an encoder, and for what its encoder does not cover.
     """
-    known = sorted(kind.__name__ for kind in embed.registry if kind is not object)
+    if splits_only(estimator):
+        return forest.embed_trees(ensemble(estimator), program, inputs)
+    known = sorted({kind.__name__ for kind in (*embed.registry, *ensemble.registry) if kind is not object})
     raise UnsupportedError(
         f"cannot embed {type(estimator).__name__} in a mixed-integer program; known: {', '.join(known)}. "
-        f"To add one, register an encoder in methods/milp/embed/."
+        f"To add one, register an encoder in methods/milp/embed/, or a reader of trees in methods/trees.py."
     )
 
 
-@singledispatch
-def splits_only(estimator: Any) -> bool:
-    """Whether the estimator sees its inputs through thresholds only, as trees do."""
-    return False
-
-
-from methods.milp.embed import forest, linear, relu, tree  # noqa: E402, F401  (they register themselves)
+from methods.milp.embed import forest, linear, relu  # noqa: E402, F401  (they register themselves)

@@ -1,0 +1,137 @@
+"""The counterfactuals of a cell as one CSV file, for a person and a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness.answers import Cell
+from harness.explain import scored
+
+NAME = "counterfactuals.csv"
+OURS = (
+    "factual", "ce", "status", "verdict", "objective", "bound", "gap",
+    "score_before", "score_after", "predicted_before", "predicted_after",
+)  # fmt: skip
+
+# A spreadsheet runs a cell that begins with one of these, also where it takes another delimiter for the file's own.
+_TRIGGER = "[=+\\-@\t\r\n＝＋－＠]"
+_RISKY = re.compile(f"(^|[,;|\t\r\n])([ ']*)(?={_TRIGGER})")
+_WHOLE = re.compile(r"-?(0|[1-9]\d*)")  # 007 is a code
+_NUMBER = re.compile(r"-?((0|[1-9]\d*)(\.\d+)?(e[-+]?\d+)?|inf)")
+_ESCAPED = re.compile(f"(^|[,;|\t\r\n])'([ ']*)(?={_TRIGGER})")
+
+
+def write(cell: Cell) -> Path:
+    """Write ``counterfactuals.csv`` beside a cell's answers, which the checker has judged.
+
+    One row for each counterfactual asked for, with or without a point, after the factual's own as number 0. Its
+    columns are ``OURS``, with an underscore behind a name that a feature has too, then the features. Numbers are
+    written to the last bit; scores are as ``harness.explain.scored`` gives them.
+    """
+    space, classifier, verdicts = cell.space, cell.classifier, {}
+    frame, targets = cell.factuals()
+    for verdict in cell.verdicts():
+        verdicts[verdict["factual"], verdict["ce"]] = verdict
+    rows = sorted(cell.rows(), key=lambda row: (frame.index.get_loc(row["factual"]), row["ce"]))
+    asked = frame.loc[list(dict.fromkeys(row["factual"] for row in rows))]
+    there = [row for row in rows if row["row"] is not None and not verdicts[row["factual"], row["ce"]]["incoherent"]]
+    before = dict(zip(asked.index, scored(classifier, asked, [targets[i] for i in asked.index]), strict=True))
+    wanted = [targets[row["factual"]] for row in there]
+    after = scored(classifier, space.frame(row["row"] for row in there), wanted)
+    after_of = {(row["factual"], row["ce"]): pair for row, pair in zip(there, after, strict=True)}
+
+    lines: list[list[Any]] = []
+    for row in rows:
+        identity, number = row["factual"], row["ce"]
+        score, label = before[identity]
+        if number == 1:
+            values = asked.loc[[identity]].iloc[0].to_dict()
+            lines.append([identity, 0, *[None] * 5, score, None, label, None, *(values[name] for name in space.names)])
+        objective, bound = row["objective"], row["bound"]
+        score_after, label_after = after_of.get((identity, number), (None, None))
+        lines.append(
+            [identity, number, row["status"], verdicts[identity, number]["verdict"]]
+            + [objective, bound, _gap(objective, bound), score, score_after, label, label_after]
+            + [(row["row"] or {}).get(name) for name in space.names]
+        )
+    path = cell.path / NAME
+    temporary = path.with_name(path.name + ".tmp")
+    with temporary.open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+        table.writerow(escape(name) for name in (*_headers(space.names), *space.names))
+        table.writerows([_plain(value) for value in line] for line in lines)
+    temporary.replace(path)
+    return path
+
+
+def read(path: Path | str) -> pd.DataFrame:
+    """Read such a file as it was meant: without the apostrophes that guard against spreadsheets, numbers exact.
+
+    Where ``cell.json`` lies beside it, categories and classes are the dataset's own values. What is empty is missing.
+    """
+    path = Path(path)
+    with path.open(newline="", encoding="utf-8") as file:
+        header, *lines = ([unescape(text) for text in line] for line in csv.reader(file))
+    columns = dict(zip(header, map(list, zip(*lines, strict=True)), strict=True)) if lines else {n: [] for n in header}
+    cell, own = Cell(path.parent), {}
+    if cell.started:
+        own = {feature.name: feature.categories for feature in cell.space.features if feature.categories}
+        own |= dict.fromkeys(header[len(OURS) - 2 : len(OURS)], tuple(cell.meta["classes"]))
+    return pd.DataFrame({name: _values(texts, own.get(name, ())) for name, texts in columns.items()})
+
+
+def _values(texts: Sequence[str], categories: Sequence[Any]) -> pd.Series:
+    """Categories by their text; else numbers where all of them are numbers, else the texts."""
+    if not categories:
+        for kind, pattern in ((int, _WHOLE), (float, _NUMBER)):
+            if all(pattern.fullmatch(text) for text in texts if text):
+                return pd.Series([kind(text) if text else None for text in texts])
+    known = {str(value): value for value in categories}
+    return pd.Series([known.get(text, text) if text else None for text in texts], dtype=object)
+
+
+def escape(text: str) -> str:
+    """Text that no spreadsheet takes for a formula: an apostrophe before what would begin one.
+
+    >>> escape("=1+1"), escape("a;=1+1"), escape("1+1")
+    ("'=1+1", "a;'=1+1", '1+1')
+    """
+    return _RISKY.sub(r"\1'\2", text)
+
+
+def unescape(text: str) -> str:
+    """The text that ``escape`` was given.
+
+    >>> unescape("'=1+1")
+    '=1+1'
+    """
+    return _ESCAPED.sub(r"\1\2", text)
+
+
+def _headers(features: Sequence[str]) -> list[str]:
+    names = []
+    for name in OURS:
+        while name in features:
+            name += "_"
+        names.append(name)
+    return names
+
+
+def _gap(objective: float | None, bound: float | None) -> float | None:
+    return None if objective is None or bound is None else max(objective - bound, 0.0)
+
+
+def _plain(value: Any) -> Any:
+    """What the writer puts down to the last bit: numbers as they are, all else as harmless text; nothing for None."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+        return value
+    return escape(str(value))

@@ -1,0 +1,337 @@
+"""The harness in a notebook: a table and a fitted model in, explanations and metrics out.
+
+>>> import pandas as pd
+>>> from sklearn.compose import make_column_selector, make_column_transformer
+>>> from sklearn.ensemble import RandomForestClassifier
+>>> from sklearn.pipeline import make_pipeline
+>>> from sklearn.preprocessing import OneHotEncoder
+>>> from harness.data.sources import RAW
+>>> from harness.library import explain, measure, pose
+>>> from methods.ce_ocl import CeOcl
+
+>>> frame = pd.read_csv(RAW / "german_credit.csv")
+>>> texts = OneHotEncoder(), make_column_selector(dtype_exclude="number")
+>>> forest = RandomForestClassifier(25, max_depth=4, random_state=0)
+>>> pipeline = make_pipeline(make_column_transformer(texts, remainder="passthrough"), forest)
+>>> pipeline = pipeline.fit(frame.drop(columns="class"), frame["class"])
+
+>>> question = pose(frame, "class", pipeline, desired="good", immutable=["age", "personal_status"])
+>>> explanation = explain(CeOcl(), question, 11, n=3)  # a row, or a person: values by feature
+>>> print(explanation)  # in a notebook, simply: explanation
+Factual 11: the model says bad, wanted is good.
+               factual   CE 1        CE 2        CE 3
+duration       48        → 34        → 34        → 30
+credit_amount  4308      → 3913      → 3004      → 3913
+-----------------------------------------------------------
+status                   OPTIMAL     OPTIMAL     OPTIMAL
+checked                  ✓ valid     ✓ valid     ✓ valid
+score of good  0.431131  → 0.516845  → 0.516845  → 0.516845
+prediction     bad       → good      → good      → good
+objective                0.227617    0.277633    0.28644
+gap                      0           0           0
+unchanged: checking_status, credit_history, purpose, savings_status, employment,
+  installment_commitment, personal_status, other_parties, residence_since, property_magnitude, age,
+  other_payment_plans, housing, existing_credits, job, num_dependents, own_telephone, foreign_worker
+>>> measure(explanation, ["l0", "l1"])
+distance/l0    2.000000
+distance/l1    0.263897
+Name: 11, dtype: float64
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import pkgutil
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from sklearn.base import is_regressor
+
+from harness import check, models
+from harness.answers import answer_row
+from harness.classifier import Classifier
+from harness.data import Dataset, load_dataset, parse_target
+from harness.errors import DatasetError, HarnessError, choices
+from harness.experiment import Question, entropy
+from harness.explain import scored
+from harness.explanation import Context, Explanation
+from harness.method import Deadline, Explainer, Method
+from harness.metric import Metric
+from harness.pool import Limits, Pool
+from harness.problem import Label, Problem, Target
+from harness.worker import Ask, breach, refused
+
+Person: TypeAlias = int | Mapping[str, Any] | pd.Series | pd.DataFrame
+RECENT = 4  # fitted methods that are kept for the next person
+
+_recent: list[tuple[Method, Problem, Explainer]] = []
+
+
+def pose(
+    frame: pd.DataFrame,
+    target: str,
+    model: Any,
+    desired: Any = None,
+    immutable: Sequence[str] = (),
+    features: Mapping[str, Mapping[str, Any] | None] | Sequence[str] | None = None,
+    threshold: float | None = None,
+    classes: Sequence[Any] | None = None,
+    **settings: Any,
+) -> Question:
+    """What is asked about a table and a fitted model; every row of the table is a factual.
+
+    Parameters
+    ----------
+    frame
+        Features and the target's column; kinds, categories and bounds are inferred of all rows where ``features`` does
+        not say. A model that was trained on more than these columns cannot be asked.
+    model
+        A fitted scikit-learn estimator or pipeline, trained on columns of ``frame``; or a ``Classifier``.
+    desired
+        The class that a counterfactual should get, or for regression such as ``>= 12``; the other one where None.
+    features
+        As in a dataset's YAML: names, or attributes by name, such as ``{"age": {"actionability": "increase"}}``.
+    threshold
+        The model's second class iff its score exceeds this; the model's own rule where None.
+    classes
+        What the target's column calls the model's classes, in the order of its ``classes_``, where the model calls them
+        otherwise.
+    settings
+        Anything else that ``harness.data.load_dataset`` takes, such as ``drop`` and ``missing``.
+
+    Raises
+    ------
+    HarnessError
+        If table, model and wish do not fit; among them ``DatasetError``, of the table.
+    """
+    if not isinstance(frame, pd.DataFrame) or frame.empty:
+        raise DatasetError("there is no table to ask about; give a DataFrame with rows, such as pandas.read_csv gives.")
+    known = model.classes == () if isinstance(model, Classifier) else is_regressor(model)
+    digest = hashlib.sha256(pd.util.hash_pandas_object(frame.astype(str)).to_numpy().tobytes()).hexdigest()
+    task = "regression" if known else "classification"
+    said = {"immutable": immutable, "features": features, "task": task, "split": "none", **settings}
+    said |= {} if desired is None else {"desired": desired}
+    dataset = load_dataset("the table", (), target, **said, tables=([frame.reset_index(drop=True)], digest))
+    classifier = _classifier(model, dataset, threshold, classes)
+    wish = parse_target(dataset)
+    if isinstance(wish, str):
+        first, second = classifier.classes
+        told = classifier.predict(dataset.frame)
+        targets: list[Target] = [Label(second if label == first else first) for label in told]
+        wishes: list[Target] = [Label(first), Label(second)]
+    else:
+        targets, wishes = [wish] * len(dataset.frame), [wish]
+    problems = {wish: Problem(dataset.space, classifier, dataset.frame, dataset.labels, wish) for wish in wishes}
+    return Question(dataset, classifier, dataset.frame, dict(zip(dataset.frame.index, targets, strict=True)), problems)
+
+
+def _classifier(model: Any, dataset: Dataset, threshold: float | None, classes: Sequence[Any] | None) -> Classifier:
+    if not isinstance(model, Classifier):
+        data = dataset.space, dataset.frame, dataset.classes
+        return models.adopt(model, *data, name=dataset.name, threshold=threshold, names=classes)
+    if threshold is not None or classes is not None:
+        raise HarnessError("a Classifier brings threshold and classes of its own; leave them out.")
+    return model
+
+
+def explain(
+    method: Method,
+    question: Question,
+    person: Person,
+    n: int = 1,
+    seed: int = 0,
+    time_limit: float = 5.0,
+    worker: bool = False,
+) -> Explanation:
+    """Ask a method about one person, and check each answer as ``python -m harness.check`` does.
+
+    Parameters
+    ----------
+    person
+        The number of a row of the table (from 0), or a person of any kind: values by feature, or a frame of one row.
+    n
+        How many counterfactuals.
+    seed
+        With the row's number it decides all that is random, as on the command line; the global state of ``random`` and
+        ``numpy.random`` is left as it was.
+    time_limit
+        Seconds that the method is told to take. Only a ``worker`` is stopped where it takes longer.
+    worker
+        Ask in a process of its own, started for this, which a crash or a hang cannot take down with it.
+
+    Returns
+    -------
+    The answers, with ``context``: print it, or have a notebook show it.
+
+    Raises
+    ------
+    HarnessError
+        For a person who is no point of the feature space, and for a method that breaks its contract.
+    """
+    if n < 1 or time_limit <= 0:
+        raise HarnessError(f"n={n} and time_limit={time_limit} do not fit; give at least 1, and seconds above 0.")
+    factual, problem = _person(question, person)
+    with _random_state():
+        if problem.valid(factual)[0]:
+            found = refused(n, "the model already says what is wanted of this factual")
+        elif worker:
+            limits = Limits(time=time_limit)
+            with closing(Pool()) as pool:
+                (outcome,) = pool.explain(method, lambda _: problem, factual, n, entropy(seed), limits)
+            found = outcome.explanation
+        else:
+            found = _ask(method, problem, factual, n, entropy(seed)(factual.index[0]), time_limit)
+    return replace(found, context=_context(found, method, problem, factual))
+
+
+def _ask(
+    method: Method, problem: Problem, factual: pd.DataFrame, n: int, seed: tuple[int, ...], limit: float
+) -> Explanation:
+    explainer = next((kept for known, of, kept in _recent if of is problem and known == method), None)
+    if explainer is None:
+        if why := method.refuses(problem):
+            return refused(n, why)
+        explainer = method.fit(problem)
+        _recent.append((method, problem, explainer))
+        del _recent[:-RECENT]
+    rng = np.random.default_rng(np.random.SeedSequence(seed))
+    found = explainer.explain(factual.copy(), n, rng, Deadline.after(limit))
+    if why := breach(found, problem, Ask(factual, n, seed, limit)):
+        raise HarnessError(f"{type(method).__name__} breaks the contract of methods: {why}.")
+    return found
+
+
+@contextmanager
+def _random_state() -> Iterator[None]:
+    """Leave the global generators as they were found: baselines seed them."""
+    state, numpy_state = random.getstate(), np.random.get_state()  # noqa: NPY002
+    try:
+        yield
+    finally:
+        random.setstate(state)
+        np.random.set_state(numpy_state)  # noqa: NPY002
+
+
+def _person(question: Question, person: Person) -> tuple[pd.DataFrame, Problem]:
+    """One decoded row with its id, and the problem it poses."""
+    space, rows = question.dataset.space, question.factuals
+    if isinstance(person, int | np.integer) and not isinstance(person, bool):
+        if person not in rows.index:
+            raise DatasetError(
+                f"there is no row {person} in the table; allowed: {rows.index.min()} to {rows.index.max()}, without "
+                f"the rows dropped as incomplete."
+            )
+        return rows.loc[[int(person)]], question.problem(int(person))
+    frame = person if isinstance(person, pd.DataFrame) else None
+    if isinstance(person, Mapping | pd.Series):
+        frame = pd.DataFrame([dict(person)])
+    if frame is None or len(frame) != 1:
+        given = f"{len(frame)} rows" if frame is not None else f"{person!r}"
+        raise DatasetError(f"{given} is no person; give a row number, values by feature, or a frame of one row.")
+    space.check(frame, what="the person")
+    factual = space.frame(frame[list(space.names)].astype(object).to_dict("records")).set_axis(["new"])
+    problems = list(question.problems.values())
+    return factual, next((problem for problem in problems if not problem.valid(factual)[0]), problems[0])
+
+
+def _context(found: Explanation, method: Method, problem: Problem, factual: pd.DataFrame) -> Context:
+    """Check each answer, and have the model score it."""
+    space, classifier = problem.space, problem.classifier
+    objective = None if method.refuses(problem) else method.objective(problem)
+    imposed = problem.equations if objective is not None and objective.causal else ()
+    words: list[str] = []
+    after: list[tuple[float, Any] | None] = []
+    for place, answer in enumerate(found.answers):
+        row = answer_row("", place + 1, answer)
+        if row["row"] is None:
+            words.append("none")
+            after.append(None)
+            continue
+        verdict = check.examine(row, factual, space, classifier, problem.target, objective, imposed)
+        words.append(verdict["verdict"])
+        exists = not verdict["incoherent"]
+        after.append(scored(classifier, space.frame([row["row"]]), [problem.target])[0] if exists else None)
+    before = scored(classifier, factual, [problem.target])[0]
+    return Context(problem, factual, tuple(words), before, tuple(after))
+
+
+def measure(
+    explanations: Explanation | Sequence[Explanation], metrics: Iterable[str | Metric], population: str = "valid"
+) -> pd.Series | pd.DataFrame:
+    """Metrics of what ``explain`` returned, over all answers of each person together.
+
+    Parameters
+    ----------
+    metrics
+        Names such as ``l1``, ``proximity/l1`` or ``mypackage.mymodule.mymetric``, or metrics themselves.
+    population
+        Which answers they see: ``valid``, those that the checker found valid, or ``returned``.
+
+    Returns
+    -------
+    Of one explanation a Series by metric, of several a DataFrame with a row for each; NaN where undefined.
+
+    Raises
+    ------
+    HarnessError
+        For a metric that does not exist, and for an explanation that is not from ``explain``.
+    """
+    if population not in {"valid", "returned"}:
+        raise HarnessError(f"population={population} does not exist; allowed: valid, returned.")
+    if isinstance(metrics, str):
+        metrics = [metrics]
+    found = [metric if isinstance(metric, Metric) else _metric(metric) for metric in metrics]
+    if isinstance(explanations, Explanation):
+        return _measured(explanations, found, population)
+    rows = [_measured(explanation, found, population) for explanation in explanations]
+    return pd.DataFrame(rows, columns=pd.Index([metric.name for metric in found]))
+
+
+def _measured(explanation: Explanation, metrics: Sequence[Metric], population: str) -> pd.Series:
+    context = explanation.context
+    if context is None:
+        raise HarnessError("this explanation does not know its factual; measure what harness.library.explain returns.")
+    problem, space = context.problem, context.problem.space
+    judged = list(zip(explanation.answers, context.verdicts, context.after, strict=True))
+    returned = [answer.row for answer, _, _ in judged if answer.row is not None]
+    unsound = {"invalid", "none"}
+    rows = {
+        "returned": [answer.row for answer, _, after in judged if answer.row is not None and after is not None],
+        "valid": [answer.row for answer, word, _ in judged if answer.row is not None and word not in unsound],
+    }
+    stored = pd.DataFrame(returned, columns=space.index, dtype=object)
+    frame = space.frame(rows[population])
+    values = {m.name: m(context.factual, stored if m.over == "returned" else frame, problem) for m in metrics}
+    return pd.Series(values, dtype=float, name=context.factual.index[0])
+
+
+def _metric(name: str) -> Metric:
+    """A metric by its name, family/name, or the dotted path of its function."""
+    module, _, function = name.rpartition(".")
+    if module:
+        try:
+            found = getattr(importlib.import_module(module), function)
+        except (ImportError, AttributeError) as fault:
+            raise HarnessError(f"there is no metric {name!r} ({fault}); name one such as l1.") from fault
+        if not isinstance(found, Metric):
+            raise HarnessError(f"{name} is no metric; declare it with @metric of harness.metric.")
+        return found
+    known: dict[str, Metric] = {}
+    package = importlib.import_module("metrics")
+    for entry in pkgutil.iter_modules(package.__path__):
+        if not entry.name.startswith("_"):
+            for value in vars(importlib.import_module(f"metrics.{entry.name}")).values():
+                if isinstance(value, Metric):
+                    known |= {value.name: value}
+    fitting = [metric for full, metric in known.items() if name in {full, full.rpartition("/")[2]}]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise HarnessError(f"there are several metrics {name!r}; say {', '.join(m.name for m in fitting)}.")
+    raise HarnessError(f"there is no metric {name!r}; {choices(name, known)}.")

@@ -1,0 +1,395 @@
+"""What a fitted scikit-learn pipeline does to its columns, as inputs of its last step, equal to the last bit.
+
+A new transformer is one function registered with ``through``; where there is none, only the pipeline's predictions are
+of use.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_selection import SelectorMixin
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+    RobustScaler,
+    StandardScaler,
+)
+
+from harness.classifier import Affine, Chain, Indicator, Input, Lookup, run_steps
+from harness.errors import UnsupportedError
+from harness.problem import Feature, Kind, Space
+
+NAMED = 5  # values that a sentence lists
+
+
+@dataclass(frozen=True)
+class Number:
+    """A column that is a number of the data after some steps: an operation and a float each."""
+
+    feature: Feature
+    steps: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A column that is a function of a feature's category: a value for each, which need be no number yet."""
+
+    feature: Feature
+    values: tuple[Any, ...]
+
+
+Column = Number | Table
+
+
+@dataclass
+class Walk:
+    """Where one is in a pipeline, and what was found on the way.
+
+    Parameters
+    ----------
+    space
+        The features of the data.
+    faults
+        Why the model cannot read the data: sentences without a full stop, filled on the way.
+    path
+        Names of the steps that lead here.
+    """
+
+    space: Space
+    faults: list[str] = field(default_factory=list)
+    path: tuple[str, ...] = ()
+
+    def into(self, name: str) -> Walk:
+        """The walk one step further."""
+        return Walk(self.space, self.faults, (*self.path, name))
+
+    def step(self, transformer: Any) -> str:
+        """The step in words."""
+        name = f"{self.path[-1]!r} " if self.path else ""
+        return f"step {name}({type(transformer).__name__})"
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Columns between two steps, and whether scikit-learn holds them as a sparse matrix, which it scales otherwise."""
+
+    columns: tuple[Column, ...]
+    sparse: bool = False
+
+
+def describe(model: Any, space: Space, columns: Sequence[str]) -> tuple[Any, tuple[Input, ...], list[str], str | None]:
+    """The last step of a model, and its inputs as maps of the data's features.
+
+    Parameters
+    ----------
+    model
+        A fitted estimator or ``Pipeline``.
+    columns
+        Names of the features that it takes, in its order.
+
+    Returns
+    -------
+    The estimator (knowing no column names, as it is asked with arrays), its inputs, why the model cannot read the data
+    (a list, empty where it can), and why nobody can look inside (a sentence; there are then no inputs).
+    """
+    walk = Walk(space)
+    raw = (Number(f) if f.numeric else Table(f, f.categories) for f in (space[name] for name in columns))
+    flow, estimator = Flow(tuple(raw)), model
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            while isinstance(estimator, Pipeline):
+                for name, step in estimator.steps[:-1]:
+                    flow = through(step, flow, walk.into(name))
+                estimator = estimator.steps[-1][1]
+        inputs = tuple(_input(column, estimator, walk.into("the last")) for column in flow.columns)
+    except UnsupportedError as fault:
+        return model, (), walk.faults, f"nobody can look inside this model: {fault}"
+    estimator = copy.copy(estimator)
+    vars(estimator).pop("feature_names_in_", None)
+    return estimator, inputs, walk.faults, None
+
+
+@singledispatch
+def through(transformer: Any, flow: Flow, walk: Walk) -> Flow:
+    """The columns after a fitted transformer.
+
+    Raises
+    ------
+    UnsupportedError
+        Where they are no functions of one feature each, affine for numbers.
+    """
+    raise UnsupportedError(f"its {walk.step(transformer)} is neither affine nor a code of categories")
+
+
+@through.register(str)
+@through.register(type(None))
+def _(transformer: str | None, flow: Flow, walk: Walk) -> Flow:
+    return Flow(()) if transformer == "drop" else flow
+
+
+@through.register
+def _(transformer: Pipeline, flow: Flow, walk: Walk) -> Flow:
+    for name, step in transformer.steps:
+        flow = through(step, flow, walk.into(name))
+    return flow
+
+
+@through.register
+def _(transformer: ColumnTransformer, flow: Flow, walk: Walk) -> Flow:
+    taken = transformer._transformer_to_input_indices
+    weights = transformer.transformer_weights or {}
+    parts = [
+        (name, step, Flow(tuple(flow.columns[place] for place in np.atleast_1d(taken[name]).tolist()), flow.sparse))
+        for name, step, _ in transformer.transformers_
+    ]
+    return Flow(_side_by_side(parts, weights, walk), transformer.sparse_output_)
+
+
+@through.register
+def _(transformer: FeatureUnion, flow: Flow, walk: Walk) -> Flow:
+    parts = [(name, step, flow) for name, step in transformer.transformer_list]
+    found: list[bool] = []
+    columns = _side_by_side(parts, transformer.transformer_weights or {}, walk, found)
+    return Flow(columns, any(found))
+
+
+def _side_by_side(
+    parts: Iterable[tuple[str, Any, Flow]], weights: Any, walk: Walk, found: list[bool] | None = None
+) -> tuple[Column, ...]:
+    """The columns of several transformers, one after another; all are walked through before one that stops it does."""
+    columns: list[Column] = []
+    stopped: UnsupportedError | None = None
+    for name, step, flow in parts:
+        if not flow.columns:
+            continue
+        try:
+            after = through(step, flow, walk.into(name))
+            if name in weights:
+                after = _stepwise(step, after, walk.into(name), ("*", [weights[name]] * len(after.columns)))
+        except UnsupportedError as fault:
+            stopped = stopped or fault
+            continue
+        columns += after.columns
+        if found is not None:
+            found.append(after.sparse)
+    if stopped is not None:
+        raise stopped
+    return tuple(columns)
+
+
+@through.register
+def _(transformer: FunctionTransformer, flow: Flow, walk: Walk) -> Flow:
+    if transformer.func is not None:
+        raise UnsupportedError(f"{walk.step(transformer)} runs a function of its own")
+    return flow
+
+
+@through.register
+def _(transformer: SelectorMixin, flow: Flow, walk: Walk) -> Flow:
+    return Flow(tuple(flow.columns[place] for place in transformer.get_support(indices=True)), flow.sparse)
+
+
+@through.register
+def _(transformer: StandardScaler, flow: Flow, walk: Walk) -> Flow:
+    centre = transformer.mean_ if transformer.with_mean else None
+    return _scaled(transformer, flow, walk, centre, transformer.scale_)
+
+
+@through.register
+def _(transformer: RobustScaler, flow: Flow, walk: Walk) -> Flow:
+    centre = transformer.center_ if transformer.with_centering else None
+    return _scaled(transformer, flow, walk, centre, transformer.scale_ if transformer.with_scaling else None)
+
+
+@through.register
+def _(transformer: MaxAbsScaler, flow: Flow, walk: Walk) -> Flow:
+    after = _scaled(transformer, flow, walk, None, transformer.scale_)
+    return _clipped(transformer, after, walk, (-1.0, 1.0)) if transformer.clip else after
+
+
+@through.register
+def _(transformer: MinMaxScaler, flow: Flow, walk: Walk) -> Flow:
+    after = _stepwise(transformer, flow, walk, ("*", transformer.scale_), ("+", transformer.min_))
+    return _clipped(transformer, after, walk, transformer.feature_range) if transformer.clip else after
+
+
+def _scaled(transformer: Any, flow: Flow, walk: Walk, centre: Any, scale: Any) -> Flow:
+    """(x - centre) / scale; a sparse matrix is multiplied with 1 / scale instead."""
+    steps: list[tuple[str, Any]] = [] if centre is None else [("-", centre)]
+    if scale is not None:
+        steps.append(("*", 1.0 / np.asarray(scale)) if flow.sparse else ("/", scale))
+    return _stepwise(transformer, flow, walk, *steps)
+
+
+def _stepwise(transformer: Any, flow: Flow, walk: Walk, *steps: tuple[str, Iterable[float]]) -> Flow:
+    """The columns after operations with a number for each."""
+    numbers = list(zip(*([(sign, float(value)) for value in values] for sign, values in steps), strict=True))
+    numbers = numbers or [()] * len(flow.columns)
+    if not all(math.isfinite(value) for own in numbers for _, value in own):
+        raise UnsupportedError(f"{walk.step(transformer)} has learnt numbers that are not finite")
+    columns: list[Column] = []
+    for column, own in zip(flow.columns, numbers, strict=True):
+        if isinstance(column, Number):
+            columns.append(Number(column.feature, column.steps + own))
+        elif (values := _numbers(column, transformer, walk)) is not None:
+            columns.append(Table(column.feature, tuple(run_steps(values, own).tolist())))
+        else:
+            columns.append(column)
+    return Flow(tuple(columns), flow.sparse)
+
+
+def _clipped(transformer: Any, flow: Flow, walk: Walk, ends: tuple[float, float]) -> Flow:
+    """The columns cut to an interval, which numbers must not leave anyway."""
+    columns: list[Column] = []
+    for column in flow.columns:
+        if isinstance(column, Number):
+            feature = column.feature
+            reach = [run_steps(float(x), column.steps) for x in (*feature.bounds, *feature.scale, *feature.special)]
+            if not ends[0] <= min(reach) <= max(reach) <= ends[1]:
+                raise UnsupportedError(
+                    f"{walk.step(transformer)} clips {feature.name}, which may be from {feature.bounds[0]:g} to "
+                    f"{feature.bounds[1]:g} here, further than in the model's training; set clip=False, or narrower "
+                    f"features.{feature.name}.bounds"
+                )
+            columns.append(column)
+        else:
+            columns.append(Table(column.feature, tuple(np.clip(np.array(column.values, float), *ends).tolist())))
+    return Flow(tuple(columns), flow.sparse)
+
+
+def _numbers(column: Table, transformer: Any, walk: Walk) -> np.ndarray | None:
+    """A table's values as floats; None, and a fault noted, where some are text."""
+    if any(isinstance(value, str) for value in column.values):
+        feature = column.feature
+        walk.faults.append(
+            f"column {feature.name!r} holds text ({_some(feature.categories)}), and {walk.step(transformer)} of the "
+            f"model takes numbers"
+        )
+        return None
+    return np.array(column.values, dtype=float)
+
+
+@through.register
+def _(transformer: SimpleImputer, flow: Flow, walk: Walk) -> Flow:
+    """Nothing is missing here: the columns stay as they are, without those that training had no value of."""
+    columns: list[Column] = []
+    gap = transformer.missing_values
+    for column, filler in zip(flow.columns, transformer.statistics_.tolist(), strict=True):
+        if isinstance(filler, float) and math.isnan(filler) and not transformer.keep_empty_features:
+            continue
+        if isinstance(gap, float) and math.isnan(gap):
+            columns.append(column)
+        elif isinstance(column, Table):
+            columns.append(Table(column.feature, tuple(filler if value == gap else value for value in column.values)))
+        else:
+            raise UnsupportedError(
+                f"{walk.step(transformer)} takes {gap!r} for a missing value, and {column.feature.name} may hold that"
+            )
+    if transformer.add_indicator:
+        if not isinstance(gap, float) or not math.isnan(gap):
+            raise UnsupportedError(f"{walk.step(transformer)} marks the value {gap!r}")
+        columns += [_constant(flow, walk, transformer)] * len(transformer.indicator_.features_)
+    return Flow(tuple(columns), flow.sparse)
+
+
+def _constant(flow: Flow, walk: Walk, transformer: Any) -> Table:
+    """A column of zeros: hung on a category, as a number's share in a model must not vanish."""
+    for feature in (*(column.feature for column in flow.columns), *walk.space.features):
+        if not feature.numeric:
+            return Table(feature, (0.0,) * len(feature.categories))
+    raise UnsupportedError(f"{walk.step(transformer)} adds constant columns, and there is no category to hang them on")
+
+
+@through.register
+def _(transformer: OneHotEncoder, flow: Flow, walk: Walk) -> Flow:
+    columns = _coded(transformer, flow, walk, transformer._n_features_outs)
+    return Flow(columns, transformer.sparse_output)
+
+
+@through.register
+def _(transformer: OrdinalEncoder, flow: Flow, walk: Walk) -> Flow:
+    return Flow(_coded(transformer, flow, walk, [1] * len(flow.columns)))
+
+
+def _coded(encoder: Any, flow: Flow, walk: Walk, widths: Sequence[int]) -> tuple[Column, ...]:
+    """The columns after an encoder, which is asked for the code of every category of one feature after another."""
+    stopped = None
+    usable: list[tuple[Any, ...]] = []
+    for column, known in zip(flow.columns, encoder.categories_, strict=True):
+        try:
+            usable.append(_readable(encoder, column, known, walk))
+        except UnsupportedError as fault:
+            stopped = stopped or fault
+    if stopped is not None:
+        raise stopped
+    ends = np.cumsum([0, *widths])
+    first = [values[0] for values in usable]
+    columns: list[Column] = []
+    for place, (column, values) in enumerate(zip(flow.columns, usable, strict=True)):
+        asked = np.empty((len(values), len(first)), dtype=object)
+        asked[:] = first
+        asked[:, place] = values
+        coded = encoder.transform(asked)
+        coded = np.asarray(coded.toarray() if sparse.issparse(coded) else coded, dtype=float)
+        if coded.shape[1] != ends[-1] or np.isnan(coded).any():
+            raise UnsupportedError(f"{walk.step(encoder)} gives {column.feature.name} codes that are no numbers")
+        columns += [Table(column.feature, tuple(codes.tolist())) for codes in coded[:, ends[place] : ends[place + 1]].T]
+    return tuple(columns)
+
+
+def _readable(encoder: Any, column: Column, known: np.ndarray, walk: Walk) -> tuple[Any, ...]:
+    """The values of a column, those that the encoder would fail on replaced and noted as a fault."""
+    feature = column.feature
+    if isinstance(column, Number):
+        if encoder.handle_unknown == "error" or any(isinstance(value, str) for value in known):
+            walk.faults.append(
+                f"column {feature.name!r} holds numbers of any size, and {walk.step(encoder)} of the model takes "
+                f"{_some(known)} only; set features.{feature.name}.kind=categorical"
+            )
+        raise UnsupportedError(
+            f"{walk.step(encoder)} takes the number {feature.name} for a category; set "
+            f"features.{feature.name}.kind=categorical"
+        )
+    listed = set(known.tolist())
+    strange = [value for value in column.values if value not in listed]
+    if not strange or encoder.handle_unknown != "error":
+        return column.values
+    walk.faults.append(
+        f"column {feature.name!r} has the categories {_some(strange)}, which {walk.step(encoder)} of the model has not "
+        f"seen (it knows {_some(known)})"
+    )
+    return tuple(value if value in listed else known.tolist()[0] for value in column.values)
+
+
+def _some(values: Iterable[Any]) -> str:
+    listed = [str(value) for value in values]
+    return ", ".join(listed[:NAMED]) + (f" and {len(listed) - NAMED} more" if len(listed) > NAMED else "")
+
+
+def _input(column: Column, estimator: Any, walk: Walk) -> Input:
+    """A column as an input of the last step."""
+    feature = column.feature
+    if isinstance(column, Number):
+        return Chain.of_steps(feature.name, column.steps) if column.steps else Affine(feature.name)
+    values = _numbers(column, estimator, walk)
+    if values is None or not np.isfinite(values).all():
+        raise UnsupportedError(f"{walk.step(estimator)} is given {feature.name}, which is no number there")
+    if set(values.tolist()) <= {0.0, 1.0} and feature.kind is not Kind.ORDINAL:
+        held = tuple(level for level, value in zip(feature.categories, values, strict=True) if value)
+        return Indicator(feature.name, held)
+    return Lookup(feature.name, feature.categories, tuple(values.tolist()))

@@ -1,0 +1,110 @@
+"""Packages that bring methods, metrics, datasets and models of their own. Finding them imports nothing of theirs."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sysconfig
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+
+GROUP = "ce_harness.conf"  # of entry points: the value names a package that holds method/mine.yaml and the like
+CHOICES = ("dataset", "experiment", "method", "metrics", "model")
+OURS = {"harness", "methods", "metrics"}
+STANDARD = Path(sysconfig.get_path("stdlib"))  # the standard library
+LIBRARIES = {"site-packages", "dist-packages"}
+
+
+def locate(name: str) -> Path | None:
+    """The folder of a package, by its dotted name, or None; only its place is looked up, nothing is imported.
+
+    >>> locate("harness.data.raw").name
+    'raw'
+    """
+    top, *rest = name.split(".")
+    folders = (place.joinpath(*rest) for place in _places(top) if place.is_dir())
+    return next((folder for folder in folders if folder.is_dir()), None)
+
+
+def _places(top: str) -> list[Path]:
+    """The folders of a top-level package, or the file of a top-level module."""
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, AttributeError, ValueError):  # ValueError: no name at all, or a module without a spec
+        return []
+    if spec is None:
+        return []
+    places = spec.submodule_search_locations or ([spec.origin] if spec.has_location and spec.origin else [])
+    return [Path(place) for place in places]
+
+
+def installed() -> Iterator[tuple[str, str]]:
+    """What is installed with an entry point of this group: who, in words, and the dotted name of its package."""
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        yield f"the installed package {entry.dist.name if entry.dist else entry.name!r}", entry.value
+
+
+def misfit(who: str, where: str, folder: Path | None) -> str | None:
+    """Why a folder brings no choices, in one sentence, or None where it does."""
+    if folder is None or not folder.is_dir():
+        return f"{who} names {where}, which is no folder; name one that holds method/NAME.yaml or the like."
+    if not any(path for choice in CHOICES for path in folder.glob(f"{choice}/*.yaml")):
+        return f"{who} names {where}, which holds no choice; allowed: {', '.join(f'{c}/NAME.yaml' for c in CHOICES)}."
+    return None
+
+
+def hidden(folder: Path, earlier: list[Path]) -> list[str]:
+    """Choices of a folder that are never used, since one of the same name is found earlier."""
+    names = [path.relative_to(folder).as_posix() for c in CHOICES for path in sorted(folder.glob(f"{c}/**/*.yaml"))]
+    return [name for name in names if any((other / name).is_file() for other in earlier)]
+
+
+def sources(module: Path) -> list[Path]:
+    """A module's file and those that it imports, directly or not, from its own package or from uninstalled code.
+
+    Read off the source, imports within functions included. Libraries are left out, and so is this package.
+    """
+    found: set[Path] = set()
+    todo = [module]
+    while todo:
+        path = todo.pop().resolve()
+        if path not in found and path.suffix == ".py" and path.is_file():
+            found.add(path)
+            todo.extend(_imports(path, module.resolve()))
+    return sorted(found)
+
+
+def _imports(path: Path, module: Path) -> Iterator[Path]:
+    """Files that the import statements of a file may mean, whether they exist or not."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except SyntaxError:  # of a file that nothing could import either
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from _absolute(alias.name.split("."), module)
+        elif isinstance(node, ast.ImportFrom):
+            parts = node.module.split(".") if node.module else []
+            for alias in node.names:
+                if node.level:
+                    yield from _chain(path.parents[node.level - 1], [*parts, alias.name])
+                else:
+                    yield from _absolute([*parts, alias.name], module)
+
+
+def _absolute(parts: list[str], module: Path) -> Iterator[Path]:
+    for place in [] if parts[0] in OURS else _places(parts[0]):
+        library = place.is_relative_to(STANDARD) or LIBRARIES.intersection(place.parts)
+        if not library or module.is_relative_to(place.resolve()):
+            yield from _chain(place, parts[1:]) if place.is_dir() else [place]
+
+
+def _chain(folder: Path, parts: list[str]) -> Iterator[Path]:
+    """The files of each package on the way to a module, and of the module."""
+    yield folder / "__init__.py"
+    for part in parts:
+        yield folder / f"{part}.py"
+        folder /= part
+        yield folder / "__init__.py"

@@ -1,0 +1,389 @@
+"""One reader of fitted tree ensembles: whatever the library, flat trees whose leaf values add up to the raw output.
+
+A family is one function registered with ``ensemble``; the mixed-integer embedding and both searches follow from it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from abc import ABC
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import expit, logit
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from harness.errors import UnsupportedError
+
+TINY = 1e-9  # raw outputs this near to a threshold are for the real model to judge, whatever it computes in
+LINK = 4.0  # relative errors of one rounding that a probability may have
+
+SINGLE, DOUBLE = float(np.finfo(np.float32).eps), float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A binary tree as arrays over its nodes, the root first; ``x[column] <= threshold`` goes left.
+
+    Parameters
+    ----------
+    left, right
+        Children, -1 at leaves; shape (nodes,). Nodes that nothing leads to may be there.
+    column, threshold
+        The split of each inner node, shape (nodes,); thresholds are float64.
+    value
+        What a leaf adds to each of ``outputs``, shape (nodes, len(outputs)); anything at inner nodes.
+    outputs
+        The model's outputs that the tree adds to.
+    """
+
+    left: np.ndarray
+    right: np.ndarray
+    column: np.ndarray
+    threshold: np.ndarray
+    value: np.ndarray
+    outputs: tuple[int, ...] = (0,)
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A leaf's index in the tree, and the open-closed interval of each input it constrains: (above, at most]."""
+
+    node: int
+    above: dict[int, float]
+    at_most: dict[int, float]
+
+
+def leaves_of(tree: Tree) -> list[Leaf]:
+    """The leaves of a tree, left to right."""
+    found: list[Leaf] = []
+    stack = [Leaf(0, {}, {})]
+    while stack:
+        place = stack.pop()
+        left, right = int(tree.left[place.node]), int(tree.right[place.node])
+        if left < 0:
+            found.append(place)
+            continue
+        column, threshold = int(tree.column[place.node]), float(tree.threshold[place.node])
+        above = {**place.above, column: max(threshold, place.above.get(column, -np.inf))}
+        at_most = {**place.at_most, column: min(threshold, place.at_most.get(column, np.inf))}
+        stack.append(Leaf(right, above, place.at_most))
+        stack.append(Leaf(left, place.above, at_most))
+    return found
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    r"""Trees whose leaf values add up to the raw output, ``Classifier.raw``: base + weight · Σ values.
+
+    Parameters
+    ----------
+    trees
+        All trees, of whichever output.
+    weight
+        What a leaf's value is multiplied with.
+    base
+        Each output before any tree, shape (outputs,).
+    single
+        Whether inputs are rounded to float32 before they are compared with a threshold.
+    mean
+        Whether the model averages leaf values, so that outputs can tie exactly.
+    epsilon
+        Relative spacing of the numbers in which the library adds leaf values up.
+    logistic
+        Whether the library compares probabilities, a logistic function of the raw output, in those numbers.
+    """
+
+    trees: tuple[Tree, ...]
+    weight: float
+    base: np.ndarray
+    single: bool
+    mean: bool = False
+    epsilon: float = DOUBLE
+    logistic: bool = False
+
+    def raw(self, matrix: np.ndarray) -> np.ndarray:
+        """The raw outputs of rows of estimator inputs, added up in float64, shape (rows, outputs)."""
+        inputs = matrix.astype(np.float32) if self.single else np.asarray(matrix, dtype=float)
+        total = np.tile(self.base, (len(inputs), 1))
+        rows = np.arange(len(inputs))
+        for tree in self.trees:
+            node = np.zeros(len(inputs), dtype=np.int64)
+            while (inner := tree.left[node] >= 0).any():
+                goes = inputs[rows, np.where(inner, tree.column[node], 0)].astype(float) <= tree.threshold[node]
+                node = np.where(inner, np.where(goes, tree.left[node], tree.right[node]), node)
+            total[:, tree.outputs] += self.weight * tree.value[node]
+        return total
+
+    def rounding(self, threshold: float) -> float:
+        r"""How far from a raw threshold the float64 sum has to be, for the real model to be on the same side for sure.
+
+        Within it only the model itself can tell. :math:`n` roundings of partial sums, in whichever order they are
+        added, and that of a probability :math:`p` at the threshold, which has the slope :math:`p (1 - p)`. 0 where that
+        is less than ``TINY``, within which every search asks the model anyway.
+        """
+        largest = np.abs(self.base)
+        for tree in self.trees:
+            largest[list(tree.outputs)] += abs(self.weight) * np.abs(tree.value[tree.left < 0]).max(axis=0)
+        total = self.epsilon / 2 * (len(self.trees) + 2) * float(largest.max())
+        if self.logistic:
+            total += LINK * self.epsilon / max(float(expit(threshold) * expit(-threshold)), TINY)
+        return total if total > TINY else 0.0
+
+    def flat(self, sign: int = 1, unit: float = 1.0) -> tuple[np.ndarray, ...]:
+        """One output's trees in the same arrays: roots, then each node's children, column, threshold and value.
+
+        Children of a leaf are -1. Values are ``sign`` times what a leaf adds, in units of ``unit``.
+        """
+        sizes = np.cumsum([0, *(len(tree.left) for tree in self.trees)])
+        left, right = (
+            np.concatenate([np.where(part < 0, -1, part + first) for part, first in zip(side, sizes, strict=False)])
+            for side in ([tree.left for tree in self.trees], [tree.right for tree in self.trees])
+        )
+        column = np.concatenate([tree.column for tree in self.trees])
+        threshold = np.concatenate([tree.threshold for tree in self.trees])
+        value = np.concatenate([tree.value[:, 0] for tree in self.trees])
+        return sizes[:-1], left, right, column, threshold, sign * self.weight / unit * value
+
+
+@singledispatch
+def ensemble(estimator: Any) -> Ensemble:
+    """A fitted estimator as a sum of trees.
+
+    Raises
+    ------
+    UnsupportedError
+        For a type that is none, and for fitted trees that do something else than compare a number with a threshold.
+    """
+    known = sorted(kind.__name__ for kind in ensemble.registry if kind is not object)
+    raise UnsupportedError(f"{type(estimator).__name__} is no sum of trees that is known; known: {', '.join(known)}.")
+
+
+def splits_only(estimator: Any) -> bool:
+    """Whether the estimator sees its inputs through thresholds only, as trees do: a sum of trees, read or refused."""
+    return ensemble.dispatch(type(estimator)) is not ensemble.dispatch(object)
+
+
+class Foreign(ABC):  # noqa: B024  (nothing is called on it)
+    """Stands for an optional library's estimators, subclasses included, in ``singledispatch`` without an import."""
+
+    package: ClassVar[str] = ""
+    names: ClassVar[frozenset[str]] = frozenset()
+
+    @classmethod
+    def __subclasshook__(cls, kind: type) -> bool:
+        found = any(k.__module__.partition(".")[0] == cls.package and k.__name__ in cls.names for k in kind.__mro__)
+        return found or NotImplemented
+
+
+class XGBoost(Foreign):
+    """``XGBClassifier`` and ``XGBRegressor``."""
+
+    package, names = "xgboost", frozenset({"XGBClassifier", "XGBRegressor"})
+
+
+class LightGBM(Foreign):
+    """``LGBMClassifier`` and ``LGBMRegressor``."""
+
+    package, names = "lightgbm", frozenset({"LGBMClassifier", "LGBMRegressor"})
+
+
+@ensemble.register(DecisionTreeClassifier)
+@ensemble.register(DecisionTreeRegressor)
+def _(estimator: Any) -> Ensemble:
+    return _averaged([estimator])
+
+
+@ensemble.register(RandomForestClassifier)
+@ensemble.register(ExtraTreesClassifier)
+@ensemble.register(RandomForestRegressor)
+@ensemble.register(ExtraTreesRegressor)
+def _(estimator: Any) -> Ensemble:
+    return _averaged(estimator.estimators_)
+
+
+def _averaged(members: Sequence[Any]) -> Ensemble:
+    """The mean over trees of leaf fractions (of class 1, or of each class beyond two), or of leaf means."""
+    trees = []
+    for member in members:
+        values = member.tree_.value[:, 0, :]
+        values = values / values.sum(axis=1, keepdims=True) if values.shape[1] > 1 else values
+        values = values[:, 1:] if values.shape[1] == 2 else values
+        trees.append(_sklearn_tree(member, values, tuple(range(values.shape[1]))))
+    return Ensemble(tuple(trees), 1.0 / len(trees), np.zeros(len(trees[0].outputs)), single=True, mean=True)
+
+
+def _sklearn_tree(member: Any, values: np.ndarray, outputs: tuple[int, ...]) -> Tree:
+    tree = member.tree_
+    return Tree(tree.children_left, tree.children_right, tree.feature, tree.threshold, values, outputs)
+
+
+@ensemble.register(GradientBoostingClassifier)
+@ensemble.register(GradientBoostingRegressor)
+def _(estimator: Any) -> Ensemble:
+    """The initial score plus the learning rate times the sum of leaf values, one a class beyond two."""
+    if estimator.init is not None and estimator.init != "zero":
+        raise UnsupportedError("cannot read gradient boosting with an 'init' estimator; leave init unset.")
+    stages, outputs = estimator.estimators_.shape
+    trees = tuple(
+        _sklearn_tree(estimator.estimators_[stage, k], estimator.estimators_[stage, k].tree_.value[:, 0, :], (k,))
+        for k in range(outputs)
+        for stage in range(stages)
+    )
+    model = Ensemble(trees, estimator.learning_rate, np.zeros(outputs), single=True)
+    # The initial score is what the whole model says less what its trees say.
+    point = np.zeros((1, estimator.n_features_in_))
+    base = _of_sklearn(estimator, point)[0] - model.raw(point)[0]
+    return Ensemble(trees, estimator.learning_rate, base, single=True)
+
+
+def _of_sklearn(estimator: Any, points: np.ndarray) -> np.ndarray:
+    """The raw outputs of boosting in scikit-learn, shape (rows, outputs)."""
+    raw = estimator.decision_function if hasattr(estimator, "decision_function") else estimator.predict
+    return np.asarray(raw(points), dtype=float).reshape(len(points), -1)
+
+
+@ensemble.register(HistGradientBoostingClassifier)
+@ensemble.register(HistGradientBoostingRegressor)
+def _(estimator: Any) -> Ensemble:
+    """Histogram boosting: float64 thresholds and sums."""
+    name = type(estimator).__name__
+    if estimator.loss not in {"log_loss", "squared_error", "absolute_error", "quantile"}:
+        raise UnsupportedError(f"cannot read {name} with loss {estimator.loss!r}, an exponential; use 'squared_error'.")
+    # Where categories are declared, trees number the columns anew: those first.
+    first = estimator.is_categorical_
+    order = np.arange(estimator.n_features_in_) if first is None else np.argsort(~first, kind="stable")
+    trees = []
+    for stage in estimator._predictors:
+        for k, predictor in enumerate(stage):
+            nodes = predictor.nodes
+            leaf = nodes["is_leaf"].astype(bool)
+            if (nodes["is_categorical"].astype(bool) & ~leaf).any():
+                raise UnsupportedError(_categorical(name, "leave categorical_features unset"))
+            if not np.isfinite(nodes["num_threshold"][~leaf]).all():
+                raise UnsupportedError(f"a tree of this {name} splits on missing values; train it on rows without any.")
+            left, right = (np.where(leaf, -1, nodes[side].astype(np.int64)) for side in ("left", "right"))
+            column = np.where(leaf, 0, order[np.where(leaf, 0, nodes["feature_idx"])])
+            trees.append(Tree(left, right, column, nodes["num_threshold"], nodes["value"][:, None].copy(), (k,)))
+    model = Ensemble(tuple(trees), 1.0, np.ravel(estimator._baseline_prediction).astype(float), single=False)
+    return _confirmed(model, estimator, _of_sklearn)
+
+
+@ensemble.register(XGBoost)
+def _(estimator: Any) -> Ensemble:
+    """XGBoost: float32 inputs and sums; ``x < threshold`` goes left, which is ``x <=`` the float32 before it."""
+    name, booster = type(estimator).__name__, estimator.get_booster()
+    if not math.isnan(estimator.missing):
+        raise UnsupportedError(f"cannot read {name} with missing={estimator.missing}; train it with missing=nan.")
+    with suppress(AttributeError):  # where training was not stopped early
+        booster = booster[: estimator.best_iteration + 1]
+    learner = json.loads(booster.save_raw("json"))["learner"]
+    kind, sizes = learner["gradient_booster"]["name"], learner["learner_model_param"]
+    objective = learner["objective"]["name"]
+    if kind != "gbtree":
+        raise UnsupportedError(f"cannot read {name} with booster {kind!r}; use 'gbtree'.")
+    if int(sizes.get("num_target", 1)) > 1:
+        raise UnsupportedError(f"cannot read {name} with {sizes['num_target']} targets; train it on one.")
+    losses = ("squarederror", "squaredlogerror", "pseudohubererror", "absoluteerror", "quantileerror")
+    _allow(name, objective, "binary:logistic", "multi:softprob", "multi:softmax", *(f"reg:{loss}" for loss in losses))
+    outputs = max(int(sizes["num_class"]), 1)
+    base = np.broadcast_to(np.array(json.loads(sizes["base_score"]), dtype=np.float32), outputs).astype(float)
+    if objective == "binary:logistic":
+        base = logit(base)
+    model = learner["gradient_booster"]["model"]
+    trees = []
+    for parts, k in zip(model["trees"], model["tree_info"], strict=True):
+        left, right, column = (np.array(parts[n]) for n in ("left_children", "right_children", "split_indices"))
+        if (np.array(parts["split_type"])[left >= 0] != 0).any():
+            raise UnsupportedError(_categorical(name, "leave enable_categorical off"))
+        cut = np.array(parts["split_conditions"], dtype=np.float32)  # at leaves: their value
+        before = np.nextafter(cut, np.float32(-np.inf)).astype(float)
+        trees.append(Tree(left, right, column, before, cut[:, None].astype(float), (int(k),)))
+    found = Ensemble(tuple(trees), 1.0, base, single=True, epsilon=SINGLE, logistic=objective[:3] != "reg")
+    return _confirmed(found, estimator, lambda e, points: e.predict(points, output_margin=True))
+
+
+@ensemble.register(LightGBM)
+def _(estimator: Any) -> Ensemble:
+    """LightGBM: float64 thresholds and sums."""
+    name, dump = type(estimator).__name__, estimator.booster_.dump_model()
+    if dump["average_output"]:
+        raise UnsupportedError(f"cannot read {name} with boosting_type='rf'; use 'gbdt', or a scikit-learn forest.")
+    # What follows a classifier's objective are its parameters; "sqrt" follows that of a regressor with another link.
+    objective = dump.get("objective", "none")
+    if hasattr(estimator, "classes_"):
+        _allow(name, objective.split()[0], "binary", "multiclass", "multiclassova")
+    else:
+        _allow(name, objective, "regression", "regression_l1", "huber", "quantile", "fair", "mape")
+    outputs = dump["num_tree_per_iteration"]
+    roots = [listed["tree_structure"] for listed in dump["tree_info"]]
+    trees = tuple(_lightgbm_tree(root, place % outputs, name) for place, root in enumerate(roots))
+    model = Ensemble(trees, 1.0, np.zeros(outputs), single=False)
+    return _confirmed(model, estimator, lambda e, points: e.predict(points, raw_score=True))
+
+
+def _lightgbm_tree(root: dict[str, Any], output: int, name: str) -> Tree:
+    """A tree of nested dictionaries."""
+    left, right, column, threshold, value = list[int](), list[int](), list[int](), list[float](), list[float]()
+    stack: list[tuple[dict[str, Any], int, list[int]]] = [(root, -1, left)]
+    while stack:
+        node, parent, side = stack.pop()
+        place = len(left)
+        if parent >= 0:
+            side[parent] = place
+        inner = "split_feature" in node
+        if node.get("leaf_features"):
+            raise UnsupportedError(f"{name} has linear models in its leaves; train it with linear_tree=False.")
+        if inner and node["decision_type"] != "<=":
+            raise UnsupportedError(_categorical(name, "give it no categorical_feature"))
+        if inner and node["missing_type"] == "Zero":
+            raise UnsupportedError(f"{name} takes zeros for missing values; train it with zero_as_missing=False.")
+        left.append(-1)
+        right.append(-1)
+        column.append(node["split_feature"] if inner else 0)
+        threshold.append(node["threshold"] if inner else 0.0)
+        value.append(0.0 if inner else node["leaf_value"])
+        if inner:
+            stack += [(node["right_child"], place, right), (node["left_child"], place, left)]
+    arrays = np.array(left), np.array(right), np.array(column), np.array(threshold, dtype=float)
+    return Tree(*arrays, np.array(value, dtype=float)[:, None], (output,))
+
+
+def _allow(name: str, objective: str, *allowed: str) -> None:
+    """Refuse objectives whose predictions are not the raw sum, nor a logistic function of it."""
+    if objective not in allowed:
+        raise UnsupportedError(f"cannot read {name} with objective {objective!r}; allowed: {', '.join(allowed)}.")
+
+
+def _categorical(name: str, remedy: str) -> str:
+    return f"a tree of this {name} splits on native categories; {remedy}, as features come encoded already."
+
+
+def _confirmed(model: Ensemble, estimator: Any, raw: Any) -> Ensemble:
+    """The ensemble, once its sum at a few points is what the library says: formats change from version to version."""
+    points = np.vstack([np.zeros(estimator.n_features_in_), np.ones(estimator.n_features_in_)])
+    expected = np.asarray(raw(estimator, points), dtype=float).reshape(len(points), -1)
+    found = model.raw(points)
+    near = expected.shape == found.shape and np.abs(found - expected).max() <= max(model.rounding(0.0), TINY)
+    if near:
+        return model
+    version = type(estimator).__module__.partition(".")[0]
+    raise UnsupportedError(
+        f"the trees of this {type(estimator).__name__} do not add up to its own raw score; "
+        f"this version of {version} stores them in another way, so take one that uv.lock names."
+    )

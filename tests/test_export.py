@@ -1,0 +1,138 @@
+"""counterfactuals.csv: complete, exact, and nothing a spreadsheet would run."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+
+from harness import check, export, models
+from harness.answers import Cell, answer_row
+from harness.explanation import Answer, Reason, Status
+from harness.problem import Feature, Label, Problem, Space
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+risky = st.text(alphabet="=+-@\t\r\n,;|' \"aß1", max_size=12)
+
+
+def begins_a_formula(text: str) -> bool:
+    """What a spreadsheet runs, or would after it has cut a tab or a line end off."""
+    return text.lstrip(" ").startswith(FORMULA)
+
+
+@pytest.fixture
+def cell(problem: Problem, tmp_path: Path) -> Cell:
+    """Two factuals, three answers each: full of digits, infeasible, incoherent, given up."""
+    rejected = problem.train.loc[~problem.valid(problem.train)].iloc[:2]
+    wanted = problem.train.loc[problem.valid(problem.train)].to_dict("records")
+    cell = Cell(tmp_path / "cell")
+    meta = {"dataset": "d", "model": "lr", "method": "m", "n_counterfactuals": 3}
+    targets = dict.fromkeys(rejected.index, problem.target)
+    cell.start(meta, problem.space, problem.classifier, targets, None, rejected)
+    strange = {**wanted[1], "city": "Atlantis"}
+    first = [
+        Answer(Status.OPTIMAL, wanted[0], objective=0.1 + 0.2, bound=0.3),
+        Answer(Status.FOUND, strange),
+        Answer(Status.INFEASIBLE, reason=Reason.PROOF),
+    ]
+    second = [Answer(Status.FOUND, wanted[2], objective=2.0, bound=1.0), *[Answer(Status.GAVE_UP)] * 2]
+    for factual, answers in zip(rejected.index, (first, second), strict=True):
+        cell.append(answer_row(int(factual), k + 1, a, seconds=0.1, fit_seconds=0.0) for k, a in enumerate(answers))
+    check.judge(cell)
+    return cell
+
+
+def test_every_answer_has_a_row(cell: Cell) -> None:
+    """After the factual's own as number 0; statuses, verdicts, gap and scores are those of the store and the model."""
+    table = export.read(export.write(cell))
+    frame, _ = cell.factuals()
+    assert table.columns.tolist() == [*export.OURS, *cell.space.names]
+    assert table["factual"].tolist() == [index for index in frame.index for _ in range(4)]
+    assert table["ce"].tolist() == [0, 1, 2, 3] * 2
+    assert table["status"].fillna("").tolist() == ["", "OPTIMAL", "FOUND", "INFEASIBLE", "", "FOUND", *["GAVE_UP"] * 2]
+    judged = [verdict["verdict"] for verdict in cell.verdicts()]
+    assert table.loc[table["ce"] > 0, "verdict"].tolist() == judged
+    assert judged[1:3] == ["invalid", "none"]
+    assert table.loc[1, "gap"] == (0.1 + 0.2) - 0.3
+    assert table.loc[5, "gap"] == 1.0
+    assert table.loc[2, "city"] == "Atlantis"
+    assert table.loc[[2, 3], ["score_after", "predicted_after"]].isna().all(axis=None)
+    assert table["score_before"].tolist() == np.repeat(cell.classifier.score(frame), 4).tolist()
+
+
+def test_numbers_come_back_to_the_last_bit(cell: Cell) -> None:
+    """The stored model says of the rows read back what the file says it said, with the same scores."""
+    path = export.write(cell)
+    table = export.read(path)
+    frame, _ = cell.factuals()
+    factuals = cell.space.frame(table.loc[table["ce"] == 0, list(cell.space.names)].to_dict("records"))
+    pd.testing.assert_frame_equal(factuals, frame.reset_index(drop=True), check_exact=True)
+    found = table.loc[table["predicted_after"].notna()]
+    answers = cell.space.frame(found[list(cell.space.names)].to_dict("records"))
+    assert cell.classifier.predict(answers).tolist() == found["predicted_after"].tolist() == ["good", "good"]
+    assert cell.classifier.score(answers).tolist() == found["score_after"].tolist()
+    plain = pd.read_csv(path)  # as anybody reads it
+    assert (plain["income"].dtype, len(plain)) == (float, 8)
+    np.testing.assert_allclose(plain["income"], table["income"], rtol=1e-15)
+
+
+@pytest.mark.parametrize("name", ["=SUM(A1)", "status", "a;=b"])
+def test_a_spreadsheet_runs_nothing(tmp_path: Path, name: str) -> None:
+    """Not a category, not a column's name, not where it splits by semicolons; the reader gives all of it back."""
+    levels = ("=1+1", "@x", "-1", "+2", "\tcmd", "a;=b", 'a,"=c"', "'=d", "007", "plain")
+    space = Space((Feature(name, "categorical", levels), Feature("income", "continuous", scale=(-9.0, 9.0))))
+    rng = np.random.default_rng(0)
+    rows = [{name: level, "income": float(rng.normal())} for level in levels * 5]
+    frame = space.frame(rows)
+    labels = np.where(frame["income"] > 0, "=yes", "no").astype(object)
+    classifier = models.train(LogisticRegression(), space, frame, labels, ("no", "=yes"))
+    rejected = frame.loc[classifier.predict(frame) == "no"]
+    cell = Cell(tmp_path / "cell")
+    cell.start(
+        {"n_counterfactuals": 1}, space, classifier, dict.fromkeys(rejected.index, Label("=yes")), None, rejected
+    )
+    for index, level in zip(rejected.index, levels, strict=False):
+        answer = Answer(Status.FOUND, {name: level, "income": 5.0})
+        cell.append([answer_row(index, 1, answer, seconds=0.0, fit_seconds=0.0)])
+    check.judge(cell)
+    path = export.write(cell)
+    text = path.read_text()
+    for delimiter in ",;\t|":
+        for line in csv.reader(io.StringIO(text), delimiter=delimiter):
+            for field in line:
+                assert not begins_a_formula(field.strip('"')) or is_number(field), field
+    table = export.read(path)
+    assert table.columns[-2:].tolist() == [name, "income"]
+    asked = rejected.iloc[: len(levels)]
+    own = table.loc[table["ce"] == 0].reset_index(drop=True)
+    assert own[name].tolist() == asked[name].tolist()
+    assert own["income"].tolist() == asked["income"].tolist()
+    assert (table["income"].to_numpy() < 0).any()
+    predicted = classifier.predict(space.frame([{name: level, "income": 5.0} for level in levels]))
+    assert table["predicted_after"].dropna().tolist() == predicted.tolist()[: len(own)]
+    assert "=yes" in predicted
+
+
+def is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+@given(risky)
+def test_guarding_can_be_undone(text: str) -> None:
+    """Whatever the text; and no part of it, however it is split, begins a formula."""
+    guarded = export.escape(text)
+    assert export.unescape(guarded) == text
+    for delimiter in ",;|\n":
+        for part in guarded.split(delimiter):
+            assert not part.lstrip(" ").startswith(("=", "+", "-", "@"))

@@ -1,0 +1,337 @@
+"""A table and a fitted pipeline in, explanations and metrics out: without the command line, without tracking."""
+
+from __future__ import annotations
+
+import doctest
+import itertools
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from harness import library
+from harness.answers import answer_row
+from harness.errors import DatasetError, HarnessError
+from harness.explanation import Answer, Explanation, Reason, Status
+from harness.library import explain, measure, pose
+from methods.ce_ocl import CeOcl
+from methods.nearest import Nearest
+from metrics.proximity import l1
+
+ROOT = Path(__file__).parents[1]
+EVIL = "<script>alert('x')</script>"
+FRAME = pd.read_csv(ROOT / "tests" / "plugin" / "loans_plugin" / "loans.csv", keep_default_na=False)
+
+
+def fitted(frame: pd.DataFrame = FRAME, model: Any = None) -> Pipeline:
+    texts = [name for name in frame.columns[:-1] if not pd.api.types.is_numeric_dtype(frame[name])]
+    inputs = make_column_transformer((OneHotEncoder(), texts), remainder=StandardScaler())
+    return make_pipeline(inputs, LogisticRegression(C=10) if model is None else model).fit(
+        frame.iloc[:, :-1], frame.iloc[:, -1]
+    )
+
+
+@dataclass(frozen=True)
+class Given:
+    """Answers with what it is told to."""
+
+    answers: tuple[Answer, ...]
+    stir: Callable[[], object] = lambda: None
+
+    def refuses(self, problem: Any) -> str | None:
+        return None
+
+    def objective(self, problem: Any) -> None:
+        return None
+
+    def fit(self, problem: Any) -> Given:
+        return self
+
+    def explain(self, factual: Any, n: int, rng: Any, deadline: Any) -> Explanation:
+        self.stir()
+        assert 0 < deadline.left <= 7
+        return Explanation(self.answers)
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Pipeline:
+    return fitted()
+
+
+@pytest.fixture(scope="module")
+def question(pipeline: Pipeline) -> Any:
+    return pose(FRAME, target="approved", model=pipeline, desired="yes", immutable=["sex"])
+
+
+def rejected(pipeline: Pipeline, frame: pd.DataFrame = FRAME) -> list[int]:
+    return np.flatnonzero(pipeline.predict(frame.iloc[:, :-1]) == "no").tolist()
+
+
+def test_neither_hydra_nor_mlflow_is_imported() -> None:
+    code = "import sys, harness.library; print(*(n for n in ('hydra', 'omegaconf', 'mlflow') if n in sys.modules))"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", code]
+    told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120)
+    assert told.stdout.split() == []
+
+
+def test_the_readme_shows_the_example_that_is_run() -> None:
+    """The lines of the module's doctest stand in the README, output included."""
+    readme = (ROOT / "README.md").read_text()
+    examples = doctest.DocTestParser().get_examples(library.__doc__ or "")
+    assert len(examples) > 10
+    for example in examples:
+        assert example.source.splitlines()[0] in readme
+        assert "\n".join(line.rstrip() for line in example.want.splitlines()) in readme
+
+
+def test_the_pipeline_itself_confirms_every_answer(question: Any, pipeline: Pipeline) -> None:
+    """Predictions and scores are scikit-learn's own of the same rows; what is immutable stays."""
+    row = rejected(pipeline)[0]
+    explanation = explain(CeOcl(), question, row, n=3)
+    rows = pd.DataFrame([answer.row for answer in explanation.answers])
+    context = explanation.context
+    assert context is not None
+    assert pipeline.predict(rows).tolist() == ["yes"] * 3
+    scores = pipeline.predict_proba(rows)[:, 1]
+    assert context.after == tuple(zip(scores.tolist(), ["yes"] * 3, strict=True))
+    assert context.before[0] == pipeline.predict_proba(FRAME.iloc[[row], :-1])[0, 1]
+    assert context.verdicts == ("valid",) * 3
+    assert (rows["sex"] == FRAME["sex"][row]).all()
+    assert {answer.status for answer in explanation.answers} == {Status.OPTIMAL}
+
+
+def test_the_closest_is_the_closest(question: Any, pipeline: Pipeline) -> None:
+    """No point of a grid that scikit-learn predicts as wanted changes fewer features, or as few for less."""
+    row = rejected(pipeline)[0]
+    origin, space = FRAME.iloc[row], question.dataset.space
+    found = explain(CeOcl(), question, row).answers[0].row
+    axes = [range(18, 75), np.linspace(*space["income"].bounds, 200), ["none", "part", "full"], [origin["sex"]]]
+    axes = [[*axis, origin[name]] for axis, name in zip(axes, FRAME.columns, strict=False)]
+    grid = pd.DataFrame(list(itertools.product(*axes)), columns=FRAME.columns[:-1])
+    grid = grid.loc[pipeline.predict(grid) == "yes"]
+
+    def cost(frame: pd.DataFrame) -> np.ndarray:
+        changes = sum((frame[name] != origin[name]).astype(float) for name in frame.columns)
+        near = sum(np.abs(frame[name] - origin[name]) / space[name].range for name in ("age", "income"))
+        return (1e4 * changes + near + (frame["job"] != origin["job"])).to_numpy(float)
+
+    assert cost(pd.DataFrame([found]))[0] <= cost(grid).min() + 1e-6
+
+
+def test_a_person_may_be_given_in_any_form(question: Any, pipeline: Pipeline) -> None:
+    """A row number, values by feature, a Series, a frame of one row: the same values, the same answer."""
+    row = rejected(pipeline)[1]
+    forms = [row, np.int64(row), FRAME.iloc[row].to_dict(), FRAME.iloc[row, :-1], FRAME.iloc[[row], ::-1]]
+    answers = [explain(CeOcl(), question, form).answers[0] for form in forms]
+    assert all(answer == answers[0] for answer in answers)
+
+
+@pytest.mark.parametrize(
+    ("person", "words"),
+    [
+        (999, "no row 999"),
+        ({"age": 3}, "no column 'income'"),
+        ({"age": 30, "income": 1.0, "job": "chef", "sex": "f"}, "unseen category 'chef'"),
+        (FRAME, "120 rows is no person"),
+        ("me", "'me' is no person"),
+    ],
+)
+def test_a_wrong_person_is_one_sentence(question: Any, person: Any, words: str) -> None:
+    with pytest.raises(DatasetError, match=words) as told:
+        explain(Nearest(), question, person)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"target": "aproved"}, "did you mean 'approved'"),
+        ({"desired": "maybe"}, "no class 'maybe'"),
+        ({"immutable": ["gender"]}, "no feature 'gender'"),
+        ({"frame": FRAME.drop(columns="job")}, "job"),
+        ({"model": LogisticRegression()}, "the model"),
+        ({"frame": []}, "DataFrame"),
+    ],
+)
+def test_a_wrong_question_is_one_sentence(pipeline: Pipeline, change: dict[str, Any], words: str) -> None:
+    with pytest.raises(HarnessError, match=words) as told:
+        pose(**{"frame": FRAME, "target": "approved", "model": pipeline, **change})
+    assert "\n" not in str(told.value)
+
+
+def test_without_a_wish_the_other_class_is_wanted(pipeline: Pipeline) -> None:
+    """Of each person, by what the model says of them; a new person included."""
+    question = pose(FRAME, "approved", pipeline)
+    told = pipeline.predict(FRAME.iloc[:, :-1])
+    for person, label in ((int(np.flatnonzero(told == "yes")[0]), "no"), (rejected(pipeline)[0], "yes")):
+        for form in (person, FRAME.iloc[person].to_dict()):
+            (answer,) = explain(Nearest(), question, form).answers
+            assert pipeline.predict(pd.DataFrame([answer.row])).tolist() == [label]
+
+
+def test_a_number_can_be_wanted() -> None:
+    """With a regression pipeline; the answer's prediction is scikit-learn's, and in the interval."""
+    frame = FRAME.drop(columns="approved").assign(rent=FRAME["income"] / 100 + FRAME["age"])
+    pipeline = fitted(frame, RandomForestRegressor(5, max_depth=3, random_state=0))
+    question = pose(frame, "rent", pipeline, desired=">= 500")
+    row = int(np.argmin(pipeline.predict(frame.iloc[:, :-1])))
+    explanation = explain(CeOcl(), question, row)
+    (answer,) = explanation.answers
+    predicted = pipeline.predict(pd.DataFrame([answer.row]))[0]
+    assert predicted >= 500
+    assert f"→ {predicted:.6g}" in str(explanation)
+    assert "wanted is at least 500" in str(explanation)
+
+
+def test_who_is_already_fine_is_told_so(question: Any, pipeline: Pipeline) -> None:
+    fine = next(row for row in range(len(FRAME)) if row not in rejected(pipeline))
+    explanation = explain(CeOcl(), question, fine, n=2)
+    assert [(a.status, a.reason) for a in explanation.answers] == [(Status.UNSUPPORTED, Reason.REFUSED)] * 2
+    assert "already says what is wanted" in str(explanation)
+
+
+def test_the_global_random_state_stays(question: Any, pipeline: Pipeline) -> None:
+    """Also where a method seeds it; and the time limit is the method's deadline."""
+
+    def stir() -> None:
+        random.seed(1)
+        np.random.seed(1)  # noqa: NPY002
+
+    random.seed(5)
+    np.random.seed(5)  # noqa: NPY002
+    expected = random.random(), np.random.random()  # noqa: NPY002
+    random.seed(5)
+    np.random.seed(5)  # noqa: NPY002
+    explain(Given((Answer(Status.GAVE_UP),), stir), question, rejected(pipeline)[0], time_limit=7)
+    assert (random.random(), np.random.random()) == expected  # noqa: NPY002
+
+
+def test_a_false_answer_is_marked(question: Any, pipeline: Pipeline) -> None:
+    """As invalid where the model disagrees, as not actionable where it changes what is immutable."""
+    row = rejected(pipeline)[0]
+    person = FRAME.iloc[row, :-1].to_dict()
+    wrong = {**person, "income": person["income"] - 1}
+    wanted = explain(CeOcl(), question, row).answers[0].row
+    other = {**(wanted or {}), "sex": "m" if person["sex"] == "f" else "f"}
+    other["income"] = 150000.0
+    explanation = explain(
+        Given((Answer(Status.FOUND, wrong), Answer(Status.FOUND, other))), question, row, n=2, time_limit=7
+    )
+    assert explanation.context is not None
+    assert explanation.context.verdicts == ("invalid", "not actionable")
+    for shown in (str(explanation), explanation._repr_html_() or ""):
+        assert "✗ invalid" in shown
+        assert "✗ not actionable" in shown
+    changes = sum(other[name] != person[name] for name in person)
+    assert measure(explanation, ["l0"]).tolist() == [changes]  # of the one that the model takes
+    assert measure(explanation, [l1], population="returned").iloc[0] > 0
+
+
+def test_a_broken_method_is_an_error(question: Any, pipeline: Pipeline) -> None:
+    with pytest.raises(HarnessError, match="asked for 2 answers and gave 1"):
+        explain(Given((Answer(Status.GAVE_UP),)), question, rejected(pipeline)[0], n=2, time_limit=7)
+
+
+def test_metrics_by_name(question: Any, pipeline: Pipeline) -> None:
+    """Recomputed from the rows; several explanations make a table; an unknown name is one sentence."""
+    people = rejected(pipeline)[:2]
+    explanations = [explain(Nearest(), question, row, n=2) for row in people]
+    table = measure(explanations, ["l0", "l1"])
+    for row, explanation in zip(people, explanations, strict=True):
+        changes = [
+            sum((answer.row or {})[name] != FRAME[name][row] for name in question.dataset.space.names)
+            for answer in explanation.answers
+        ]
+        assert table["distance/l0"][row] == np.mean(changes)
+    with pytest.raises(HarnessError, match="there is no metric 'l3'"):
+        measure(explanations[0], ["l3"])
+    with pytest.raises(HarnessError, match="does not know its factual"):
+        measure(Explanation((Answer(Status.GAVE_UP),)), ["l1"])
+
+
+class Elements(HTMLParser):
+    """Names of all elements; every one that is opened is closed in order, and none loads anything."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: set[str] = set()
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.open.append(tag)
+        self.seen.add(tag)
+        assert {name for name, _ in attrs} <= {"style", "scope"}
+        assert all("url(" not in (value or "") for _, value in attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_what_comes_from_data_is_escaped() -> None:
+    """Names of columns, categories and classes that are HTML stay text."""
+    frame = FRAME.replace({"job": {"full": EVIL}, "approved": {"yes": EVIL}}).rename(columns={"sex": "<b>sex</b>"})
+    pipeline = fitted(frame)
+    question = pose(frame, "approved", pipeline, desired=EVIL, immutable=["age", "income"])
+    rows = np.flatnonzero(pipeline.predict(frame.iloc[:, :-1]) == "no").tolist()
+    shown = [explain(CeOcl(), question, row)._repr_html_() or "" for row in rows[:5]]
+    assert any(EVIL.replace("<", "&lt;").replace(">", "&gt;").replace("'", "&#x27;") in html for html in shown)
+    for html in shown:
+        assert "<script" not in html
+        assert "<b>" not in html
+        page = Elements()
+        page.feed(html)
+        page.close()
+        assert page.open == []
+        assert page.seen <= {"div", "p", "table", "thead", "tbody", "tr", "th", "td", "details", "summary"}
+
+
+def test_only_changes_are_emphasised(question: Any, pipeline: Pipeline) -> None:
+    """From the old value to the new one, with an arrow; an infeasible question names its conflict, and no secret."""
+    row = rejected(pipeline)[0]
+    explanation = explain(CeOcl(max_changes=1), question, row)
+    (answer,) = explanation.answers
+    changed = [name for name, value in (answer.row or {}).items() if value != FRAME[name][row]]
+    html = explanation._repr_html_() or ""
+    assert html.count("font-weight:bold") == len(changed) == 1
+    poor = {"age": 18, "income": 100.0, "job": "none", "sex": "f"}
+    hard = explain(CeOcl(max_changes=1), pose(FRAME, "approved", pipeline, "yes", ["income", "sex"]), poor)
+    assert hard.answers[0].status is Status.INFEASIBLE
+    assert hard.conflict
+    for shown in (str(hard), hard._repr_html_() or ""):
+        assert "cannot hold together" in shown
+        assert all(name in shown for name in hard.conflict)
+
+
+def test_a_method_returns_explanations_without_context() -> None:
+    """Printed plainly, compared and stored as ever: the stored row of an answer has not changed."""
+    bare = Explanation((Answer(Status.GAVE_UP),))
+    assert bare.context is None
+    assert bare._repr_html_() is None
+    assert str(bare) == repr(bare)
+    assert "context" not in answer_row(0, 1, bare.answers[0])
+
+
+@pytest.mark.slow
+def test_a_worker_gives_the_same(question: Any, pipeline: Pipeline) -> None:
+    """In a process of its own, with the same seed."""
+    row = rejected(pipeline)[0]
+    assert explain(CeOcl(), question, row, n=2, worker=True) == explain(CeOcl(), question, row, n=2)
