@@ -1,4 +1,4 @@
-"""The command line: composes configurations, runs cells, sums them up. The only file that knows Hydra."""
+"""The command line: composes configurations, runs cells, sums them up. Hydra is known here and in ``arguments.py``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import logging
 import math
 import os
 import platform
-import re
 import sys
 import time
 import uuid
@@ -23,7 +22,7 @@ from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.plugins import Plugins
-from hydra.errors import HydraException, MissingConfigException
+from hydra.errors import HydraException
 from hydra.experimental.callback import Callback
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
@@ -31,6 +30,7 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
 from harness import plugins
+from harness.arguments import plain_names, readable, sentence
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,14 +49,6 @@ PACKAGE = Path(__file__).parent
 CONF = next(folder for folder in (PACKAGE.parent / "conf", PACKAGE / "conf") if (folder / "config.yaml").is_file())
 # What answers depend on.
 SOURCES = ("problem.py", "causality.py", "classifier.py", "pipeline.py", "models.py", "program.py", "worker.py", "data")
-# A feature's attribute on the command line; and what begins a name that Hydra's grammar has no room for: it is followed
-# by the name's bytes in hexadecimal.
-ATTRIBUTE = re.compile(
-    r"(features|dataset\.causality)\.(.+?)"
-    r"(\.(?:(?:kind|actionability|bounds|special|categories|order|formula|parents|learn)(?==)|grid(?=[.=])).*)",
-    re.DOTALL,
-)
-ODD = "utf8_hex_"
 SWEEP, CELLS = "CE_HARNESS_SWEEP", "CE_HARNESS_CELLS"  # how jobs in other processes know their sweep
 
 
@@ -67,14 +59,14 @@ def main() -> None:
     if (here := os.getcwd()) not in sys.path:
         sys.path.append(here)  # a module of one's own is found as with python -m, whatever started this
     try:
-        sys.argv[1:] = [_open(argument) for argument in _extend(sys.argv[1:])]
+        sys.argv[1:] = [readable(argument) for argument in _extend(sys.argv[1:])]
         Plugins.instance().register(SearchPath)
         hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")(job)()
     except KeyboardInterrupt:
         log.warning("interrupted: what was answered is kept, and the same command goes on from there")
         sys.exit(130)
     except (HydraException, OmegaConfBaseException, YAMLError) as fault:
-        log.error(_sentence(fault))
+        log.error(sentence(fault))
         sys.exit(1)
     sys.exit(1 if Sweep.faults else 0)
 
@@ -85,76 +77,6 @@ def _talk() -> None:
     handler.setFormatter(logging.Formatter("%(message)s"))
     log.handlers, log.propagate = [handler], False
     log.setLevel(logging.INFO)
-
-
-def _open(argument: str) -> str:
-    """Take an argument that Hydra's grammar would not, as it is meant.
-
-    ``features.NAME.ATTRIBUTE=...`` and ``dataset.causality.NAME...=...`` add to a mapping, without ``++``, whatever
-    characters the name has; what is ``desired`` may begin with ``<`` or ``>``, and names, paths and categories may
-    have any letters and signs, without a second pair of quotes.
-
-    >>> _open("desired=>= 12,<= 3")
-    'desired=">= 12","<= 3"'
-    >>> _open("dataset.immutable=[Größe, sex]")
-    'dataset.immutable=["Größe","sex"]'
-    """
-    if argument.startswith(("desired=", "dataset.desired=")):
-        argument = re.sub(r"(?<=[=,])\s*([<>][^,]*)", r'"\1"', argument)
-    elif match := ATTRIBUTE.fullmatch(argument):
-        place, name, rest = match.groups()
-        if name.startswith(ODD) or not re.fullmatch(r"[A-Za-z_][\w-]*", name, re.ASCII):
-            name = ODD + name.encode(errors="surrogateescape").hex()
-        argument = f"++{place}.{name}{rest}"
-    elif argument.startswith(("features.", "dataset.causality.")):
-        argument = f"++{argument}"
-    return _quoted(argument) if re.match(r"(\+\+)?(features\.|dataset\.|desired=|factuals=)", argument) else argument
-
-
-def _quoted(argument: str) -> str:
-    """Put quotes about the values of an argument that Hydra cannot read without."""
-    key, equals, value = argument.partition("=")
-    if not equals or '"' in value:
-        return argument
-    with contextlib.suppress(HydraException):
-        OverridesParser.create().parse_override(argument)
-        return argument
-
-    def quoted(text: str) -> str:
-        text = text.strip()
-        whole = len(text) > 1 and text[0] == text[-1] == "'"
-        return text if whole else f'"{text}{chr(92) * (len(text) - len(text.rstrip(chr(92))))}"'
-
-    if value.startswith("[") and value.endswith("]"):
-        return f"{key}=[{','.join(map(quoted, value[1:-1].split(',')))}]"
-    parts = value.split(",")
-    return f"{key}={','.join(map(quoted, parts)) if all(map(str.strip, parts)) else quoted(value)}"
-
-
-def _plain_names(entries: Any) -> Any:
-    """A mapping by feature with the names that ``_open`` wrote otherwise as they are."""
-    if not isinstance(entries, Mapping):
-        return entries
-    return {
-        bytes.fromhex(name.removeprefix(ODD)).decode(errors="replace") if str(name).startswith(ODD) else name: entry
-        for name, entry in entries.items()
-    }
-
-
-def _sentence(fault: BaseException) -> str:
-    """What was wrong on the command line and what is allowed."""
-    from harness.errors import choices
-
-    if isinstance(fault, MissingConfigException) and fault.missing_cfg_file and fault.options:
-        group, _, wanted = fault.missing_cfg_file.rpartition("/")
-        return f"there is no {group} {wanted!r}; {choices(wanted, fault.options)}"
-    cause = fault.__cause__
-    if isinstance(cause, OmegaConfBaseException) and isinstance(cause.parent_node, DictConfig) and cause.key:
-        level = str(cause.full_key or cause.key).rpartition(".")[0]
-        known = [str(key) for key in cause.parent_node if key != "hydra"]
-        where = f" in {level}" if level else ""
-        return f"there is no setting {cause.key!r}{where}; {choices(cause.key, known)}"
-    return " ".join(str(fault).split())
 
 
 class SearchPath(SearchPathPlugin):
@@ -513,9 +435,9 @@ def _settle(plain: dict[str, Any]) -> dict[str, str]:
     """
     from harness.data.own import settle
 
-    plain["features"] = _plain_names(plain["features"])
+    plain["features"] = plain_names(plain["features"])
     if "causality" in plain["dataset"]:
-        plain["dataset"]["causality"] = _plain_names(plain["dataset"]["causality"])
+        plain["dataset"]["causality"] = plain_names(plain["dataset"]["causality"])
     if "path" not in plain["dataset"]:
         return {}
     plain["dataset"], origins = settle(plain["dataset"], plain["features"], plain["desired"])

@@ -23,6 +23,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from harness import models
 from harness.answers import Cell, cells
+from harness.arguments import readable
 from harness.causality import Equation, Formula, equations, follow, parse
 from harness.classifier import space_inputs
 from harness.data import Dataset, load_dataset
@@ -30,7 +31,7 @@ from harness.errors import DatasetError, HarnessError
 from harness.experiment import pose
 from harness.problem import Feature, Label, Problem, Space
 from harness.program import Program
-from harness.run import _name_learners, _open
+from harness.run import _name_learners
 from methods.milp.causality import Causality
 from methods.milp.space import Cost, Variables
 from metrics import causality as metrics
@@ -415,7 +416,7 @@ def test_learners_are_named_after_models() -> None:
         plain = {"seed": 0, "dataset": {"causality": {"rate": {"learn": name}}}}
         with pytest.raises(HarnessError, match="mlp_regressor"):
             _name_learners(plain)
-    assert _open("dataset.causality.rate.learn=ridge") == "++dataset.causality.rate.learn=ridge"
+    assert readable("dataset.causality.rate.learn=ridge") == "++dataset.causality.rate.learn=ridge"
 
 
 def test_the_command_line_takes_equations(tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
+from harness.arguments import plain_names, readable
 from harness.data import Dataset, load_csv
 from harness.data.own import CHECKS, introduce, load_settled, read_people, settle, shown_name
 from harness.data.sidecar import read_sidecar
 from harness.errors import DatasetError
-from harness.run import _open, _plain_names
 
 ROWS = 40
 TABLE = pd.DataFrame(
@@ -373,16 +373,16 @@ ODD = ["a.b", "a=b", "{x}", "=SUM(A1)", "größe", "two words", "kind", "x.kind"
 
 @pytest.mark.parametrize("name", ODD)
 def test_any_name_can_be_set_on_the_command_line(name: str) -> None:
-    """Hydra itself reads what ``_open`` makes of it."""
+    """Hydra itself reads what ``readable`` makes of it."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
-    argument = _open(f"features.{name}.actionability=increase")
+    argument = readable(f"features.{name}.actionability=increase")
     override = OverridesParser.create().parse_override(argument)
     assert override.value() == "increase"
     place, written, attribute = override.key_or_group.split(".")
     assert (place, attribute) == ("features", "actionability")
-    assert list(_plain_names({written: {}})) == [name]
-    assert _open("features.hours-per-week.kind=integer") == "++features.hours-per-week.kind=integer"
+    assert list(plain_names({written: {}})) == [name]
+    assert readable("features.hours-per-week.kind=integer") == "++features.hours-per-week.kind=integer"
 
 
 @pytest.mark.parametrize(
@@ -404,7 +404,7 @@ def test_any_name_can_be_set_on_the_command_line(name: str) -> None:
 def test_values_need_no_second_quotes(argument: str, value: Any) -> None:
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
-    assert OverridesParser.create().parse_override(_open(argument)).value() == value
+    assert OverridesParser.create().parse_override(readable(argument)).value() == value
 
 
 PEOPLE = TABLE.iloc[[3, 7]]

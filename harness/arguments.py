@@ -1,0 +1,92 @@
+"""What a user writes on the command line, as Hydra's grammar takes it; and Hydra's complaints as a sentence."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException, MissingConfigException
+from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
+
+from harness.errors import choices
+
+# A feature's attribute on the command line; and what begins a name that Hydra's grammar has no room for: it is followed
+# by the name's bytes in hexadecimal.
+ATTRIBUTE = re.compile(
+    r"(features|dataset\.causality)\.(.+?)"
+    r"(\.(?:(?:kind|actionability|bounds|special|categories|order|formula|parents|learn)(?==)|grid(?=[.=])).*)",
+    re.DOTALL,
+)
+ODD = "utf8_hex_"
+
+
+def readable(argument: str) -> str:
+    """Take an argument that Hydra's grammar would not, as it is meant.
+
+    ``features.NAME.ATTRIBUTE=...`` and ``dataset.causality.NAME...=...`` add to a mapping, without ``++``, whatever
+    characters the name has; what is ``desired`` may begin with ``<`` or ``>``, and names, paths and categories may
+    have any letters and signs, without a second pair of quotes.
+
+    >>> readable("desired=>= 12,<= 3")
+    'desired=">= 12","<= 3"'
+    >>> readable("dataset.immutable=[Größe, sex]")
+    'dataset.immutable=["Größe","sex"]'
+    """
+    if argument.startswith(("desired=", "dataset.desired=")):
+        argument = re.sub(r"(?<=[=,])\s*([<>][^,]*)", r'"\1"', argument)
+    elif match := ATTRIBUTE.fullmatch(argument):
+        place, name, rest = match.groups()
+        if name.startswith(ODD) or not re.fullmatch(r"[A-Za-z_][\w-]*", name, re.ASCII):
+            name = ODD + name.encode(errors="surrogateescape").hex()
+        argument = f"++{place}.{name}{rest}"
+    elif argument.startswith(("features.", "dataset.causality.")):
+        argument = f"++{argument}"
+    return _quoted(argument) if re.match(r"(\+\+)?(features\.|dataset\.|desired=|factuals=)", argument) else argument
+
+
+def _quoted(argument: str) -> str:
+    """Put quotes about the values of an argument that Hydra cannot read without."""
+    key, equals, value = argument.partition("=")
+    if not equals or '"' in value:
+        return argument
+    with contextlib.suppress(HydraException):
+        OverridesParser.create().parse_override(argument)
+        return argument
+
+    def quoted(text: str) -> str:
+        text = text.strip()
+        whole = len(text) > 1 and text[0] == text[-1] == "'"
+        return text if whole else f'"{text}{chr(92) * (len(text) - len(text.rstrip(chr(92))))}"'
+
+    if value.startswith("[") and value.endswith("]"):
+        return f"{key}=[{','.join(map(quoted, value[1:-1].split(',')))}]"
+    parts = value.split(",")
+    return f"{key}={','.join(map(quoted, parts)) if all(map(str.strip, parts)) else quoted(value)}"
+
+
+def plain_names(entries: Any) -> Any:
+    """A mapping by feature with the names that ``readable`` wrote otherwise as they are."""
+    if not isinstance(entries, Mapping):
+        return entries
+    return {
+        bytes.fromhex(name.removeprefix(ODD)).decode(errors="replace") if str(name).startswith(ODD) else name: entry
+        for name, entry in entries.items()
+    }
+
+
+def sentence(fault: BaseException) -> str:
+    """What was wrong on the command line and what is allowed."""
+    if isinstance(fault, MissingConfigException) and fault.missing_cfg_file and fault.options:
+        group, _, wanted = fault.missing_cfg_file.rpartition("/")
+        return f"there is no {group} {wanted!r}; {choices(wanted, fault.options)}"
+    cause = fault.__cause__
+    if isinstance(cause, OmegaConfBaseException) and isinstance(cause.parent_node, DictConfig) and cause.key:
+        level = str(cause.full_key or cause.key).rpartition(".")[0]
+        known = [str(key) for key in cause.parent_node if key != "hydra"]
+        where = f" in {level}" if level else ""
+        return f"there is no setting {cause.key!r}{where}; {choices(cause.key, known)}"
+    return " ".join(str(fault).split())
