@@ -142,25 +142,35 @@ def judge(cell: Cell) -> list[dict[str, Any]]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Check every cell under the folders given; the exit code is 1 where a counterfactual does not hold."""
+    """Check every cell under the folders given; the exit code is 1 where a counterfactual does not hold, 2 where a
+    cell cannot be read."""
     parser = argparse.ArgumentParser(prog="python -m harness.check", description=__doc__)
     parser.add_argument("folders", nargs="+", type=Path, help="results folders, such as results/compas")
     parser.add_argument("--trust", action="store_true", help="read models from pickles, which runs their makers' code")
     options = parser.parse_args(arguments)
-    faults = total = 0
-    try:
-        for folder in options.folders:
-            for cell in cells(folder, options.trust):
+    faults = total = unread = 0
+    for folder in options.folders:
+        try:
+            found = cells(folder, options.trust)
+        except HarnessError as fault:
+            print(fault, file=sys.stderr)
+            return 2
+        for cell in found:
+            try:
                 words = Counter(verdict["verdict"] for verdict in judge(cell))
-                present = sum(words.values()) - words["none"]
-                total += present
-                faults += sum(words[fault] for fault in FAULTS)
-                told = ", ".join(f"{count} {word}" for word, count in sorted(words.items()) if word != "none")
-                print(f"{cell.label}: {present} counterfactuals: {told or 'none'}")
-    except HarnessError as fault:
-        print(fault, file=sys.stderr)
-        return 2
+            except HarnessError as fault:
+                unread += 1
+                print(fault, file=sys.stderr)
+                continue
+            present = sum(words.values()) - words["none"]
+            total += present
+            faults += sum(words[fault] for fault in FAULTS)
+            told = ", ".join(f"{count} {word}" for word, count in sorted(words.items()) if word != "none")
+            print(f"{cell.label}: {present} counterfactuals: {told or 'none'}")
     print(f"{total} stored counterfactuals checked, {faults} of them do not hold")
+    if unread:
+        print(f"{unread} cells could not be read", file=sys.stderr)
+        return 2
     return 1 if faults else 0
 
 

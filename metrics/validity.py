@@ -21,4 +21,7 @@ def validity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> 
     if not len(answers):
         return None
     coherent = answers.loc[[not faults for faults in problem.space.incoherent(answers)]]
-    return float(problem.valid(coherent).sum()) / len(answers)
+    if not len(coherent):
+        return 0.0
+    typed = coherent.astype(problem.space.frame([]).dtypes.to_dict())  # what came as it came is of no column's type
+    return float(problem.valid(typed).sum()) / len(answers)
