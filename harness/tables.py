@@ -409,7 +409,7 @@ RIVALS = {
     "DiCE": "dice_genetic",
     "Actionable Recourse": "actionable_recourse",
     "Growing Spheres": "growing_spheres",
-    "FACE": "face",
+    "FACE": "face_knn",
 }
 PATTERN = (
     "Published means run over the counterfactuals that a method returned, invalid ones included, each factual's score "

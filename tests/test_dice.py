@@ -136,6 +136,42 @@ def test_global_state_and_inputs_stay(method: Dice, forest: Problem, capfd: pyte
     assert capfd.readouterr() == ("", "")
 
 
+def wide() -> tuple[Problem, pd.DataFrame]:
+    """A problem with three continuous features, of different ranges."""
+    tops = {"low": 1.0, "middle": 10.0, "high": 1000.0}
+    space = Space(tuple(Feature(name, "continuous", scale=(0, top), bounds=(0, top)) for name, top in tops.items()))
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({name: rng.uniform(0, top, 300) for name, top in tops.items()})
+    codes = (frame["low"] + frame["middle"] / 10 > frame["high"] / 1000).to_numpy(int)
+    classifier = Classifier(LogisticRegression(), space_inputs(space), ("no", "yes"))
+    classifier.estimator.fit(classifier.matrix(frame), codes)
+    problem = Problem(space, classifier, frame, np.array(["no", "yes"], dtype=object)[codes], Label("yes"))
+    return problem, undesired(problem)
+
+
+def dependence(options: dict[str, Any]) -> float:
+    """Greatest rank correlation between the samples that the library draws of two continuous features."""
+    problem, factual = wide()
+    explainer, drawn = Dice("random").fit(problem), []
+    draw = explainer.library.get_samples
+
+    def noted(*given: Any, **named: Any) -> pd.DataFrame:
+        drawn.append(draw(*given, **named))
+        return drawn[-1]
+
+    explainer.library.get_samples = noted
+    explainer.options = {**explainer.options, **options}
+    explainer.explain(factual, 3, np.random.default_rng(0), Deadline.after(20))
+    ranks = drawn[0][list(explainer.dialect.precision)].rank().to_numpy()
+    return float(np.abs(np.corrcoef(ranks.T) - np.eye(3)).max())
+
+
+def test_features_are_drawn_independently() -> None:
+    """As they are not with the library's own seed, which starts every feature from the same state."""
+    assert dependence({}) < 0.15  # 1000 draws: five standard errors
+    assert dependence({"random_seed": 7}) > 0.99
+
+
 def unreachable() -> tuple[Problem, pd.DataFrame]:
     """A model that looks at the immutable region only."""
     frame = sample()

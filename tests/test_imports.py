@@ -63,6 +63,9 @@ def test_nobody_below_sees_a_configuration(folder: str) -> None:
         ("mlflow", {"harness/tracking.py"}),
         ("highspy", {"harness/program.py"}),
         ("dice_ml", {"methods/dice.py"}),
+        ("nice", {"methods/peers/nice.py"}),
+        ("cfnow", {"methods/peers/cfnow.py"}),
+        ("treecf", {"methods/peers/treecf.py"}),
     ],
 )
 def test_one_file_knows_each_library(library: str, only: set[str]) -> None:

@@ -1,4 +1,4 @@
-"""treecf against brute force and the cell search: its optimum is ours, and its answers are exact."""
+"""treecf against brute force and the cell search: its exact optimum is ours, its genetic points are valid."""
 
 from __future__ import annotations
 
@@ -114,6 +114,28 @@ def test_the_optimum_is_that_of_the_search(problem_of: Any, model: str, alpha: f
 
 
 @library
+@pytest.mark.parametrize("model", ESTIMATORS)
+def test_the_genetic_backend_finds_points_without_proof(model: str) -> None:
+    """Valid and permitted for the estimator itself, never better than brute force, and its objective is the row's."""
+    problem, method = posed(model), TreeCf(0.3, "genetic")
+    rows = problem.train.loc[(problem.train["stage"] != "a") & ~problem.valid(problem.train)]
+    found = 0
+    for number in range(4):
+        factual = rows.iloc[[number]]
+        (answer,) = asked(method, problem, factual)
+        assert answer.status in {Status.FOUND, Status.GAVE_UP}
+        assert answer.bound is None
+        if answer.row is not None:
+            frame = SPACE.frame([answer.row])
+            assert problem.valid(frame)[0]
+            assert SPACE.violations(factual, frame) == [[]]
+            assert answer.objective == pytest.approx(method.objective(problem).evaluate(SPACE, factual, frame)[0])
+            assert answer.objective >= least(problem, method, factual) - 1e-9
+            found += 1
+    assert found
+
+
+@library
 @pytest.mark.parametrize(("name", "value"), [("debt", -1), ("stage", "a")])
 def test_what_is_no_range_is_refused(name: str, value: Any) -> None:
     """A special code, and levels that a conditional order leaves out."""
@@ -174,3 +196,8 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_alpha_is_not_negative() -> None:
     with pytest.raises(ValueError, match="alpha"):
         TreeCf(-1.0)
+
+
+def test_a_backend_is_one_of_two() -> None:
+    with pytest.raises(ValueError, match="backend"):
+        TreeCf(backend="python")

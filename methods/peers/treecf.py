@@ -1,4 +1,4 @@
-"""The exact backend of the ``treecf`` library: another branch and bound over the cells of a tree ensemble."""
+"""The ``treecf`` library on tree ensembles: its exact branch and bound over their cells, and its genetic search."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 MODELS = (DecisionTreeClassifier, RandomForestClassifier, GradientBoostingClassifier)
 NODES = 2**40  # the library's limit on nodes, out of the way: the deadline ends the search
 WARM = 1.25, 2.0  # its genetic start takes a quarter of the time it is given, at most two seconds, on top
+BACKENDS = ("exact", "genetic")
 AGREED = 1e-6  # how far the library's cost of its point may be from ours
 
 
@@ -42,16 +43,19 @@ class TreeCf:
     rank, any other by the sets of categories on either side. Distance is counted in ranges of the feature, in steps of
     1 / (levels - 1), or 1 for another category, so that the library's objective is the one claimed here.
 
-    OPTIMAL is the library's own word (its proof, no gap allowed) where its cost of the point is ours within 1e-6. From
-    below it steps over a threshold to the next float32 number, so that its optimum, which becomes the bound, may be too
-    high by 2e-7 of each changed number over the feature's range. A score within rounding of the threshold is judged by
-    the library's sum of leaf values; a point that the estimator itself then refuses is given up. There is one
+    OPTIMAL is the exact backend's own word (its proof, no gap allowed) where its cost of the point is ours within
+    1e-6. From below it steps over a threshold to the next float32 number, so that its optimum, which becomes the bound,
+    may be too high by 2e-7 of each changed number over the feature's range. A score within rounding of the threshold is
+    judged by the library's sum of leaf values; a point that the estimator itself then refuses is given up. The genetic
+    backend proves nothing: what it finds within its generations, or the time limit, is FOUND. There is one
     counterfactual a factual.
 
     Parameters
     ----------
     alpha
         Weight :math:`\alpha \ge 0` of the number of changed features.
+    backend
+        ``exact`` or ``genetic``.
 
     References
     ----------
@@ -59,8 +63,11 @@ class TreeCf:
     """
 
     alpha: float = 0.0
+    backend: str = "exact"
 
     def __post_init__(self) -> None:
+        if self.backend not in BACKENDS:
+            raise ValueError(f"backend is {self.backend!r}; allowed: {', '.join(BACKENDS)}.")
         if self.alpha < 0:
             raise ValueError(f"alpha is {self.alpha}; it must be >= 0.")
 
@@ -112,7 +119,7 @@ class _Explainer:
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
         answer = self._first(factual, int(rng.integers(2**32)), deadline)
-        further = Answer(Status.GAVE_UP, detail="treecf's exact backend gives one counterfactual.")
+        further = Answer(Status.GAVE_UP, detail="treecf gives one counterfactual.")
         return Explanation((answer,)).padded(n, further if answer.row is not None else answer)
 
     def _first(self, factual: pd.DataFrame, seed: int, deadline: Deadline) -> Answer:
@@ -124,23 +131,30 @@ class _Explainer:
             return Answer(Status.UNSUPPORTED, reason=Reason.REFUSED, detail=gaps)
         if deadline.passed:
             return Answer(Status.GAVE_UP, reason=Reason.TIME_LIMIT, detail="no time was left to search in")
+        exact = self.method.backend == "exact"
         with warnings.catch_warnings(action="ignore", category=treecf.TreecfWarning):  # that time ran out
             found = self._explainer(origin).explain(
                 np.array([axis.place(origin[axis.name]) for axis in self.axes]),
                 self._target(),
-                backend="exact",
-                time_budget_s=max(deadline.left / WARM[0], deadline.left - WARM[1]),
+                backend=self.method.backend,
+                time_budget_s=max(deadline.left / WARM[0], deadline.left - WARM[1]) if exact else deadline.left,
                 sparsity_weight=self.method.alpha,
                 seed=seed,
-                node_budget=NODES,
+                node_budget=NODES if exact else None,
             )
         if isinstance(found, treecf.Counterfactual):
-            return self._answer(factual, origin, found)
+            return self._answer(factual, origin, found, self._ended(deadline))
         if isinstance(found, treecf.Infeasible) and found.proof == "certified":
             return Answer(Status.INFEASIBLE, reason=Reason.PROOF, detail="treecf has proven that no point is wanted")
-        return Answer(Status.GAVE_UP, reason=Reason.TIME_LIMIT, detail="treecf found nothing within the time limit")
+        return Answer(Status.GAVE_UP, reason=self._ended(deadline), detail="treecf found nothing within its limits")
 
-    def _answer(self, factual: pd.DataFrame, origin: Mapping[str, Any], found: treecf.Counterfactual) -> Answer:
+    def _ended(self, deadline: Deadline) -> Reason:
+        """Why a search without a proof ended: the exact one has but the time limit, the genetic one generations too."""
+        return Reason.TIME_LIMIT if self.method.backend == "exact" or deadline.passed else Reason.FINISHED
+
+    def _answer(
+        self, factual: pd.DataFrame, origin: Mapping[str, Any], found: treecf.Counterfactual, ended: Reason
+    ) -> Answer:
         places = zip(self.axes, found.x_cf, strict=True)
         row = {axis.name: axis.value(float(place)) for axis, place in places}
         if self.decide(self.problem.classifier.vector(row))[0] != self.wanted:
@@ -149,7 +163,7 @@ class _Explainer:
         value = float(self.claim.evaluate(space, factual, space.frame([row]))[0])
         cost = found.distance + self.method.alpha * found.n_changed
         if found.proof != "optimal":
-            return Answer(Status.FOUND, row, Reason.TIME_LIMIT, value)
+            return Answer(Status.FOUND, row, ended, value)
         if abs(cost - value) > AGREED:
             return Answer(Status.FOUND, row, detail=f"treecf's cost of the point is {cost}, which is not its objective")
         return Answer(Status.OPTIMAL, row, Reason.PROOF, value, value)

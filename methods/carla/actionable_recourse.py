@@ -1,0 +1,108 @@
+"""Actionable Recourse, by CARLA."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from harness.classifier import Classifier, space_inputs
+from harness.problem import Problem, Space
+from methods.carla import compat
+from methods.carla.adapter import Columns, Question, held, model_of
+from methods.carla.method import CarlaExplainer, CarlaMethod
+
+PERCENTILES = (1, 99)  # between which the recourse package moves a number
+
+
+@dataclass(frozen=True)
+class ActionableRecourse(CarlaMethod):
+    """The cheapest change of a linear model's class, as a mixed-integer program over a grid of actions [1]_.
+
+    Its own coefficients serve a linear model, LIME's around the factual any other. Of the flipset the first item is
+    taken that the model itself gives the wanted class, so there is one counterfactual a factual. Features with more
+    than two categories, which the published code cannot change, stay as they are, as do immutable ones.
+
+    Parameters
+    ----------
+    fs_size
+        The most items of a flipset, each a mixed-integer program of some 0.1 s; CARLA's own default is 100.
+    discretize, sample
+        Whether LIME bins numbers, and whether it samples around the factual instead of the mean of the training rows.
+
+    References
+    ----------
+    .. [1] Ustun, B., A. Spangher, and Y. Liu (2019). Actionable recourse in linear classification. *FAT\\**.
+       doi:10.1145/3287560.3287566.
+    """
+
+    fs_size: int = 5
+    discretize: bool = False
+    sample: bool = True
+
+    def __post_init__(self) -> None:
+        if self.fs_size < 1:
+            raise ValueError(f"fs_size is {self.fs_size}; it must be at least 1.")
+
+    @property
+    def title(self) -> str:
+        return "Actionable Recourse"
+
+    def needs(self, problem: Problem) -> str | None:
+        if not _columns(problem).shown:
+            return "CARLA's Actionable Recourse needs a number, rank or binary feature that varies among the rows."
+        return None
+
+    def build(self, problem: Problem) -> CarlaExplainer:
+        question = Question(problem, _columns(problem))
+        carla = compat.library()
+
+        class Lenient(carla.ActionableRecourse):  # type: ignore[name-defined]
+            """LIME's samples are no rows: binaries and ranks take any number."""
+
+            def _get_lime_coefficients(self, factuals: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+                question.lenient = True
+                try:
+                    return super()._get_lime_coefficients(factuals)
+                finally:
+                    question.lenient = False
+
+        options = {"fs_size": self.fs_size, "discretize": self.discretize, "sample": self.sample}
+        method = Lenient(model_of(question, problem.train), options)
+
+        def ask(table: pd.DataFrame, _: int) -> pd.DataFrame:
+            plane = linear(problem.space, problem.classifier)
+            if plane is not None:
+                sign = 1.0 if question.wanted == 1 else -1.0
+                weights, intercept = sign * plane[0], sign * plane[1]
+                shown = question.columns.shown
+                unseen = np.delete(weights, shown) @ np.delete(question.origin, shown)  # by features that stay
+                method._coeffs, method._intercepts = weights[shown], np.array([intercept + unseen])
+            try:
+                return method.get_counterfactuals(table)
+            except AssertionError:  # the package's own check of an item that meets the plane up to rounding only
+                return table.iloc[:0]
+
+        return CarlaExplainer(self.title, question, ask)
+
+
+def linear(space: Space, classifier: Classifier) -> tuple[np.ndarray, float] | None:
+    """Weights of the scaled columns and intercept of a linear model, which decides by their sign; else None."""
+    estimator = classifier.estimator
+    if not hasattr(estimator, "coef_") or not hasattr(estimator, "intercept_"):
+        return None
+    if classifier.opaque or classifier.inputs != space_inputs(space) or np.size(estimator.intercept_) != 1:
+        return None
+    return np.ravel(estimator.coef_), float(np.ravel(estimator.intercept_)[0]) - classifier.raw_threshold
+
+
+def _columns(problem: Problem) -> Columns:
+    """Without features that take several columns, and those that the package makes no grid or density of."""
+    every = Columns(problem.space)
+    table = every.encode(problem.train).to_numpy()
+    low, high = np.percentile(table, PERCENTILES, axis=0)
+    binary = np.isin(table, (0.0, 1.0)).all(axis=0)
+    flat = (table.min(axis=0) == table.max(axis=0)) | (~binary & (low == high))
+    still = {feature.name for feature, alike in zip(every.features.values(), flat, strict=True) if alike}
+    return Columns(problem.space, held(problem.space) | still)

@@ -1,0 +1,276 @@
+"""Our space and classifier as the data and the model that CARLA's methods ask for, and their answers in our terms."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+
+from harness.classifier import Classifier
+from harness.problem import Actionability, Kind, Label, Problem, Space
+from methods.carla.compat import LateError, check_clock, library
+
+TARGET = "y"
+EDGE = 1e-6  # how far from 0.5 a probability is kept, on the side of the model's own decision
+
+
+class Columns:
+    """Scaled columns of a space, as CARLA has its data: numbers and ranks in [0, 1] over the training rows, binaries
+    as one 0/1 column, other categories one-hot.
+
+    Names are all equally long, since CARLA looks for some of them as parts of others. What is hidden, CARLA does not
+    see, and it stays as it is.
+
+    Parameters
+    ----------
+    hidden
+        Names of features.
+    """
+
+    def __init__(self, space: Space, hidden: frozenset[str] = frozenset()) -> None:
+        self.space = space
+        owners = [feature for feature in space.features for _ in range(feature.width)]
+        self.shown = [place for place, feature in enumerate(owners) if feature.name not in hidden]
+        self.features = {f"x{place:04d}": owners[place] for place in self.shown}
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.features)
+
+    @property
+    def continuous(self) -> list[str]:
+        """Columns that may hold any number, as far as CARLA knows: ranks and integers among them."""
+        return [name for name, feature in self.features.items() if feature.numeric or feature.kind is Kind.ORDINAL]
+
+    @property
+    def immutable(self) -> list[str]:
+        return [name for name, f in self.features.items() if f.actionability is Actionability.IMMUTABLE]
+
+    def encode(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """CARLA's columns of a decoded frame, rows numbered from 0."""
+        return pd.DataFrame(self.space.encode(frame)[:, self.shown], columns=self.names)
+
+    def matrix(self, rows: Any, origin: np.ndarray) -> np.ndarray:
+        """All scaled columns, shape (rows, columns), of CARLA's; those hidden are as in ``origin``."""
+        matrix = np.repeat(origin[None], len(rows), axis=0)
+        matrix[:, self.shown] = np.asarray(rows, dtype=float)
+        return matrix
+
+
+class Codes(Columns):
+    """One column a feature: numbers and ranks in [0, 1], and the code of any other category as text, as DiCE wants."""
+
+    def __init__(self, space: Space) -> None:
+        super().__init__(space)
+        self.features = {f"x{place:04d}": feature for place, feature in enumerate(space.features)}
+
+    def encode(self, frame: pd.DataFrame) -> pd.DataFrame:
+        encoded, data = self.space.encode(frame), {}
+        for (name, feature), columns in zip(self.features.items(), self.space.slices, strict=True):
+            ranked = feature.numeric or feature.kind is Kind.ORDINAL
+            data[name] = encoded[:, columns.start] if ranked else feature.codes(frame[feature.name]).astype(str)
+        return pd.DataFrame(data)
+
+    def matrix(self, rows: Any, origin: np.ndarray) -> np.ndarray:
+        table = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(rows, columns=self.names)
+        matrix = np.empty((len(table), len(self.space.columns)))
+        for (name, feature), columns in zip(self.features.items(), self.space.slices, strict=True):
+            values = table[name].to_numpy(dtype=float)
+            if feature.kind is Kind.CATEGORICAL:
+                matrix[:, columns] = values[:, None] == np.arange(feature.width)
+            else:
+                matrix[:, columns.start] = values
+        return matrix
+
+
+def whole(space: Space, matrix: np.ndarray) -> np.ndarray:
+    """Which scaled rows are points of the space once their categories are rounded, bool, shape (rows,).
+
+    As CARLA reads its own encoding: a 0/1 column is rounded, and of the columns of one feature exactly one is 1. Ranks
+    and integers are rounded likewise. Bounds are not looked at.
+    """
+    ok = np.isfinite(matrix).all(axis=1)
+    for feature, columns in zip(space.features, space.slices, strict=True):
+        if feature.kind is Kind.CATEGORICAL:
+            ones = np.rint(matrix[:, columns])
+            ok &= np.isin(ones, (0.0, 1.0)).all(axis=1) & (ones.sum(axis=1) == 1)
+        elif not feature.numeric:
+            top = max(len(feature.categories) - 1, 1)
+            rank = np.rint(matrix[:, columns.start] * top)
+            ok &= (rank >= 0) & (rank <= len(feature.categories) - 1)
+    return ok
+
+
+class Question:
+    """A problem as CARLA sees it: columns in its terms, wanted class 1, and rows judged as they would be handed back.
+
+    Parameters
+    ----------
+    problem
+        With a binary model and a label as target.
+    columns
+        CARLA's columns.
+    """
+
+    def __init__(self, problem: Problem, columns: Columns) -> None:
+        assert isinstance(problem.target, Label)
+        self.columns, self.space = columns, problem.space
+        self.classifier: Classifier = problem.classifier
+        self.wanted = self.classifier.code(problem.target.value)
+        self.lenient = False  # whether a row that is no point is judged as the nearest one: for local approximations
+        self.budget: int | None = None  # of calls, for a search that has no end of its own
+        self._ask(problem.train.iloc[[0]])
+
+    def _ask(self, factual: pd.DataFrame) -> None:
+        self.factual, self.origin = factual, self.space.encode(factual)[0]
+
+    @contextlib.contextmanager
+    def about(self, factual: pd.DataFrame, budget: int | None = None) -> Iterator[pd.DataFrame]:
+        """Within, rows are counterfactuals of ``factual``, which is given as CARLA wants it: its class column last."""
+        self._ask(factual)
+        self.budget = budget
+        try:
+            yield self.table(factual, np.zeros(1, dtype=int))
+        finally:
+            self.budget = None
+
+    def table(self, frame: pd.DataFrame, labels: np.ndarray) -> pd.DataFrame:
+        """CARLA's columns of a decoded frame with those of the class, 1 for the wanted one."""
+        return self.columns.encode(frame).assign(**{TARGET: labels})
+
+    def probabilities(self, rows: Any) -> np.ndarray:
+        """Of the other and of the wanted class, shape (rows, 2), the model's decision strictly on its side of 0.5.
+
+        A row that is no point of the space, such as one with NaN, is not wanted.
+        """
+        check_clock()
+        if self.budget is not None:
+            self.budget -= 1
+            if self.budget < 0:
+                raise BudgetError
+        if isinstance(rows, pd.DataFrame):
+            rows = rows[self.columns.names]
+        matrix = self.columns.matrix(rows, self.origin)
+        ok = np.isfinite(matrix).all(axis=1) if self.lenient else whole(self.space, matrix)
+        share = np.zeros(len(matrix))
+        if ok.any():
+            codes, scores = self.classifier.graded(self.space.decode(matrix[ok], like=self.factual))
+            wanted, part = codes == self.wanted, self._share(scores)
+            share[ok] = np.where(wanted, np.maximum(part, 0.5 + EDGE), np.minimum(part, 0.5 - EDGE))
+        return np.column_stack([1.0 - share, share])
+
+    def _share(self, scores: np.ndarray) -> np.ndarray:
+        """Probability of the wanted class, with the threshold moved to 0.5."""
+        threshold = self.classifier.threshold
+        if self.classifier.probabilistic:
+            middle = 0.5 if threshold is None else threshold
+            share = np.interp(scores, [0.0, middle, 1.0], [0.0, 0.5, 1.0])
+        else:
+            share = expit(scores - (threshold or 0.0))
+        return share if self.wanted == 1 else 1.0 - share
+
+    def read(self, table: pd.DataFrame) -> list[dict[str, Any]]:
+        """Decoded rows of CARLA's, without those that are no point of the space."""
+        matrix = self.columns.matrix(table[self.columns.names], self.origin)
+        frame = self.space.decode(matrix[whole(self.space, matrix)], like=self.factual)
+        return plain(frame)
+
+
+class BudgetError(LateError):
+    """Ends a search that has made all the calls it was allowed."""
+
+
+def plain(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows as plain values by feature."""
+    return [dict(zip(frame.columns, row, strict=True)) for row in frame.astype(object).itertuples(index=False)]
+
+
+def model_of(question: Question, frame: pd.DataFrame, trees: list[Any] | None = None) -> Any:
+    """CARLA's model of a question, with its data inside.
+
+    Parameters
+    ----------
+    frame
+        Decoded rows that CARLA's data consist of; their class is the model's.
+    trees
+        The fitted trees of a forest whose inputs are the columns, with class 1 for the wanted one.
+    """
+    labels = (question.classifier.codes(frame) == question.wanted).astype(int)
+    return _classes()["model"](question, _classes()["data"](question, question.table(frame, labels)), trees)
+
+
+@cache
+def _classes() -> Mapping[str, type]:
+    """Subclasses of CARLA's own ``Data`` and ``MLModel``; here, since they exist only once CARLA is imported."""
+    carla = library()
+
+    class OurData(carla.Data):  # type: ignore[name-defined]
+        scaler = None  # nothing is clipped to [0, 1]
+
+        def __init__(self, question: Question, table: pd.DataFrame) -> None:
+            self._columns, self._table = question.columns, table
+
+        @property
+        def categorical(self) -> list[str]:
+            return [name for name in self._columns.names if name not in self._columns.continuous]
+
+        @property
+        def continuous(self) -> list[str]:
+            return self._columns.continuous
+
+        @property
+        def immutables(self) -> list[str]:
+            return self._columns.immutable
+
+        @property
+        def target(self) -> str:
+            return TARGET
+
+        @property
+        def df(self) -> pd.DataFrame:
+            return self._table.copy()
+
+        @property
+        def df_train(self) -> pd.DataFrame:
+            return self._table.copy()
+
+        @property
+        def df_test(self) -> pd.DataFrame:
+            return self._table.iloc[:0].copy()
+
+        def transform(self, df: pd.DataFrame) -> pd.DataFrame:
+            return df.copy()
+
+        def inverse_transform(self, df: pd.DataFrame) -> pd.DataFrame:
+            return df.copy()
+
+    class OurModel(carla.MLModel):  # type: ignore[name-defined]
+        backend = "sklearn"
+        raw_model = None
+
+        @property
+        def feature_input_order(self) -> list[str]:
+            return self.question.columns.names
+
+        def __init__(self, question: Question, data: OurData, trees: list[Any] | None) -> None:
+            super().__init__(data)
+            self.question, self.tree_iterator = question, trees
+
+        def predict(self, x: Any) -> np.ndarray:
+            return (self.predict_proba(x)[:, 1] > 0.5).astype(int)
+
+        def predict_proba(self, x: Any) -> np.ndarray:
+            return self.question.probabilities(x)
+
+    carla.MLModelCatalog.register(OurModel)  # Feature Tweak asks whether a model is one
+    return {"data": OurData, "model": OurModel}
+
+
+def held(space: Space) -> frozenset[str]:
+    """Features whose categories need more than one column: CARLA's searches by column cannot keep those coherent."""
+    return frozenset(feature.name for feature in space.features if feature.kind is Kind.CATEGORICAL)

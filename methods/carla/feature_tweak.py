@@ -1,0 +1,75 @@
+"""Feature Tweak, by CARLA."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from harness.classifier import space_inputs
+from harness.problem import Problem
+from methods.carla import compat
+from methods.carla.adapter import Columns, Question, model_of
+from methods.carla.method import CarlaExplainer, CarlaMethod
+
+FORESTS = (RandomForestClassifier, ExtraTreesClassifier)
+
+
+@dataclass(frozen=True)
+class FeatureTweak(CarlaMethod):
+    """The factual moved just past the thresholds on a path to a wanted leaf of one tree [1]_; the nearest such point.
+
+    Whether the forest follows its tree is seen only at the end, and immutable features move like any other. There is
+    one counterfactual a factual. A single tree is a forest of one.
+
+    Parameters
+    ----------
+    eps
+        How far past a threshold, in scaled units.
+
+    References
+    ----------
+    .. [1] Tolomei, G., F. Silvestri, A. Haines, and M. Lalmas (2017). Interpretable predictions of tree-based
+       ensembles via actionable feature tweaking. *KDD*. doi:10.1145/3097983.3098039.
+    """
+
+    eps: float = 0.1
+
+    def __post_init__(self) -> None:
+        if self.eps <= 0:
+            raise ValueError(f"eps is {self.eps}; it must be > 0.")
+
+    @property
+    def title(self) -> str:
+        return "Feature Tweak"
+
+    def needs(self, problem: Problem) -> str | None:
+        classifier = problem.classifier
+        if classifier.opaque:
+            return classifier.opaque
+        if not isinstance(classifier.estimator, (*FORESTS, DecisionTreeClassifier)):
+            name = type(classifier.estimator).__name__
+            return f"CARLA's Feature Tweak takes scikit-learn's trees and forests, not {name}; choose such a model."
+        if classifier.inputs != space_inputs(problem.space):
+            return "CARLA's Feature Tweak moves the model's inputs, which must be scaled columns; train such a model."
+        return None
+
+    def build(self, problem: Problem) -> CarlaExplainer:
+        question = Question(problem, Columns(problem.space))
+        estimator = problem.classifier.estimator
+        trees = list(estimator.estimators_) if isinstance(estimator, FORESTS) else [estimator]
+        if question.wanted == 0:
+            trees = [_swapped(tree) for tree in trees]
+        method = compat.library().FeatureTweak(model_of(question, problem.train, trees), {"eps": self.eps})
+        return CarlaExplainer(self.title, question, lambda table, _: method.get_counterfactuals(table))
+
+
+def _swapped(tree: Any) -> Any:
+    """The tree with its two classes exchanged: the published code moves towards class 1 only."""
+    tree = copy.deepcopy(tree)
+    values = tree.tree_.value
+    values[:] = values[:, :, ::-1].copy()
+    return tree

@@ -1,0 +1,126 @@
+"""What all of CARLA's methods have in common here: what they refuse, how they are asked, what becomes of answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness.explanation import Answer, Explanation, Reason, Status
+from harness.method import Deadline
+from harness.objective import Objective
+from harness.problem import Label, Problem
+from methods.carla import compat
+from methods.carla.adapter import BudgetError, Question, plain
+
+
+@dataclass(frozen=True)
+class CarlaMethod:
+    """A method of CARLA's [1]_, before a binary model and a wanted class.
+
+    CARLA searches in scaled columns; every row it asks the model about is judged as it would be handed back, integers,
+    ranks and categories rounded. What it finds is handed on unjudged: out of bounds, or with immutable features
+    changed, as the method has it. A row whose rounded columns are no point of the space is none.
+
+    References
+    ----------
+    .. [1] Pawelczyk, M., S. Bielawski, J. van den Heuvel, T. Richter, and G. Kasneci (2021). CARLA: a Python library
+       to benchmark algorithmic recourse and counterfactual explanation algorithms. *NeurIPS Datasets and Benchmarks*.
+    """
+
+    @property
+    def title(self) -> str:
+        """The method's name in sentences."""
+        raise NotImplementedError
+
+    def refuses(self, problem: Problem) -> str | None:
+        """A missing library, targets other than a class, models other than binary ones, and the method's own needs."""
+        if not compat.installed():
+            return compat.ABSENT
+        if not isinstance(problem.target, Label):
+            return f"CARLA's {self.title} is run for a wanted class only; set 'desired' to a class."
+        if not problem.classifier.binary:
+            return (
+                f"CARLA's {self.title} takes models with two classes, not {len(problem.classifier.classes) or 'none'}."
+            )
+        return self.needs(problem)
+
+    def needs(self, problem: Problem) -> str | None:
+        """Why the method itself cannot take this binary problem, or None."""
+        return None
+
+    def fit(self, problem: Problem) -> CarlaExplainer:
+        """Set CARLA's method up, its randomness seeded alike each time."""
+        compat.library()
+        with compat.running(np.random.default_rng(0)):
+            return self.build(problem)
+
+    def build(self, problem: Problem) -> CarlaExplainer:
+        """The explainer; code of CARLA's may run here."""
+        raise NotImplementedError
+
+    def objective(self, problem: Problem) -> Objective | None:
+        """None: CARLA's methods prove nothing about what they return."""
+        return None
+
+
+Ask = Callable[[pd.DataFrame, int], pd.DataFrame]
+
+
+@dataclass(eq=False)
+class CarlaExplainer:
+    """One of CARLA's methods, set up for one problem.
+
+    Parameters
+    ----------
+    question
+        The problem in CARLA's terms.
+    ask
+        Rows found for a factual in CARLA's columns, and the number of rows wanted.
+    rounds
+        How often to ask for each counterfactual wanted: more than once only where chance gives other answers.
+    budget
+        Of model calls in one round.
+    """
+
+    title: str
+    question: Question
+    ask: Ask
+    rounds: int = 0
+    budget: int | None = None
+
+    def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
+        """``n`` answers in the order they were found, without repeats; GAVE_UP for those that were not."""
+        if deadline.passed:
+            return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
+        known, reason, lost = plain(factual[list(self.question.space.names)]), Reason.FINISHED, 0
+        try:
+            with compat.running(rng, deadline):
+                for _ in range(max(self.rounds * n, 1)):
+                    rows, strange = self._round(factual, n)
+                    lost += strange
+                    for row in rows:
+                        if row not in known:
+                            known.append(row)
+                    if len(known) > n:
+                        break
+        except compat.LateError:
+            reason = Reason.TIME_LIMIT
+        answers = tuple(Answer(Status.FOUND, row) for row in known[1:])
+        detail = f"CARLA's {self.title} found {len(answers) or 'no'} counterfactual{'s' if len(answers) > 1 else ''}"
+        detail += f", and {lost} that no row can be." if lost else "."
+        return Explanation(answers).padded(n, Answer(Status.GAVE_UP, reason=reason, detail=detail))
+
+    def _round(self, factual: pd.DataFrame, n: int) -> tuple[list[dict[str, Any]], int]:
+        """Rows found, and how many were no points of the space."""
+        with self.question.about(factual, self.budget) as table:
+            try:
+                found = self.ask(table, n)
+            except BudgetError:
+                return [], 0
+            found = found[self.question.columns.names].dropna()
+            rows = self.question.read(found)
+            return rows, len(found) - len(rows)

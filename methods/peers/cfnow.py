@@ -1,0 +1,179 @@
+"""CFNOW's greedy and random tabu searches for tables, as its authors' library ``cfnow`` runs them."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+
+from harness.explanation import Answer, Explanation, Reason, Status
+from harness.method import Deadline
+from harness.objective import Objective
+from harness.problem import Kind, Label, Problem
+from methods.peers.library import LateError, quiet, seeded, shares
+
+STRATEGIES = ("greedy", "random", "random-sequential")
+FAR = 1e6  # a number that the search lets grow without end is cut to so many ranges, which no integer overflows
+
+
+@dataclass(frozen=True)
+class Cfnow:
+    """Some counterfactual, found by steps that raise the score, then moved back towards the factual [1]_.
+
+    The library decides; this class translates. It searches the scaled columns of the space, its distance being their
+    :math:`\\ell_1`; each row it asks about is rounded to one that exists before the model sees it. It steps by a share
+    of the value, so that a number at the least of the training range (0 when scaled) never moves. It knows neither
+    bounds nor actionability: what breaks them is handed on, and counted.
+
+    Parameters
+    ----------
+    strategy
+        ``greedy``, ``random`` or ``random-sequential``.
+    ft_change_factor
+        The share of its value by which a number is changed.
+    threshold_changes
+        Random strategies: the most changes that are tried in a step.
+    it_max
+        The most steps to the first counterfactual.
+    ft_it_max
+        The most steps of moving back; the library's own number (greedy 1000, random 5000) where it is None.
+
+    References
+    ----------
+    .. [1] de Oliveira, R. M. B., K. Sörensen, and D. Martens (2024). A model-agnostic and data-independent tabu search
+       algorithm to generate counterfactuals for tabular, image, and text data. *European Journal of Operational
+       Research*. cfnow 0.0.6, https://github.com/rmazzine/CFNOW
+    """
+
+    strategy: str = "greedy"
+    ft_change_factor: float = 0.1
+    threshold_changes: int = 100
+    it_max: int = 5000
+    ft_it_max: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.strategy not in STRATEGIES:
+            raise ValueError(f"strategy is {self.strategy!r}; allowed: {', '.join(STRATEGIES)}.")
+        if self.ft_change_factor <= 0:
+            raise ValueError(f"ft_change_factor is {self.ft_change_factor}; it must be > 0.")
+        for name in ("threshold_changes", "it_max", "ft_it_max"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} is {value}; it must be at least 1.")
+
+    def refuses(self, problem: Problem) -> str | None:
+        """A missing library, and targets other than a class."""
+        if importlib.util.find_spec("cfnow") is None:
+            return "cfnow is not installed; run `uv sync --extra cfnow`."
+        if not problem.classifier.classes or not isinstance(problem.target, Label):
+            return "CFNOW is run for a wanted class only, not for an interval of a prediction or a probability."
+        return None
+
+    def objective(self, problem: Problem) -> Objective | None:
+        """None: the distance is only lowered after a point is found, and stays a heuristic's."""
+        return None
+
+    def fit(self, problem: Problem) -> _Explainer:
+        """Import the library, which takes seconds, and name the columns as it wants them."""
+        return _Explainer(self, problem)
+
+
+@dataclass(eq=False)
+class _Explainer:
+    method: Cfnow
+    problem: Problem
+    asked: tuple[pd.DataFrame, Deadline] | None = field(default=None, init=False)
+    known: dict[bytes, float] = field(default_factory=dict, init=False)  # the search asks about many a point again
+
+    def __post_init__(self) -> None:
+        import nltk
+
+        # The library would download a dictionary, which only its search in texts reads.
+        with quiet(), mock.patch.object(nltk, "download"):
+            from cfnow import _fine_tune, find_tabular
+
+        assert isinstance(self.problem.target, Label)
+        self.search: Any = find_tabular
+        _fine_tune.np = _Numpy()
+        self.wanted = self.problem.classifier.code(self.problem.target.value)
+        self.types: dict[str, str] = {}  # columns with the same text before "_" are taken for one feature's
+        for place, (feature, columns) in enumerate(
+            zip(self.problem.space.features, self.problem.space.slices, strict=True)
+        ):
+            coded = feature.kind in {Kind.CATEGORICAL, Kind.BINARY}
+            for level in range(columns.stop - columns.start):
+                self.types[f"x{place}_{level}"] = "cat" if coded else "num"
+
+    def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
+        """Up to ``n`` points, the library's closest first; GAVE_UP for those it did not find."""
+        if deadline.passed:
+            return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
+        space = self.problem.space
+        self.asked = factual, deadline
+        self.known.clear()
+        try:
+            with quiet(), seeded(rng):
+                found = self.search(
+                    pd.Series(space.encode(factual)[0], index=list(self.types)),
+                    self._share,
+                    count_cf=n,
+                    feat_types=dict(self.types),
+                    cf_strategy=self.method.strategy,
+                    it_max=self.method.it_max,
+                    limit_seconds=deadline.left / 2,  # of moving back only, whose clock starts at the first point
+                    ft_change_factor=self.method.ft_change_factor,
+                    ft_it_max=self.method.ft_it_max,
+                    has_ohe=True,
+                    threshold_changes=self.method.threshold_changes,
+                )
+                points = self._decoded(np.array(found.cfs)) if len(found.cfs) else space.frame([])
+        except LateError:
+            return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
+        finally:
+            self.asked = None
+        return self._read(points, factual, n)
+
+    def _read(self, points: pd.DataFrame, factual: pd.DataFrame, n: int) -> Explanation:
+        """The first ``n`` different points, without the factual."""
+        known = factual.astype(object).to_dict("records")
+        for row in points.loc[self.problem.valid(points)].astype(object).to_dict("records") if len(points) else ():
+            if row not in known:
+                known.append(row)
+            if len(known) > n:
+                break
+        filler = Answer(Status.GAVE_UP, detail=f"CFNOW found {len(known) - 1} different counterfactuals.")
+        return Explanation(tuple(Answer(Status.FOUND, row) for row in known[1:])).padded(n, filler)
+
+    def _decoded(self, matrix: np.ndarray) -> pd.DataFrame:
+        assert self.asked is not None
+        return self.problem.space.decode(np.clip(matrix, -FAR, FAR), like=self.asked[0])
+
+    def _share(self, rows: Any) -> np.ndarray:
+        """Of the wanted class against the most probable other one, shape (rows,): above 0.5 where it is decided for."""
+        assert self.asked is not None
+        if self.asked[1].passed:
+            raise LateError
+        matrix = np.asarray(rows, dtype=float)
+        keys = [row.tobytes() for row in matrix]
+        if new := {key: row for key, row in zip(keys, matrix, strict=True) if key not in self.known}:
+            found = shares(self.problem.classifier, self._decoded(np.array(list(new.values()))))
+            wanted = found[:, self.wanted]
+            odds = wanted / (wanted + np.delete(found, self.wanted, axis=1).max(axis=1))
+            self.known.update(zip(new, odds.tolist(), strict=True))
+        return np.array([self.known[key] for key in keys])
+
+
+class _Numpy:
+    """numpy for the library's moving back, which would end in an exception where a step yields no new point."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+    def concatenate(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
+        """As numpy's, but for empty arrays of another number of dimensions."""
+        return np.concatenate([array for array in arrays if len(array)])
