@@ -26,7 +26,8 @@ SHOWN = {
 def write(folder: Path, finished: Sequence[Cell]) -> int:
     """Write ``summary.csv`` and ``summary.md``, print the table, and return how much is wrong.
 
-    That is the number of cells with failures or refusals, and of ``disagreements``.
+    That is the number of cells with failures or refusals, and of ``disagreements``. A method that answers elsewhere in
+    the sweep may refuse a whole cell: that is told, and not wrong.
 
     Means run over all factuals for which the metric is defined; ``n`` of ``of`` says how many these are.
     ``mean_common`` runs over the factuals that every method of the same dataset and model solved.
@@ -35,15 +36,17 @@ def write(folder: Path, finished: Sequence[Cell]) -> int:
         return 0
     scores = {cell: pd.read_csv(cell.path / "scores.csv", index_col="factual") for cell in finished}
     metas = {cell: cell.meta for cell in finished}
+    outcomes = {cell: scoring.outcome(cell) for cell in finished}
+    able = {metas[cell]["method"] for cell in finished if set(outcomes[cell]["status"]) - {"UNSUPPORTED", "FAILED"}}
     long, table, troubled = [], [], 0
     for cell in finished:
         meta = metas[cell]
         names = {key: meta[key] for key in ("dataset", "model", "method")}
         peers = [scores[c] for c in finished if all(metas[c][k] == meta[k] for k in ("dataset", "model"))]
-        outcome = scoring.outcome(cell)
+        outcome = outcomes[cell]
         refused = {"UNSUPPORTED", "FAILED"} & set(outcome["status"])
         if refused:
-            troubled += 1
+            troubled += set(outcome["status"]) != {"UNSUPPORTED"} or meta["method"] not in able
             first = outcome["details"][0].strip().splitlines()[-1] if outcome["details"] else ""
             log.warning("%s: %s (%s)", cell.label, ", ".join(sorted(refused)), first)
         means = scoring.summarise(scores[cell])

@@ -103,8 +103,8 @@ def test_choices_are_listed(site: Path, conf: Path, tmp_path: Path) -> None:
         assert set(names) <= set(lines[group].split(", "))
     told = command(tmp_path, search, "method=mien", site=site)
     assert told.returncode == 1
-    assert told.stderr.startswith("there is no method 'mien'; did you mean 'mine'? Allowed: ce_ocl")
-    assert ", draw, mine, nearest" in told.stderr
+    assert told.stderr.startswith("there is no method 'mien'; did you mean 'mine'? Allowed: ")
+    assert {"draw", "mine", "nearest"} <= set(told.stderr.strip().rpartition("Allowed: ")[2].split(", "))
 
 
 def test_a_broken_plug_in_harms_only_who_uses_it(tmp_path: Path) -> None:

@@ -36,12 +36,16 @@ def made(problem: Problem, factual: pd.DataFrame, tmp_path: Path) -> Made:
         claims: Objective | None = L1,
         most: int | None = None,
         seed: int = 0,
+        model: str = "lr",
+        refused: bool = False,
     ) -> Cell:
-        made = Cell(tmp_path / method)
+        made = Cell(tmp_path / f"{method}-{model}")
         config = {"seed": seed, "method": {"_target_": method, "max_changes": most}}
-        meta = {"dataset": "toy", "model": "lr", "method": method, "n_counterfactuals": 2, "config": config}
+        meta = {"dataset": "toy", "model": model, "method": method, "n_counterfactuals": 2, "config": config}
         made.start(meta, problem.space, problem.classifier, {identity: problem.target}, claims, factual)
         answers = (Answer(status, row, Reason.PROOF, claimed, claimed) for claimed in (value, second))
+        if refused:
+            answers = (Answer(Status.UNSUPPORTED, None, Reason.REFUSED, detail="not for this model") for _ in range(2))
         made.append(answer_row(identity, number + 1, answer, **TIMING) for number, answer in enumerate(answers))
         judge(made)
         scoring.score(made, {identity: problem}, [], "valid").to_csv(made.path / "scores.csv")
@@ -81,3 +85,9 @@ def test_whoever_comes_first(made: Made) -> None:
     cells = [made("a", status=Status.FOUND), made("b"), made("c", value=0.5)]
     assert len(summary.disagreements(cells)) == 1
     assert len(summary.disagreements(cells[::-1])) == 1
+
+
+def test_a_refusal_counts_where_the_method_answers_nowhere(made: Made, tmp_path: Path) -> None:
+    """A comparison over models may hold a method that takes some of them."""
+    assert summary.write(tmp_path, [made("a"), made("a", model="rf", refused=True)]) == 0
+    assert summary.write(tmp_path, [made("b"), made("c", refused=True)]) == 1
