@@ -38,7 +38,7 @@ from methods.ce_ocl import CeOcl
 from methods.cells.search import CellSearch
 from methods.milp.closest import Programmed
 from methods.milp.space import last_decoded, last_left
-from methods.milp.target import averages, leads
+from methods.milp.target import leads
 from methods.quick import quick_decide
 from methods.trees import Ensemble, ensemble, splits_only
 
@@ -259,7 +259,7 @@ def test_one_of_several_classes_is_reached_by_the_program(name: str) -> None:
 @pytest.mark.parametrize("name", BINARY)
 def test_averages_and_only_they_tie(name: str) -> None:
     fitted = learnt(BINARY[name](), 2)
-    assert averages(fitted) == (name in {"tree", "forest", "extra trees"})
+    assert ensemble(fitted.estimator).mean == (name in {"tree", "forest", "extra trees"})
 
 
 NAN = np.where(np.random.default_rng(0).random((500, COLUMNS)) < 0.3, np.nan, rows()[0])

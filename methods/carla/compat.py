@@ -316,11 +316,16 @@ class _Nested(type):
     """A class whose every public attribute is again such a class: to inherit from, to annotate and to decorate with."""
 
     def __getattr__(cls, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        made = _Nested(name, (_Anything,), {"__module__": cls.__module__})
-        setattr(cls, name, made)
-        return made
+        return _within(cls, name, cls.__module__)
+
+
+def _within(owner: Any, name: str, module: str) -> Any:
+    """The class of a public name in a stand-in, made when it is first asked for."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    made = _Nested(name, (_Anything,), {"__module__": module})
+    setattr(owner, name, made)
+    return made
 
 
 class _Anything(metaclass=_Nested):
@@ -337,8 +342,4 @@ class _StandIn(ModuleType):
     """A module in which every public name is a class of its own."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        made = _Nested(name, (_Anything,), {"__module__": self.__name__})
-        setattr(self, name, made)
-        return made
+        return _within(self, name, self.__name__)

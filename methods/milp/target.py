@@ -86,11 +86,6 @@ def _interval(classifier: Classifier, low: float, high: float, strict: bool) -> 
     return RawInterval(low, high, strict, model.mean, rounding)
 
 
-def averages(classifier: Classifier) -> bool:
-    """Whether the model averages leaf values, so that outputs tie exactly."""
-    return splits_only(classifier.estimator) and ensemble(classifier.estimator).mean
-
-
 def leads(classifier: Classifier, margin: float) -> tuple[float, float]:
     """What a class's output must exceed an earlier and a later class's by, to be predicted: the first of equals is.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +14,7 @@ from harness.explanation import Answer, Explanation, Reason, Status
 from harness.method import Deadline
 from harness.objective import Objective
 from harness.problem import Kind, Label, Problem
-from methods.peers.library import LateError, quiet, seeded, shares
+from methods.peers.library import LateError, quiet, seeded, shares, unfit
 
 STRATEGIES = ("greedy", "random", "random-sequential")
 FAR = 1e6  # a number that the search lets grow without end is cut to so many ranges, which no integer overflows
@@ -68,11 +67,7 @@ class Cfnow:
 
     def refuses(self, problem: Problem) -> str | None:
         """A missing library, and targets other than a class."""
-        if importlib.util.find_spec("cfnow") is None:
-            return "cfnow is not installed; run `uv sync --extra cfnow`."
-        if not problem.classifier.classes or not isinstance(problem.target, Label):
-            return "CFNOW is run for a wanted class only, not for an interval of a prediction or a probability."
-        return None
+        return unfit("cfnow", "cfnow", "CFNOW", problem)
 
     def objective(self, problem: Problem) -> Objective | None:
         """None: the distance is only lowered after a point is found, and stays a heuristic's."""

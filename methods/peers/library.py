@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import logging
 import random
@@ -14,12 +15,22 @@ import pandas as pd
 from scipy.special import expit, softmax
 
 from harness.classifier import Classifier
+from harness.problem import Label, Problem
 
 EDGE = 1e-6  # how far from 0.5 a probability is kept, on the side of the model's own decision
 
 
 class LateError(Exception):
     """Ends a search inside a library once the deadline has passed: raised where it asks the model."""
+
+
+def unfit(module: str, package: str, title: str, problem: Problem) -> str | None:
+    """A missing library (its extra has its module's name), or a target other than a class, as a sentence; else None."""
+    if importlib.util.find_spec(module) is None:
+        return f"{package} is not installed; run `uv sync --extra {module}`."
+    if not problem.classifier.classes or not isinstance(problem.target, Label):
+        return f"{title} is run for a wanted class only, not for an interval of a prediction or a probability."
+    return None
 
 
 @contextlib.contextmanager

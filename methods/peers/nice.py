@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +13,7 @@ from harness.explanation import Answer, Explanation, Reason, Status
 from harness.method import Deadline
 from harness.objective import Objective
 from harness.problem import Kind, Label, Problem, Space
-from methods.peers.library import LateError, shares
+from methods.peers.library import LateError, shares, unfit
 
 REWARDS = ("none", "sparsity", "proximity", "plausibility")
 
@@ -53,10 +52,8 @@ class Nice:
 
     def refuses(self, problem: Problem) -> str | None:
         """A missing library, targets other than a class, and plausibility without anything to judge it."""
-        if importlib.util.find_spec("nice") is None:
-            return "NICEx is not installed; run `uv sync --extra nice`."
-        if not problem.classifier.classes or not isinstance(problem.target, Label):
-            return "NICE is run for a wanted class only, not for an interval of a prediction or a probability."
+        if why := unfit("nice", "NICEx", "NICE", problem):
+            return why
         if self.reward == "plausibility" and self.auto_encoder is None:
             return (
                 "NICE's plausibility needs an autoencoder, which the harness has not; give 'auto_encoder' a function."
