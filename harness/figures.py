@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,14 +10,17 @@ import numpy as np
 import pandas as pd
 from scipy.spatial import ConvexHull
 
+from harness import papers, tables
 from harness.answers import Cell
 from harness.data import Dataset, load_dataset
 from harness.errors import HarnessError, choices
-from harness.tables import TABLES, Comparison, latest, rebuild
+from harness.tables import Comparison, latest, rebuild
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+Drawing = Callable[[Sequence[Cell]], "Figure"]
 
 # Okabe and Ito's palette, which every kind of colour vision tells apart.
 BLUE, ORANGE, GREEN, PINK, SKY, RED, GREY = (
@@ -67,7 +69,7 @@ def performance(found: Sequence[Cell], table: str, where: Mapping[str, str], tit
     """Grouped bars, longer is better: each measure of a block of a table, published above ours."""
     from matplotlib.figure import Figure
 
-    comparison = TABLES[table]
+    comparison = tables.known()[table]
     assert isinstance(comparison, Comparison)
     panels = rescaled(comparison, comparison.compare(found), where)
     figure = Figure(figsize=(9.0, 6.4), layout="constrained")
@@ -184,31 +186,9 @@ def _plane(axis: Axes, cell: Cell, shown: pd.DataFrame) -> None:
     axis.set_ylim(bottom, top)
 
 
-HULLS = {"ce_ocl_paper": "CE-OCL: the closest point", "ce_ocl_tr": "CE-OCL_tr: within the hull"}
-FIGURES: dict[str, tuple[str, Callable[[Sequence[Cell]], Figure]]] = {
-    "ce_ocl_figure1_left": (
-        "figure1_left",
-        partial(
-            performance,
-            table="ce_ocl_table2",
-            where={"dataset": "compas"},
-            title="CE-OCL, Figure 1, left: COMPAS, random forest, one counterfactual each",
-        ),
-    ),
-    "ce_ocl_figure1_right": (
-        "figure1_right",
-        partial(
-            performance,
-            table="ce_ocl_table3",
-            where={"dataset": "compas", "model": "lr"},
-            title="CE-OCL, Figure 1, right: COMPAS, logistic regression, three counterfactuals each",
-        ),
-    ),
-    "ce_ocl_figure2": (
-        "figure2",
-        partial(plane, methods=HULLS, title="CE-OCL, Figure 2: what the data manifold does to a counterfactual"),
-    ),
-}
+def known() -> dict[str, tuple[str, Drawing]]:
+    """File name and drawing of every figure, by the name under which an experiment asks for it."""
+    return papers.collected("FIGURES")
 
 
 def write(folder: Path, name: str) -> str:
@@ -219,9 +199,9 @@ def write(folder: Path, name: str) -> str:
     HarnessError
         For a figure that does not exist, or without finished cells.
     """
-    if name not in FIGURES:
-        raise HarnessError(f"there is no figure {name!r}; {choices(name, FIGURES)}.")
-    file, draw = FIGURES[name]
+    if name not in known():
+        raise HarnessError(f"there is no figure {name!r}; {choices(name, known())}.")
+    file, draw = known()[name]
     figure = draw(latest(folder))
     for suffix in ("png", "svg"):
         figure.savefig(folder / f"{file}.{suffix}", dpi=150)
@@ -230,7 +210,7 @@ def write(folder: Path, name: str) -> str:
 
 def main() -> None:
     """Draw the figures of result folders again."""
-    rebuild("figure", FIGURES, write)
+    rebuild("figure", known(), write)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from harness import scoring
+from harness import papers, scoring
 from harness.answers import Cell, cells
 from harness.errors import HarnessError, choices
 from harness.metric import Metric
@@ -275,6 +275,11 @@ class Listing:
         return markdown(["part", STATUS, "ours", "exact, margin 0", "exact, our margin", "ours − exact"], body)
 
 
+def known() -> dict[str, Table]:
+    """Every published table, by the name under which an experiment asks for it."""
+    return papers.collected("TABLES")
+
+
 def write(folder: Path, name: str) -> str:
     """Write ``table.md`` and ``table.csv`` of an experiment from its stored cells; returns what to say of it.
 
@@ -283,9 +288,9 @@ def write(folder: Path, name: str) -> str:
     HarnessError
         For a table that does not exist, or without finished cells.
     """
-    if name not in TABLES:
-        raise HarnessError(f"there is no table {name!r}; {choices(name, TABLES)}.")
-    found, table = latest(folder), TABLES[name]
+    if name not in known():
+        raise HarnessError(f"there is no table {name!r}; {choices(name, known())}.")
+    found, table = latest(folder), known()[name]
     text, numbers = table.build(found)
     (folder / "table.md").write_text(f"# {table.title}\n\n{provenance(found)}\n\n{text}")
     numbers.to_csv(folder / "table.csv", index=False)
@@ -396,73 +401,6 @@ def _shown(value: Any) -> str:
         return text
 
 
-CE_OCL = "Maragno, Röber and Birbil (2022), Counterfactual explanations using optimization with constraint learning"
-MOTHILAL = {
-    name: f"mothilal/{name}" for name in ("validity", "categorical_proximity", "continuous_proximity", "sparsity")
-}
-DIVERSE = {name: f"mothilal/{name}" for name in ("categorical_diversity", "continuous_diversity", "sparsity_diversity")}
-CARLA = {name: f"{name}_carla" for name in ("adult", "compas", "heloc", "give_me_some_credit")}
-TUNED = {name: f"{name}_tuned" for name in ("rf", "lr", "cart", "mlp", "gbm")}
-RIVALS = {
-    "CE-OCL": "ce_ocl_paper",
-    "CE-OCL_tr": "ce_ocl_tr",
-    "DiCE": "dice_genetic",
-    "Actionable Recourse": "actionable_recourse",
-    "Growing Spheres": "growing_spheres",
-    "FACE": "face_knn",
-}
-PATTERN = (
-    "Published means run over the counterfactuals that a method returned, invalid ones included, each factual's score "
-    "rounded to two decimals first; *ours* does the same.",
-    "The paper's trained models and the factuals it drew are not published in a form that can be read safely: patterns "
-    "can be compared, digits cannot.",
-)
-
-TABLES: dict[str, Table] = {
-    "ce_ocl_table2": Comparison(
-        title=f"Table 2 of {CE_OCL}",
-        published="ce_ocl_table2.csv",
-        keys={"dataset": "dataset", "method": "method"},
-        ours={"dataset": CARLA, "method": RIVALS},
-        fixed={"model": "rf_tuned"},
-        measures=MOTHILAL,
-        notes=PATTERN,
-    ),
-    "ce_ocl_table3": Comparison(
-        title=f"Table 3 of {CE_OCL}",
-        published="ce_ocl_table3.csv",
-        keys={"dataset": "dataset", "model": "model", "method": "method"},
-        ours={"dataset": CARLA, "model": TUNED, "method": RIVALS},
-        measures={**MOTHILAL, **DIVERSE},
-        notes=PATTERN,
-    ),
-    "ce_ocl_table5": Listing(
-        title=f"Table 5 of {CE_OCL}",
-        label="variant",
-        published="ce_ocl_table5_counterfactuals.csv",
-        metrics=Comparison(
-            title="Metrics",
-            published="ce_ocl_table5_metrics.csv",
-            keys={"part": "variant"},
-            measures={**MOTHILAL, **DIVERSE},
-        ),
-        optima={"A": 0.0327646192370, "B": 0.0616042007874},
-        notes=(
-            "Criteria: A validity, proximity, coherence; B and sparsity; C and diversity; D and actionability; E and "
-            "closeness to the data; F and causality. A dash: unchanged.",
-            "Published numbers were rounded to four decimals in scaled space, which moves credit_amount by up to one.",
-            "Counterfactuals (b) and (c) are whatever solutions a solver met on its way, which differ from solver to "
-            "solver; (a), the optimum, is comparable.",
-        ),
-    ),
-    "ce_ocl_heart": Listing(
-        title=f"Demonstration on Statlog Heart, after {CE_OCL}, appendix C",
-        label="variant",
-        notes=("The authors' network is not distributed, so there are no published values to meet.",),
-    ),
-}
-
-
 def rebuild(kind: str, known: Iterable[str], write: Callable[[Path, str], str]) -> None:
     """The command line that makes every ``kind`` (table, figure) of result folders again from their stored cells.
 
@@ -485,7 +423,7 @@ def rebuild(kind: str, known: Iterable[str], write: Callable[[Path, str], str]) 
 
 def main() -> None:
     """Rebuild the tables of result folders."""
-    rebuild("table", TABLES, write)
+    rebuild("table", known(), write)
 
 
 if __name__ == "__main__":

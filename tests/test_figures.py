@@ -21,15 +21,15 @@ from omegaconf import OmegaConf
 from scipy.spatial import Delaunay
 from sklearn.linear_model import LogisticRegression
 
-from harness import figures, models, scoring
+from harness import figures, models, scoring, tables
 from harness.answers import Cell, answer_row
 from harness.check import judge
 from harness.data import Dataset, load_dataset
 from harness.errors import HarnessError
 from harness.explanation import Answer, Status
-from harness.figures import FIGURES, plane, rescaled
+from harness.figures import plane, rescaled
 from harness.problem import Label, Problem
-from harness.tables import TABLES, Comparison, _metrics
+from harness.tables import Comparison, _metrics
 
 CONF = Path(__file__).parents[1] / "conf"
 TIMING = {"seconds": 0.5, "fit_seconds": 0.1, "late": False}
@@ -122,9 +122,9 @@ def test_measures_run_from_worst_to_best() -> None:
 @pytest.mark.parametrize("name", ["ce_ocl_figure1_left", "ce_ocl_figure1_right"])
 def test_bars_are_the_scores(name: str, tmp_path: Path) -> None:
     """One bar a method and measure in both panels, as high as ``rescaled`` says; no two texts on each other."""
-    draw = FIGURES[name][1]
+    draw = figures.known()[name][1]
     assert isinstance(draw, partial)
-    table = TABLES[draw.keywords["table"]]
+    table = tables.known()[draw.keywords["table"]]
     assert isinstance(table, Comparison)
     described = {"name": "compas_carla", **TWO, "features": {"Glucose": None, "BMI": None, "Age": None}}
     model = table.fixed.get("model", "lr_tuned")
@@ -183,7 +183,7 @@ def test_figures_are_written(
     numbers: list[Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As PNG and as SVG, by the end of a sweep and by the command line; not blank."""
-    monkeypatch.setitem(FIGURES, "small", ("picture", FIGURES["ce_ocl_figure2"][1]))
+    monkeypatch.setitem(figures.known(), "small", ("picture", figures.known()["ce_ocl_figure2"][1]))
     monkeypatch.setattr(sys, "argv", ["figures", str(tmp_path)])
     with pytest.raises(SystemExit) as ended:
         figures.main()
@@ -207,11 +207,13 @@ def test_an_experiment_names_its_figure(experiment: str, figure: str) -> None:
     OmegaConf.register_new_resolver("experiment_name", lambda: "adhoc", replace=True)
     with initialize_config_dir(str(CONF), version_base="1.3"):
         assert compose("config", overrides=[f"+experiment={experiment}"]).figure == figure
-    assert figure in FIGURES
+    assert figure in figures.known()
 
 
 def test_the_palette_is_not_told_by_colour_alone() -> None:
     """Every method of a table has a colour and a hatch of its own."""
-    most = max(len(table.ours["method"]) for table in TABLES.values() if isinstance(table, Comparison) and table.ours)
+    most = max(
+        len(table.ours["method"]) for table in tables.known().values() if isinstance(table, Comparison) and table.ours
+    )
     assert len(set(figures.COLOURS)) >= most
     assert len(set(figures.HATCHES)) >= most
