@@ -18,7 +18,7 @@ RIVALS = {
     "CE-OCL": "ce_ocl_paper",
     "CE-OCL_tr": "ce_ocl_tr",
     "DiCE": "dice_genetic",
-    "Actionable Recourse": "actionable_recourse",
+    "Actionable Recourse": "actionable_recourse_carla",
     "Growing Spheres": "growing_spheres",
     "FACE": "face_knn",
 }
