@@ -18,7 +18,7 @@ from harness import models, pipeline
 from harness.causality import Equation, Formula
 from harness.classifier import Affine, Chain, Classifier, Indicator, Lookup, Step, Whole
 from harness.errors import HarnessError
-from harness.explanation import Answer, Status
+from harness.explanation import Answer, GroupExplanation, Status
 from harness.objective import Limit, Objective, Term
 from harness.problem import Feature, Interval, Label, Probability, Space, Target
 
@@ -71,7 +71,8 @@ class Cell:
 
     ``cell.json`` (what was asked, of what, where), ``estimator.skops`` (or ``model.*``, a copy of the file that a model
     of somebody's came from), ``equation_0.skops`` and so on (regressors of learnt equations), ``arrays.npz`` (numbers
-    that the objective needs), ``factuals.jsonl``, append-only ``rows.jsonl`` and ``done``, written last.
+    that the objective needs), ``factuals.jsonl``, append-only ``rows.jsonl`` (and ``groups.jsonl``, where groups were
+    explained) and ``done``, written last.
 
     Parameters
     ----------
@@ -155,13 +156,15 @@ class Cell:
 
     def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add the rows of one factual: one write and flush, so that a killed run leaves at most a torn last line."""
-        lines = "".join(json.dumps({"schema": SCHEMA, **to_plain(row)}) + "\n" for row in rows)
-        path = self.path / "rows.jsonl"
-        with path.open("ab") as file:
-            if file.tell() and not _ends_line(path):
-                file.write(b"\n")
-            file.write(lines.encode())
-            file.flush()
+        _append(self.path / "rows.jsonl", rows)
+
+    def append_group(self, line: Mapping[str, Any]) -> None:
+        """Add what was said of a group, as ``group_line`` makes it; before the rows of its factuals."""
+        _append(self.path / "groups.jsonl", [line])
+
+    def groups(self) -> list[dict[str, Any]]:
+        """What was said of each group; of one that was tried again, the last try only."""
+        return list({line["group"]: line for line in _lines(self.path / "groups.jsonl")}.values())
 
     def finish(self) -> None:
         """Mark the cell as complete."""
@@ -169,7 +172,8 @@ class Cell:
 
     def reset(self) -> None:
         """Forget all answers."""
-        for name in ("done", "cell.json", "rows.jsonl", "verdicts.jsonl", "scores.csv", "counterfactuals.csv"):
+        made = ("done", "cell.json", "rows.jsonl", "groups.jsonl", "verdicts.jsonl")
+        for name in (*made, "scores.csv", "counterfactuals.csv", "groups.csv", "groups.md"):
             (self.path / name).unlink(missing_ok=True)
 
     @property
@@ -300,6 +304,36 @@ def answer_row(factual: Any, number: int, answer: Answer, **timing: Any) -> dict
         "detail": answer.detail,
         **timing,
     }
+
+
+def group_line(
+    group: Any, factuals: Sequence[Any], explanation: GroupExplanation | None, **said: Any
+) -> dict[str, Any]:
+    """The stored line of one group: its factuals, points with the features that each changes, bound, and who is left.
+
+    ``said`` holds at least status, reason, detail and timings.
+    """
+    found = explanation or GroupExplanation(())
+    return {
+        "group": group,
+        "factuals": list(factuals),
+        "points": [plain_row(point.row or {}) for point in found.points],
+        "changed": found.changed,
+        "bound": found.bound,
+        "uncoverable": found.uncoverable,
+        "trace": found.trace,
+        **said,
+    }
+
+
+def _append(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Add lines: one write and flush, so that a killed run leaves at most a torn last one."""
+    lines = "".join(json.dumps({"schema": SCHEMA, **to_plain(row)}) + "\n" for row in rows)
+    with path.open("ab") as file:
+        if file.tell() and not _ends_line(path):
+            file.write(b"\n")
+        file.write(lines.encode())
+        file.flush()
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:

@@ -43,7 +43,7 @@ def readable(argument: str) -> str:
         if name.startswith(ODD) or not re.fullmatch(r"[A-Za-z_][\w-]*", name, re.ASCII):
             name = ODD + name.encode(errors="surrogateescape").hex()
         argument = f"++{place}.{name}{rest}"
-    elif argument.startswith(("features.", "dataset.causality.")):
+    elif argument.startswith(("features.", "dataset.causality.", "dataset.discretise")):
         argument = f"++{argument}"
     return _quoted(argument) if re.match(r"(\+\+)?(features\.|dataset\.|desired=|factuals=)", argument) else argument
 

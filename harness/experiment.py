@@ -1,11 +1,11 @@
-"""One dataset, one model, one method: pick the factuals, ask, store what came back."""
+"""One dataset, one model, one method: pick the factuals, ask of each or of groups, store what came back."""
 
 from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,18 +13,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.answers import Cell, answer_row
+from harness.answers import Cell, answer_row, group_line
 from harness.causality import Equation
 from harness.classifier import Classifier
 from harness.data import Dataset, parse_target
 from harness.data.own import read_people
 from harness.errors import DatasetError, choices
+from harness.explain import number, wish
+from harness.explanation import Answer, Reason, Status
 from harness.method import Method
-from harness.pool import Limits, Outcome, Pool
+from harness.pool import GroupOutcome, Limits, Outcome, Pool
 from harness.problem import Label, Problem, Target
 from harness.worker import refused
 
 PICK, EXPLAIN = 0, 1  # streams of random numbers: which factuals, and what a method draws for each
+EVERYBODY = "all"  # the name of the one group
+WHICH = ("test", "test_then_train", "all")  # rows that factuals are picked from
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,8 @@ def pose(
         What the model should say; the dataset's own wish where None. ``opposite`` wants the other class of two.
     which
         ``test`` or ``all``: the first ``n_factuals`` rows predicted as undesired, in one seeded permutation of the test
-        rows (of all rows); a row number, or several; or the path of a CSV file with the people to explain.
+        rows (of all rows); ``test_then_train``: training rows where those of ``test`` are too few; a row number, or
+        several; or the path of a CSV file with the people to explain.
     equations
         Those of ``dataset.causality``, as ``harness.causality.equations`` makes them.
     """
@@ -74,9 +79,11 @@ def pose(
             f"give those that harness.causality.equations makes of the dataset's 'causality'."
         )
     wish = parse_target(dataset, desired)
-    if isinstance(which, str) and which in {"test", "all"}:
-        rows = dataset.test if which == "test" else np.arange(len(dataset.frame))
-        order = np.random.default_rng(np.random.SeedSequence([seed, PICK])).permutation(rows)
+    if isinstance(which, str) and which in WHICH:
+        shuffled = np.random.default_rng(np.random.SeedSequence([seed, PICK])).permutation
+        order = shuffled(np.arange(len(dataset.frame)) if which == "all" else dataset.test)
+        if which == "test_then_train":
+            order = np.append(order, shuffled(np.setdiff1d(dataset.train, dataset.test)))
         candidates = dataset.frame.iloc[order]
         if isinstance(wish, str):
             factuals = candidates.iloc[:n_factuals]
@@ -127,7 +134,7 @@ def _read(dataset: Dataset, path: Path) -> pd.DataFrame:
     path = path.expanduser()
     if not os.path.lexists(path):
         raise DatasetError(
-            f"factuals={path} is no file; {choices(str(path), ['test', 'all'])}, row numbers, or a CSV file."
+            f"factuals={path} is no file; {choices(str(path), WHICH)}, row numbers, or a CSV file."
         )
     return read_people(dataset, path)
 
@@ -144,13 +151,7 @@ def run(
     progress: Callable[[int], object] = lambda done: None,
 ) -> None:
     """Ask a method about every factual without an answer, storing each as it comes; what failed is left open."""
-    answered = cell.answered()
-    progress(len(answered & set(question.factuals.index)))
-    todo = question.factuals.loc[[index not in answered for index in question.factuals.index]]
-    satisfied = [question.satisfied(index) for index in todo.index]
-    why = "the model already says what is wanted of this factual"
-    done = (Outcome(index, refused(count, why), 0.0, 0.0) for index in todo.index[satisfied])
-    asked = todo.loc[np.logical_not(satisfied)]
+    done, asked = _open(cell, question, count, progress)
     for outcome in chain(done, pool.explain(method, question.problem, asked, count, entropy(seed), limits, jobs)):
         spent = {name: getattr(outcome, name) for name in ("seconds", "fit_seconds", "compile_seconds")}
         timing = {**spent, "late": outcome.late, "jobs": jobs}
@@ -160,8 +161,110 @@ def run(
             for k, answer in enumerate(outcome.explanation.answers)
         )
         progress(1)
+    _close(cell, question)
+
+
+def _open(
+    cell: Cell, question: Question, count: int, progress: Callable[[int], object]
+) -> tuple[Iterator[Outcome], pd.DataFrame]:
+    """Of the factuals without an answer: outcomes of those who have what is wanted already, and the others."""
+    answered = cell.answered()
+    progress(len(answered & set(question.factuals.index)))
+    todo = question.factuals.loc[[index not in answered for index in question.factuals.index]]
+    satisfied = [question.satisfied(index) for index in todo.index]
+    why = "the model already says what is wanted of this factual"
+    done = (Outcome(index, refused(count, why), 0.0, 0.0) for index in todo.index[satisfied])
+    return done, todo.loc[np.logical_not(satisfied)]
+
+
+def _close(cell: Cell, question: Question) -> None:
     if set(question.factuals.index) <= cell.answered():
         cell.finish()
+
+
+def groups(question: Question, by: bool | str) -> dict[str, pd.DataFrame]:
+    """The factuals that still lack what is wanted, as groups by name; those of a group share a target.
+
+    Parameters
+    ----------
+    by
+        True: all as one group. The name of a feature: one group a value, ``sex=Male``.
+
+    Raises
+    ------
+    DatasetError
+        For a feature that does not exist.
+    """
+    space, factuals = question.dataset.space, question.factuals
+    factuals = factuals.loc[[not question.satisfied(index) for index in factuals.index]]
+    if by is not True and by not in space.names:
+        raise DatasetError(f"group={by} is no feature of {question.dataset.name}; {choices(by, ['true', *space.names])}.")
+    several = len({question.targets[index] for index in factuals.index}) > 1
+    names = []
+    for index in factuals.index:
+        name = EVERYBODY if by is True else f"{by}={number(factuals.at[index, by])}"
+        names.append(f"{name}, wanted {wish(question.targets[index])}" if several else name)
+    return {str(name): group for name, group in factuals.groupby(np.array(names, dtype=object), sort=True)}
+
+
+def run_groups(
+    cell: Cell,
+    question: Question,
+    method: Method,
+    by: bool | str,
+    seed: int,
+    limits: Limits,
+    pool: Pool,
+    jobs: int = 1,
+    progress: Callable[[int], object] = lambda done: None,
+) -> None:
+    """Ask a method about every group of which a factual has no answer, storing each as it comes; otherwise as ``run``.
+
+    ``limits.time`` is that of a group. Each factual's row holds the point that it is assigned to, the number of that
+    point, and the seconds of the whole group.
+    """
+    done, asked = _open(cell, question, 1, progress)
+    for outcome in done:
+        answer = outcome.explanation.answers[0]
+        cell.append([answer_row(outcome.factual, 1, answer, seconds=0.0, fit_seconds=0.0, late=False, jobs=jobs)])
+        progress(1)
+    waiting = set(asked.index)
+    todo = {name: group for name, group in groups(question, by).items() if waiting & set(group.index)}
+    posed = {name: (question.problem(group.index[0]), group) for name, group in todo.items()}
+    for found in pool.explain_groups(method, posed, entropy(seed), limits, jobs):
+        spent = {name: getattr(found, name) for name in ("seconds", "fit_seconds", "compile_seconds", "late")}
+        spent["jobs"] = jobs
+        members, told = todo[found.group].index.tolist(), found.told
+        status = told.status if told.explanation is None else told.explanation.status
+        said = {"status": str(status), "reason": str(told.reason), "detail": told.detail}
+        cell.append_group(group_line(found.group, members, told.explanation, **said, **spent))
+        cell.append(_member_rows(found, members, spent))
+        progress(len(waiting & set(members)))
+    _close(cell, question)
+
+
+def _member_rows(found: GroupOutcome, members: Sequence[Any], spent: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The row of each factual of a group."""
+    explanation, told = found.explanation, found.told
+    for member in members:
+        point = None
+        if explanation is None:
+            answer = Answer(told.status, reason=told.reason, detail=told.detail)
+        elif (point := explanation.assignment.get(member)) is not None:
+            proven = explanation.status is Status.OPTIMAL
+            answer = replace(
+                explanation.points[point],
+                status=Status.OPTIMAL if proven else Status.FOUND,
+                reason=Reason.PROOF if proven else explanation.points[point].reason,
+                objective=None,  # what is minimised, and bounded, is the group's
+                bound=None,
+            )
+        elif member in explanation.uncoverable:
+            why = "no counterfactual within the method's limits changes the prediction"
+            answer = Answer(Status.INFEASIBLE, reason=Reason.PROOF, detail=why)
+        else:
+            answer = Answer(Status.GAVE_UP, detail="the method left this factual of the group without a counterfactual")
+        yield answer_row(member, 1, answer, group=found.group, **({} if point is None else {"point": point}), **spent)
 
 
 def entropy(seed: int) -> Callable[[Any], tuple[int, ...]]:

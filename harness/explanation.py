@@ -151,7 +151,11 @@ class GroupExplanation:
     bound
         Proven lower bound on the number of points.
     uncoverable
-        Ids of factuals that no counterfactual within the limits can serve.
+        Ids of factuals that no counterfactual within the limits can serve: proven.
+    status
+        OPTIMAL: no fewer points serve all but the uncoverable; FOUND: no proof.
+    changed
+        Per point, the features in which it differs from at least one factual assigned to it.
     """
 
     points: tuple[Answer, ...]
@@ -159,3 +163,5 @@ class GroupExplanation:
     bound: float | None = None
     uncoverable: tuple[Any, ...] = ()
     trace: tuple[dict[str, Any], ...] = ()
+    status: Status = Status.FOUND
+    changed: tuple[tuple[str, ...], ...] = ()

@@ -29,6 +29,7 @@ from harness import pipeline
 from harness.classifier import Classifier, Whole, space_inputs
 from harness.errors import HarnessError, choices
 from harness.problem import Feature, Space
+from harness.scorecard import wrapped
 
 log = logging.getLogger(__name__)
 
@@ -36,12 +37,14 @@ LARGEST = 500_000_000  # bytes of a model file, and of a skops file's schema onc
 UNPACKED = 2_000_000_000  # bytes of all that a skops file holds
 MEMBERS = 100_000  # files in a skops file
 PICKLES = (".joblib", ".pkl", ".pickle")
-ESTIMATORS = re.compile(r"(sklearn|(xgboost|lightgbm)\.sklearn)(\.[a-z_]\w*)*", re.ASCII)  # modules of estimators
+ESTIMATORS = re.compile(r"(sklearn|(xgboost|lightgbm)\.sklearn|harness\.torch_mlp)(\.[a-z_]\w*)*", re.ASCII)
 # Types that fitted models hold beside estimators: plain data, and objects whose construction runs nothing foreign.
 PARTS = {
     "builtins.bytearray", "builtins.bytes", "builtins.complex", "builtins.dict", "builtins.frozenset",
     "builtins.NoneType", "builtins.range", "builtins.slice",
     "collections.OrderedDict", "collections.defaultdict", "collections.deque",
+    "harness.scorecard.Bin", "harness.scorecard.Card", "harness.scorecard.ScorecardClassifier",
+    "harness.scorecard.ScorecardRegressor", "harness.scorecard.Variable",
     "lightgbm.basic.Booster", "xgboost.core.Booster",
     "numpy.dtype", "numpy.generic", "numpy.number", "numpy.integer", "numpy.floating",
     "sklearn.calibration._CalibratedClassifier", "sklearn.calibration._SigmoidCalibration",
@@ -79,8 +82,11 @@ def train(
     classes: tuple[Any, ...],
     threshold: float | None = None,
     cache: Path | None = None,
+    decimals: int | None = None,
 ) -> Classifier:
     """An estimator fitted to the scaled columns of the training rows; taken from ``cache`` where it was fitted before.
+
+    One that says itself what its ``inputs`` are, as scorecards do, is fitted to the decoded rows.
 
     Parameters
     ----------
@@ -92,6 +98,8 @@ def train(
         Class names; their positions are the codes that the estimator learns. Empty for regression.
     threshold
         Class 1 iff the score exceeds it; the estimator's own rule where None.
+    decimals
+        To which the fitted weights are rounded; the rounded ones are the model.
 
     Raises
     ------
@@ -100,22 +108,37 @@ def train(
     """
     if why := misfit(estimator, classes):
         raise HarnessError(f"{type(estimator).__name__} {why}.")
-    inputs = space.encode(frame)
+    inputs, decoded = space.encode(frame), hasattr(estimator, "inputs")
     targets = _codes(labels, classes) if classes else np.asarray(labels, dtype=float)
     if len(np.unique(targets)) < 2:
         raise HarnessError(
             f"all training rows have the label {labels[0]}; a model needs two. Use a larger split, or stratify it."
         )
-    path = None if cache is None else cache / f"{_content(estimator, inputs, targets)}.skops"
+    content = _content(estimator, inputs, targets, space if decoded else None)
+    path = None if cache is None else cache / f"{content}.skops"
     fitted = _cached(path)
     if fitted is None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", category=sklearn.exceptions.ConvergenceWarning)
-            fitted = estimator.fit(inputs, targets)
+            fitted = estimator.fit(frame, targets, space) if decoded else estimator.fit(inputs, targets)
         fitted = getattr(fitted, "best_estimator_", fitted)  # of a search over settings
         if path is not None:
             _keep(fitted, path)
-    return Classifier(fitted, space_inputs(space), classes, threshold)
+    if decimals is not None:
+        _round(fitted, decimals)
+    return Classifier(fitted, fitted.inputs(space) if decoded else space_inputs(space), classes, threshold)
+
+
+def _round(fitted: Any, decimals: int) -> None:
+    """Round the weights of a linear model or a network, in place."""
+    weights = [getattr(fitted, name, None) for name in ("coef_", "intercept_")]
+    for part in [*weights, *getattr(fitted, "coefs_", ()), *getattr(fitted, "intercepts_", ())]:
+        if isinstance(part, np.ndarray):
+            part[...] = np.round(part, decimals)
+    if not hasattr(fitted, "coefs_") and not isinstance(weights[0], np.ndarray):
+        raise HarnessError(
+            f"decimals={decimals} rounds weights, and {type(fitted).__name__} has none; set model.decimals=null."
+        )
 
 
 def misfit(estimator: Any, classes: tuple[Any, ...]) -> str | None:
@@ -333,7 +356,7 @@ def read(path: str | Path, trust: bool = False) -> tuple[Any, bool]:
         raise HarnessError(f"the {type(found).__name__} in {path} is not fitted; fit it before it is saved.") from None
     except Exception as fault:
         raise HarnessError(f"{path} holds a {type(found).__name__}; save a fitted estimator or Pipeline.") from fault
-    return found, needed
+    return wrapped(found), needed
 
 
 def _unpickle(path: Path, trust: bool) -> Any:
@@ -400,7 +423,7 @@ def adopt(
     names: Sequence[Any] | None = None,
 ) -> Classifier:
     """As ``from_file``, of a fitted model in memory."""
-    return _fitted(Whole(model, ()), space, frame, classes, name, threshold, names)
+    return _fitted(Whole(wrapped(model), ()), space, frame, classes, name, threshold, names)
 
 
 def _fitted(
@@ -545,7 +568,7 @@ def _codes(labels: np.ndarray, classes: tuple[Any, ...]) -> np.ndarray:
     return codes
 
 
-def _content(estimator: Any, inputs: np.ndarray, targets: np.ndarray) -> str:
+def _content(estimator: Any, inputs: np.ndarray, targets: np.ndarray, space: Space | None) -> str:
     """What a fit depends on, as a hash: the data to the bit, the parameters, the library's version."""
     digest = hashlib.sha256()
     digest.update(np.ascontiguousarray(inputs).tobytes())
@@ -553,6 +576,8 @@ def _content(estimator: Any, inputs: np.ndarray, targets: np.ndarray) -> str:
     kind = type(estimator)
     parameters = sorted(estimator.get_params().items())
     digest.update(f"{kind.__module__}.{kind.__qualname__} {parameters!r} {sklearn.__version__}".encode())
+    if space is not None:
+        digest.update(repr(space).encode())
     return digest.hexdigest()[:32]
 
 

@@ -33,6 +33,7 @@ from sklearn.preprocessing import (
 from harness.classifier import Affine, Chain, Indicator, Input, Lookup, run_steps
 from harness.errors import UnsupportedError
 from harness.problem import Feature, Kind, Space
+from harness.scorecard import OptBinned
 
 NAMED = 5  # values that a sentence lists
 
@@ -107,6 +108,8 @@ def describe(model: Any, space: Space, columns: Sequence[str]) -> tuple[Any, tup
     The estimator (knowing no column names, as it is asked with arrays), its inputs, why the model cannot read the data
     (a list, empty where it can), and why nobody can look inside (a sentence; there are then no inputs).
     """
+    if isinstance(model, OptBinned):
+        return _scorecard(model, space)
     walk = Walk(space)
     raw = (Number(f) if f.numeric else Table(f, f.categories) for f in (space[name] for name in columns))
     flow, estimator = Flow(tuple(raw)), model
@@ -122,6 +125,14 @@ def describe(model: Any, space: Space, columns: Sequence[str]) -> tuple[Any, tup
     estimator = copy.copy(estimator)
     vars(estimator).pop("feature_names_in_", None)
     return estimator, inputs, walk.faults, None
+
+
+def _scorecard(model: Any, space: Space) -> tuple[Any, tuple[Input, ...], list[str], str | None]:
+    """As ``describe``, of a scorecard, whose bins are no step of a pipeline."""
+    try:
+        return model.inside, model.inside.inputs(space), [], None
+    except UnsupportedError as fault:
+        return model, (), [], f"nobody can look inside this model: {fault}"
 
 
 @singledispatch

@@ -1,4 +1,4 @@
-"""Worker processes with hard limits: a factual that hangs, crashes or eats the memory costs nobody else anything."""
+"""Worker processes with hard limits: what hangs, crashes or eats the memory for one factual or group costs no other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ from typing import Any
 
 import pandas as pd
 
-from harness.explanation import Explanation, Reason, Status
+from harness.explanation import Explanation, GroupExplanation, Reason, Status
 from harness.method import Method
 from harness.problem import Problem
-from harness.worker import Ask, Begun, Fitted, Load, Told, refused
+from harness.worker import Ask, AskGroup, Begun, Fitted, Load, Told, ToldGroup, refused
 
 START_LIMIT = 120.0  # seconds for a worker to import and receive a cell, before its limit to fit begins
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -53,6 +53,31 @@ class Outcome:
     fit_seconds: float
     compile_seconds: float = 0.0
     late: bool = False
+
+
+@dataclass(frozen=True)
+class GroupOutcome:
+    """What became of a group: its explanation, or status, reason and detail of why there is none; and as ``Outcome``."""
+
+    group: Any
+    told: ToldGroup
+    seconds: float
+    fit_seconds: float
+    compile_seconds: float = 0.0
+    late: bool = False
+
+    @property
+    def explanation(self) -> GroupExplanation | None:
+        return self.told.explanation
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What one message is about: its problem, how to ask a fitted worker, and what to say where none can be fitted."""
+
+    problem: Callable[[], Problem]
+    ask: Callable[[Worker], Any]
+    without: Callable[[Fitted], Any]
 
 
 class Worker:
@@ -100,6 +125,17 @@ class Worker:
             return Told(Explanation.none(count, Status.GAVE_UP, Reason.TIME_LIMIT, why), limits.time)
         why = f"the worker process ended with code {self.process.wait()}"
         return Told(Explanation.none(count, Status.FAILED, Reason.CRASH, why), 0.0)
+
+    def ask_group(self, factuals: pd.DataFrame, seed: tuple[int, ...], limits: Limits) -> ToldGroup:
+        """Explain a group; as ``ask``."""
+        told = self._exchange(AskGroup(factuals, seed, limits.time), limits.time + limits.grace)
+        if told is not None:
+            return told
+        if self._hung:
+            why = f"no answer within {limits.time:g} s"
+            return ToldGroup(None, limits.time, Status.GAVE_UP, Reason.TIME_LIMIT, why)
+        why = f"the worker process ended with code {self.process.wait()}"
+        return ToldGroup(None, 0.0, Status.FAILED, Reason.CRASH, why)
 
     def _exchange(self, message: Any, limit: float) -> Any:
         """The reply, or None where the worker hung (and was killed) or ended."""
@@ -179,10 +215,42 @@ class Pool:
         Factuals with the same problem (by identity) share a fit; ``seed`` gives the entropy of each factual's
         generator, so that neither order nor ``jobs`` changes an answer.
         """
-        tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        for position in range(len(factuals)):
-            tasks.put(factuals.iloc[[position]])
-        outcomes: queue.SimpleQueue[Outcome | BaseException | None] = queue.SimpleQueue()
+
+        def task(factual: pd.DataFrame) -> _Task:
+            identity = factual.index[0]
+            return _Task(
+                lambda: problem_of(identity),
+                lambda worker: _answered(worker, factual, count, seed(identity), limits),
+                lambda fitted: _without(fitted, identity, count),
+            )
+
+        yield from self._run(method, [task(factuals.iloc[[i]]) for i in range(len(factuals))], limits, jobs)
+
+    def explain_groups(
+        self,
+        method: Method,
+        groups: Mapping[Any, tuple[Problem, pd.DataFrame]],
+        seed: Callable[[Any], tuple[int, ...]],
+        limits: Limits,
+        jobs: int = 1,
+    ) -> Iterator[GroupOutcome]:
+        """As ``explain``, for groups by name: the problem and the factuals of each; ``limits.time`` is a group's."""
+
+        def task(name: Any, problem: Problem, factuals: pd.DataFrame) -> _Task:
+            return _Task(
+                lambda: problem,
+                lambda worker: _answered_group(worker, name, factuals, seed(name), limits),
+                lambda fitted: _without_group(fitted, name),
+            )
+
+        yield from self._run(method, [task(name, *group) for name, group in groups.items()], limits, jobs)
+
+    def _run(self, method: Method, asked: Sequence[_Task], limits: Limits, jobs: int) -> Iterator[Any]:
+        """Outcomes of tasks in the order in which they come about."""
+        tasks: queue.SimpleQueue[_Task] = queue.SimpleQueue()
+        for task in asked:
+            tasks.put(task)
+        outcomes: queue.SimpleQueue[Any] = queue.SimpleQueue()
         stop = threading.Event()
         running: list[Worker] = []
         unfit: dict[int, Fitted] = {}  # a fit that failed or was refused is not tried again for the next factual
@@ -193,11 +261,10 @@ class Pool:
             try:
                 while not stop.is_set():
                     try:
-                        factual = tasks.get_nowait()
+                        task = tasks.get_nowait()
                     except queue.Empty:
                         break
-                    identity = factual.index[0]
-                    problem = problem_of(identity)
+                    problem = task.problem()
                     if not worker.alive:
                         running.remove(worker)
                         worker, loaded = self._take(limits.threads), None
@@ -208,9 +275,9 @@ class Pool:
                         if fitted.refusal or fitted.fault:
                             unfit[id(problem)] = fitted
                     if failed := unfit.get(id(problem)):
-                        outcomes.put(_without(failed, identity, count))
+                        outcomes.put(task.without(failed))
                     else:
-                        outcomes.put(_answered(worker, factual, count, seed(identity), limits))
+                        outcomes.put(task.ask(worker))
             except BaseException as fault:
                 outcomes.put(fault)
             finally:
@@ -221,7 +288,7 @@ class Pool:
                     self._give_back(worker)
                 outcomes.put(None)
 
-        threads = [threading.Thread(target=run, daemon=True) for _ in range(min(jobs, len(factuals)))]
+        threads = [threading.Thread(target=run, daemon=True) for _ in range(min(jobs, len(asked)))]
         for thread in threads:
             thread.start()
         try:
@@ -247,9 +314,29 @@ def _without(fitted: Fitted, identity: Any, count: int) -> Outcome:
     """The outcome of a factual whose problem could not be fitted."""
     if fitted.refusal:
         return Outcome(identity, refused(count, fitted.refusal), 0.0, fitted.seconds)
-    status = Status.FAILED if fitted.reason is Reason.CRASH else Status.GAVE_UP
-    explanation = Explanation.none(count, status, fitted.reason, fitted.fault or "")
+    explanation = Explanation.none(count, _status(fitted), fitted.reason, fitted.fault or "")
     return Outcome(identity, explanation, 0.0, fitted.seconds)
+
+
+def _without_group(fitted: Fitted, name: Any) -> GroupOutcome:
+    if fitted.refusal:
+        told = ToldGroup(None, 0.0, Status.UNSUPPORTED, Reason.REFUSED, fitted.refusal)
+    else:
+        told = ToldGroup(None, 0.0, _status(fitted), fitted.reason, fitted.fault or "")
+    return GroupOutcome(name, told, 0.0, fitted.seconds)
+
+
+def _status(fitted: Fitted) -> Status:
+    return Status.FAILED if fitted.reason is Reason.CRASH else Status.GAVE_UP
+
+
+def _answered_group(
+    worker: Worker, name: Any, factuals: pd.DataFrame, seed: tuple[int, ...], limits: Limits
+) -> GroupOutcome:
+    fitted = worker.fitted or Fitted(0.0)
+    told = worker.ask_group(factuals, seed, limits)
+    late = told.seconds > limits.time
+    return GroupOutcome(name, told, told.seconds, fitted.seconds, fitted.compile_seconds, late)
 
 
 def _answered(worker: Worker, factual: pd.DataFrame, count: int, seed: tuple[int, ...], limits: Limits) -> Outcome:

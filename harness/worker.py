@@ -1,4 +1,4 @@
-"""A worker process: fits a method to a problem, then answers one factual a message. Started by ``pool.py``."""
+"""A worker process: fits a method to a problem, then answers a factual or a group a message. Started by ``pool.py``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -19,8 +19,8 @@ import numpy as np
 import pandas as pd
 
 from harness.errors import HarnessError
-from harness.explanation import Answer, Explanation, Reason, Status
-from harness.method import Deadline, Explainer, Method
+from harness.explanation import Answer, Explanation, GroupExplanation, Reason, Status
+from harness.method import Deadline, Explainer, GroupExplainer, Method
 from harness.problem import Problem
 
 
@@ -70,6 +70,26 @@ class Told:
     seconds: float
 
 
+@dataclass(frozen=True)
+class AskGroup:
+    """Explain several factuals at once. Answered by ``ToldGroup``."""
+
+    factuals: pd.DataFrame
+    seed: tuple[int, ...]
+    limit: float
+
+
+@dataclass(frozen=True)
+class ToldGroup:
+    """The explanation of a group, or why there is none; and the wall-clock seconds it took."""
+
+    explanation: GroupExplanation | None
+    seconds: float
+    status: Status = Status.FOUND
+    reason: Reason = Reason.FINISHED
+    detail: str = ""
+
+
 def serve(connection: Connection) -> None:
     """Answer messages until the other end closes."""
     problem: Problem | None = None
@@ -89,7 +109,8 @@ def serve(connection: Connection) -> None:
             explainer, fitted = _fit(message)
             connection.send(fitted)
         elif explainer is not None and problem is not None:
-            connection.send(_explain(explainer, problem, message))
+            answer = _explain_group if isinstance(message, AskGroup) else _explain
+            connection.send(answer(explainer, problem, message))
 
 
 def _fit(load: Load) -> tuple[Explainer | None, Fitted]:
@@ -138,6 +159,52 @@ def _explain(explainer: Explainer, problem: Problem, ask: Ask) -> Told:
     return Told(explanation, time.perf_counter() - start)
 
 
+def _explain_group(explainer: Explainer, problem: Problem, ask: AskGroup) -> ToldGroup:
+    if not isinstance(explainer, GroupExplainer):
+        why = "this method explains no groups; leave 'group' out, or choose a method such as column_generation"
+        return ToldGroup(None, 0.0, Status.UNSUPPORTED, Reason.REFUSED, why)
+    rng = np.random.default_rng(np.random.SeedSequence(ask.seed))
+    start = time.perf_counter()
+    try:
+        explanation = explainer.explain_group(ask.factuals.copy(), rng, Deadline.after(ask.limit))
+    except HarnessError as error:
+        told = ToldGroup(None, 0.0, Status.UNSUPPORTED, Reason.REFUSED, str(error))
+    except MemoryError:
+        told = ToldGroup(None, 0.0, Status.GAVE_UP, Reason.MEMORY, "the memory limit was reached")
+    except Exception:
+        told = ToldGroup(None, 0.0, Status.FAILED, Reason.CRASH, traceback.format_exc())
+    else:
+        fault = group_breach(explanation, problem, ask.factuals)
+        failed = ToldGroup(None, 0.0, Status.FAILED, Reason.CRASH, fault or "")
+        told = failed if fault else ToldGroup(explanation, 0.0)
+    return replace(told, seconds=time.perf_counter() - start)
+
+
+def group_breach(explanation: GroupExplanation, problem: Problem, factuals: pd.DataFrame) -> str | None:
+    """How an explanation breaks the contract of ``GroupExplainer``, if it does."""
+    assigned, left = explanation.assignment, explanation.uncoverable
+    if strangers := (set(assigned) | set(left)) - set(factuals.index):
+        return f"the method spoke of {sorted(map(str, strangers))}, who are not in the group"
+    if both := set(assigned) & set(left):
+        return f"the method both explained {sorted(map(str, both))} and called them uncoverable"
+    if odd := set(assigned.values()) ^ set(range(len(explanation.points))):
+        return f"the method gave {len(explanation.points)} points, and those numbered {sorted(odd)} serve nobody"
+    if len(explanation.changed) != len(explanation.points):
+        return f"the method gave {len(explanation.points)} points and changed features of {len(explanation.changed)}"
+    for point in explanation.points:
+        if point.row is None:
+            return "the method gave a point without a row"
+        if fault := _misfit(point.row, problem):
+            return fault
+    return None
+
+
+def _misfit(row: dict[str, Any], problem: Problem) -> str | None:
+    if set(row) != set(problem.space.names):
+        return f"the method gave a row with columns {sorted(row)}, not {sorted(problem.space.names)}"
+    return "the method gave a row with missing values" if any(pd.isna(value) for value in row.values()) else None
+
+
 def breach(explanation: Explanation, problem: Problem, ask: Ask) -> str | None:
     """How an explanation breaks the contract of ``Explainer``, if it does."""
     if len(explanation.answers) != ask.count:
@@ -146,10 +213,8 @@ def breach(explanation: Explanation, problem: Problem, ask: Ask) -> str | None:
     for answer in explanation.answers:
         if answer.row is None:
             continue
-        if set(answer.row) != set(problem.space.names):
-            return f"the method gave a row with columns {sorted(answer.row)}, not {sorted(problem.space.names)}"
-        if any(pd.isna(value) for value in answer.row.values()):
-            return "the method gave a row with missing values"
+        if fault := _misfit(answer.row, problem):
+            return fault
         if all(answer.row[name] == origin[name] for name in origin):
             return "the method handed the factual back as an answer"
     return None

@@ -29,6 +29,7 @@ from sklearn.ensemble import (
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from harness.errors import UnsupportedError
+from harness.scorecard import ScorecardClassifier, ScorecardRegressor
 
 TINY = 1e-9  # raw outputs this near to a threshold are for the real model to judge, whatever it computes in
 LINK = 4.0  # relative errors of one rounding that a probability may have
@@ -282,6 +283,35 @@ def _(estimator: Any) -> Ensemble:
             trees.append(Tree(left, right, column, nodes["num_threshold"], nodes["value"][:, None].copy(), (k,)))
     model = Ensemble(tuple(trees), 1.0, np.ravel(estimator._baseline_prediction).astype(float), single=False)
     return _confirmed(model, estimator, _of_sklearn)
+
+
+@ensemble.register(ScorecardClassifier)
+@ensemble.register(ScorecardRegressor)
+def _(estimator: Any) -> Ensemble:
+    """A scorecard: a tree for each feature, whose leaves are its bins."""
+    card = estimator.card_
+    trees = []
+    for column, variable in enumerate(card.variables):
+        thresholds, places = variable.steps()
+        trees.append(_stairs(column, thresholds, variable.contributions[places]))
+    return Ensemble(tuple(trees), 1.0, np.array([card.intercept]), single=False)
+
+
+def _stairs(column: int, thresholds: np.ndarray, values: np.ndarray) -> Tree:
+    """A balanced tree on one column: ``values[k]`` where k of the increasing ``thresholds`` are below it."""
+    nodes: list[tuple[int, int, float, float]] = []
+
+    def grow(first: int, last: int) -> int:
+        place, middle = len(nodes), (first + last) // 2
+        nodes.append((-1, -1, 0.0, float(values[first])))
+        if first < last:
+            nodes[place] = (grow(first, middle), grow(middle + 1, last), float(thresholds[middle]), 0.0)
+        return place
+
+    grow(0, len(values) - 1)
+    left, right, threshold, value = (np.array(part) for part in zip(*nodes, strict=True))
+    columns = np.where(left < 0, 0, column)
+    return Tree(left.astype(np.int64), right.astype(np.int64), columns, threshold, value[:, None])
 
 
 @ensemble.register(XGBoost)

@@ -16,6 +16,7 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from sklearn.model_selection import train_test_split
 
 from harness import causality as structural
+from harness.data.discretise import Discretisation, Intervals
 from harness.data.reader import Form
 from harness.data.sources import Source, read_bytes
 from harness.errors import DatasetError, choices
@@ -66,6 +67,8 @@ class Dataset:
         How the user's own file writes its table; files of factuals are read alike.
     reasons
         Why a feature's kind is as it is, by feature, where it was inferred from a user's own file.
+    intervals
+        By feature, what its numbers were made of by ``discretise``; files of factuals may hold the numbers.
     """
 
     name: str
@@ -81,6 +84,7 @@ class Dataset:
     causality: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
     form: Form = field(default_factory=Form)
     reasons: Mapping[str, str] = field(default_factory=dict)
+    intervals: Mapping[str, Intervals] = field(default_factory=dict)
 
 
 def load_dataset(
@@ -104,6 +108,7 @@ def load_dataset(
     overrides: Mapping[str, Mapping[str, Any] | None] | None = None,
     causality: Mapping[str, Mapping[str, Any] | None] | None = None,
     tables: tuple[Sequence[pd.DataFrame], str] | None = None,
+    discretise: str | Mapping[str, Any] | None = None,
 ) -> Dataset:
     """Read, check and split a dataset. Every argument is plain data, as it stands in a YAML file.
 
@@ -154,6 +159,9 @@ def load_dataset(
         Structural equations by endogenous feature; see ``harness.causality.equations``.
     tables
         The files' content and its checksum, where they have been read already; ``sources`` and ``read`` are not used.
+    discretise
+        Makes every feature discrete: ``quantile``, ``median`` or ``levels``, or a mapping of the parameters of
+        ``harness.data.discretise.Discretisation``. Numbers become intervals, ordinal features are one-hot encoded.
 
     Raises
     ------
@@ -201,8 +209,26 @@ def load_dataset(
     dataset = Dataset(
         name, space, frame, labels, names, desired, train, test, sha256, tuple(notices), dict(causality or {})
     )
+    if discretise is not None:
+        dataset = _discrete(dataset, Discretisation.read(name, discretise))
     wanted = parse_target(dataset)
     return replace(dataset, desired=wanted.value) if isinstance(wanted, Label) else dataset
+
+
+def _discrete(dataset: Dataset, how: Discretisation) -> Dataset:
+    """The same rows, all features discrete."""
+    if any(entry is not None for entry in dataset.causality.values()):
+        raise DatasetError(f"the equations of {dataset.name} need numbers; leave 'causality' or 'discretise' out.")
+    how.check(dataset.name, dataset.space.features)
+    described, data, intervals = [], {}, {}
+    for feature in dataset.space.features:
+        made, data[feature.name], cut = how.apply(feature, dataset.frame[feature.name], dataset.train)
+        described.append(made)
+        if cut is not None:
+            intervals[feature.name] = cut
+    space = Space(tuple(described))
+    frame = pd.DataFrame(data, index=dataset.frame.index).set_axis(space.index, axis=1)
+    return replace(dataset, space=space, frame=frame, intervals=intervals)
 
 
 def parse_target(dataset: Dataset, desired: Any = None) -> Target | Literal["opposite"]:

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from harness.data.datasets import ATTRIBUTES, EXACT, MISSING, OPPOSITE, SPLIT, TASKS, Dataset, load_dataset
+from harness.data.discretise import Intervals
 from harness.data.reader import COLUMNS, MEGABYTES, NA, Column, Form, Table, read_table
 from harness.data.sidecar import read_sidecar
 from harness.errors import DatasetError, choices
@@ -99,6 +100,7 @@ CHECKS: dict[str, Check] = {
     "empty": (_number, "a number"),
     "outliers": (lambda value: _number(value) and value > 0, "a number above 0"),
     "unbounded": (lambda value: isinstance(value, bool), "true or false"),
+    "discretise": (lambda value: isinstance(value, str | Mapping), "quantile, median, levels, or a mapping"),
     "sep": (lambda value: _mark(value) or value in ("tab", "\\t"), "one character, or tab"),
     "decimal": (lambda value: value in (".", ","), "'.' or ','"),
     "thousands": (_mark, "one character that is neither letter nor digit"),
@@ -375,6 +377,7 @@ def _load(settled: Mapping[str, Any], split: Mapping[str, Any] | str | None) -> 
         split=split,
         overrides={feature: entry for feature, entry in entries.items() if feature in selected},
         causality=settled["causality"],
+        discretise=settled["discretise"],
     )
     columns = dataset.space.columns
     if len(columns) > COLUMNS:
@@ -641,7 +644,8 @@ def _people(dataset: Dataset, path: Path) -> pd.DataFrame:
     data = {}
     for feature in dataset.space.features:
         column = table.columns[feature.name]
-        said = [_meaning(feature, text, [replace(form, decimal=mark) for mark in marks]) for text in column.texts]
+        forms, intervals = [replace(form, decimal=mark) for mark in marks], dataset.intervals.get(feature.name)
+        said = [_meaning(feature, text, forms, intervals) for text in column.texts]
         for code in range(len(said)):
             if isinstance(value := said[code], _Fault):
                 row = column.first(code)
@@ -660,8 +664,8 @@ class _Fault:
         self.text, self.remedy = text, remedy
 
 
-def _meaning(feature: Feature, text: str, forms: Sequence[Form]) -> Any:
-    """The value of a feature that a cell stands for."""
+def _meaning(feature: Feature, text: str, forms: Sequence[Form], intervals: Intervals | None) -> Any:
+    """The value of a feature that a cell stands for; of ``intervals``, also by a number."""
     missing = text in {"", *forms[0].na}
     if not feature.numeric:
         by_text = {str(category): category for category in feature.categories}
@@ -676,6 +680,8 @@ def _meaning(feature: Feature, text: str, forms: Sequence[Form]) -> Any:
             for category in feature.categories:
                 if not isinstance(category, str) and category == number:
                     return category
+            if intervals is not None and not math.isnan(number):
+                return intervals.of([number])[0]
         if missing:
             return _Fault("has a missing value", "fill it in")
         return _Fault(f"has the unseen category {text[:SHOWN]!r}", f"allowed: {_listed(feature.categories, 400)}")

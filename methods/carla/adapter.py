@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -190,7 +191,7 @@ def plain(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [dict(zip(frame.columns, row, strict=True)) for row in frame.astype(object).itertuples(index=False)]
 
 
-def model_of(question: Question, frame: pd.DataFrame, trees: list[Any] | None = None) -> Any:
+def model_of(question: Question, frame: pd.DataFrame, trees: Any = None, module: Any = None) -> Any:
     """CARLA's model of a question, with its data inside.
 
     Parameters
@@ -199,9 +200,13 @@ def model_of(question: Question, frame: pd.DataFrame, trees: list[Any] | None = 
         Decoded rows that CARLA's data consist of; their class is the model's.
     trees
         The fitted trees of a forest whose inputs are the columns, with class 1 for the wanted one.
+    module
+        Of torch: the probabilities of ``Question.probabilities``, with gradients, for CARLA's columns as a tensor.
+        Without one, tensors are answered without gradients.
     """
     labels = (question.classifier.codes(frame) == question.wanted).astype(int)
-    return _classes()["model"](question, _classes()["data"](question, question.table(frame, labels)), trees)
+    data = _classes()["data"](question, question.table(frame, labels))
+    return _classes()["model"](question, data, trees, module)
 
 
 @cache
@@ -211,6 +216,7 @@ def _classes() -> Mapping[str, type]:
 
     class OurData(carla.Data):  # type: ignore[name-defined]
         scaler = None  # nothing is clipped to [0, 1]
+        encoder = SimpleNamespace(get_feature_names=list)  # names of categorical columns after encoding: the same
 
         def __init__(self, question: Question, table: pd.DataFrame) -> None:
             self._columns, self._table = question.columns, table
@@ -240,8 +246,8 @@ def _classes() -> Mapping[str, type]:
             return self._table.copy()
 
         @property
-        def df_test(self) -> pd.DataFrame:
-            return self._table.iloc[:0].copy()
+        def df_test(self) -> pd.DataFrame:  # the real test rows stay unseen
+            return self._table.copy()
 
         def transform(self, df: pd.DataFrame) -> pd.DataFrame:
             return df.copy()
@@ -251,21 +257,28 @@ def _classes() -> Mapping[str, type]:
 
     class OurModel(carla.MLModel):  # type: ignore[name-defined]
         backend = "sklearn"
-        raw_model = None
 
         @property
         def feature_input_order(self) -> list[str]:
             return self.question.columns.names
 
-        def __init__(self, question: Question, data: OurData, trees: list[Any] | None) -> None:
+        def __init__(self, question: Question, data: OurData, trees: Any, module: Any) -> None:
             super().__init__(data)
-            self.question, self.tree_iterator = question, trees
+            self.question, self.tree_iterator, self.module = question, trees, module
+
+        @property
+        def raw_model(self) -> Any:
+            return self.tree_iterator if self.module is None else self.module
 
         def predict(self, x: Any) -> np.ndarray:
             return (self.predict_proba(x)[:, 1] > 0.5).astype(int)
 
-        def predict_proba(self, x: Any) -> np.ndarray:
-            return self.question.probabilities(x)
+        def predict_proba(self, x: Any) -> Any:
+            if not hasattr(x, "detach"):
+                return self.question.probabilities(x)
+            if self.module is not None:
+                return self.module(x)
+            return x.new_tensor(self.question.probabilities(x.detach().numpy()))
 
     carla.MLModelCatalog.register(OurModel)  # Feature Tweak asks whether a model is one
     return {"data": OurData, "model": OurModel}

@@ -15,8 +15,10 @@ import importlib.util
 import io
 import logging
 import logging.config
+import os
 import random
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
@@ -27,13 +29,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from harness import torch_mlp
 from harness.method import Deadline
 
 ABSENT = "CARLA is not installed; run `uv sync --group carla`."
-# None of the methods run here computes with these, but CARLA imports all of its methods at once.
+# None of the methods run here computes with these, but CARLA imports all of its methods at once; FOCUS asks for parts of
+# TensorFlow, which it is given while it runs.
 STAND_INS = ("tensorflow", "keras", "torchvision", "seaborn", "recourse.cplex_helper")
 OPTIONAL = ("torch",)  # a stand-in only where it is not installed
 CATALOG = "carla.recourse_methods.catalog"
+FILES = "CF_MODELS"  # the environment variable that tells CARLA where its autoencoders are kept
 
 _deadline: ContextVar[Deadline | None] = ContextVar("carla_deadline", default=None)
 
@@ -82,6 +87,16 @@ _PATHS = {
     "recourse": f"{CATALOG}.actionable_recourse.model",
     "tweak": f"{CATALOG}.feature_tweak.model",
     "dice": f"{CATALOG}.dice.model",
+    "wachter": f"{CATALOG}.wachter.model",
+    "wachter_search": f"{CATALOG}.wachter.library.wachter",
+    "cchvae": f"{CATALOG}.cchvae.model",
+    "revise": f"{CATALOG}.revise.model",
+    "cruds": f"{CATALOG}.crud.model",
+    "clue": f"{CATALOG}.clue.model",
+    "clue_nets": f"{CATALOG}.clue.library.clue_ml.src.utils",
+    "focus": f"{CATALOG}.focus.model",
+    "focus_distances": f"{CATALOG}.focus.distances",
+    "trees": "carla.models.catalog.trees",
     "causal": f"{CATALOG}.causal_recourse.model",
     "causal_sampler": f"{CATALOG}.causal_recourse.sampler",
     "causal_samplers": f"{CATALOG}.causal_recourse.samplers",
@@ -101,6 +116,12 @@ _NAMES = {
     "recourse": ("ActionableRecourse",),
     "tweak": ("FeatureTweak",),
     "dice": ("Dice",),
+    "wachter": ("Wachter",),
+    "cchvae": ("CCHVAE",),
+    "revise": ("Revise",),
+    "cruds": ("CRUD",),
+    "clue": ("Clue",),
+    "focus": ("FOCUS",),
     "causal": ("CausalRecourse",),
     "causal_sampler": ("Sampler",),
     "causal_samplers": ("sample_true_m0",),
@@ -138,7 +159,51 @@ def _patches() -> list[tuple[Any, str, Any]]:
         (modules["builder"].RecourseBuilder, "_default_print_flag", False),
         (modules["flipset"].Flipset, "_add_to_df", lambda *_: None),  # a table for readers, by a removed pandas method
         *_one_by_one(modules["flipset"].Flipset),
+        *(_torch_patches(modules) if torch_mlp.installed() else ()),
     ]
+
+
+def _torch_patches(modules: dict[str, ModuleType]) -> list[tuple[Any, str, Any]]:
+    """What code for torch 1.7 needs before today's."""
+    import torch
+
+    class Clamped(torch.optim.Adam):
+        """Keeps what is searched in [0, 1], as Wachter's code says it does: it clamps a copy."""
+
+        def step(self, *args: Any) -> None:
+            super().step(*args)
+            for group in self.param_groups:
+                for part in group["params"]:
+                    part.data.clamp_(0, 1)
+
+    class OldTorch:
+        """Loads files with classes in them; CLUE reads only what it has just written itself."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(torch, name)
+
+        def load(self, path: str) -> Any:
+            return torch.load(path, weights_only=False)
+
+    return [
+        (modules["wachter_search"], "optim", SimpleNamespace(Adam=Clamped)),
+        (modules["clue_nets"], "torch", OldTorch()),
+        (modules["clue_nets"].BaseNet, "get_nb_parameters", lambda net: 0),  # for its log; by a removed way to sum
+    ]
+
+
+@contextlib.contextmanager
+def workshop() -> Iterator[None]:
+    """A new folder for the files that CARLA's autoencoders leave, whose names tell neither model nor seed."""
+    kept = os.environ.get(FILES)
+    with tempfile.TemporaryDirectory(prefix="carla-") as folder:
+        os.environ[FILES] = folder
+        try:
+            yield
+        finally:
+            del os.environ[FILES]
+            if kept is not None:
+                os.environ[FILES] = kept
 
 
 def _one_by_one(flipset: type) -> list[tuple[Any, str, Any]]:

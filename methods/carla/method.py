@@ -38,8 +38,8 @@ class CarlaMethod:
 
     def refuses(self, problem: Problem) -> str | None:
         """A missing library, targets other than a class, models other than binary ones, and the method's own needs."""
-        if not compat.installed():
-            return compat.ABSENT
+        if absent := self.absent():
+            return absent
         if not isinstance(problem.target, Label):
             return f"CARLA's {self.title} is run for a wanted class only; set 'desired' to a class."
         if not problem.classifier.binary:
@@ -47,6 +47,10 @@ class CarlaMethod:
                 f"CARLA's {self.title} takes models with two classes, not {len(problem.classifier.classes) or 'none'}."
             )
         return self.needs(problem)
+
+    def absent(self) -> str | None:
+        """What has to be installed first, or None."""
+        return None if compat.installed() else compat.ABSENT
 
     def needs(self, problem: Problem) -> str | None:
         """Why the method itself cannot take this binary problem, or None."""

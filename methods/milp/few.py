@@ -14,6 +14,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from harness.classifier import Affine, Input
 from harness.method import Deadline
 from harness.problem import SAME, Feature, Kind, Label, Problem
+from harness.torch_mlp import TorchMLPClassifier
 from methods.milp.distance import tolerance
 from methods.milp.space import beyond
 from methods.milp.target import raw_interval
@@ -73,7 +74,7 @@ class FewChanges:
     def takes(problem: Problem) -> bool:
         """Whether the model is a network of ReLUs, its inputs affine in all numbers."""
         estimator, space = problem.classifier.estimator, problem.space
-        if not isinstance(estimator, MLPClassifier | MLPRegressor) or len(estimator.coefs_) < 2:
+        if not isinstance(estimator, MLPClassifier | MLPRegressor | TorchMLPClassifier) or len(estimator.coefs_) < 2:
             return False
         numeric = {feature.name for feature in space.features if feature.numeric}
         affine = all(isinstance(s, Affine) for s in problem.classifier.inputs if s.feature in numeric)

@@ -13,6 +13,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from harness.errors import UnsupportedError
 from harness.program import Compiled, Linear, Lp, Program
+from harness.torch_mlp import TorchMLPClassifier
 from methods.milp.embed import Bounds, Embedded, embed
 from methods.milp.embed.linear import affine
 from methods.milp.space import Source
@@ -24,6 +25,7 @@ SLACK = 1e-6  # of a bound by a linear program, for its tolerances
 
 @embed.register(MLPClassifier)
 @embed.register(MLPRegressor)
+@embed.register(TorchMLPClassifier)
 def _(estimator: Any, program: Program, inputs: Sequence[Source], sense: int = 0) -> Embedded:
     r"""A hidden unit is :math:`v = \max(0, a)`, :math:`a = W v_{prev} + b`, :math:`L \le a \le U`, with a 0/1 phase z:
 
