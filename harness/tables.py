@@ -6,6 +6,7 @@ import argparse
 import json
 import math
 import pkgutil
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -281,7 +282,7 @@ def known() -> dict[str, Table]:
 
 
 def write(folder: Path, name: str) -> str:
-    """Write ``table.md`` and ``table.csv`` of an experiment from its stored cells; returns what to say of it.
+    """Write ``table.md``, ``table.tex`` and ``table.csv`` of an experiment from its stored cells.
 
     Raises
     ------
@@ -293,6 +294,7 @@ def write(folder: Path, name: str) -> str:
     found, table = latest(folder), known()[name]
     text, numbers = table.build(found)
     (folder / "table.md").write_text(f"# {table.title}\n\n{provenance(found)}\n\n{text}")
+    (folder / "table.tex").write_text(latex(text))
     numbers.to_csv(folder / "table.csv", index=False)
     return f"{folder / 'table.md'}: {table.title}"
 
@@ -334,6 +336,44 @@ def markdown(head: Sequence[str], body: Iterable[Sequence[Any]]) -> str:
     """A table in Markdown."""
     lines = [head, ["---"] * len(head), *body]
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines) + "\n"
+
+
+def latex(text: str) -> str:
+    r"""The tables of a Markdown text, for LaTeX with the package booktabs; sentences become comments.
+
+    >>> print(latex("| a | b_c ↑ |\n| --- | --- |\n| **1** | 50% |\n\n- A note."), end="")
+    \begin{tabular}{ll}
+    \toprule
+    a & b\_c $\uparrow$ \\
+    \midrule
+    \textbf{1} & 50\% \\
+    \bottomrule
+    \end{tabular}
+    % A note.
+    """
+    out: list[str] = []
+    rows: list[str] = []
+    for line in [*text.splitlines(), ""]:
+        if line.startswith("|"):
+            rows.append(line)
+            continue
+        if rows:
+            head, _, *body = ([_tex(cell.strip()) for cell in row.strip()[1:-1].split("|")] for row in rows)
+            lines = [" & ".join(cells) + r" \\" for cells in (head, *body)]
+            out += [rf"\begin{{tabular}}{{{'l' * len(head)}}}", r"\toprule", lines[0], r"\midrule", *lines[1:]]
+            out += [r"\bottomrule", r"\end{tabular}"]
+            rows = []
+        if line.strip():
+            out.append(f"% {line.lstrip('-# ')}")
+    return "\n".join(out) + "\n"
+
+
+def _tex(text: str) -> str:
+    for sign in "&%$#_{}":
+        text = text.replace(sign, f"\\{sign}")
+    for sign, command in {"↑": r"$\uparrow$", "↓": r"$\downarrow$", DASH: "--", "≤": r"$\le$", "≥": r"$\ge$"}.items():
+        text = text.replace(sign, command)
+    return re.sub(r"\*\*(.+?)\*\*", r"\\textbf{\1}", text)
 
 
 def number(value: Any, decimals: int, error: Any = math.nan) -> str:
@@ -401,15 +441,27 @@ def _shown(value: Any) -> str:
         return text
 
 
+def asked(program: str, description: str) -> list[Path]:
+    """Result folders that a command line names: ``experiment=NAME``, with ``output_dir=`` before it, or paths."""
+    parser = argparse.ArgumentParser(prog=f"python -m harness.{program}", description=description)
+    parser.add_argument("folder", nargs="+", help="experiment=NAME, or the folder results/NAME")
+    home, folders = Path("results"), []
+    for argument in parser.parse_args().folder:
+        key, _, value = argument.rpartition("=")
+        if key == "output_dir":
+            home = Path(value)
+        else:
+            folders += [home / name for name in value.split(",")] if key == "experiment" else [Path(argument)]
+    return folders
+
+
 def rebuild(kind: str, known: Iterable[str], write: Callable[[Path, str], str]) -> None:
     """The command line that makes every ``kind`` (table, figure) of result folders again from their stored cells.
 
     Exit code 1 where an experiment names none.
     """
-    parser = argparse.ArgumentParser(prog=f"python -m harness.{kind}s", description=f"Make {kind}s of stored answers.")
-    parser.add_argument("folder", type=Path, nargs="+", help="results/EXPERIMENT")
     wrong = False
-    for folder in parser.parse_args().folder:
+    for folder in asked(f"{kind}s", f"Make {kind}s of stored answers."):
         try:
             name = next((cell.meta["config"].get(kind) for cell in latest(folder)), None)
             if name is None:
@@ -422,7 +474,13 @@ def rebuild(kind: str, known: Iterable[str], write: Callable[[Path, str], str]) 
 
 
 def main() -> None:
-    """Rebuild the tables of result folders."""
+    """Rebuild the tables of result folders, or, with ``--all``, the page about every published cell."""
+    if "--all" in sys.argv[1:]:
+        from harness import reproduction
+
+        homes = [argument.removeprefix("output_dir=") for argument in sys.argv[1:] if argument != "--all"]
+        print(reproduction.write(Path(homes[0] if homes else "results")))
+        return
     rebuild("table", known(), write)
 
 

@@ -92,6 +92,24 @@ def page(experiment: str) -> str:
     return f"mlflow ui --backend-store-uri {store}   then open http://127.0.0.1:5000{identity}"
 
 
+def runs(experiment: str) -> dict[str, str]:
+    """Address of each run of an experiment on a local server, by fingerprint; none where there is no store yet."""
+    uri = os.environ.get("MLFLOW_TRACKING_URI", "")
+    if not uri and not Path("mlflow.db").is_file():
+        return {}
+    os.environ.setdefault("MLFLOW_TRACKING_URI", f"sqlite:///{Path('mlflow.db').resolve()}")
+    found = _client().get_experiment_by_name(experiment)
+    if found is None:
+        return {}
+    kept, token = {}, None
+    while True:
+        page = _client().search_runs([found.experiment_id], max_results=1000, page_token=token)
+        address = f"http://127.0.0.1:5000/#/experiments/{found.experiment_id}/runs"
+        kept.update({run.data.tags["fingerprint"]: f"{address}/{run.info.run_id}" for run in page})
+        if not (token := page.token):
+            return kept
+
+
 def _experiment(name: str, folder: Path) -> str:
     client = _client()
     found = client.get_experiment_by_name(name)

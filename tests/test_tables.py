@@ -16,7 +16,7 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import get_object
 from omegaconf import OmegaConf
 
-from harness import scoring, tables
+from harness import reproduction, scoring, tables
 from harness.answers import Cell, answer_row
 from harness.check import judge
 from harness.errors import HarnessError
@@ -250,3 +250,28 @@ def test_a_table_fits_its_published_file_and_its_experiment(name: str) -> None:
             assert set(names) >= set(published[key])
     if isinstance(table, Listing) and table.published is not None:
         assert set(pd.read_csv(tables.PUBLISHED / table.published).columns) >= {"part", "counterfactual"}
+
+
+def test_every_published_cell_is_accounted_for(
+    comparison: Comparison, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With how near ours is, and why it is missing where it is."""
+    monkeypatch.setitem(tables.known(), "small", comparison)
+    home = tmp_path / "home"
+    started(home / "run", loans.problem, loans.factual, [GRANTED, GRANTED], method="exact", table="small")
+    said = reproduction.write(home)
+    text = (home / "REPRODUCTION.md").read_text()
+    assert said.startswith(str(home))
+    row = next(line for line in text.splitlines() if line.startswith("| small"))
+    # five published cells: a validity as printed, a proximity far from it, and three of methods that were not run
+    assert [part.strip() for part in row.split("|")[2:8]] == [
+        "5",
+        "2",
+        "1",
+        "0",
+        "1",
+        "3: no cell of ours, or no answer in it",
+    ]
+    assert "| Loans | Exact | = 1 (1) | ≠ -60 (-20) |" in text
+    assert "| Loans | Other | –  (0.2) | –  (-90) |" in text
+    assert "its experiment was not run here" in text

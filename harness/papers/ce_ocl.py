@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
+import pandas as pd
+
 from harness.figures import Drawing, performance, plane
+from harness.reproduction import Claim, Numbers, Verdict, means
 from harness.tables import Comparison, Listing, Table
 
 CE_OCL = "Maragno, Röber and Birbil (2022), Counterfactual explanations using optimization with constraint learning"
@@ -97,4 +101,44 @@ FIGURES: dict[str, tuple[str, Drawing]] = {
         "figure2",
         partial(plane, methods=HULLS, title="CE-OCL, Figure 2: what the data manifold does to a counterfactual"),
     ),
+}
+
+
+def _lowers(measure: str) -> Callable[[Numbers], Verdict]:
+    """Whether the trust region lowers a measure, or leaves it, in most rows of both tables."""
+
+    def decide(numbers: Numbers) -> Verdict:
+        gaps = pd.concat(
+            means(frame, measure, "CE-OCL_tr") - means(frame, measure, "CE-OCL") for frame in numbers.values()
+        ).dropna()
+        lower = int((gaps <= 1e-9).sum())
+        return lower > len(gaps) / 2 if len(gaps) else None, f"lower or equal in {lower} of {len(gaps)} rows"
+
+    return lambda numbers: decide({name: numbers[name] for name in BOTH})
+
+
+def _leads(numbers: Numbers) -> Verdict:
+    """Whether DiCE has the greatest continuous diversity."""
+    frame = numbers["ce_ocl_table3"]
+    dice = means(frame, "continuous_diversity", "DiCE")
+    others = [means(frame, "continuous_diversity", name) for name in ("CE-OCL", "CE-OCL_tr")]
+    table = pd.concat([dice, *others], axis=1).dropna()
+    wins = int((table.iloc[:, 0] >= table.iloc[:, 1:].max(axis=1)).sum())
+    return wins > len(table) / 2 if len(table) else None, f"greatest in {wins} of {len(table)} rows"
+
+
+def _valid(numbers: Numbers) -> Verdict:
+    """Whether every counterfactual of CE-OCL is valid."""
+    found = pd.concat(means(numbers[name], "validity", "CE-OCL") for name in BOTH).dropna()
+    return bool((found == 1.0).all()) if len(found) else None, f"1.00 in {(found == 1.0).sum()} of {len(found)} rows"
+
+
+BOTH = ("ce_ocl_table2", "ce_ocl_table3")
+CLAIMS = {
+    "ce_ocl_valid": Claim("CE-OCL's counterfactuals are always valid.", BOTH, _valid),
+    "ce_ocl_tr_sparsity": Claim("The trust region lowers sparsity in most rows.", BOTH, _lowers("sparsity")),
+    "ce_ocl_tr_proximity": Claim(
+        "The trust region lowers continuous proximity in most rows.", BOTH, _lowers("continuous_proximity")
+    ),
+    "ce_ocl_dice_diversity": Claim("DiCE leads on continuous diversity in most rows.", ("ce_ocl_table3",), _leads),
 }

@@ -1,0 +1,26 @@
+"""``python -m harness.report experiment=compas`` writes results/compas/report.html."""
+
+from __future__ import annotations
+
+import sys
+
+from harness.errors import HarnessError
+from harness.report import page
+from harness.tables import asked
+
+
+def main() -> None:
+    """Write the report of each experiment that the arguments name."""
+    folders = asked("report", "Write one HTML page about an experiment's stored answers.")
+    wrong = False
+    for folder in folders:
+        try:
+            print(page.write(folder))
+        except HarnessError as fault:
+            print(fault, file=sys.stderr)
+            wrong = True
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()

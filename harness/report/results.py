@@ -1,0 +1,101 @@
+"""The scores of an experiment's cells, one row a factual, and what became of each cell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness import scoring, tables
+from harness.answers import Cell
+from harness.errors import HarnessError
+from harness.explanation import Status
+
+ACCEPTED, VIOLATIONS = "accepted", "actionability/violations"
+NAMES = ["dataset", "model", "method"]
+REFUSED = {str(Status.UNSUPPORTED), str(Status.FAILED)}
+
+
+@dataclass(frozen=True)
+class Results:
+    """Finished cells of one experiment, in the order in which they were run."""
+
+    name: str
+    folder: Path
+    cells: Sequence[Cell]
+
+    @classmethod
+    def of(cls, folder: Path) -> Results:
+        """Read an experiment's folder.
+
+        Raises
+        ------
+        HarnessError
+            Where no cell is finished and scored.
+        """
+        found = [cell for cell in tables.latest(folder) if (cell.path / "scores.csv").is_file()]
+        if not found:
+            raise HarnessError(f"no cell under {folder} is scored; run its experiment to the end.")
+        return cls(folder.resolve().name, folder, found)
+
+    @cached_property
+    def metas(self) -> list[dict[str, Any]]:
+        return [cell.meta for cell in self.cells]
+
+    @cached_property
+    def scores(self) -> pd.DataFrame:
+        """Columns dataset, model, method, factual, and every score; one row a factual of a cell.
+
+        ``accepted``: the share of what was asked for that the checker found valid, coherent and permitted.
+        """
+        parts = []
+        for cell, meta in zip(self.cells, self.metas, strict=True):
+            part = pd.read_csv(cell.path / "scores.csv")
+            good = Counter(line["factual"] for line in cell.verdicts() if line["verdict"] == "valid")
+            part[ACCEPTED] = part["factual"].map(good).fillna(0) / part["requested"]
+            parts.append(part.assign(**{name: meta[name] for name in NAMES}))
+        return pd.concat(parts, ignore_index=True)
+
+    @cached_property
+    def outcomes(self) -> pd.DataFrame:
+        """Rows by status and by verdict, and reasons, one row a cell; ``refused``: no factual was taken."""
+        lines = []
+        for cell, meta in zip(self.cells, self.metas, strict=True):
+            told = scoring.outcome(cell)
+            refused = not set(told["status"]) - REFUSED
+            lines.append({**{name: meta[name] for name in NAMES}, **told, "refused": refused})
+        return pd.DataFrame(lines)
+
+    def among(self, kind: str) -> list[str]:
+        """Names of the methods, models or datasets, in the order in which they were run."""
+        return list(dict.fromkeys(meta[kind] for meta in self.metas))
+
+    @property
+    def general(self) -> list[str]:
+        """Methods with answers for every dataset and model of the sweep."""
+        pairs = {(meta["dataset"], meta["model"]) for meta in self.metas}
+        taken = self.outcomes.loc[~self.outcomes["refused"]].groupby("method").size()
+        return [name for name in self.among("method") if taken.get(name, 0) == len(pairs)]
+
+    def matrix(self, metric: str, methods: Sequence[str], better: str) -> pd.DataFrame:
+        """Means by block (rows) and method (columns): what methods are ranked by.
+
+        A block is a dataset with a model; where there are fewer than two datasets, a factual of a model, since five
+        models of one dataset tell too little. A method without a valid counterfactual in a block is put last there:
+        it gets plus or minus infinity, never a gap. So it is where one of its counterfactuals breaks the constraints of
+        the question, as being nearer for that is no merit; ``accepted`` and seconds are ranked as they are.
+        """
+        scores = self.scores.loc[self.scores["method"].isin(methods)].copy()
+        if metric not in {ACCEPTED, "seconds", VIOLATIONS} and VIOLATIONS in scores:
+            scores.loc[scores[VIOLATIONS] > 0, metric] = np.nan
+        block = ["dataset", "model"] + (["factual"] if len(self.among("dataset")) < 2 else [])
+        table = scores.pivot_table(index=block, columns="method", values=metric, aggfunc="mean", dropna=False)
+        table = table.reindex(columns=list(methods))
+        known = table.dropna(how="all")
+        return known.fillna(np.inf if better == "lower" else -np.inf)
