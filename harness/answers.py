@@ -22,7 +22,10 @@ from harness.explanation import Answer, GroupExplanation, Status
 from harness.objective import Limit, Objective, Term
 from harness.problem import Feature, Interval, Label, Probability, Space, Target
 
-SCHEMA = 1
+SCHEMA = 2  # of rows and group lines; 1 is read, too
+# What lines of version 1 lack, as it was then.
+ROW_1: dict[str, Any] = {"compile_seconds": 0.0, "beside": 1}
+GROUP_1: dict[str, Any] = {"undecided": (), "beside": 1}
 _TAG, _ARRAY = "__type__", "__array__"
 _TYPES = {
     kind.__name__: kind
@@ -111,7 +114,7 @@ class Cell:
             {"id": to_plain(index), "row": plain_row(row), "target": to_plain(target[index])}
             for index, row in zip(factuals.index, factuals.to_dict("records"), strict=True)
         ]
-        _write(self.path / "factuals.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+        write_whole(self.path / "factuals.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
         arrays: dict[str, np.ndarray] = {}
         question = {
             "space": to_plain(space),
@@ -124,7 +127,7 @@ class Cell:
         }
         if arrays:
             np.savez_compressed(self.path / "arrays.npz", allow_pickle=False, **arrays)
-        _write(self.path / "cell.json", json.dumps({"schema": SCHEMA, **to_plain(meta), **question}, indent=1))
+        write_whole(self.path / "cell.json", json.dumps({"schema": SCHEMA, **to_plain(meta), **question}, indent=1))
 
     def _put_model(self, classifier: Classifier) -> dict[str, Any] | None:
         """Store the estimator, or the very file that a whole model came from; what ``cell.json`` says of that."""
@@ -152,7 +155,7 @@ class Cell:
 
     def update(self, **changes: Any) -> None:
         """Change entries of ``cell.json``."""
-        _write(self.path / "cell.json", json.dumps({**self.meta, **to_plain(changes)}, indent=1))
+        write_whole(self.path / "cell.json", json.dumps({**self.meta, **to_plain(changes)}, indent=1))
 
     def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add the rows of one factual: one write and flush, so that a killed run leaves at most a torn last line."""
@@ -164,23 +167,25 @@ class Cell:
 
     def groups(self) -> list[dict[str, Any]]:
         """What was said of each group; of one that was tried again, the last try only."""
-        return list({line["group"]: line for line in _lines(self.path / "groups.jsonl")}.values())
+        lines = _lines(self.path / "groups.jsonl")
+        return list({line["group"]: {**GROUP_1, **line} if line.get("schema") == 1 else line for line in lines}.values())
 
     def finish(self) -> None:
         """Mark the cell as complete."""
-        _write(self.path / "done", "")
+        write_whole(self.path / "done", "")
 
     def reset(self) -> None:
-        """Forget all answers."""
-        made = ("done", "cell.json", "rows.jsonl", "groups.jsonl", "verdicts.jsonl")
-        for name in (*made, "scores.csv", "counterfactuals.csv", "groups.csv", "groups.md"):
+        """Forget all answers: first that they are complete, last what was asked, so that a kill in between costs none."""
+        made = ("done", "rows.jsonl", "groups.jsonl", "verdicts.jsonl")
+        for name in (*made, "scores.csv", "counterfactuals.csv", "groups.csv", "groups.md", "cell.json"):
             (self.path / name).unlink(missing_ok=True)
 
     @property
     def meta(self) -> dict[str, Any]:
         """The content of ``cell.json``."""
+        path = self.path / "cell.json"
         try:
-            return json.loads((self.path / "cell.json").read_text())
+            return _known(json.loads(path.read_text()), path)
         except FileNotFoundError:
             raise HarnessError(f"{self.path} is no cell of answers: it has no cell.json.") from None
 
@@ -244,7 +249,7 @@ class Cell:
         """Every stored row that is whole; of a factual that was tried again, the last try only."""
         last: dict[tuple[Any, int], dict[str, Any]] = {}
         for row in _lines(self.path / "rows.jsonl"):
-            last[row["factual"], row["ce"]] = row
+            last[row["factual"], row["ce"]] = {**ROW_1, **row} if row.get("schema") == 1 else row
         expected = self.meta["n_counterfactuals"]
         counts: dict[Any, int] = {}
         for factual, _ in last:
@@ -260,7 +265,7 @@ class Cell:
 
     def put_verdicts(self, verdicts: Iterable[Mapping[str, Any]]) -> None:
         """Store what the checker said, replacing what it said before."""
-        _write(self.path / "verdicts.jsonl", "".join(json.dumps(to_plain(line)) + "\n" for line in verdicts))
+        write_whole(self.path / "verdicts.jsonl", "".join(json.dumps(to_plain(line)) + "\n" for line in verdicts))
 
     def verdicts(self) -> list[dict[str, Any]]:
         """What the checker said, one line a row."""
@@ -289,7 +294,11 @@ def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def answer_row(factual: Any, number: int, answer: Answer, **timing: Any) -> dict[str, Any]:
-    """The stored row of one answer. ``group`` and ``point`` are filled by group methods."""
+    """The stored row of one answer. ``group`` and ``point`` are filled by group methods.
+
+    ``timing``: ``seconds``, ``fit_seconds``, ``compile_seconds``, whether it was ``late``, how many factuals of its cell
+    were explained at once (``jobs``), and how many cells (``beside``).
+    """
     return {
         "factual": factual,
         "ce": number,
@@ -321,6 +330,7 @@ def group_line(
         "changed": found.changed,
         "bound": found.bound,
         "uncoverable": found.uncoverable,
+        "undecided": found.undecided,
         "trace": found.trace,
         **said,
     }
@@ -337,15 +347,27 @@ def _append(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """JSON lines that are whole; a line torn by a kill is dropped."""
+    """JSON lines that are whole; a line torn by a kill or a full disk is dropped."""
     if not path.is_file():
         return
     with path.open() as file:
         for line in file:
             try:
-                yield json.loads(line)
+                read = json.loads(line)
             except json.JSONDecodeError:
                 continue
+            yield _known(read, path)
+
+
+def _known(read: dict[str, Any], path: Path) -> dict[str, Any]:
+    """What was read, where its version is one that can be read."""
+    version = read.get("schema", SCHEMA)
+    if version not in range(1, SCHEMA + 1):
+        raise HarnessError(
+            f"{path} is in version {version} of the format of answers, and this ce-harness reads versions 1 to {SCHEMA}; "
+            f"install a newer one, or give another output_dir."
+        )
+    return read
 
 
 def _ends_line(path: Path) -> bool:
@@ -354,8 +376,8 @@ def _ends_line(path: Path) -> bool:
         return file.read(1) == b"\n"
 
 
-def _write(path: Path, text: str) -> None:
-    """Replace a file in one step."""
+def write_whole(path: Path, text: str) -> None:
+    """Replace a file in one step: whoever reads it, now or after a crash, finds it as it was or as it is to be."""
     temporary = path.with_name(path.name + ".tmp")
     temporary.write_text(text)
     os.replace(temporary, path)

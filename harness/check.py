@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.answers import Cell, cells
-from harness.errors import HarnessError
+from harness.errors import HarnessError, UnsupportedError
 from harness.objective import WITHIN, Objective
 from harness.problem import Actionability, Feature, Kind, Space, Target
 
@@ -37,14 +37,71 @@ def verdicts(cell: Cell) -> list[dict[str, Any]]:
     space, classifier, objective = cell.space, cell.classifier, cell.objective
     frame, targets = cell.factuals()
     imposed = cell.equations if objective is not None and objective.causal else ()
+    wrong = group_faults(cell)
     result = []
     for row in cell.rows():
-        verdict: dict[str, Any] = {"factual": row["factual"], "ce": row["ce"], "verdict": "none"}
+        identity = row["factual"]
+        verdict: dict[str, Any] = {"factual": identity, "ce": row["ce"], "verdict": "none"}
         if row["row"] is not None:
-            identity = row["factual"]
             verdict |= examine(row, frame.loc[[identity]], space, classifier, targets[identity], objective, imposed)
+        if identity in wrong and verdict["verdict"] in {"none", "valid", "late"}:
+            verdict["verdict"] = wrong[identity]
         result.append(verdict)
     return result
+
+
+def group_faults(cell: Cell) -> dict[Any, str]:
+    """By factual, what is wrong with the group that it is in, read off the stored rows.
+
+    ``beyond its limits``: the factuals of its point change more than ``t_max`` features together. ``worse than
+    claimed``: the group's proof, bound or changed features do not agree with the rows, or somebody called uncoverable
+    could be served by a point that is there.
+    """
+    said = cell.groups()
+    if not said:
+        return {}
+    space, classifier, most = cell.space, cell.classifier, cell.meta["config"]["method"].get("t_max", math.inf)
+    frame, targets = cell.factuals()
+    rows = {row["factual"]: row for row in cell.rows()}
+    origins = dict(zip(frame.index, frame.to_dict("records"), strict=True))
+    wrong: dict[Any, str] = {}
+    for line in said:
+        members = [rows[factual] for factual in line["factuals"] if factual in rows]
+        if _unsound(line, members):
+            wrong |= {row["factual"]: "worse than claimed" for row in members}
+        for point, values in enumerate(line["points"]):
+            sharing = [row for row in members if row["row"] is not None and row["point"] == point]
+            differing = (_differing(origins[row["factual"]], row["row"]) for row in sharing)
+            changed = set[str]().union(*differing)
+            if len(changed) > most:
+                wrong |= {row["factual"]: "beyond its limits" for row in sharing}
+            elif not changed <= set(line["changed"][point]) or any(row["row"] != values for row in sharing):
+                wrong |= {row["factual"]: "worse than claimed" for row in sharing}
+        real = [point for point in line["points"] if all(exists(f, point.get(f.name)) for f in space.features)]
+        holds = targets[line["factuals"][0]].holds(classifier, space.frame(real)) if real else ()
+        for factual in line["uncoverable"]:
+            for point, valid in zip(real, holds, strict=True):
+                near = valid and len(_differing(origins[factual], point)) <= most
+                if near and not _forbidden(space, origins[factual], point):
+                    wrong[factual] = "worse than claimed"
+    return wrong
+
+
+def _unsound(line: Mapping[str, Any], members: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a group's bound lies above its number of points, or its proof does not follow."""
+    served = {row["point"] for row in members if row["row"] is not None}
+    bound = line["bound"]
+    if bound is not None and bound > len(served) + CLAIM:
+        return True
+    if line["status"] != "OPTIMAL":
+        return False
+    forgotten = {row["factual"] for row in members if row["row"] is None} - set(line["uncoverable"])
+    unproven = bound is None or math.ceil(bound - CLAIM) < len(served)
+    return bool(forgotten) or unproven or served != set(range(len(line["points"])))
+
+
+def _differing(origin: Mapping[str, Any], row: Mapping[str, Any]) -> set[str]:
+    return {name for name, value in origin.items() if row.get(name) != value}
 
 
 def examine(
@@ -80,7 +137,19 @@ def examine(
             verdict["limits"] = objective.exceeded(space, factual, answer)[0]
         off = [abs(equation.residual(space, factual, answer)[0]) for equation in imposed]
         verdict["limits"] += ["causality"] if max(off, default=0.0) > WITHIN else []
+        if verdict["valid"] and row.get("region") and not _certain(space, classifier, target, row):
+            verdict["limits"] += ["region"]
     return {**verdict, "verdict": _word(verdict, row)}
+
+
+def _certain(space: Space, classifier: Classifier, target: Target, row: Mapping[str, Any]) -> bool:
+    """Whether nothing speaks against the region of an answer: no invalid point of it is found."""
+    from harness.certificate import region_holds
+
+    try:
+        return region_holds(space, classifier, target, row["row"], row["region"]) is not False
+    except UnsupportedError:
+        return True
 
 
 def _word(verdict: Mapping[str, Any], row: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ from harness.classifier import Classifier
 from harness.data import Dataset, parse_target
 from harness.data.own import read_people
 from harness.errors import DatasetError, choices
-from harness.explain import number, wish
+from harness.explain import SATISFIED, number, wish
 from harness.explanation import Answer, Reason, Status
 from harness.method import Method
 from harness.pool import GroupOutcome, Limits, Outcome, Pool
@@ -133,9 +133,7 @@ def _targets(wish: Target | str, classifier: Classifier, factuals: pd.DataFrame)
 def _read(dataset: Dataset, path: Path) -> pd.DataFrame:
     path = path.expanduser()
     if not os.path.lexists(path):
-        raise DatasetError(
-            f"factuals={path} is no file; {choices(str(path), WHICH)}, row numbers, or a CSV file."
-        )
+        raise DatasetError(f"factuals={path} is no file; {choices(str(path), WHICH)}, row numbers, or a CSV file.")
     return read_people(dataset, path)
 
 
@@ -149,12 +147,16 @@ def run(
     pool: Pool,
     jobs: int = 1,
     progress: Callable[[int], object] = lambda done: None,
+    beside: int = 1,
 ) -> None:
-    """Ask a method about every factual without an answer, storing each as it comes; what failed is left open."""
+    """Ask a method about every factual without an answer, storing each as it comes; what failed is left open.
+
+    ``beside``: how many cells are run at once, this one included; it is noted beside each timing.
+    """
     done, asked = _open(cell, question, count, progress)
     for outcome in chain(done, pool.explain(method, question.problem, asked, count, entropy(seed), limits, jobs)):
         spent = {name: getattr(outcome, name) for name in ("seconds", "fit_seconds", "compile_seconds")}
-        timing = {**spent, "late": outcome.late, "jobs": jobs}
+        timing = {**spent, "late": outcome.late, "jobs": jobs, "beside": beside}
         extra = {"conflict": outcome.explanation.conflict, "trace": outcome.explanation.trace}
         cell.append(
             answer_row(outcome.factual, k + 1, answer, **timing, **(extra if k == 0 else {}))
@@ -172,8 +174,7 @@ def _open(
     progress(len(answered & set(question.factuals.index)))
     todo = question.factuals.loc[[index not in answered for index in question.factuals.index]]
     satisfied = [question.satisfied(index) for index in todo.index]
-    why = "the model already says what is wanted of this factual"
-    done = (Outcome(index, refused(count, why), 0.0, 0.0) for index in todo.index[satisfied])
+    done = (Outcome(index, refused(count, SATISFIED), 0.0, 0.0) for index in todo.index[satisfied])
     return done, todo.loc[np.logical_not(satisfied)]
 
 
@@ -198,11 +199,12 @@ def groups(question: Question, by: bool | str) -> dict[str, pd.DataFrame]:
     space, factuals = question.dataset.space, question.factuals
     factuals = factuals.loc[[not question.satisfied(index) for index in factuals.index]]
     if by is not True and by not in space.names:
-        raise DatasetError(f"group={by} is no feature of {question.dataset.name}; {choices(by, ['true', *space.names])}.")
+        raise DatasetError(f"group={by} is no feature of the dataset; {choices(by, ['true', *space.names])}.")
     several = len({question.targets[index] for index in factuals.index}) > 1
     names = []
-    for index in factuals.index:
-        name = EVERYBODY if by is True else f"{by}={number(factuals.at[index, by])}"
+    values = [None] * len(factuals) if by is True else factuals[by].tolist()
+    for index, value in zip(factuals.index, values, strict=True):
+        name = EVERYBODY if by is True else f"{by}={number(value)}"
         names.append(f"{name}, wanted {wish(question.targets[index])}" if several else name)
     return {str(name): group for name, group in factuals.groupby(np.array(names, dtype=object), sort=True)}
 
@@ -217,6 +219,7 @@ def run_groups(
     pool: Pool,
     jobs: int = 1,
     progress: Callable[[int], object] = lambda done: None,
+    beside: int = 1,
 ) -> None:
     """Ask a method about every group of which a factual has no answer, storing each as it comes; otherwise as ``run``.
 
@@ -226,14 +229,15 @@ def run_groups(
     done, asked = _open(cell, question, 1, progress)
     for outcome in done:
         answer = outcome.explanation.answers[0]
-        cell.append([answer_row(outcome.factual, 1, answer, seconds=0.0, fit_seconds=0.0, late=False, jobs=jobs)])
+        spent = dict.fromkeys(("seconds", "fit_seconds", "compile_seconds"), 0.0)
+        cell.append([answer_row(outcome.factual, 1, answer, **spent, late=False, jobs=jobs, beside=beside)])
         progress(1)
     waiting = set(asked.index)
     todo = {name: group for name, group in groups(question, by).items() if waiting & set(group.index)}
     posed = {name: (question.problem(group.index[0]), group) for name, group in todo.items()}
     for found in pool.explain_groups(method, posed, entropy(seed), limits, jobs):
         spent = {name: getattr(found, name) for name in ("seconds", "fit_seconds", "compile_seconds", "late")}
-        spent["jobs"] = jobs
+        spent |= {"jobs": jobs, "beside": beside}
         members, told = todo[found.group].index.tolist(), found.told
         status = told.status if told.explanation is None else told.explanation.status
         said = {"status": str(status), "reason": str(told.reason), "detail": told.detail}

@@ -1,7 +1,11 @@
-"""One explanation, readable: what changes from what to what, and what it is worth. As plain text and as HTML."""
+"""One explanation, readable: what changes from what to what, and what it is worth. As plain text and as HTML.
+
+``python -m harness.explain dataset=compas model=rf method=ce_ocl factual=3`` prints one.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -12,8 +16,11 @@ import numpy as np
 import pandas as pd
 
 from harness.classifier import Classifier
-from harness.explanation import Answer, Explanation
+from harness.errors import HarnessError
+from harness.explanation import Answer, Explanation, Status
+from harness.objective import Objective, Term
 from harness.problem import Interval, Label, Target
+from harness.scorecard import Card, card_of
 
 # No colours but shades of the page's own: readable on white and on black, and by everybody.
 FRAME = "border-collapse:collapse;font-variant-numeric:tabular-nums"
@@ -21,6 +28,18 @@ CELL = "padding:.2em .8em;text-align:left;vertical-align:top;border-top:1px soli
 CHANGED = f"{CELL};font-weight:bold;background:rgba(127,127,127,.2);border-left:3px solid currentColor"
 ASIDE = "margin:.4em 0;max-width:60em"
 WIDTH = 100  # characters of a line of text, tables aside
+SATISFIED = "the model already says what is wanted of this factual"
+GOWER = Objective((Term("gower"),))
+TERMS = {
+    "l0": "number of changes",
+    "l1": "l1",
+    "l2sq": "squared l2",
+    "linf": "largest change",
+    "mad_l1": "l1 in units of MAD",
+    "gower": "Gower distance",
+    "mahalanobis": "Mahalanobis distance",
+    "slack": "distance from the data's hull",
+}
 
 
 def scored(classifier: Classifier, frame: pd.DataFrame, targets: Sequence[Target]) -> list[tuple[float, Any]]:
@@ -72,7 +91,10 @@ def number(value: Any) -> str:
 
 @dataclass(frozen=True)
 class _Table:
-    """What both forms show: a header and rows of texts; which cells are changes; sentences above and below."""
+    """What both forms show: a header and rows of texts; which cells are changes; sentences above and below.
+
+    ``facts`` end with a row for each feature that may lie in an interval around an answer without a loss of validity.
+    """
 
     title: str
     header: list[str]
@@ -87,13 +109,14 @@ def _table(explanation: Explanation) -> _Table:
     assert context is not None
     problem, origin = context.problem, context.factual.iloc[0].to_dict()
     classifier, target = problem.classifier, problem.target
-    answers = explanation.answers
+    answers, card = explanation.answers, card_of(classifier)
+    cards = [None if after is None else card for after in context.after]  # none of values that do not exist
     names = [f"CE {place}" for place in range(1, len(answers) + 1)]
     features: list[list[str]] = []
     unchanged: list[list[str]] = []
     for feature in problem.space.names:
-        told = [_change(answer, feature, origin[feature]) for answer in answers]
-        (features if any(told) else unchanged).append([feature, number(origin[feature]), *told])
+        told = [_change(*pair, feature, origin[feature]) for pair in zip(answers, cards, strict=True)]
+        (features if any(told) else unchanged).append([feature, _held(feature, origin[feature], card), *told])
     score, label = context.before
     of = scored_class(classifier, target)
     facts = [
@@ -105,22 +128,65 @@ def _table(explanation: Explanation) -> _Table:
             *("" if after is None else f"→ {number(after[0])}" for after in context.after),
         ],
     ]
+    if card is not None:
+        rows = [None if own is None else answer.row for answer, own in zip(answers, cards, strict=True)]
+        facts.append(["points", *_points(card, [origin, *rows])])
     if of is not None:
         facts.append(["prediction", str(label), *("" if a is None else f"→ {a[1]}" for a in context.after)])
     if any(answer.objective is not None for answer in answers):
         facts.append(["objective", "", *("" if a.objective is None else number(a.objective) for a in answers)])
+    else:
+        facts.append(["Gower distance", "", *(_apart(explanation, place) for place in range(len(answers)))])
     if any(answer.gap is not None for answer in answers):
         facts.append(["gap", "", *("" if answer.gap is None else number(answer.gap) for answer in answers)])
+    for feature in problem.space.names:
+        room = [_room(answer, feature) for answer in answers]
+        if any(room):
+            facts.append([f"{feature} may be", "", *room])
     title = f"Factual {context.factual.index[0]}: the model says {number(label)}, wanted is {wish(target)}."
     return _Table(title, ["", "factual", *names], features, facts, unchanged, _notes(explanation, names))
 
 
-def _change(answer: Answer, feature: str, origin: Any) -> str:
+def _apart(explanation: Explanation, place: int) -> str:
+    """How far an answer is from the factual, in the distance that needs no method's claim."""
+    context, row = explanation.context, explanation.answers[place].row
+    if context is None or row is None or context.after[place] is None:
+        return ""
+    space = context.problem.space
+    return number(GOWER.evaluate(space, context.factual, space.frame([row]))[0])
+
+
+def _room(answer: Answer, feature: str) -> str:
+    """The interval of a feature within which an answer stays valid; nothing where that is a single value."""
+    low, high = (answer.region or {}).get(feature, (0.0, 0.0))
+    return f"{number(low)} to {number(high)}" if low < high else ""
+
+
+def _change(answer: Answer, card: Card | None, feature: str, origin: Any) -> str:
     value = None if answer.row is None else answer.row.get(feature)
     if value is None or value == origin:
         return ""
-    told = number(value)
-    return f"→ {told}" if told != number(origin) else f"→ {value!r}"  # a change too small for six digits
+    told = _held(feature, value, card)
+    told = f"→ {told}" if told != _held(feature, origin, card) else f"→ {value!r}"  # a change too small for six digits
+    if card is None or feature not in card.names:
+        return told
+    points, bins = card[feature].points, card[feature].bins_of([origin, value])
+    return f"{told}, {points[bins[1]] - points[bins[0]]:+.4g} points" if bins[0] != bins[1] else told
+
+
+def _held(feature: str, value: Any, card: Card | None) -> str:
+    """A value, and the bin of a scorecard that it lies in."""
+    if card is None or feature not in card.names:
+        return number(value)
+    variable = card[feature]
+    found = str(variable.bins[variable.bin_of(value)])
+    return number(value) if found == number(value) else f"{number(value)} in {found}"
+
+
+def _points(card: Card, rows: Sequence[dict[str, Any] | None]) -> list[str]:
+    """What a scorecard gives the factual, and each answer after it."""
+    told = ["" if row is None else f"{card.points(card.bins(pd.DataFrame([row])))[0]:.4g}" for row in rows]
+    return [told[0], *(f"→ {text}" if text else "" for text in told[1:])]
 
 
 def _verdict(word: str) -> str:
@@ -142,6 +208,8 @@ def _notes(explanation: Explanation, names: Sequence[str]) -> list[str]:
 
 def as_text(explanation: Explanation) -> str:
     """A plain table: changed features, what became of each answer, and the names of what stays as it is."""
+    if explanation.answers and all(answer.detail == SATISFIED for answer in explanation.answers):
+        return f"Factual {_identity(explanation)}: {SATISFIED}."
     table = _table(explanation)
     lines = [table.header, *table.features, *table.facts]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -176,3 +244,52 @@ def _row(cells: Sequence[str], style: str) -> str:
     rest = "".join(f'<td style="{style if text else CELL}">{escape(text)}</td>' for text in told)
     first = f'<th scope="row" style="{CELL};font-weight:normal">{escape(name)}</th>'
     return f'<tr>{first}<td style="{CELL}">{escape(factual)}</td>{rest}</tr>'
+
+
+def _identity(explanation: Explanation) -> str:
+    assert explanation.context is not None
+    return f"{explanation.context.factual.index[0]}"
+
+
+def legend(explanation: Explanation, claim: Objective | None) -> str:
+    """What the words of the table mean, for who reads them for the first time: the objective, proof, and intervals."""
+    answers = explanation.answers
+    told = []
+    if claim is not None and claim.terms and any(answer.objective is not None for answer in answers):
+        parts = [
+            TERMS[term.name] if term.weight == 1 else f"{term.weight:g} × {TERMS[term.name]}" for term in claim.terms
+        ]
+        told.append(f"objective: {' + '.join(parts)}; the unit of each number is its range in the training data.")
+    if any(answer.status is Status.OPTIMAL for answer in answers):
+        told.append("OPTIMAL: proven that no better counterfactual exists; of several, none but those before it.")
+    if any(answer.status is Status.FOUND for answer in answers):
+        told.append("FOUND: valid, and not proven to be the best.")
+    if any(answer.region for answer in answers):
+        told.append("may be: the prediction is proven to stay while all features lie in these intervals.")
+    return "\n".join(fill(line, WIDTH, subsequent_indent="  ") for line in told)
+
+
+def main() -> None:
+    """Print what a counterfactual means for one person; settings are those of ``python -m harness``.
+
+    ``factual`` is the number of a row of the dataset, as in stored answers, or a CSV file with people.
+    """
+    from harness.run import explained
+
+    arguments = [
+        f"factuals={value}" if key == "factual" else argument
+        for argument in sys.argv[1:]
+        for key, _, value in [argument.partition("=")]
+    ]
+    try:
+        if not any(argument.startswith("factuals=") for argument in arguments):
+            raise HarnessError("nobody is named to be explained; give the number of a row, factual=3, or a CSV file.")
+        for explanation, claim in explained(arguments):
+            print("\n".join(filter(None, (as_text(explanation), legend(explanation, claim)))))
+    except HarnessError as fault:
+        print(fault, file=sys.stderr)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

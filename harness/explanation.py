@@ -145,23 +145,39 @@ class GroupExplanation:
     Parameters
     ----------
     points
-        The counterfactuals.
+        The counterfactuals. The row of each serves all factuals assigned to it: outside the features ``changed`` it
+        equals every one of them.
     assignment
         Index into ``points`` by factual id.
     bound
-        Proven lower bound on the number of points.
-    uncoverable
-        Ids of factuals that no counterfactual within the limits can serve: proven.
-    status
-        OPTIMAL: no fewer points serve all but the uncoverable; FOUND: no proof.
+        Proven lower bound on the number of points that serve all but the ``uncoverable``.
     changed
-        Per point, the features in which it differs from at least one factual assigned to it.
+        Per point, the features on which at least one of the factuals assigned to it differs from it.
+    status
+        OPTIMAL: proven that no fewer points serve as many; FOUND: not proven; INFEASIBLE: proven that none can be
+        served; GAVE_UP: no points.
+    uncoverable
+        Ids of factuals that no counterfactual within the limits can serve.
+    undecided
+        Ids of factuals for which it stayed open whether one can.
+    trace
+        What the method wants to keep of its search, as rows of plain values.
     """
 
     points: tuple[Answer, ...]
     assignment: dict[Any, int] = field(default_factory=dict)
     bound: float | None = None
-    uncoverable: tuple[Any, ...] = ()
-    trace: tuple[dict[str, Any], ...] = ()
-    status: Status = Status.FOUND
     changed: tuple[tuple[str, ...], ...] = ()
+    status: Status = Status.FOUND
+    uncoverable: tuple[Any, ...] = ()
+    undecided: tuple[Any, ...] = ()
+    trace: tuple[dict[str, Any], ...] = ()
+
+    def members(self, point: int) -> tuple[Any, ...]:
+        """Ids of the factuals assigned to a point."""
+        return tuple(factual for factual, place in self.assignment.items() if place == point)
+
+    @property
+    def gap(self) -> float | None:
+        """Number of points minus bound, at least 0; None without a bound."""
+        return None if self.bound is None else max(len(self.points) - self.bound, 0.0)

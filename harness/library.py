@@ -59,12 +59,13 @@ from harness.classifier import Classifier
 from harness.data import Dataset, load_dataset, parse_target
 from harness.errors import DatasetError, HarnessError, choices
 from harness.experiment import Question, entropy
-from harness.explain import scored
+from harness.explain import SATISFIED, scored
 from harness.explanation import Context, Explanation
 from harness.method import Deadline, Explainer, Method
 from harness.metric import Metric
 from harness.pool import Limits, Pool
 from harness.problem import Label, Problem, Target
+from harness.scorecard import wrapped
 from harness.worker import Ask, breach, refused
 
 Person: TypeAlias = int | Mapping[str, Any] | pd.Series | pd.DataFrame
@@ -112,7 +113,7 @@ def pose(
     """
     if not isinstance(frame, pd.DataFrame) or frame.empty:
         raise DatasetError("there is no table to ask about; give a DataFrame with rows, such as pandas.read_csv gives.")
-    known = model.classes == () if isinstance(model, Classifier) else is_regressor(model)
+    known = model.classes == () if isinstance(model, Classifier) else is_regressor(wrapped(model))
     digest = hashlib.sha256(pd.util.hash_pandas_object(frame.astype(str)).to_numpy().tobytes()).hexdigest()
     task = "regression" if known else "classification"
     said = {"immutable": immutable, "features": features, "task": task, "split": "none", **settings}
@@ -179,7 +180,7 @@ def explain(
     factual, problem = _person(question, person)
     with _random_state():
         if problem.valid(factual)[0]:
-            found = refused(n, "the model already says what is wanted of this factual")
+            found = refused(n, SATISFIED)
         elif worker:
             limits = Limits(time=time_limit)
             with closing(Pool()) as pool:
@@ -187,7 +188,7 @@ def explain(
             found = outcome.explanation
         else:
             found = _ask(method, problem, factual, n, entropy(seed)(factual.index[0]), time_limit)
-    return replace(found, context=_context(found, method, problem, factual))
+    return in_context(found, method, problem, factual)
 
 
 def _ask(
@@ -240,8 +241,8 @@ def _person(question: Question, person: Person) -> tuple[pd.DataFrame, Problem]:
     return factual, next((problem for problem in problems if not problem.valid(factual)[0]), problems[0])
 
 
-def _context(found: Explanation, method: Method, problem: Problem, factual: pd.DataFrame) -> Context:
-    """Check each answer, and have the model score it."""
+def in_context(found: Explanation, method: Method, problem: Problem, factual: pd.DataFrame) -> Explanation:
+    """The answers with what a reader needs beside them: each is checked, and scored by the model."""
     space, classifier = problem.space, problem.classifier
     objective = None if method.refuses(problem) else method.objective(problem)
     imposed = problem.equations if objective is not None and objective.causal else ()
@@ -258,7 +259,7 @@ def _context(found: Explanation, method: Method, problem: Problem, factual: pd.D
         exists = not verdict["incoherent"]
         after.append(scored(classifier, space.frame([row["row"]]), [problem.target])[0] if exists else None)
     before = scored(classifier, factual, [problem.target])[0]
-    return Context(problem, factual, tuple(words), before, tuple(after))
+    return replace(found, context=Context(problem, factual, tuple(words), before, tuple(after)))
 
 
 def measure(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit
 
 from harness.errors import choices
 from harness.hull import distance
@@ -24,7 +25,10 @@ class Term:
     ``mad_l1``: the MAD by feature name. ``mahalanobis``: ``factor``, the L of :math:`\|L^T v\|_1`, v the difference in
     scaled columns. ``slack``, the distance from a convex hull: ``points`` in scaled columns, the ``norm`` (1, 2 or
     inf), the ``cluster`` of each point where the nearest of several hulls counts, and as ``entry`` the distance that
-    lying outside at all counts besides.
+    lying outside at all counts besides. Distances in what a scorecard's bins are worth, by its ``table`` (see
+    ``worth``): ``worth_l1`` with the ``unit`` of each feature; ``worth_mahalanobis`` with ``factor`` and ``mean``, from
+    that mean; ``worth_outcome``, of the outcome from a ``wish``, with ``coefficients``, ``intercept`` and whether the
+    outcome is ``logistic``.
     """
 
     name: str
@@ -244,6 +248,38 @@ def _slack(moves: Moves, weights: np.ndarray, params: Mapping[str, Any]) -> np.n
     return values + params.get("entry", 0.0) * (values > WITHIN)
 
 
+def worth(frame: pd.DataFrame, table: Sequence[Mapping[str, Any]]) -> np.ndarray:
+    """What decoded rows are worth to a scorecard, shape (rows, features).
+
+    Each entry of the table names a ``feature`` and its ``values``: by ``levels``, or by ``thresholds`` t, values[k]
+    being for numbers within (t[k - 1], t[k]].
+    """
+    columns = []
+    for entry in table:
+        values, own = np.asarray(entry["values"], dtype=float), frame[entry["feature"]]
+        if "levels" in entry:
+            place = {level: position for position, level in enumerate(entry["levels"])}
+            columns.append(values[[place[value] for value in own]])
+        else:
+            columns.append(values[np.searchsorted(entry["thresholds"], own.to_numpy(float), side="left")])
+    return np.column_stack(columns)
+
+
+def _worth_l1(moves: Moves, weights: np.ndarray, params: Mapping[str, Any]) -> np.ndarray:
+    gaps = worth(moves.frame, params["table"]) - worth(moves.factual, params["table"])
+    return np.abs(gaps) @ (1.0 / np.asarray(params["unit"]))
+
+
+def _worth_mahalanobis(moves: Moves, weights: np.ndarray, params: Mapping[str, Any]) -> np.ndarray:
+    away = worth(moves.frame, params["table"]) - np.asarray(params["mean"])
+    return np.abs(away @ np.asarray(params["factor"])).sum(axis=1)
+
+
+def _worth_outcome(moves: Moves, weights: np.ndarray, params: Mapping[str, Any]) -> np.ndarray:
+    score = worth(moves.frame, params["table"]) @ np.asarray(params["coefficients"]) + params["intercept"]
+    return np.abs((expit(score) if params["logistic"] else score) - params["wish"])
+
+
 Evaluation = Callable[[Moves, np.ndarray, Mapping[str, Any]], np.ndarray]
 TERMS: dict[str, Evaluation] = {
     "l0": lambda moves, weights, params: moves.changed @ weights,
@@ -254,5 +290,8 @@ TERMS: dict[str, Evaluation] = {
     "gower": _weighted(1),
     "mahalanobis": _mahalanobis,
     "slack": _slack,
+    "worth_l1": _worth_l1,
+    "worth_mahalanobis": _worth_mahalanobis,
+    "worth_outcome": _worth_outcome,
 }
 SEPARABLE = {"l0": "fixed", "l1": "linear", "mad_l1": "linear", "gower": "linear", "l2sq": "quadratic"}

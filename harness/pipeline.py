@@ -33,7 +33,7 @@ from sklearn.preprocessing import (
 from harness.classifier import Affine, Chain, Indicator, Input, Lookup, run_steps
 from harness.errors import UnsupportedError
 from harness.problem import Feature, Kind, Space
-from harness.scorecard import OptBinned
+from harness.scorecard import Carded, OptBinned
 
 NAMED = 5  # values that a sentence lists
 
@@ -108,7 +108,7 @@ def describe(model: Any, space: Space, columns: Sequence[str]) -> tuple[Any, tup
     The estimator (knowing no column names, as it is asked with arrays), its inputs, why the model cannot read the data
     (a list, empty where it can), and why nobody can look inside (a sentence; there are then no inputs).
     """
-    if isinstance(model, OptBinned):
+    if isinstance(model, Carded | OptBinned):
         return _scorecard(model, space)
     walk = Walk(space)
     raw = (Number(f) if f.numeric else Table(f, f.categories) for f in (space[name] for name in columns))

@@ -57,7 +57,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class GroupOutcome:
-    """What became of a group: its explanation, or status, reason and detail of why there is none; and as ``Outcome``."""
+    """What became of a group: its explanation, or why there is none; else as ``Outcome``."""
 
     group: Any
     told: ToldGroup
@@ -119,6 +119,8 @@ class Worker:
         """Explain; a worker that does not answer in time is killed, which is an answer too."""
         told = self._exchange(Ask(factual, count, seed, limits.time), limits.time + limits.grace)
         if told is not None:
+            if any(answer.reason is Reason.MEMORY for answer in told.explanation.answers):
+                self.kill()  # what it has not freed is not to cost the next factual its answer
             return told
         if self._hung:
             why = f"no answer within {limits.time:g} s"
@@ -130,6 +132,8 @@ class Worker:
         """Explain a group; as ``ask``."""
         told = self._exchange(AskGroup(factuals, seed, limits.time), limits.time + limits.grace)
         if told is not None:
+            if told.reason is Reason.MEMORY:
+                self.kill()
             return told
         if self._hung:
             why = f"no answer within {limits.time:g} s"

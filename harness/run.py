@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import hashlib
 import json
@@ -13,7 +14,7 @@ import platform
 import sys
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -40,15 +41,21 @@ if TYPE_CHECKING:
     from harness.classifier import Classifier
     from harness.data import Dataset
     from harness.experiment import Question
+    from harness.explanation import Explanation
     from harness.metric import Metric
+    from harness.objective import Objective
     from harness.pool import Pool
 
 log = logging.getLogger("harness")
 
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}  # nothing more can be stored
 PACKAGE = Path(__file__).parent
 CONF = next(folder for folder in (PACKAGE.parent / "conf", PACKAGE / "conf") if (folder / "config.yaml").is_file())
 # What answers depend on.
-SOURCES = ("problem.py", "causality.py", "classifier.py", "pipeline.py", "models.py", "program.py", "worker.py", "data")
+SOURCES = (
+    "problem.py", "causality.py", "classifier.py", "pipeline.py", "models.py", "torch_mlp.py", "scorecard.py",
+    "program.py", "worker.py", "data",
+)  # fmt: skip
 SWEEP, CELLS = "CE_HARNESS_SWEEP", "CE_HARNESS_CELLS"  # how jobs in other processes know their sweep
 
 
@@ -69,6 +76,23 @@ def main() -> None:
         log.error(sentence(fault))
         sys.exit(1)
     sys.exit(1 if Sweep.faults else 0)
+
+
+@contextlib.contextmanager
+def _stopping_where_full() -> Iterator[None]:
+    """Where nothing more can be stored, end in one sentence: with every factual that is stored, and without a summary."""
+    try:
+        yield
+    except OSError as fault:
+        if fault.errno not in FULL:
+            raise
+        where = f" {fault.filename}" if fault.filename else ""
+        log.error(
+            "nothing more can be written%s (%s): what was answered is kept; make room, and the same command goes on.",
+            where,
+            fault.strerror,
+        )
+        raise SystemExit(1) from None
 
 
 def _talk() -> None:
@@ -153,6 +177,7 @@ class Sweep(Callback):
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         self._end(config)
 
+    @_stopping_where_full()
     def _start(self, config: DictConfig, jobs: int) -> None:
         from harness import tracking
 
@@ -160,6 +185,7 @@ class Sweep(Callback):
         os.environ[CELLS] = str(jobs)
         tracking.prepare(Path.cwd())
 
+    @_stopping_where_full()
     def _end(self, config: DictConfig) -> None:
         from harness import figures, summary, tables, tracking
         from harness.answers import Cell
@@ -199,19 +225,13 @@ def _count_jobs(config: DictConfig) -> int:
         return 0
 
 
+@_stopping_where_full()
 def job(config: DictConfig) -> float:
     """Run one cell. The mean of coverage is returned, so that Hydra's optimising sweepers have a number."""
     from harness.errors import HarnessError
-    from harness.models import name_of
 
     _talk()
-    choices = HydraConfig.get().runtime.choices
-    names = {group: str(choices[group]) for group in ("dataset", "model", "method")}
-    names["dataset"] = _shown(config, names["dataset"])
-    if path := OmegaConf.select(config, "model.path"):
-        names["model"] = name_of(str(path))
-    if variant := config.variant:
-        names["method"] += f"-{variant}"
+    names = _names(config)
     label = "/".join(names.values())
     experiment = _experiment(HydraConfig.get())
     settings: Any = HydraConfig.get().job
@@ -225,6 +245,8 @@ def job(config: DictConfig) -> float:
         _note(record, label=label, state="failed", message=str(fault))
         log.error("%s: %s", label, fault)
     except Exception as fault:
+        if isinstance(fault, OSError) and fault.errno in FULL:
+            raise
         _note(record, label=label, state="failed", message=f"{type(fault).__name__}: {fault}")
         log.exception("%s: unexpected %s", label, type(fault).__name__)
     return math.nan
@@ -237,31 +259,14 @@ def _note(record: Path, **line: Any) -> None:
 
 
 def _run(config: DictConfig, names: dict[str, str], experiment: str, title: str) -> tuple[Cell, str, float]:
-    from harness import experiment as experiments
     from harness.answers import Cell
     from harness.errors import HarnessError
 
-    plain: Any = OmegaConf.to_container(config, resolve=True)
-    _validate(plain)
-    origins = _settle(plain)
-    _name_learners(plain)
-    dataset = _dataset(_key(names["dataset"], plain["dataset"], plain["split"], plain["features"]))
-    _introduce(dataset, origins, Path(plain["output_dir"]) / experiment)
-    classifier = _classifier(_key(names["model"], plain["model"]), dataset)
-    question = experiments.pose(
-        dataset,
-        classifier,
-        plain["desired"],
-        plain["factuals"],
-        plain["n_factuals"],
-        plain["seed"],
-        _equations(dataset),
-    )
-    question = _referring(question, plain["reference"])
-    method = _instantiate(config.method, f"method {names['method']}")
+    folder = Path(config.output_dir) / experiment
+    plain, question, method = _pose(config, names, folder)
+    dataset = question.dataset
     metrics = _metrics(plain["metrics"])
     fingerprint = _fingerprint(plain, dataset, question, method)
-    folder = Path(plain["output_dir"]) / experiment
     trusted = bool(plain["model"].get("trust"))
     cell = Cell(folder / "answers" / f"{'-'.join(names.values())}-{fingerprint[:8]}", trusted)
     state = "rescored" if plain["rescore"] else "done"
@@ -275,12 +280,102 @@ def _run(config: DictConfig, names: dict[str, str], experiment: str, title: str)
         identity = {**names, "experiment": experiment, "fingerprint": fingerprint}
         _answer(cell, question, method, identity, plain, title)
     scored = {"metrics": plain["metrics"], "population": plain["population"]}
+    scored |= {"divide": plain["divide"]} if plain["group"] else {}
     if state != "skipped" or cell.meta.get("scored") != scored:
         _score(cell, question, metrics, plain)
         cell.update(scored=scored)
     scores = _scores(cell)
     log.info("%s  %s", title, _line(scores, state))
+    if plain["group"] and os.environ[CELLS] == "1":
+        from harness import groups
+
+        log.info("\n%s", (cell.path / groups.REPORT).read_text())
     return cell, state, float(scores["coverage"].mean())
+
+
+def _pose(config: DictConfig, names: Mapping[str, str], folder: Path | None) -> tuple[dict[str, Any], Question, Any]:
+    """The settings in full, what is asked, and the method; ``folder`` notes that a user's own CSV was introduced."""
+    from harness import experiment as experiments
+
+    plain: Any = OmegaConf.to_container(config, resolve=True)
+    _validate(plain)
+    origins = _settle(plain)
+    _name_learners(plain)
+    dataset = _dataset(_key(names["dataset"], plain["dataset"], plain["split"], plain["features"]))
+    if folder is not None:
+        _introduce(dataset, origins, folder)
+    classifier = _classifier(_key(names["model"], plain["model"]), dataset)
+    question = experiments.pose(
+        dataset,
+        classifier,
+        plain["desired"],
+        plain["factuals"],
+        plain["n_factuals"],
+        plain["seed"] if plain["factuals_seed"] is None else plain["factuals_seed"],
+        _equations(dataset),
+    )
+    question = _referring(question, plain["reference"])
+    return plain, question, _instantiate(config.method, f"method {names['method']}")
+
+
+def _names(config: DictConfig) -> dict[str, str]:
+    """What a cell's dataset, model and method are called."""
+    from harness.models import name_of
+
+    choices = HydraConfig.get().runtime.choices
+    names = {group: str(choices[group]) for group in ("dataset", "model", "method")}
+    names["dataset"] = _shown(config, names["dataset"])
+    if path := OmegaConf.select(config, "model.path"):
+        names["model"] = name_of(str(path))
+    if variant := config.variant:
+        names["method"] += f"-{variant}"
+    return names
+
+
+def explained(arguments: list[str]) -> Iterator[tuple[Explanation, Objective | None]]:
+    """Explain each factual that command-line arguments name; nothing is stored, and MLflow is left out.
+
+    Yields
+    ------
+    The answers with their context, and the objective that the method claims for them.
+
+    Raises
+    ------
+    HarnessError
+        For arguments that do not fit.
+    """
+    from hydra import compose, initialize_config_dir
+
+    from harness.errors import HarnessError
+    from harness.experiment import entropy
+    from harness.explain import SATISFIED
+    from harness.library import in_context
+    from harness.pool import Limits
+    from harness.worker import refused
+
+    try:
+        arguments = [readable(argument) for argument in _extend(arguments)]
+        Plugins.instance().register(SearchPath)
+        with initialize_config_dir(str(CONF), version_base="1.3"):
+            config = compose("config", arguments, return_hydra_config=True)
+        HydraConfig.instance().set_config(config)
+        settings = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
+        plain, question, method = _pose(settings, _names(settings), None)
+    except (HydraException, OmegaConfBaseException, YAMLError) as fault:
+        raise HarnessError(sentence(fault)) from fault
+    if plain["group"]:
+        raise HarnessError("group does not fit one person's explanation; leave it out.")
+    limits = Limits(plain["time_limit"], plain["fit_time_limit"], plain["memory_limit"], plain["threads"])
+    count, seed = plain["n_counterfactuals"], entropy(plain["seed"])
+    for index in question.factuals.index:
+        factual, problem = question.factuals.loc[[index]], question.problem(index)
+        if question.satisfied(index):
+            found = refused(count, SATISFIED)
+        else:
+            (outcome,) = _pool().explain(method, question.problem, factual, count, seed, limits)
+            found = outcome.explanation
+        claim = None if method.refuses(problem) else method.objective(problem)
+        yield in_context(found, method, problem, factual), claim
 
 
 def _answer(
@@ -289,7 +384,7 @@ def _answer(
     """Ask the method about every factual that the cell lacks."""
     from tqdm import tqdm
 
-    from harness.experiment import run
+    from harness.experiment import run, run_groups
     from harness.pool import Limits
 
     if not cell.started:
@@ -304,27 +399,45 @@ def _answer(
             "environment": _environment(plain),
         }
         problem = next(iter(question.problems.values()))
-        claim = None if method.refuses(problem) else method.objective(problem)
+        claim = None if plain["group"] or method.refuses(problem) else method.objective(problem)
         if claim is not None and len(question.problems) > 1:
             claim = claim.common()
         cell.start(
             meta, dataset.space, question.classifier, question.targets, claim, question.factuals, problem.equations
         )
     count, seed, jobs = plain["n_counterfactuals"], plain["seed"], plain["jobs"]
-    limits = Limits(plain["time_limit"], plain["fit_time_limit"], plain["memory_limit"], plain["threads"])
+    group = plain["group"]
+    seconds = plain["group_time_limit" if group else "time_limit"]
+    limits = Limits(seconds, plain["fit_time_limit"], plain["memory_limit"], plain["threads"])
     with tqdm(total=len(question.factuals), desc=title, unit="factual", leave=False, disable=None) as bar:
-        run(cell, question, method, count, seed, limits, _pool(), jobs, bar.update)
+        if group:
+            run_groups(cell, question, method, group, seed, limits, _pool(), jobs, bar.update, _beside())
+        else:
+            run(cell, question, method, count, seed, limits, _pool(), jobs, bar.update, _beside())
+
+
+def _beside() -> int:
+    """How many cells the launcher runs at once on this machine."""
+    from joblib import effective_n_jobs
+
+    wanted = OmegaConf.select(HydraConfig.get().launcher, "n_jobs")
+    cells = int(os.environ[CELLS]) or math.inf  # 0: it is not known how many there will be
+    return 1 if wanted is None else int(min(effective_n_jobs(wanted), cells))
 
 
 def _score(cell: Cell, question: Question, metrics: list[Metric], plain: Mapping[str, Any]) -> None:
     """Judge the stored answers, write them as a CSV, compute the metrics, and show all of it in MLflow."""
-    from harness import check, export, scoring
+    from harness import check, export, groups, scoring
+    from harness.answers import write_whole
 
+    cell.update(scored=None)  # until all that follows is there again, whatever ends this process
     check.judge(cell)
     export.write(cell)
+    if plain["group"]:
+        groups.write(cell, plain["divide"])
     problems = {index: question.problem(index) for index in question.factuals.index}
     scores = scoring.score(cell, problems, metrics, plain["population"])
-    scores.to_csv(cell.path / "scores.csv")
+    write_whole(cell.path / "scores.csv", scores.to_csv())
     _track(cell, scores, plain)
 
 
@@ -337,10 +450,12 @@ def _scores(cell: Cell) -> pd.DataFrame:
 def _line(scores: pd.DataFrame, state: str) -> str:
     returned = scores["returned"].sum()
     validity = f"{scores['valid'].sum() / returned:.2f}" if returned else "–"
-    return (
-        f"{state}: {len(scores)} factuals, coverage {scores['coverage'].mean():.2f}, validity {validity}, "
-        f"median {scores['seconds'].median():.3f} s"
-    )
+    said = f"{state}: {len(scores)} factuals, coverage {scores['coverage'].mean():.2f}, validity {validity}, "
+    if "group/points" not in scores:
+        return f"{said}median {scores['seconds'].median():.3f} s"
+    points, gap = scores["group/points"].mean(), scores["group/gap"].mean()
+    proof = "no bound" if math.isnan(gap) else f"gap {gap:g}"
+    return f"{said}{points:g} points a group, {proof}, {scores['group/seconds'].mean():.3f} s a group"
 
 
 def _track(cell: Cell, scores: pd.DataFrame, plain: Mapping[str, Any]) -> None:
@@ -405,10 +520,13 @@ def _validate(plain: Mapping[str, Any]) -> None:
     limit = plain["memory_limit"]
     if limit is not None and (not isinstance(limit, int | float) or limit <= 0):
         raise HarnessError(f"memory_limit={limit} does not fit; give a number of gibibytes above 0, or null for none.")
-    if plain["group"] is not None:
-        raise HarnessError(
-            f"group={plain['group']} needs a method that explains groups, and none here does; leave it out."
-        )
+    picked = plain["factuals_seed"]
+    if picked is not None and (not isinstance(picked, int) or picked < 0):
+        raise HarnessError(f"factuals_seed={picked} does not fit; give a whole number from 0, or null.")
+    if plain["group"] is not None and not isinstance(plain["group"], bool | str):
+        raise HarnessError(f"group={plain['group']} does not fit; give true, the name of a feature, or null for none.")
+    if plain["group"] and plain["n_counterfactuals"] != 1:
+        raise HarnessError("a factual of a group has one counterfactual; leave n_counterfactuals at 1, or group out.")
     for key in ("time_limit", "fit_time_limit", "group_time_limit"):
         if not isinstance(plain[key], int | float) or plain[key] <= 0:
             raise HarnessError(f"{key}={plain[key]} does not fit; give a number of seconds above 0.")
@@ -421,11 +539,13 @@ def _key(*parts: Any) -> str:
 
 
 def _shown(config: DictConfig, choice: str) -> str:
-    """The dataset's name: the choice of ``conf/dataset``, or that of the user's own file."""
+    """The dataset's name: the choice of ``conf/dataset``, or that of the user's own file; and its way to intervals."""
     from harness.data.own import shown_name
 
     path = OmegaConf.select(config, "dataset.path")
-    return shown_name(path, OmegaConf.select(config, "dataset.name")) if path else choice
+    name = shown_name(path, OmegaConf.select(config, "dataset.name")) if path else choice
+    way = OmegaConf.select(config, "dataset.discretise")
+    return f"{name}_{way}" if isinstance(way, str) else name
 
 
 def _settle(plain: dict[str, Any]) -> dict[str, str]:
@@ -491,7 +611,14 @@ def _classifier(key: str, dataset: Dataset) -> Classifier:
     train = dataset.frame.iloc[dataset.train]
     labels = dataset.labels[dataset.train]
     return models.train(
-        estimator, dataset.space, train, labels, dataset.classes, model.get("threshold"), _cache() / "models"
+        estimator,
+        dataset.space,
+        train,
+        labels,
+        dataset.classes,
+        model.get("threshold"),
+        _cache() / "models",
+        model.get("decimals"),
     )
 
 
@@ -635,6 +762,8 @@ def _fingerprint(plain: Mapping[str, Any], dataset: Dataset, question: Question,
     if (whole := question.classifier.whole) is not None:  # wherever the file lies
         asked["model"] = {**asked["model"], "path": whole.sha256}
     asked["reference"] = plain["reference"]
+    if plain["group"]:
+        asked |= {key: plain[key] for key in ("group", "group_time_limit")}
     asked["factuals"] = [str(index) for index in question.factuals.index]
     asked["rows"] = hashlib.sha256(question.factuals.to_csv().encode()).hexdigest()
     asked["targets"] = [repr(question.targets[index]) for index in question.factuals.index]
@@ -678,6 +807,8 @@ def _environment(plain: Mapping[str, Any]) -> dict[str, Any]:
         "highspy",
         "dice-ml",
         "carla-recourse",
+        "optbinning",
+        "torch",
         "numba",
     )
     return {

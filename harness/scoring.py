@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,12 @@ from harness.explanation import Status
 from harness.metric import Metric
 from harness.problem import Problem
 
+GROUP = (
+    "group", "size", "covered", "uncoverable", "left", "points", "bound", "gap", "optimal", "changed", "seconds",
+    "fit_seconds", "late",
+)  # fmt: skip
+GROUPED = ("group/points", "group/bound", "group/gap", "group/changed", "group/seconds")  # in the scores of factuals
+ROUNDING = 1e-6  # of a bound on a whole number
 COUNTS = ("requested", "returned", "valid", "coverage", "solved", "optimal", "gap", "seconds", "fit_seconds", "late")
 
 
@@ -32,6 +39,7 @@ def score(cell: Cell, problems: Mapping[Any, Problem], metrics: Sequence[Metric]
     by_factual: dict[Any, list[dict[str, Any]]] = {}
     for row in cell.rows():
         by_factual.setdefault(row["factual"], []).append(row)
+    groups = _groups(cell)
     table = []
     for identity, rows in by_factual.items():
         problem, factual = problems[identity], factuals.loc[[identity]]
@@ -45,11 +53,57 @@ def score(cell: Cell, problems: Mapping[Any, Problem], metrics: Sequence[Metric]
             "valid": problem.space.frame(row["row"] for row in valid),
         }
         line: dict[str, Any] = {"factual": identity, **_counts(rows, len(returned), len(valid))}
+        line |= groups.get(identity, {})
         for metric in metrics:
             value = metric(factual, stored if metric.over == "returned" else frames[population], problem)
             line[metric.name] = np.nan if value is None else value
         table.append(line)
-    return pd.DataFrame(table, columns=["factual", *COUNTS, *(m.name for m in metrics)]).set_index("factual")
+    columns = ["factual", *COUNTS, *(GROUPED if groups else ()), *(m.name for m in metrics)]
+    return pd.DataFrame(table, columns=columns).set_index("factual")
+
+
+def group_table(cell: Cell) -> pd.DataFrame:
+    """One row per group: ``size``; ``covered``, ``uncoverable`` and ``left``, of its factuals; ``points`` that serve
+    somebody, their proven ``bound``, ``gap``, and whether they are ``optimal`` and hold; the greatest number of
+    features ``changed`` by a point; seconds of the group and of the fit, and whether it was ``late``."""
+    points: dict[Any, set[Any]] = {}
+    for row in cell.rows():
+        if row["row"] is not None:
+            points.setdefault(row["group"], set()).add(row["point"])
+    verdicts = {verdict["factual"]: verdict["verdict"] for verdict in cell.verdicts()}
+    table = []
+    for line in cell.groups():
+        used, bound = len(points.get(line["group"], ())), line["bound"]
+        covered = sum(verdicts.get(factual) in {"valid", "late"} for factual in line["factuals"])
+        lost = len(line["uncoverable"])
+        found = used > 0
+        table.append(
+            {
+                "group": line["group"],
+                "size": len(line["factuals"]),
+                "covered": covered,
+                "uncoverable": lost,
+                "left": len(line["factuals"]) - covered - lost,
+                "points": used if found or line["status"] == Status.OPTIMAL else np.nan,
+                "bound": np.nan if bound is None else bound,
+                "gap": np.nan if bound is None or not found else max(used - math.ceil(bound - ROUNDING), 0),
+                "optimal": float(line["status"] == Status.OPTIMAL and covered + lost == len(line["factuals"])),
+                "changed": max(map(len, line["changed"]), default=0),
+                **{name: line[name] for name in ("seconds", "fit_seconds", "late")},
+            }
+        )
+    return pd.DataFrame(table, columns=GROUP).set_index("group")
+
+
+def _groups(cell: Cell) -> dict[Any, dict[str, float]]:
+    """By factual, the numbers of its group."""
+    lines = cell.groups()
+    table = group_table(cell) if lines else pd.DataFrame()
+    return {
+        factual: {name: table.loc[line["group"], name.partition("/")[2]] for name in GROUPED}
+        for line in lines
+        for factual in line["factuals"]
+    }
 
 
 def _counts(rows: list[dict[str, Any]], returned: int, valid: int) -> dict[str, Any]:

@@ -20,7 +20,12 @@ log = logging.getLogger("harness")
 SHOWN = {
     "distance/l0": "l0", "distance/l1": "l1", "distance/gower": "gower", "actionability/violations": "violations",
     "plausibility/ynn": "ynn", "mothilal/sparsity_diversity": "diversity",
+    "group/points": "points", "group/gap": "points_gap",
 }  # fmt: skip
+
+
+# Parameters of methods that say among which points the optimum is.
+LIMITING = ("max_changes", "rho", "norm", "unperturbed", "clip", "bounded")
 
 
 def write(folder: Path, finished: Sequence[Cell]) -> int:
@@ -78,12 +83,12 @@ def disagreements(finished: Sequence[Cell]) -> list[str]:
         meta = cell.meta
         asked = {
             **meta["config"],
-            "method": meta["config"]["method"].get("max_changes"),
+            "method": {key: meta["config"]["method"].get(key) for key in LIMITING},
             "minimised": meta["objective"],
         }
         question = json.dumps(asked, sort_keys=True)
         for row in cell.rows():
-            if row["ce"] != 1 or row["status"] != Status.OPTIMAL:
+            if row["ce"] != 1 or row["status"] != Status.OPTIMAL or row["objective"] is None:  # a group's
                 continue
             value = row["objective"]
             other, optimum = proven.setdefault((question, row["factual"]), (cell.label, value))

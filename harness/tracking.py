@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,21 @@ UNNAMED = re.compile(r"[^\w\-. /]", flags=re.ASCII)  # what MLflow takes in no p
 log = logging.getLogger(__name__)
 
 
+@contextmanager
+def _telling_where_full() -> Iterator[None]:
+    """A store without room as the OSError that any other file would raise."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        yield
+    except MlflowException as fault:
+        if not re.search("disk is full|disk I/O error", str(fault)):
+            raise
+        store = os.environ["MLFLOW_TRACKING_URI"].removeprefix("sqlite:///")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), store) from fault
+
+
+@_telling_where_full()
 def prepare(folder: Path) -> None:
     """Create the store once, before any job: two processes that create it together would corrupt it.
 
@@ -40,6 +56,7 @@ def _client() -> Any:
     return MlflowClient(tracking_uri=os.environ["MLFLOW_TRACKING_URI"])
 
 
+@_telling_where_full()
 def log_cell(
     experiment: str,
     folder: Path,
@@ -67,7 +84,8 @@ def log_cell(
     identity = _experiment(experiment, folder)
     for stale in client.search_runs([identity], f"tags.fingerprint = '{tags['fingerprint']}'", max_results=50):
         client.delete_run(stale.info.run_id)
-    run = client.create_run(identity, run_name=name, tags={})
+    # Its fingerprint comes with the run, so that one left half-written is found, and replaced, too.
+    run = client.create_run(identity, run_name=name, tags={"fingerprint": tags["fingerprint"]})
     now = get_current_time_millis()
     finite = {key: float(value) for key, value in metrics.items() if abs(float(value)) < float("inf")}
     client.log_batch(

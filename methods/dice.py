@@ -1,4 +1,4 @@
-"""DiCE's three model-agnostic searches (random, genetic, kdtree), run by the ``dice_ml`` library as published."""
+"""DiCE's searches (random, genetic, kdtree; gradient by torch), run by the ``dice_ml`` library as published."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from harness import torch_mlp
 from harness.classifier import Classifier
 from harness.explanation import Answer, Explanation, Reason, Status
 from harness.method import Deadline
 from harness.objective import Objective
 from harness.problem import Feature, Kind, Label, Problem
+from methods.gradients import network, warm, without_gradients
 from methods.peers.library import LateError, quiet, seeded, shares
 
-SEARCHES = ("random", "genetic", "kdtree")
+SEARCHES = ("random", "genetic", "kdtree")  # which ask a model of any kind
+GRADIENT = "gradient"
 STEPS = 1000  # the library rounds continuous values; at least so many steps span the bulk of the training rows
 OUTCOME = "outcome"
 INT32 = np.iinfo(np.int32)
@@ -25,7 +28,8 @@ INT32 = np.iinfo(np.int32)
 
 @dataclass(frozen=True)
 class Dice:
-    """Diverse counterfactual explanations by random sampling, a genetic algorithm, or the nearest training rows.
+    """Diverse counterfactual explanations by random sampling, a genetic algorithm, the nearest training rows [1]_, or
+    gradient descent [2]_.
 
     The library decides; this class translates. Immutable features are left out of the features to vary; bounds,
     directions and orders become permitted ranges. What the library returns is handed on unjudged, but for repeats
@@ -38,17 +42,22 @@ class Dice:
     Parameters
     ----------
     search
-        ``random``, ``genetic`` or ``kdtree``.
+        ``random``, ``genetic``, ``kdtree``; or ``gradient``, for linear models and networks, by torch. That one varies
+        only features all of whose categories are permitted, as it takes no list of them.
     sample_size
         Random only: how many samples are drawn.
     maxiterations
-        Genetic only: the most generations.
+        Genetic and gradient: the most generations, or steps.
+    min_iter, learning_rate
+        Gradient only: the fewest steps, and the step of Adam in min-max scaled units.
+    diversity_weight
+        Gradient only: weight of the determinant that spreads the counterfactuals.
     proximity_weight
-        Genetic only: weight of the distance in numeric features.
+        Genetic and gradient: weight of the distance in numeric features.
     sparsity_weight
         Genetic and kdtree: weight of the number of changed features.
     posthoc_sparsity_param
-        Random and kdtree: numbers nearer to the factual than this quantile of the training rows' deviation from
+        All but genetic: numbers nearer to the factual than this quantile of the training rows' deviation from
         the median are moved back towards it while the class holds; None turns that off.
     posthoc_sparsity_algorithm
         ``linear`` or ``binary``: how they are moved back.
@@ -57,38 +66,50 @@ class Dice:
     ----------
     .. [1] Mothilal, R. K., A. Sharma, and C. Tan (2020). Explaining machine learning classifiers through diverse
        counterfactual explanations. *FAT\\**. doi:10.1145/3351095.3372850.
+    .. [2] Ibid., section 3.3.
     """
 
     search: str = "random"
     sample_size: int = 1000
     maxiterations: int = 500
+    min_iter: int = 100
+    learning_rate: float = 0.05
+    diversity_weight: float = 1.0
     proximity_weight: float = 0.2
     sparsity_weight: float = 0.2
     posthoc_sparsity_param: float | None = 0.1
     posthoc_sparsity_algorithm: str = "linear"
 
     def __post_init__(self) -> None:
-        if self.search not in SEARCHES:
-            raise ValueError(f"search is {self.search!r}; allowed: {', '.join(SEARCHES)}.")
+        if self.search not in {*SEARCHES, GRADIENT}:
+            raise ValueError(f"search is {self.search!r}; allowed: {', '.join((*SEARCHES, GRADIENT))}.")
+        if self.learning_rate <= 0:
+            raise ValueError(f"learning_rate is {self.learning_rate}; it must be > 0.")
         if self.posthoc_sparsity_algorithm not in {"linear", "binary"}:
             raise ValueError(
                 f"posthoc_sparsity_algorithm is {self.posthoc_sparsity_algorithm!r}; allowed: linear, binary."
             )
         if self.posthoc_sparsity_param is not None and not 0 <= self.posthoc_sparsity_param <= 1:
             raise ValueError(f"posthoc_sparsity_param is {self.posthoc_sparsity_param}; give 0 to 1, or null.")
-        for name in ("sample_size", "maxiterations"):
+        for name in ("sample_size", "maxiterations", "min_iter"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1.")
 
     def refuses(self, problem: Problem) -> str | None:
-        """Targets other than a class, and integers that the library's int32 cannot hold."""
+        """Targets other than a class, and integers that the library's int32 cannot hold; models without gradients."""
+        if self.search == GRADIENT and not torch_mlp.installed():
+            return torch_mlp.ABSENT
         if not problem.classifier.classes or not isinstance(problem.target, Label):
             return "DiCE is run for a wanted class only, not for an interval of a prediction or a probability."
         for feature in problem.space.features:
             values = problem.train[feature.name]
             if feature.kind is Kind.INTEGER and not values.between(INT32.min, INT32.max).all():
                 return f"DiCE keeps integers in 32 bits, which {feature.name} exceeds; make it continuous."
-        return None
+        if self.search != GRADIENT:
+            return None
+        if not problem.classifier.binary:
+            return f"DiCE's gradient search takes models with two classes, not {len(problem.classifier.classes)}."
+        return without_gradients(problem, "DiCE's gradient search")
 
     def fit(self, problem: Problem) -> DiceExplainer:
         """Hand training rows and model to the library; classify and index the rows once."""
@@ -108,6 +129,8 @@ class Dice:
                 continuous_features_precision=dialect.precision,
                 outcome_name=OUTCOME,
             )
+            if self.search == GRADIENT:
+                return self._descent(data, model, dialect, wanted, problem)
             library = dice_ml.Dice(data, dice_ml.Model(model=model, backend="sklearn"), method=self.search)
             # An identity either way; the library's goes through scikit-learn's checks.
             library.model.transformer.transform = lambda frame: frame
@@ -118,6 +141,17 @@ class Dice:
                 built = library.build_KD_tree(data.data_df.copy(), None, wanted, library.predicted_outcome_name)
                 library.build_KD_tree = lambda *_: built
         return DiceExplainer(library, model, dialect, wanted, self._options())
+
+    def _descent(self, data: Any, model: _Model, dialect: _Dialect, wanted: int, problem: Problem) -> DiceExplainer:
+        """The explainer of the gradient search."""
+        import dice_ml
+        import torch
+
+        warm()
+        with torch.random.fork_rng(devices=[]):
+            module = dice_ml.Model(model=_module(data, model, dialect, problem), backend="PYT", func="ohe-min-max")
+            library = dice_ml.Dice(data, module, method=GRADIENT)
+        return DiceExplainer(library, model, dialect, wanted, self._options(), descends=True)
 
     def objective(self, problem: Problem) -> Objective | None:
         """None: DiCE's loss mixes class, distance and sparsity, and nothing it returns minimises it."""
@@ -133,6 +167,15 @@ class Dice:
             return {"sample_size": self.sample_size, **posthoc}
         if self.search == "kdtree":
             return {"sparsity_weight": self.sparsity_weight, **posthoc}
+        if self.search == GRADIENT:
+            return {
+                "max_iter": self.maxiterations,
+                "min_iter": self.min_iter,
+                "learning_rate": self.learning_rate,
+                "proximity_weight": self.proximity_weight,
+                "diversity_weight": self.diversity_weight,
+                **posthoc,
+            }
         return {
             "maxiterations": self.maxiterations,
             "proximity_weight": self.proximity_weight,
@@ -149,6 +192,7 @@ class DiceExplainer:
     dialect: _Dialect
     wanted: int
     options: dict[str, Any]
+    descends: bool = False
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
         """``n`` answers, in the library's order; GAVE_UP for those it did not find."""
@@ -159,11 +203,14 @@ class DiceExplainer:
         if unseen := self.dialect.unseen(factual):
             detail = f"DiCE takes no category that the training rows lack: {', '.join(unseen)}."
             return Explanation.none(n, Status.GAVE_UP, Reason.FINISHED, detail)
-        permitted = self.dialect.permitted(factual)
+        permitted = self.dialect.permitted(factual, whole=self.descends)
         if not permitted:
             return Explanation.none(n, Status.GAVE_UP, Reason.FINISHED, "No feature may change.")
 
         self.library.cfs = []  # the genetic search goes on from an earlier call's population if its size happens to fit
+        ranges: dict[str, Any] = {} if self.descends else {"permitted_range": permitted}
+        if self.descends:
+            self._limit(factual, permitted)
         try:
             with _library(), seeded(rng), self.model.asked(factual, deadline):
                 found = self.library.generate_counterfactuals(
@@ -171,7 +218,7 @@ class DiceExplainer:
                     total_CFs=n,
                     desired_class=self.wanted,
                     features_to_vary=list(permitted),
-                    permitted_range=permitted,
+                    **ranges,
                     **self.options,
                 )
         except LateError:
@@ -181,6 +228,22 @@ class DiceExplainer:
                 raise
             return Explanation.none(n, Status.GAVE_UP, Reason.FINISHED, "DiCE found no counterfactual.")
         return self._read(found.cf_examples_list[0], factual, n)
+
+    def _limit(self, factual: pd.DataFrame, permitted: dict[str, list[Any]]) -> None:
+        """Set the ends of the gradient search, which takes permitted ranges for the units of its numbers."""
+        library, data = self.library, self.library.data_interface
+        library.cf_init_weights = []  # or it would go on without starting points
+        origin = self.dialect.encode(factual)
+        low, high = (
+            np.zeros((1, len(data.ohe_encoded_feature_names))),
+            np.ones((1, len(data.ohe_encoded_feature_names))),
+        )
+        for place, name in enumerate(data.continuous_feature_names):
+            value = float(origin[name].iloc[0])
+            ends = np.array(permitted.get(name, [value, value]), dtype=float)
+            start, unit = _units(data, name)
+            low[0, place], high[0, place] = (ends - start) / (unit or 1.0)
+        library.minx, library.maxx = low, high
 
     def _read(self, example: Any, factual: pd.DataFrame, n: int) -> Explanation:
         """The library's rows without repeats and without the factual, filled up to ``n``."""
@@ -200,7 +263,8 @@ class DiceExplainer:
 class _Dialect:
     """Decoded frames as the library wants them, and back.
 
-    Columns have names of their own, since the library adds some (``distance``, ``sparsity``) to the frame. Numbers
+    Columns have names of their own, since the library adds some (``distance``, ``sparsity``) to the frame; equally long
+    ones, since it looks for some names as the beginnings of others. Numbers
     come first: the library reads its list of precisions by column. They are rounded to their precision, and are kept
     in float32 by the library. Categories are the digits of their codes.
     """
@@ -208,7 +272,7 @@ class _Dialect:
     def __init__(self, problem: Problem) -> None:
         ordered = sorted(problem.space.features, key=lambda feature: not feature.numeric)
         self.space = problem.space
-        self.features = {f"x{position}": feature for position, feature in enumerate(ordered)}
+        self.features = {f"x{position:04d}": feature for position, feature in enumerate(ordered)}
         self.precision = {name: _precision(f, problem.train[f.name]) for name, f in self.features.items() if f.numeric}
         self.values = {name: _objects(f.categories) for name, f in self.features.items() if not f.numeric}
         self.seen = {f.name: set(problem.train[f.name]) for f in ordered if not f.numeric}
@@ -252,8 +316,11 @@ class _Dialect:
         held = {name: factual[name].iloc[0] for name in self.seen}
         return [f"{name} = {value}" for name, value in held.items() if value not in self.seen[name]]
 
-    def permitted(self, factual: pd.DataFrame) -> dict[str, list[Any]]:
-        """Range or categories that each feature may take, for those that may change at all."""
+    def permitted(self, factual: pd.DataFrame, whole: bool = False) -> dict[str, list[Any]]:
+        """Range or categories that each feature may take, for those that may change at all.
+
+        With ``whole``, only features any of whose categories may be taken.
+        """
         permitted: dict[str, list[Any]] = {}
         for name, feature in self.features.items():
             value = factual[feature.name].iloc[0]
@@ -263,7 +330,7 @@ class _Dialect:
                     permitted[name] = [low, high]
                 continue
             reachable = [level for level in feature.reachable(value) if level in self.seen[feature.name]]
-            if len(reachable) > 1:
+            if len(reachable) > 1 and not (whole and len(reachable) < len(self.seen[feature.name])):
                 permitted[name] = [str(feature.categories.index(level)) for level in reachable]
         return permitted
 
@@ -313,6 +380,49 @@ class _Model:
         if not self.graded:
             return np.eye(len(self.classifier.classes))[self.classifier.codes(rows)]
         return shares(self.classifier, rows)
+
+
+def _module(data: Any, model: _Model, dialect: _Dialect, problem: Problem) -> Any:
+    """A torch module: the probability of class 1 for the library's own encoding, shape (1,) of one row or (rows, 1).
+
+    Its encoding, numbers min-max scaled and all categories one-hot, goes linearly to scaled columns.
+    """
+    import torch
+
+    space, score = problem.space, network(problem)
+    dummies = [
+        name for name in pd.get_dummies(data.data_df[data.feature_names]).columns if name not in dialect.precision
+    ]
+    names = [*data.continuous_feature_names, *dummies]
+    to, base = np.zeros((len(names), len(space.columns))), np.zeros(len(space.columns))
+    places = {feature.name: columns for feature, columns in zip(space.features, space.slices, strict=True)}
+    for row, name in enumerate(names):
+        column, _, level = name.partition("_")
+        feature = dialect.features[column]
+        columns = places[feature.name]
+        if feature.numeric:
+            start, unit = _units(data, name)
+            to[row, columns.start] = unit / feature.range
+            base[columns.start] = (start - feature.scale[0]) / feature.range
+        elif feature.kind is Kind.CATEGORICAL:
+            to[row, columns.start + int(level)] = 1.0
+        else:
+            to[row, columns.start] = int(level) / max(len(feature.categories) - 1, 1)
+    matrix, shift = torch.from_numpy(to), torch.from_numpy(base)
+
+    class Module(torch.nn.Module):
+        def forward(self, rows: Any) -> Any:
+            if model.deadline is not None and model.deadline.passed:
+                raise LateError
+            return torch.sigmoid(score(rows.double() @ matrix + shift)).float()
+
+    return Module()
+
+
+def _units(data: Any, name: str) -> tuple[float, float]:
+    """What the library's scaled 0 stands for, and its scaled unit; in the latter it divides by, unless it is 0."""
+    values = data.data_df[name]
+    return float(values.min()), float(values.max()) - float(values.min())
 
 
 class _Levels:

@@ -1,15 +1,20 @@
-"""Whether the answers stay valid when they are carried out imprecisely."""
+"""Whether the answers stay valid when they are carried out imprecisely: the input changes, the model does not."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 
+from harness.certificate import Ball, checker, perturbed
+from harness.errors import UnsupportedError
 from harness.metric import metric
-from harness.problem import Actionability, Problem
+from harness.problem import Problem
 
 DRAWS = 1_000
 SIGMA = 0.05  # scaled units
+RADIUS = 0.05  # of the box that ``region_validity`` samples, scaled units
+MOST = 1.0  # beyond which no radius is asked for: the range of the training rows
+SECONDS = 5.0  # for one certificate
 
 
 @metric(better="lower", family="robustness", range=(0.0, 1.0))
@@ -25,16 +30,76 @@ def invalidation_rate(factual: pd.DataFrame, answers: pd.DataFrame, problem: Pro
     >>> round(invalidation_rate(factual, near, problem), 1)
     0.2
     """
-    moving = [f for f in problem.space.features if f.numeric and f.actionability is not Actionability.IMMUTABLE]
+    names = perturbed(problem.space)
+    return _lost(answers, problem, np.random.default_rng(0).normal(0.0, SIGMA, (DRAWS, len(names))))
+
+
+@metric(better="higher", family="robustness", range=(0.0, 1.0))
+def region_validity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
+    """Mean share of 1,000 points around a valid answer that are valid too, in [0, 1], higher is better.
+
+    Uniform in the box of radius 0.05 in scaled units over the numbers that are not immutable, as ``invalidation_rate``
+    otherwise.
+
+    >>> from metrics._example import answers, factual, problem
+    >>> near = answers.assign(income=[52.5, 30.0])  # half a radius above the split; the second is invalid
+    >>> round(region_validity(factual, near, problem), 2)
+    0.75
+    """
+    names = perturbed(problem.space)
+    lost = _lost(answers, problem, np.random.default_rng(0).uniform(-RADIUS, RADIUS, (DRAWS, len(names))))
+    return None if lost is None else 1.0 - lost
+
+
+@metric(better="higher", family="robustness", range=(0.0, MOST))
+def certified_radius_linf(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
+    """Mean over valid answers of the radius, in [0, 1], of the largest box proven valid around them; higher is better.
+
+    In scaled units over the numbers that are not immutable. A radius counts at most 1, and as far as it is proven
+    within five seconds. None without a valid answer, and for models that ``harness.certificate`` cannot look into.
+
+    >>> from metrics._example import answers, factual, problem
+    >>> round(certified_radius_linf(factual, answers, problem), 2)  # 30 of 100 above the only split
+    0.3
+    """
+    return _certified(answers, problem, "linf")
+
+
+@metric(better="higher", family="robustness", range=(0.0, MOST))
+def certified_radius_l2(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
+    """As ``certified_radius_linf``, of the largest Euclidean ball.
+
+    >>> from metrics._example import answers, factual, problem
+    >>> round(certified_radius_l2(factual, answers, problem), 2)
+    0.3
+    """
+    return _certified(answers, problem, "l2")
+
+
+def _lost(answers: pd.DataFrame, problem: Problem, noise: np.ndarray) -> float | None:
+    """Mean share of noisy copies of the valid answers that are invalid; noise by draw and perturbed feature."""
+    moving = [problem.space[name] for name in perturbed(problem.space)]
     if not moving or not len(answers):
         return None
     valid = answers[problem.valid(answers)]
     if not len(valid):
         return None
-    noise = np.random.default_rng(0).normal(0.0, SIGMA, (DRAWS, len(moving)))
-    copies = valid.iloc[np.repeat(np.arange(len(valid)), DRAWS)].reset_index(drop=True)
+    copies = valid.iloc[np.repeat(np.arange(len(valid)), len(noise))].reset_index(drop=True)
     shifted = {
         feature.name: copies[feature.name].to_numpy(float) + np.tile(shift, len(valid)) * feature.range
         for feature, shift in zip(moving, noise.T, strict=True)
     }
     return float(1.0 - problem.valid(copies.assign(**shifted)).mean())
+
+
+def _certified(answers: pd.DataFrame, problem: Problem, norm: str) -> float | None:
+    valid = answers[problem.valid(answers)] if len(answers) else answers
+    if not len(valid):
+        return None
+    try:
+        judge = checker(problem.space, problem.classifier, problem.target)
+    except UnsupportedError:
+        return None
+    ball = Ball.scaled(problem.space, norm)
+    rows = valid.to_dict("records")
+    return float(np.mean([judge.certify(row, ball, MOST, SECONDS).radius for row in rows]))

@@ -17,7 +17,7 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 from sklearn.base import is_regressor
 
-from harness import models
+from harness import models, torch_mlp
 from harness.problem import Feature, Interval, Label, Problem, Space
 
 CONF = Path(__file__).parents[1] / "conf"
@@ -87,12 +87,14 @@ def merits(frame: pd.DataFrame) -> np.ndarray:
 
 
 @cache
-def train(model: str) -> Problem:
-    """The problem of a model of ``conf/model``, shrunk where it can be.
+def train(model: str, discrete: bool = False) -> Problem:
+    """The problem of a model of ``conf/model``, shrunk where it can be; where ``discrete``, without the numbers.
 
     Wanted are the better half of the labels: a class, or for regression an interval that the best tenth lies above.
     """
     config = OmegaConf.merge(OmegaConf.load(CONF / "model" / f"{model}.yaml"), {"seed": 0})
+    if "torch" in config.estimator._target_ and not torch_mlp.installed():
+        pytest.skip(torch_mlp.ABSENT)
     for size, enough in (("n_estimators", 10), ("max_iter", 100)):
         if size in config.estimator:
             config.estimator[size] = min(config.estimator[size], enough)
@@ -100,17 +102,19 @@ def train(model: str) -> Problem:
         config.estimator.hidden_layer_sizes = [20]
     frame = sample()
     merit = merits(frame)
+    space = Space(tuple(f for f in SPACE.features if not f.numeric)) if discrete else SPACE
+    frame = frame[list(space.names)]
     estimator = instantiate(config.estimator, _convert_="all")
     if is_regressor(estimator):
-        classifier = models.train(estimator, SPACE, frame, merit, ())
-        return Problem(SPACE, classifier, frame, merit, Interval(*np.quantile(merit, (0.5, 0.9)).tolist()))
+        classifier = models.train(estimator, space, frame, merit, ())
+        return Problem(space, classifier, frame, merit, Interval(*np.quantile(merit, (0.5, 0.9)).tolist()))
     labels = np.where(merit > np.median(merit), "good", "bad").astype(object)
-    classifier = models.train(estimator, SPACE, frame, labels, ("bad", "good"), config.threshold)
-    return Problem(SPACE, classifier, frame, labels, Label("good"))
+    classifier = models.train(estimator, space, frame, labels, ("bad", "good"), config.threshold)
+    return Problem(space, classifier, frame, labels, Label("good"))
 
 
 @pytest.fixture(scope="session")
-def problem_of() -> Callable[[str], Problem]:
+def problem_of() -> Callable[..., Problem]:
     """The small problem, by name of a model in ``conf/model``."""
     return train
 

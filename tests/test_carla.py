@@ -29,12 +29,13 @@ from harness.explanation import Answer, Reason, Status
 from harness.method import Deadline
 from harness.problem import Feature, Interval, Label, Problem, Space
 from methods.carla import compat
-from methods.carla.actionable_recourse import ActionableRecourse, linear
+from methods.carla.actionable_recourse import ActionableRecourse
 from methods.carla.adapter import Codes, Columns, Question, whole
 from methods.carla.carla_dice import Dice
 from methods.carla.face import Face
 from methods.carla.feature_tweak import FeatureTweak
 from methods.carla.growing_spheres import GrowingSpheres
+from methods.gradients import linear
 
 ROOT = Path(__file__).parents[1]
 NAMES = ("growing_spheres", "face_knn", "face_epsilon", "actionable_recourse", "feature_tweak", "carla_dice")

@@ -23,7 +23,8 @@ from omegaconf import DictConfig, OmegaConf
 from own import SETTINGS, own
 from sklearn.base import RegressorMixin
 
-from harness import models
+from harness import models, torch_mlp
+from harness.causality import equations
 from harness.data import Source, load_dataset, parse_target
 from harness.explanation import Answer, Explanation, Reason, Status
 from harness.method import Deadline
@@ -35,7 +36,7 @@ CONF = Path(__file__).parents[1] / "conf"
 METHODS, MODELS, DATASETS = map(complete, ("method", "model", "dataset"))
 WRAPPERS = ("methods.dice", "methods.carla", "methods.peers")  # of libraries that decide for themselves
 GENERAL = ("ce_ocl", "nearest")  # methods that meet every model
-ProblemOf = Callable[[str], Problem]
+ProblemOf = Callable[..., Problem]
 
 
 def chosen(group: str, choice: str) -> DictConfig:
@@ -47,6 +48,8 @@ def chosen(group: str, choice: str) -> DictConfig:
 
 # Models found by grid search are those of other entries with other numbers, at a minute each.
 MODELS = [name for name in MODELS if not chosen("model", name).estimator._target_.endswith("GridSearchCV")]
+# Without torch its network cannot be trained, and answers as any other network does.
+MODELS = [name for name in MODELS if torch_mlp.installed() or "torch" not in chosen("model", name).estimator._target_]
 REGRESSION = {dataset for dataset in DATASETS if chosen("dataset", dataset).get("task") == "regression"}
 REGRESSORS = {
     name for name in MODELS if issubclass(get_class(chosen("model", name).estimator._target_), RegressorMixin)
@@ -78,12 +81,23 @@ def case_of(method: str, problem: Problem, factuals: pd.DataFrame) -> Case:
 
 @pytest.fixture(scope="module")
 def small(problem_of: ProblemOf) -> Callable[[str, str], Case]:
-    """A method before the small problem of a model, with three factuals."""
+    """A method before the small problem of a model, with three factuals, and an equation for methods that need one.
+
+    For methods that take no numbers, the same without them.
+    """
+
+    @cache
+    def posed(model: str, discrete: bool) -> tuple[Problem, pd.DataFrame]:
+        problem = problem_of(model, discrete)
+        if not discrete:
+            effect = {"savings": {"formula": "0.05 * income"}}
+            problem = replace(problem, equations=equations(problem.space, problem.train, effect))
+        return problem, problem.train.loc[~problem.valid(problem.train)].iloc[:3]
 
     @cache
     def built(method: str, model: str) -> Case:
-        problem = problem_of(model)
-        return case_of(method, problem, problem.train.loc[~problem.valid(problem.train)].iloc[:3])
+        case = case_of(method, *posed(model, False))
+        return case_of(method, *posed(model, True)) if "discretise" in (case.refusal or "") else case
 
     return built
 

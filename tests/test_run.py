@@ -24,7 +24,8 @@ CONF = Path(__file__).parents[1] / "conf"
         ("group_time_limit", None, "above 0"),
         ("memory_limit", -2, "null for none"),
         ("population", "all", "valid, returned"),
-        ("group", True, "leave it out"),
+        ("group", 3, "the name of a feature"),
+        ("factuals_seed", -1, "from 0, or null"),
     ],
 )
 def test_a_wrong_setting_is_named(key: str, value: Any, allowed: str) -> None:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from harness.classifier import Classifier, space_inputs
-from harness.problem import Problem, Space
+from harness.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Columns, Question, held, model_of
 from methods.carla.method import CarlaExplainer, CarlaMethod
+from methods.gradients import linear
 
 PERCENTILES = (1, 99)  # between which the recourse package moves a number
 
@@ -85,16 +85,6 @@ class ActionableRecourse(CarlaMethod):
                 return table.iloc[:0]
 
         return CarlaExplainer(self.title, question, ask)
-
-
-def linear(space: Space, classifier: Classifier) -> tuple[np.ndarray, float] | None:
-    """Weights of the scaled columns and intercept of a linear model, which decides by their sign; else None."""
-    estimator = classifier.estimator
-    if not hasattr(estimator, "coef_") or not hasattr(estimator, "intercept_"):
-        return None
-    if classifier.opaque or classifier.inputs != space_inputs(space) or np.size(estimator.intercept_) != 1:
-        return None
-    return np.ravel(estimator.coef_), float(np.ravel(estimator.intercept_)[0]) - classifier.raw_threshold
 
 
 def _columns(problem: Problem) -> Columns:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Iterator, Mapping
 from functools import cache
 from types import SimpleNamespace
@@ -287,3 +288,11 @@ def _classes() -> Mapping[str, type]:
 def held(space: Space) -> frozenset[str]:
     """Features whose categories need more than one column: CARLA's searches by column cannot keep those coherent."""
     return frozenset(feature.name for feature in space.features if feature.kind is Kind.CATEGORICAL)
+
+
+def swapped(tree: Any) -> Any:
+    """A copy of scikit-learn's tree with its two classes exchanged: the published code moves towards class 1 only."""
+    tree = copy.deepcopy(tree)
+    values = tree.tree_.value
+    values[:] = values[:, :, ::-1].copy()
+    return tree

@@ -31,10 +31,11 @@ import pandas as pd
 
 from harness import torch_mlp
 from harness.method import Deadline
+from methods.gradients import warm
 
 ABSENT = "CARLA is not installed; run `uv sync --group carla`."
-# None of the methods run here computes with these, but CARLA imports all of its methods at once; FOCUS asks for parts of
-# TensorFlow, which it is given while it runs.
+# None of the methods run here computes with these, but CARLA imports all of its methods at once. FOCUS needs a few of
+# TensorFlow's functions, which ``eager.py`` gives it while it runs.
 STAND_INS = ("tensorflow", "keras", "torchvision", "seaborn", "recourse.cplex_helper")
 OPTIONAL = ("torch",)  # a stand-in only where it is not installed
 CATALOG = "carla.recourse_methods.catalog"
@@ -167,6 +168,10 @@ def _torch_patches(modules: dict[str, ModuleType]) -> list[tuple[Any, str, Any]]
     """What code for torch 1.7 needs before today's."""
     import torch
 
+    from methods.carla import eager
+
+    warm()
+
     class Clamped(torch.optim.Adam):
         """Keeps what is searched in [0, 1], as Wachter's code says it does: it clamps a copy."""
 
@@ -186,6 +191,8 @@ def _torch_patches(modules: dict[str, ModuleType]) -> list[tuple[Any, str, Any]]
             return torch.load(path, weights_only=False)
 
     return [
+        *((modules[name], "tf", eager.tensorflow) for name in ("focus", "focus_distances", "trees")),
+        (modules["focus"], "tfe", eager),
         (modules["wachter_search"], "optim", SimpleNamespace(Adam=Clamped)),
         (modules["clue_nets"], "torch", OldTorch()),
         (modules["clue_nets"].BaseNet, "get_nb_parameters", lambda net: 0),  # for its log; by a removed way to sum

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
-from typing import Any
 
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
@@ -12,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 from harness.classifier import space_inputs
 from harness.problem import Problem
 from methods.carla import compat
-from methods.carla.adapter import Columns, Question, model_of
+from methods.carla.adapter import Columns, Question, model_of, swapped
 from methods.carla.method import CarlaExplainer, CarlaMethod
 
 FORESTS = (RandomForestClassifier, ExtraTreesClassifier)
@@ -62,14 +60,6 @@ class FeatureTweak(CarlaMethod):
         estimator = problem.classifier.estimator
         trees = list(estimator.estimators_) if isinstance(estimator, FORESTS) else [estimator]
         if question.wanted == 0:
-            trees = [_swapped(tree) for tree in trees]
+            trees = [swapped(tree) for tree in trees]
         method = compat.library().FeatureTweak(model_of(question, problem.train, trees), {"eps": self.eps})
         return CarlaExplainer(self.title, question, lambda table, _: method.get_counterfactuals(table))
-
-
-def _swapped(tree: Any) -> Any:
-    """The tree with its two classes exchanged: the published code moves towards class 1 only."""
-    tree = copy.deepcopy(tree)
-    values = tree.tree_.value
-    values[:] = values[:, :, ::-1].copy()
-    return tree

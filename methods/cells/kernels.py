@@ -5,6 +5,8 @@ may take from this factual; states of a feature are in order of value, with a co
 An unordered feature (a one-hot category) has a set of states instead of an interval, as a 64-bit mask.
 
 A *clause* is a box of states on which the ensemble is surely wrong: some feature has to leave it.
+
+Where points stand for the boxes around them, ``reach`` says which cells they touch (see ``touched``); else it is None.
 """
 
 from __future__ import annotations
@@ -13,14 +15,16 @@ import numpy as np
 from numba import njit
 
 from methods.cells.masks import INFINITE, all_of, best_leaf, highest, lean, pop, push, toll_of
+from methods.cells.touched import LOOKS, STUCK, strengthen_touched, weakest
 from methods.trees import TINY
 
-DONE, PAUSED, ASK, MORE_NODES, MORE_CLAUSES = 0, 1, 2, 3, 4
+DONE, PAUSED, ASK, MORE_NODES, MORE_CLAUSES, MORE_LOOKS = 0, 1, 2, 3, 4, 5
 CLOSE = 1e-9  # costs this near are equal
 ROOT_ROUNDS = 40  # cores looked for at the root; elsewhere NODE_ROUNDS
 NODE_ROUNDS = 1
 DETOURS = 100  # moves until a point is outside every clause's box, or is given up
 GUESSES = 8  # rows pulled back to the factual
+
 
 @lean
 def score_point(grid, base, kinds, cell_of, soff, point):
@@ -44,6 +48,14 @@ def score_point(grid, base, kinds, cell_of, soff, point):
                 total += values[t, word * 64 + highest(mask)]
                 break
     return total
+
+
+@lean
+def assess(grid, base, kinds, cell_of, soff, point, reach):
+    """Score of one point of states; with ``reach`` the least score on what it touches, infinite where all is right."""
+    if reach is None:
+        return score_point(grid, base, kinds, cell_of, soff, point)
+    return weakest(grid, base, kinds, soff, point, reach)
 
 
 @njit(cache=True)
@@ -464,6 +476,47 @@ def pull_back(grid, base, kinds, cell_of, soff, home, cost, clauses, hard, point
             s = old if kinds[f] else s + way
 
 
+@lean
+def spent(reach, trees):
+    """Units of work that the adversary has done since it was last asked."""
+    looks = reach[20][LOOKS]
+    reach[20][LOOKS] = 0
+    return looks * trees
+
+
+@lean
+def pull_in(grid, base, kinds, soff, home, cost, clauses, used, point, held, reach):
+    """``pull_back`` of a point with all that it touches; boxes known to be wrong are left out without a look."""
+    count = len(kinds)
+    for _ in range(count):
+        # Dearest first.
+        f, most = -1, -1.0
+        for g in range(count):
+            here = cost[soff[g] + point[g]]
+            if here > most and not reach[21][g]:
+                f, most = g, here
+        if f < 0 or most <= 0.0:
+            break
+        reach[21][f] = 1
+        old = point[f]
+        way = 1 if old > home[f] else -1
+        s = home[f]
+        while s != old:
+            point[f] = s
+            around(clauses, used, kinds, soff, point, held)
+            free = True
+            for w in range((used + 63) // 64):
+                if held[w]:
+                    free = False
+                    break
+            if free and weakest(grid, base, kinds, soff, point, reach) > TINY and not reach[20][STUCK]:
+                break
+            s = old if kinds[f] else s + way
+        point[f] = s
+    for g in range(count):
+        reach[21][g] = 0
+
+
 @njit(cache=True)
 def guess(
     grid, base, kinds, cell_of, soff, home, cost, weight, most, clauses, hard, rows, sets, upper, best, counters
@@ -659,11 +712,14 @@ def keep(point, value, upper, best, counters):
 
 
 @njit(cache=True)
-def learn(grid, base, same, kinds, cell_of, soff, node, residual, point, seed, clauses, counters):
-    """Add the strengthened box of a wrong point to the clauses; returns its number."""
+def learn(grid, base, same, kinds, cell_of, soff, node, residual, point, seed, clauses, counters, reach=None):
+    """Add the strengthened box of a wrong point, or of the cells in ``reach``, to the clauses; returns its number."""
     c_low, c_high, c_set = clauses[:3]
     c = counters[CLAUSES]
-    strengthen(grid, base, same, kinds, cell_of, soff, node, residual, point, seed, c_low[c], c_high[c], c_set[c])
+    if reach is None:
+        strengthen(grid, base, same, kinds, cell_of, soff, node, residual, point, seed, c_low[c], c_high[c], c_set[c])
+    else:
+        strengthen_touched(grid, base, same, kinds, soff, node, residual, point, reach, c_low[c], c_high[c], c_set[c])
     enter(c, clauses, kinds, soff)
     counters[CLAUSES] = c + 1
     counters[WORK] += 40 * grid[1].shape[0]
@@ -734,7 +790,7 @@ def branch(c, clauses, kinds, node, residual, soff, home, cost, point, key, node
 
 @njit(cache=True)
 def run(grid, base, kinds, cell_of, soff, cost, home, weight, most, clauses, nodes, counters, best, asked, upper,
-        effort):  # fmt: skip
+        effort, reach=None):  # fmt: skip
     """Best-first branch and bound; returns why it stopped. Everything it needs to go on stands in its arguments.
 
     ``upper[0]`` is the incumbent's cost, ``upper[1]`` the proven lower bound.
@@ -805,7 +861,12 @@ def run(grid, base, kinds, cell_of, soff, cost, home, weight, most, clauses, nod
             if fix(node, kinds, soff, point, residual, upper[0] - CLOSE - bound):
                 continue
             if total == 0:
-                score = score_point(grid, base, kinds, cell_of, soff, point)
+                score = assess(grid, base, kinds, cell_of, soff, point, reach)
+                if reach is not None:
+                    counters[WORK] += spent(reach, trees)
+                    if reach[20][STUCK]:
+                        add_node(low, high, sets, key, nodes, counters)
+                        return MORE_LOOKS
                 if score > TINY:
                     if changes_of(point, home, weight) <= most:
                         keep(point, lowest, upper, best, counters)
@@ -814,9 +875,9 @@ def run(grid, base, kinds, cell_of, soff, cost, home, weight, most, clauses, nod
                     # Too near to tell: the node goes back until the real model has spoken.
                     add_node(low, high, sets, key, nodes, counters)
                     for f in range(count):
-                        asked[f] = point[f]
+                        asked[f] = point[f] if reach is None else reach[18][f]
                     return ASK
-                learn(grid, base, False, kinds, cell_of, soff, node, residual, point, point, clauses, counters)
+                learn(grid, base, False, kinds, cell_of, soff, node, residual, point, point, clauses, counters, reach)
                 if counters[CLAUSES] + ROOT_ROUNDS + 2 > room:
                     add_node(low, high, sets, key, nodes, counters)
                     return MORE_CLAUSES
@@ -828,17 +889,28 @@ def run(grid, base, kinds, cell_of, soff, cost, home, weight, most, clauses, nod
                 counters[WORK] += counters[CLAUSES]
                 if not through_free_faces(clauses, counters[CLAUSES], kinds, node, residual, soff, point, held, trial):
                     break
-                score = score_point(grid, base, kinds, cell_of, soff, trial)
+                score = assess(grid, base, kinds, cell_of, soff, trial, reach)
+                if reach is not None:
+                    counters[WORK] += spent(reach, trees)
+                    if reach[20][STUCK]:
+                        break
                 if score > TINY:
                     if changes_of(trial, home, weight) <= most:
-                        pull_back(grid, base, kinds, cell_of, soff, home, cost, clauses, counters[HARD], trial)
+                        if reach is None:
+                            pull_back(grid, base, kinds, cell_of, soff, home, cost, clauses, counters[HARD], trial)
+                        else:
+                            used = counters[CLAUSES]
+                            pull_in(grid, base, kinds, soff, home, cost, clauses, used, trial, held, reach)
+                            counters[WORK] += spent(reach, trees)
                         keep(trial, cost_of(trial, cost, soff), upper, best, counters)
                         if bound >= upper[0] - CLOSE:
                             stop = True
                     break
                 if score >= -TINY:
                     break
-                c = learn(grid, base, False, kinds, cell_of, soff, node, residual, point, trial, clauses, counters)
+                c = learn(
+                    grid, base, False, kinds, cell_of, soff, node, residual, point, trial, clauses, counters, reach
+                )
                 if inside(c, clauses, kinds, point):
                     violated[total] = c
                     total += 1

@@ -20,6 +20,7 @@ from methods.milp.target import raw_interval
 
 EASY = 100_000  # units of work after which a first guess is worth its time: some milliseconds
 EFFORT = 200_000  # units of work (clauses and trees looked at) between two looks at the clock: some milliseconds
+INTERRUPTIBLE = {kernels.DONE, kernels.ASK, kernels.PAUSED, kernels.MORE_LOOKS}
 NODES, CLAUSES = 128, 256  # room to begin with; doubled when full
 ROWS = 2000  # training rows considered for a first guess, which needs a near one, not the nearest
 
@@ -121,8 +122,10 @@ class CellSearch:
         self, factual: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]], separation: float, deadline: Deadline
     ) -> Closest:
         """The cheapest right point that is apart from all ``earlier`` ones."""
-        layout = _Layout(self, factual, earlier, separation)
-        search = _State(self, layout)
+        return self.finish(_State(self, _Layout(self, factual, earlier, separation)), deadline)
+
+    def finish(self, search: _State, deadline: Deadline) -> Closest:
+        """Run a search until it is done or the deadline has passed."""
         guessed = False
         while True:
             told = search.go(EFFORT if guessed else min(EASY, EFFORT))
@@ -136,12 +139,14 @@ class CellSearch:
                     return found
                 search.refuse()
             elif told == kernels.ASK:
-                search.answer(self._right(layout.row(search.asked)))
+                search.answer(self._right(search.question()))
             elif told == kernels.MORE_NODES:
                 search.more_nodes()
             elif told == kernels.MORE_CLAUSES:
                 search.more_clauses()
-            if told in {kernels.DONE, kernels.ASK, kernels.PAUSED} and deadline.passed:
+            elif told == kernels.MORE_LOOKS:
+                search.more_looks()
+            if told in INTERRUPTIBLE and deadline.passed:
                 found = search.result(done=False)
                 return found if found.row is None or self._right(found.row) else Closest(None, math.inf, found.bound)
 
@@ -249,6 +254,8 @@ class _Layout:
 class _State:
     """The arrays of a running search, which outlive a pause."""
 
+    reach: tuple[Any, ...] | None = None  # of the cells around a point, where those count
+
     def __init__(self, search: CellSearch, layout: _Layout) -> None:
         self.search, self.layout = search, layout
         count = len(layout.home)
@@ -270,8 +277,12 @@ class _State:
         return kernels.run(
             search._grid, search.grid.base, search.grid.split, layout.cell_of, layout.soff, layout.cost, layout.home,
             search.weights, search.most, self.clauses, self.nodes, self.counters, self.best, self.asked,
-            self.upper, effort,
+            self.upper, effort, self.reach,
         )  # fmt: skip
+
+    def question(self) -> dict[str, Any]:
+        """The decoded point that the real model is asked about."""
+        return self.layout.row(self.asked)
 
     def answer(self, right: bool) -> None:
         """What the real model says of the point asked about."""
@@ -322,6 +333,9 @@ class _State:
         for new, old in zip(larger, self.nodes, strict=True):
             new[: len(old)] = old
         self.nodes = larger
+
+    def more_looks(self) -> None:
+        """Twice the effort for a single point; one cell takes no effort."""
 
     def more_clauses(self) -> None:
         """Twice the room for clauses."""

@@ -1,0 +1,117 @@
+"""How far an answer may be carried out imprecisely and provably stay valid, on the real model: an independent checker.
+
+Robustness here is to a change of the *input*: the point moves, the model stays. Nothing is shared with the methods:
+trees are read and searched anew, networks bounded anew, and each split is followed as the library follows it, rounding
+to float32 included.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import pandas as pd
+
+from harness.certificate.balls import Ball, Certificate, perturbed
+from harness.certificate.linear import Linear
+from harness.certificate.margins import family, margins
+from harness.certificate.network import Network
+from harness.certificate.trees import Trees
+from harness.classifier import Classifier
+from harness.problem import Space, Target
+
+__all__ = ["Ball", "Certificate", "Checker", "checker", "perturbed", "region_holds"]
+
+ROUNDING = 1e-9  # of a feature's range: what decoding to floats may move the end of a region
+SECONDS = 60.0  # for one region, unless told otherwise
+FAMILIES: dict[str, Callable[..., Any]] = {"linear": Linear, "trees": Trees, "network": Network}
+
+
+class Checker:
+    """What finds the nearest invalid point around any row, for one model and target.
+
+    Parameters
+    ----------
+    space, classifier, target
+        The question.
+
+    Raises
+    ------
+    UnsupportedError
+        For a model that is no linear one, no sum of scikit-learn trees and no network of ReLUs, or whose inputs are
+        other functions of a number than affine ones; and for a target that is no bound on its raw output.
+    """
+
+    def __init__(self, space: Space, classifier: Classifier, target: Target) -> None:
+        self.space, self.classifier, self.target = space, classifier, target
+        parts = margins(classifier, target)
+        self._searches = [FAMILIES[family(classifier.estimator)](space, classifier, part) for part in parts]
+
+    def valid(self, row: Mapping[str, Any]) -> bool:
+        """Whether the model itself accepts a decoded row whose integers may be any real number."""
+        return bool(self.target.holds(self.classifier, _real(self.space, row))[0])
+
+    def certify(
+        self, row: Mapping[str, Any], ball: Ball, within: float = math.inf, seconds: float = math.inf
+    ) -> Certificate:
+        """The largest radius of ``ball`` around a decoded row for which every point is valid.
+
+        Parameters
+        ----------
+        within
+            A radius beyond which nothing is asked: the certificate then says at most this much. Asking "violated or
+            proven within ρ" is much cheaper than asking for the exact radius.
+        seconds
+            Wall-clock limit; what is proven by then is returned.
+        """
+        if not self.valid(row):
+            return Certificate(0.0, 0.0)
+        until = time.monotonic() + seconds
+        found = Certificate(within, math.inf)
+        for search in self._searches:
+            most = min(within, found.violated)
+            part = search.nearest(row, ball, most, until, self.valid)
+            found = Certificate(min(found.radius, part.radius), min(found.violated, part.violated))
+        return found
+
+
+@lru_cache(maxsize=8)
+def checker(space: Space, classifier: Classifier, target: Target) -> Checker:
+    """The ``Checker`` of a question, kept for the next row: reading a model takes a while."""
+    return Checker(space, classifier, target)
+
+
+def region_holds(
+    space: Space,
+    classifier: Classifier,
+    target: Target,
+    row: Mapping[str, Any],
+    region: Mapping[str, Sequence[float]],
+    seconds: float = SECONDS,
+) -> bool | None:
+    """Whether every point of an answer's region, a box around its row in original units, is valid.
+
+    None where that was not settled in time. Ends may be off by ``ROUNDING`` of a feature's range, as decoding is.
+
+    Raises
+    ------
+    UnsupportedError
+        As ``Checker``.
+    """
+    if any(not low <= row[name] <= high for name, (low, high) in region.items()):
+        return False
+    reach = {name: max(high - row[name], row[name] - low) for name, (low, high) in region.items()}
+    slack = {name: ROUNDING * space[name].range for name in region}
+    units = {name: far for name, far in reach.items() if space[name].numeric and far > slack[name]}
+    limits = {name: (region[name][0] + slack[name], region[name][1] - slack[name]) for name in units}
+    limits = {name: (min(low, row[name]), max(high, row[name])) for name, (low, high) in limits.items()}
+    found = checker(space, classifier, target).certify(row, Ball("linf", units, limits), within=1.0, seconds=seconds)
+    return False if found.violated <= 1.0 else True if found.radius >= 1.0 else None
+
+
+def _real(space: Space, row: Mapping[str, Any]) -> pd.DataFrame:
+    """A decoded frame of one row, in which integer features may hold any real number."""
+    return pd.DataFrame({name: [row[name]] for name in space.names}, columns=space.index)

@@ -1,0 +1,78 @@
+"""The sets of perturbed points that a certificate is about, and what it says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from harness.errors import UnsupportedError, choices
+from harness.problem import Actionability, Space
+
+NORMS = ("linf", "l2")
+
+
+def perturbed(space: Space, unperturbed: Iterable[str] = ()) -> tuple[str, ...]:
+    """Names of the features that an imprecise implementation moves: numbers that are not immutable, nor left out."""
+    left_out = set(unperturbed)
+    return tuple(
+        feature.name
+        for feature in space.features
+        if feature.numeric and feature.actionability is not Actionability.IMMUTABLE and feature.name not in left_out
+    )
+
+
+@dataclass(frozen=True)
+class Ball:
+    """Points around a row: those that differ in the features of ``units`` only, by at most a radius in a norm.
+
+    Parameters
+    ----------
+    norm
+        ``linf`` or ``l2``, of the moves in units.
+    units
+        What a move of 1 is in original units, > 0, by feature. Integers move as real numbers.
+    limits
+        The least and greatest original value that a feature may be moved to; all numbers where it is not listed.
+    """
+
+    norm: str
+    units: Mapping[str, float]
+    limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.norm not in NORMS:
+            raise UnsupportedError(f"norm is {self.norm!r}; {choices(self.norm, NORMS)}.")
+
+    @classmethod
+    def scaled(cls, space: Space, norm: str, unperturbed: Iterable[str] = ()) -> Ball:
+        """The ball in the space's scaled columns, over all features that are perturbed."""
+        return cls(norm, {name: space[name].range for name in perturbed(space, unperturbed)})
+
+    def room(self, name: str, value: float) -> tuple[float, float]:
+        """How far a feature may be moved down and up from a value, in units, each at least 0."""
+        low, high = self.limits.get(name, (-math.inf, math.inf))
+        unit = self.units[name]
+        return max(value - low, 0.0) / unit, max(high - value, 0.0) / unit
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is known of the largest radius for which all points are valid.
+
+    Parameters
+    ----------
+    radius
+        Proven: every point nearer than this is valid. May be infinite.
+    violated
+        The distance of an invalid point that was met, or, where the model turns at a threshold, of the first number
+        beyond it; infinite where none was met.
+    """
+
+    radius: float
+    violated: float
+
+    @property
+    def exact(self) -> bool:
+        """Whether the radius is the largest one."""
+        return self.violated - self.radius <= 1e-6 * max(1.0, self.radius) if math.isfinite(self.violated) else False

@@ -1,0 +1,88 @@
+"""Affine models: the nearest invalid point in closed form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from harness.certificate.balls import Ball, Certificate
+from harness.certificate.margins import Margin
+from harness.classifier import Affine, Classifier
+from harness.errors import UnsupportedError
+from harness.problem import Space
+
+ROUNDING = 1e-12  # of a margin, relative to its terms
+
+
+def slopes(space: Space, classifier: Classifier, names: list[str]) -> np.ndarray:
+    """By how much each estimator input grows with one unit of each number, shape (inputs, names).
+
+    Raises
+    ------
+    UnsupportedError
+        Where an input is another function of a number than an affine one.
+    """
+    place = {name: column for column, name in enumerate(names)}
+    slope = np.zeros((len(classifier.inputs), len(names)))
+    for row, source in enumerate(classifier.inputs):
+        if source.feature in place:
+            if not isinstance(source, Affine):
+                raise UnsupportedError(f"{type(source).__name__} of {source.feature}, a number, is no affine input.")
+            slope[row, place[source.feature]] = 1.0 / source.unit
+    return slope
+
+
+class Linear:
+    """One margin of a linear model."""
+
+    def __init__(self, space: Space, classifier: Classifier, margin: Margin) -> None:
+        self.classifier = classifier
+        self.names = [feature.name for feature in space.features if feature.numeric]
+        estimator = classifier.estimator
+        rows = np.atleast_2d(estimator.coef_)
+        intercepts = np.broadcast_to(np.atleast_1d(estimator.intercept_), len(rows))
+        self.weights = margin.weights @ rows
+        self.constant = float(margin.weights @ intercepts + margin.constant)
+        self.gradient = self.weights @ slopes(space, classifier, self.names)
+
+    def nearest(
+        self, row: Mapping[str, Any], ball: Ball, within: float, until: float, valid: Callable[..., bool]
+    ) -> Certificate:
+        inputs = self.classifier.vector(row)[0]
+        margin = float(self.weights @ inputs) + self.constant
+        margin = max(margin - ROUNDING * float(np.abs(self.weights * inputs).sum() + abs(self.constant)), 0.0)
+        used = [(name, g) for name, g in zip(self.names, self.gradient, strict=True) if name in ball.units and g]
+        pull = np.array([abs(g) * ball.units[name] for name, g in used])
+        # Downhill is against the gradient.
+        room = np.array([ball.room(name, float(row[name]))[int(g < 0)] for name, g in used])
+        radius = self._spent(pull, room, margin, ball.norm)
+        return Certificate(radius, radius) if radius <= within else Certificate(within, math.inf)
+
+    @staticmethod
+    def _spent(pull: np.ndarray, room: np.ndarray, margin: float, norm: str) -> float:
+        """The least norm of moves ``0 <= s <= room`` with ``pull @ s >= margin``; infinite where there are none.
+
+        The best moves are ``min(room, t)`` in the greatest norm and ``min(room, t · pull)`` in the Euclidean one, t
+        growing until the margin is met: features whose room is used up drop out one after another.
+        """
+        if margin <= 0:
+            return 0.0
+        rate = np.ones_like(pull) if norm == "linf" else pull
+        with np.errstate(divide="ignore"):
+            full = room / rate
+        rest = margin
+        order = np.argsort(full)
+        speed = float(pull @ rate)
+        for k in order:
+            if speed <= 0:
+                break
+            t = rest / speed
+            if t <= full[k]:
+                moves = np.minimum(room, t * rate)
+                return float(t if norm == "linf" else math.sqrt(float(moves @ moves)))
+            rest -= pull[k] * room[k]
+            speed -= float(pull[k] * rate[k])
+        return math.inf

@@ -1,0 +1,80 @@
+"""A target as linear forms of a model's raw outputs: positive where the model says what is wanted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from harness.classifier import Classifier
+from harness.errors import UnsupportedError
+from harness.problem import Interval, Label, Target
+
+FAMILIES: dict[str, tuple[type, ...]] = {
+    "linear": (LogisticRegression, LinearSVC, RidgeClassifier, LinearRegression, Ridge),
+    "trees": (
+        DecisionTreeClassifier, DecisionTreeRegressor, RandomForestClassifier, RandomForestRegressor,
+        ExtraTreesClassifier, ExtraTreesRegressor, GradientBoostingClassifier, GradientBoostingRegressor,
+        HistGradientBoostingClassifier, HistGradientBoostingRegressor,
+    ),
+    "network": (MLPClassifier, MLPRegressor),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Margin:
+    """``weights @ raw + constant``: positive where valid, negative where not; at 0 only the model itself can tell."""
+
+    weights: np.ndarray
+    constant: float
+
+
+def family(estimator: Any) -> str:
+    """``linear``, ``trees`` or ``network``; UnsupportedError for any other type."""
+    for name, types in FAMILIES.items():
+        if isinstance(estimator, types):
+            return name
+    known = sorted(kind.__name__ for types in FAMILIES.values() for kind in types)
+    raise UnsupportedError(f"no radius can be certified for {type(estimator).__name__}; known: {', '.join(known)}.")
+
+
+def margins(classifier: Classifier, target: Target) -> list[Margin]:
+    """The forms that all have to be positive. Raises UnsupportedError for a target that is no bound on raw outputs."""
+    if classifier.opaque:
+        raise UnsupportedError(classifier.opaque)
+    if isinstance(target, Interval):
+        return _between(target.low, target.high)
+    if isinstance(target, Label):
+        wanted = classifier.code(target.value)
+        if classifier.binary:
+            sign, threshold = (1.0 if wanted else -1.0), classifier.raw_threshold
+            return [Margin(np.array([sign]), -sign * threshold)]
+        unit = np.eye(len(classifier.classes))
+        return [Margin(unit[wanted] - unit[other], 0.0) for other in range(len(unit)) if other != wanted]
+    if not classifier.binary:
+        raise UnsupportedError("a probability of one of several classes is no bound on a raw output; ask for a class.")
+    low, high = target.low, target.high
+    if classifier.code(target.label) == 0:
+        low, high = 1.0 - high, 1.0 - low
+    ends = [classifier.to_raw(end) if 0 < end < 1 else (end - 0.5) * np.inf for end in (low, high)]
+    return _between(*ends)
+
+
+def _between(low: float, high: float) -> list[Margin]:
+    one = np.ones(1)
+    return ([Margin(one, -low)] if np.isfinite(low) else []) + ([Margin(-one, high)] if np.isfinite(high) else [])

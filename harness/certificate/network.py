@@ -1,0 +1,129 @@
+"""Networks of ReLUs: the nearest invalid point by an exact adversary asked again and again at smaller radii."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from harness.certificate.balls import Ball, Certificate
+from harness.certificate.linear import slopes
+from harness.certificate.margins import Margin
+from harness.certificate.network_kernels import MORE, PROVEN, VIOLATED, attack, forward
+from harness.classifier import Classifier
+from harness.errors import UnsupportedError
+from harness.problem import Space
+
+NODES = 200  # boxes of phases looked at between two looks at the clock
+FIRST, LAST = 0.0625, 64.0  # radii asked for where none is given: doubled from the first up to the last
+NEAR = 1e-6  # relative width of the interval in which the radius is known
+HALVINGS = 60
+
+
+class Network:
+    """One margin of a feed-forward network of ReLUs."""
+
+    def __init__(self, space: Space, classifier: Classifier, margin: Margin) -> None:
+        estimator = classifier.estimator
+        if estimator.activation != "relu" and len(estimator.coefs_) > 1:
+            raise UnsupportedError(
+                f"no radius can be certified for a network with activation {estimator.activation!r}."
+            )
+        if estimator.out_activation_ == "exp":
+            raise UnsupportedError("no radius can be certified for a network with loss 'poisson', an exponential.")
+        self.classifier = classifier
+        self.names = [feature.name for feature in space.features if feature.numeric]
+        self.slopes = slopes(space, classifier, self.names)
+        self.layers = [(w.T, b) for w, b in zip(estimator.coefs_[:-1], estimator.intercepts_[:-1], strict=True)]
+        outgoing = estimator.coefs_[-1] @ margin.weights
+        shift = float(estimator.intercepts_[-1] @ margin.weights + margin.constant)
+        if not self.layers:  # an affine network: one unit that is always on for either sign of the sum
+            both = np.vstack([outgoing, -outgoing])
+            self.layers = [(both, np.zeros(2))]
+            outgoing = np.array([1.0, -1.0])
+        self.last, self.constant = outgoing, shift
+
+    def nearest(
+        self, row: Mapping[str, Any], ball: Ball, within: float, until: float, valid: Callable[..., bool]
+    ) -> Certificate:
+        attacker = Attacker(self, row, ball)
+        if not attacker.size:
+            return Certificate(within, math.inf)
+        proven, radius = 0.0, min(within, FIRST) if math.isinf(within) else within
+        violated = math.inf
+        while math.isinf(violated):
+            moves = attacker.ask(radius, until)
+            if moves is None:
+                return Certificate(proven, math.inf)
+            if not len(moves):
+                proven = radius
+                if radius >= min(within, LAST):
+                    return Certificate(proven, math.inf)
+                radius = min(2 * radius, within)
+                continue
+            violated = attacker.shrunk(moves)
+        for step in range(HALVINGS):
+            if violated - proven <= NEAR * violated:
+                break
+            # A shorter move is likely to be the shortest: ask just below it first, then halve.
+            radius = violated * (1 - NEAR) if step < 4 else (proven + violated) / 2
+            moves = attacker.ask(radius, until)
+            if moves is None:
+                break
+            if len(moves):
+                violated = min(attacker.shrunk(moves), radius)
+            else:
+                proven = radius
+        return Certificate(proven, violated)
+
+
+class Attacker:
+    """The network as a function of the moves, in units, around one row."""
+
+    def __init__(self, network: Network, row: Mapping[str, Any], ball: Ball) -> None:
+        used = [(column, name) for column, name in enumerate(network.names) if name in ball.units]
+        room = np.array([ball.room(name, float(row[name])) for _, name in used]).reshape(-1, 2)
+        self.down, self.up = room[:, 0], room[:, 1]
+        self.size = len(used)
+        self.euclidean = ball.norm == "l2"
+        inputs = network.classifier.vector(row)[0]
+        rates = network.slopes[:, [column for column, _ in used]] * np.array([ball.units[name] for _, name in used])
+        weights, shifts = network.layers[0]
+        layers = [(weights @ rates, weights @ inputs + shifts), *network.layers[1:]]
+        self.sizes = np.array([self.size, *(len(b) for _, b in layers)])
+        width = int(self.sizes[1:].max())
+        self.weights = np.zeros((len(layers), width, int(self.sizes[:-1].max())))
+        self.shifts = np.zeros((len(layers), width))
+        for k, (w, b) in enumerate(layers):
+            self.weights[k, : w.shape[0], : w.shape[1]], self.shifts[k, : len(b)] = w, b
+        self.last, self.constant = network.last, network.constant
+        self.units = int(self.sizes[1:].sum())
+
+    def ask(self, radius: float, until: float) -> np.ndarray | None:
+        """Moves within a radius whose margin is at most 0; none at all where that is proven; None: not settled."""
+        stack = np.zeros((self.units + 2, *self.shifts.shape), np.int8)
+        depth, moves = np.ones(1, np.int64), np.zeros(self.size)
+        low, high = -np.minimum(radius, self.down), np.minimum(radius, self.up)
+        while True:
+            code = attack(
+                stack, depth, low, high, radius, self.euclidean, self.weights, self.shifts, self.sizes, self.last,
+                self.constant, NODES, moves,
+            )  # fmt: skip
+            if code == VIOLATED:
+                return moves
+            if code == PROVEN:
+                return moves[:0]
+            if code != MORE or time.monotonic() > until:
+                return None
+
+    def shrunk(self, moves: np.ndarray) -> float:
+        """The norm of the shortest invalid point found on the way to one."""
+        low, high = 0.0, 1.0
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            wrong = forward(middle * moves, self.weights, self.shifts, self.sizes, self.last, self.constant) <= 0
+            low, high = (low, middle) if wrong else (middle, high)
+        return high * float(np.linalg.norm(moves) if self.euclidean else np.abs(moves).max())

@@ -1,0 +1,265 @@
+"""The compiled adversary of ``network``: has any point of a box or ball a margin of 0 or less? A point, or a proof.
+
+A box of the phases of hidden units (on, off, open) is relaxed to a linear program over the moves s and the open units'
+values v, with :math:`L \\le a \\le U` the bounds of a unit's sum a:
+
+.. math:: v \\ge a, \\quad v \\ge 0, \\quad v \\le U (a - L) / (U - L) .
+
+In the last hidden layer, a unit of positive weight in the margin needs the first two rows only, which are then exact,
+and one of negative weight the third. A ball is cut out of its box by planes, until the point is inside.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from harness.simplex import INFEASIBLE, minimum
+
+VIOLATED, PROVEN, MORE, OPEN = 0, 1, 2, 3
+POSITIVE = 1e-11  # a bound on the margin above this, relative to 1 + its terms, proves that it is positive
+ROUND = 1e-9  # relative excess of a norm that needs no further plane
+PLANES = 200
+EXACT = 1e-10  # a relaxed unit this near to its true value
+
+
+@njit(cache=True)
+def forward(moves, weights, shifts, sizes, last, constant):
+    """The margin at a point."""
+    values = moves
+    for k in range(len(sizes) - 1):
+        following = np.empty(sizes[k + 1])
+        for i in range(sizes[k + 1]):
+            total = shifts[k, i]
+            for j in range(sizes[k]):
+                total += weights[k, i, j] * values[j]
+            following[i] = max(total, 0.0)
+        values = following
+    total = constant
+    for i in range(len(values)):
+        total += last[i] * values[i]
+    return total
+
+
+@njit(cache=True)
+def _least(form, size, low, high, radius, euclidean):
+    """The least value of a linear form of the moves."""
+    box, norm = 0.0, 0.0
+    for j in range(size):
+        box += form[j] * (low[j] if form[j] > 0 else high[j])
+        norm += form[j] * form[j]
+    return max(box, -radius * np.sqrt(norm)) if euclidean else box
+
+
+@njit(cache=True)
+def bounds(phases, low, high, radius, euclidean, weights, shifts, sizes, bottom, top):
+    """Bounds of every unit's sum, by substituting the lines around each unit back to the moves; False: no point."""
+    width = weights.shape[1]
+    form, before = np.empty(max(width, weights.shape[2])), np.empty(max(width, weights.shape[2]))
+    for k in range(len(sizes) - 1):
+        for i in range(sizes[k + 1]):
+            for side in range(2):
+                sign = 1.0 - 2.0 * side  # the least value of the sum, then of its negative
+                constant = sign * shifts[k, i]
+                for j in range(sizes[k]):
+                    form[j] = sign * weights[k, i, j]
+                for p in range(k - 1, -1, -1):
+                    for j in range(sizes[p]):
+                        before[j] = 0.0
+                    for u in range(sizes[p + 1]):
+                        factor, lower, upper = form[u], bottom[p, u], top[p, u]
+                        if factor == 0.0 or upper <= 0.0:
+                            continue
+                        if lower < 0.0:
+                            if factor > 0.0:
+                                if upper < -lower:
+                                    continue
+                            else:
+                                constant -= factor * upper * lower / (upper - lower)
+                                factor *= upper / (upper - lower)
+                        constant += factor * shifts[p, u]
+                        for j in range(sizes[p]):
+                            before[j] += factor * weights[p, u, j]
+                    for j in range(sizes[p]):
+                        form[j] = before[j]
+                value = constant + _least(form, sizes[0], low, high, radius, euclidean)
+                if side == 0:
+                    bottom[k, i] = value
+                else:
+                    top[k, i] = -value
+            if phases[k, i] > 0:
+                bottom[k, i] = max(bottom[k, i], 0.0)
+            elif phases[k, i] < 0:
+                top[k, i] = min(top[k, i], 0.0)
+            if bottom[k, i] > top[k, i] + 1e-9:
+                return False
+    return True
+
+
+@njit(cache=True)
+def _relax(phases, bottom, top, low, high, weights, shifts, sizes, last, constant):
+    """The linear program of a box of phases: cost, constant, rows, sides, ends, and where each open unit stands."""
+    layers = len(sizes) - 1
+    units = 0
+    for k in range(layers):
+        units += sizes[k + 1]
+    most = sizes[0] + units
+    rows, sides = np.zeros((3 * units, most)), np.zeros(3 * units)
+    ends_low, ends_high = np.zeros(most), np.zeros(most)
+    ends_low[: sizes[0]], ends_high[: sizes[0]] = low, high
+    place = np.full(phases.shape, -1)
+    forms, offsets = np.zeros((sizes[0], most)), np.zeros(sizes[0])
+    for j in range(sizes[0]):
+        forms[j, j] = 1.0
+    n, m = sizes[0], 0
+    for k in range(layers):
+        following, heights = np.zeros((sizes[k + 1], most)), np.zeros(sizes[k + 1])
+        for i in range(sizes[k + 1]):
+            final = k == layers - 1
+            if (top[k, i] <= 0.0 and phases[k, i] == 0) or (final and last[i] == 0.0 and phases[k, i] == 0):
+                continue
+            total, height = np.zeros(most), shifts[k, i]
+            for j in range(sizes[k]):
+                factor = weights[k, i, j]
+                if factor != 0.0:
+                    height += factor * offsets[j]
+                    for c in range(n):
+                        total[c] += factor * forms[j, c]
+            if phases[k, i] < 0:
+                rows[m], sides[m] = total, -height
+                m += 1
+                continue
+            if phases[k, i] > 0:
+                rows[m], sides[m] = -total, height
+                m += 1
+            if phases[k, i] > 0 or bottom[k, i] >= 0.0:
+                following[i], heights[i] = total, height
+                continue
+            lower, upper = bottom[k, i], top[k, i]
+            ends_high[n] = upper
+            place[k, i] = n
+            if not final or last[i] > 0:
+                rows[m], sides[m] = total, -height
+                rows[m, n] -= 1.0
+                m += 1
+            if not final or last[i] < 0:
+                slope = upper / (upper - lower)
+                rows[m], sides[m] = -slope * total, slope * (height - lower)
+                rows[m, n] += 1.0
+                m += 1
+            following[i, n] = 1.0
+            n += 1
+        forms, offsets = following, heights
+    cost, rest = np.zeros(most), constant
+    for i in range(sizes[layers]):
+        rest += last[i] * offsets[i]
+        for c in range(n):
+            cost[c] += last[i] * forms[i, c]
+    return (
+        cost[:n].copy(),
+        rest,
+        rows[:m, :n].copy(),
+        sides[:m].copy(),
+        ends_low[:n].copy(),
+        ends_high[:n].copy(),
+        place,
+    )
+
+
+@njit(cache=True)
+def attack(stack, depth, low, high, radius, euclidean, weights, shifts, sizes, last, constant, nodes, moves):
+    """Search up to ``nodes`` boxes of phases for a point whose margin is at most 0, which is left in ``moves``.
+
+    Parameters
+    ----------
+    stack, depth
+        The open boxes, shape (boxes, layers, units), and their number, shape (1,).
+    low, high, radius, euclidean
+        The moves allowed; ``radius`` counts where ``euclidean``.
+    weights, shifts, sizes
+        The hidden layers, shapes (layers, units, units before) and (layers, units), and the number of moves followed by
+        the number of units of each.
+    last, constant
+        The margin, a linear form of the last hidden layer.
+    """
+    layers = len(sizes) - 1
+    bottom, top = np.zeros(shifts.shape), np.zeros(shifts.shape)
+    phases = np.zeros(shifts.shape, np.int8)
+    size = sizes[0]
+    scale = 1.0 + abs(constant)
+    for _ in range(nodes):
+        if depth[0] == 0:
+            return PROVEN
+        depth[0] -= 1
+        phases[:] = stack[depth[0]]
+        if not bounds(phases, low, high, radius, euclidean, weights, shifts, sizes, bottom, top):
+            continue
+        cost, rest, rows, sides, ends_low, ends_high, place = _relax(
+            phases, bottom, top, low, high, weights, shifts, sizes, last, constant
+        )
+        closed = False
+        point = np.zeros(len(cost))
+        excess = 0.0
+        for _plane in range(PLANES if euclidean else 1):
+            status, bound, point, _multipliers = minimum(cost, rows, sides, ends_low, ends_high)
+            if status == INFEASIBLE or bound + rest > POSITIVE * scale:
+                closed = True
+                break
+            norm = np.sqrt(np.sum(point[:size] ** 2)) if euclidean else 0.0
+            excess = norm / radius - 1.0 if euclidean and radius > 0 else 0.0
+            shrink = 1.0 / (1.0 + excess) if excess > 0.0 else 1.0
+            trial = point[:size] * shrink
+            if forward(trial, weights, shifts, sizes, last, constant) <= 0.0:
+                moves[:] = trial
+                return VIOLATED
+            if excess <= ROUND:
+                break
+            cut = np.zeros((len(sides) + 1, len(cost)))
+            cut[:-1] = rows
+            for j in range(size):
+                cut[-1, j] = point[j] / norm
+            rows = cut
+            sides = np.append(sides, radius)
+        if closed:
+            continue
+        # Branch on the open unit whose relaxed value is the most wrong.
+        where, unit, widest, right = -1, -1, EXACT, True
+        values = point[:size].copy()
+        for k in range(layers):
+            following = np.zeros(sizes[k + 1])
+            for i in range(sizes[k + 1]):
+                total = shifts[k, i]
+                for j in range(sizes[k]):
+                    total += weights[k, i, j] * values[j]
+                following[i] = max(total, 0.0)
+                if place[k, i] < 0:
+                    continue
+                relaxed = point[place[k, i]]
+                influence = 0.0
+                if k == layers - 1:
+                    influence = abs(last[i])
+                else:
+                    for u in range(sizes[k + 2]):
+                        influence += abs(weights[k + 1, u, i])
+                error = abs(relaxed - following[i]) * influence
+                if k == layers - 1 and last[i] > 0:
+                    error = 0.0
+                if error > widest:
+                    where, unit, widest, right = k, i, error, total > 0
+                following[i] = relaxed
+            values = following
+        if where < 0:  # nothing to branch on, and neither a proof nor a point: never taken for done
+            if euclidean and excess > ROUND:
+                for k in range(layers):
+                    for i in range(sizes[k + 1]):
+                        if where < 0 and place[k, i] >= 0 and not (k == layers - 1 and last[i] > 0):
+                            where, unit = k, i
+            if where < 0:
+                return OPEN
+        if depth[0] + 2 > len(stack):
+            return OPEN
+        for sign in (-1, 1) if right else (1, -1):
+            phases[where, unit] = sign
+            stack[depth[0]] = phases
+            depth[0] += 1
+    return MORE if depth[0] else PROVEN

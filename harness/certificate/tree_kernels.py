@@ -1,0 +1,195 @@
+"""The compiled branch and bound of ``trees``: boxes of cells, nearest first, cut along the leaves of one tree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+FOUND, NONE, TIED, FULL, MORE = 0, 1, 2, 3, 4
+WRONG, EQUAL, LOST = -1, -2, -3  # instead of a tree to branch on: invalid; only the model can tell; valid or too far
+FIRST = 1024
+
+
+class Heap:
+    """Open boxes of cells, the nearest first, as growing arrays.
+
+    Parameters
+    ----------
+    tops
+        The number of each feature's last cell, shape (features,).
+    """
+
+    def __init__(self, tops: np.ndarray) -> None:
+        features = len(tops)
+        self.low, self.high = np.zeros((FIRST, features), np.int32), np.zeros((FIRST, features), np.int32)
+        self.key, self.branch = np.zeros(FIRST), np.zeros(FIRST, np.int32)
+        self.order = np.zeros(FIRST, np.int32)
+        self.high[0] = tops
+        self.count = np.array([1, 0, -1])  # boxes made; of them in the order; the one taken out last
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        return self.low, self.high, self.key, self.branch, self.order, self.count
+
+    @property
+    def size(self) -> int:
+        return len(self.key)
+
+    @property
+    def taken(self) -> tuple[np.ndarray, np.ndarray]:
+        """The first and last cells of the box taken out last."""
+        return self.low[self.count[2]], self.high[self.count[2]]
+
+    def grow(self) -> None:
+        """Twice the room."""
+        for name in ("low", "high", "key", "branch", "order"):
+            part = getattr(self, name)
+            setattr(self, name, np.concatenate([part, np.zeros_like(part)]))
+
+
+@njit(cache=True)
+def _judge(
+    low, high, gaps, start, down, up, starts, parts, side, cell_low, cell_high, values, base, tiny, euclidean, most
+):  # fmt: skip
+    """The distance of a box, and the tree to branch on: ``WRONG``, ``EQUAL`` or ``LOST``.
+
+    What is invalid, or equal, within ``most`` is so where the box is nearest: that is enough.
+    """
+    distance = 0.0
+    for d in range(len(low)):
+        gap = max(down[start[d] + high[d]], up[start[d] + low[d]])
+        gaps[d] = gap
+        if euclidean:
+            distance += gap * gap
+        elif gap > distance:
+            distance = gap
+    if distance > most:
+        return distance, LOST
+    least, greatest, widest, tree = base, base, -1.0, -1
+    for k in range(len(starts) - 1):
+        bottom, top, reached = np.inf, -np.inf, 0
+        for leaf in range(starts[k], starts[k + 1]):
+            within, inside = distance, True
+            for p in range(parts[leaf], parts[leaf + 1]):
+                d = side[p]
+                first, last = max(low[d], cell_low[p]), min(high[d], cell_high[p])
+                if first > last:
+                    inside = False
+                    break
+                gap = max(down[start[d] + last], up[start[d] + first])
+                if euclidean:
+                    within += gap * gap - gaps[d] * gaps[d]
+                elif gap > within:
+                    within = gap
+            if inside and within <= most:
+                reached += 1
+                bottom, top = min(bottom, values[leaf]), max(top, values[leaf])
+        if reached == 0:  # rounding of the Euclidean sums: nothing of the box is near enough
+            return distance, LOST
+        least += bottom
+        greatest += top
+        if reached > 1 and top - bottom > widest:
+            widest, tree = top - bottom, k
+    if least > tiny:
+        return distance, LOST
+    if tree < 0:
+        return distance, (WRONG if greatest < -tiny else EQUAL)
+    return distance, (WRONG if greatest < -tiny else tree)
+
+
+@njit(cache=True)
+def search(
+    low, high, key, branch, order, count, start, down, up, starts, parts, side, cell_low, cell_high, values,
+    base, tiny, euclidean, most, nodes,
+):  # fmt: skip
+    """Look at up to ``nodes`` boxes. Returns a code and the distance below which everything is proven.
+
+    Parameters
+    ----------
+    low, high, key, branch, order, count
+        The open boxes, see ``Heap``.
+    start, down, up
+        Where each feature's cells start, and the distance to the last number of each cell from above and to its first
+        one from below, 0 where the point is not beyond it.
+    starts, parts, side, cell_low, cell_high, values
+        Where each tree's leaves start, where each leaf's sides start, the feature and the first and last cell of each
+        side, the value of each leaf.
+    most
+        Distance beyond which nothing counts; squared where ``euclidean``, as all distances here.
+    """
+    features = low.shape[1]
+    gaps = np.empty(features)
+    child_low, child_high = np.empty(features, np.int32), np.empty(features, np.int32)
+    if count[2] < 0:
+        count[2] = 0
+        key[0], branch[0] = _judge(
+            low[0], high[0], gaps, start, down, up, starts, parts, side, cell_low, cell_high, values, base, tiny,
+            euclidean, most,
+        )  # fmt: skip
+        if branch[0] != LOST:
+            count[1] = 1
+    widest = 0
+    for k in range(len(starts) - 1):
+        widest = max(widest, starts[k + 1] - starts[k])
+    for _ in range(nodes):
+        if count[1] == 0:
+            return NONE, most
+        if count[0] + widest > len(key):
+            return FULL, key[order[0]]
+        box = order[0]
+        _drop(order, key, count)
+        count[2] = box
+        if branch[box] == WRONG:
+            return FOUND, key[box]
+        if branch[box] == EQUAL:
+            return TIED, key[box]
+        tree = branch[box]
+        for leaf in range(starts[tree], starts[tree + 1]):
+            inside = True
+            for d in range(features):
+                child_low[d], child_high[d] = low[box, d], high[box, d]
+            for p in range(parts[leaf], parts[leaf + 1]):
+                d = side[p]
+                child_low[d], child_high[d] = max(child_low[d], cell_low[p]), min(child_high[d], cell_high[p])
+                if child_low[d] > child_high[d]:
+                    inside = False
+                    break
+            if not inside:
+                continue
+            distance, verdict = _judge(
+                child_low, child_high, gaps, start, down, up, starts, parts, side, cell_low, cell_high, values, base,
+                tiny, euclidean, most,
+            )  # fmt: skip
+            if verdict == LOST:
+                continue
+            new = count[0]
+            low[new], high[new] = child_low, child_high
+            key[new], branch[new] = distance, verdict
+            count[0] += 1
+            place = count[1]
+            count[1] += 1
+            while place > 0 and key[order[(place - 1) // 2]] > distance:
+                order[place] = order[(place - 1) // 2]
+                place = (place - 1) // 2
+            order[place] = new
+    return (MORE, key[order[0]]) if count[1] else (NONE, most)
+
+
+@njit(cache=True)
+def _drop(order, key, count):
+    """Take the nearest box out of the order."""
+    count[1] -= 1
+    last, place = order[count[1]], 0
+    while True:
+        child = 2 * place + 1
+        if child >= count[1]:
+            break
+        if child + 1 < count[1] and key[order[child + 1]] < key[order[child]]:
+            child += 1
+        if key[order[child]] >= key[last]:
+            break
+        order[place] = order[child]
+        place = child
+    order[place] = last

@@ -1,0 +1,245 @@
+"""Sums of trees: the nearest invalid point by branch and bound over leaves."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from harness.certificate.balls import Ball, Certificate
+from harness.certificate.margins import Margin
+from harness.certificate.tree_kernels import FOUND, FULL, NONE, TIED, Heap, search
+from harness.classifier import Affine, Classifier, Input
+from harness.errors import UnsupportedError
+from harness.problem import Space
+
+NODES = 2000  # boxes looked at between two looks at the clock
+TINY = 1e-9  # margins this near to 0, relative to the sum's terms, are for the model itself to judge
+LARGEST = 4_000_000  # open boxes kept; then the radius proven so far is returned
+
+
+@dataclass(frozen=True)
+class Split:
+    """Values of a feature up to ``last`` are on the low side of a split, which is its left one where ``rising``."""
+
+    feature: str
+    last: float
+    rising: bool
+
+
+def last_low(source: Affine, threshold: float, single: bool) -> float:
+    """The largest float64 value whose input is on the low side of a split, as the library compares them.
+
+    The low side is the left one (input <= threshold) where the input rises with the value, else the right one.
+    """
+    rising = source.unit > 0
+
+    def low(value: float) -> bool:
+        number = source.of(value)
+        return ((float(np.float32(number)) if single else number) <= threshold) == rising
+
+    guess = source.shift + threshold * source.unit
+    step = max(abs(guess), abs(source.shift), abs(source.unit), 1e-300) * 2.0**-26
+    below, above = guess - step, guess + step
+    while not low(below):
+        below, step = below - step, 2 * step
+    while low(above):
+        above, step = above + step, 2 * step
+    while (middle := below + (above - below) / 2) not in (below, above):
+        below, above = (middle, above) if low(middle) else (below, middle)
+    return float(below)
+
+
+def sums(estimator: Any) -> tuple[list[tuple[Any, np.ndarray]], np.ndarray, bool]:
+    """A fitted estimator as trees and what each adds to every raw output at each node, the outputs without any tree,
+    and whether inputs are rounded to float32 before they are compared with a threshold."""
+    if hasattr(estimator, "_predictors"):
+        return _histogram(estimator)
+    if not hasattr(estimator, "init_"):
+        members = list(getattr(estimator, "estimators_", [estimator]))
+        trees = []
+        for member in members:
+            values = member.tree_.value[:, 0, :]
+            if hasattr(estimator, "classes_"):
+                values = values / values.sum(axis=1, keepdims=True)
+                values = values[:, 1:] if values.shape[1] == 2 else values
+            trees.append((_Nodes.of(member.tree_), values / len(members)))
+        return trees, np.zeros(trees[0][1].shape[1]), True
+    if estimator.init is not None and estimator.init != "zero":
+        raise UnsupportedError("no radius can be certified for gradient boosting with an 'init' estimator.")
+    outputs = estimator.estimators_.shape[1]
+    trees = []
+    for stage in estimator.estimators_:
+        for k, member in enumerate(stage):
+            values = np.zeros((member.tree_.node_count, outputs))
+            values[:, k] = estimator.learning_rate * member.tree_.value[:, 0, 0]
+            trees.append((_Nodes.of(member.tree_), values))
+    return trees, _base(estimator, trees, single=True), True
+
+
+def _histogram(estimator: Any) -> tuple[list[tuple[Any, np.ndarray]], np.ndarray, bool]:
+    if estimator.is_categorical_ is not None:
+        raise UnsupportedError("no radius can be certified for histogram boosting with categorical features.")
+    if estimator.loss not in {"log_loss", "squared_error", "absolute_error", "quantile"}:
+        raise UnsupportedError(f"no radius can be certified for histogram boosting with loss {estimator.loss!r}.")
+    outputs = len(estimator._predictors[0])
+    trees = []
+    for stage in estimator._predictors:
+        for k, predictor in enumerate(stage):
+            nodes = predictor.nodes
+            values = np.zeros((len(nodes), outputs))
+            values[:, k] = nodes["value"]
+            leaf = nodes["is_leaf"].astype(bool)
+            left, right = (np.where(leaf, -1, nodes[side].astype(np.int64)) for side in ("left", "right"))
+            trees.append((_Nodes(left, right, nodes["feature_idx"].astype(np.int64), nodes["num_threshold"]), values))
+    return trees, _base(estimator, trees, single=False), False
+
+
+@dataclass(frozen=True)
+class _Nodes:
+    left: np.ndarray
+    right: np.ndarray
+    column: np.ndarray
+    threshold: np.ndarray
+
+    @classmethod
+    def of(cls, tree: Any) -> _Nodes:
+        return cls(tree.children_left, tree.children_right, tree.feature, tree.threshold)
+
+    def leaf(self, inputs: np.ndarray) -> int:
+        node = 0
+        while self.left[node] >= 0:
+            node = (self.left if inputs[self.column[node]] <= self.threshold[node] else self.right)[node]
+        return int(node)
+
+
+def _base(estimator: Any, trees: list[tuple[Any, np.ndarray]], single: bool) -> np.ndarray:
+    """What the whole model says at a point less what its trees say."""
+    point = np.zeros(estimator.n_features_in_)
+    raw = estimator.decision_function if hasattr(estimator, "decision_function") else estimator.predict
+    said = np.asarray(raw(point[None]), dtype=float).reshape(-1)
+    return said - sum(values[nodes.leaf(point)] for nodes, values in trees)
+
+
+class Trees:
+    """One margin of a sum of trees, over the cells between thresholds of each number."""
+
+    def __init__(self, space: Space, classifier: Classifier, margin: Margin) -> None:
+        self.space, self.classifier = space, classifier
+        trees, base, self.single = sums(classifier.estimator)
+        self.trees = [(nodes, values @ margin.weights) for nodes, values in trees]
+        self.base = float(base @ margin.weights + margin.constant)
+        terms = sum(float(np.abs(values[nodes.left < 0]).max()) for nodes, values in self.trees)
+        self.tiny = TINY * (1.0 + abs(self.base) + terms)
+        self.numbers = {feature.name: feature for feature in space.features if feature.numeric}
+        self._splits: dict[tuple[int, float], Split | None] = {}
+        for nodes, _ in self.trees:
+            for node in np.flatnonzero(nodes.left >= 0):
+                self._split(int(nodes.column[node]), float(nodes.threshold[node]))
+        found = [split for split in self._splits.values() if split is not None]
+        self.cuts = {
+            name: np.array(sorted({split.last for split in found if split.feature == name})) for name in self.numbers
+        }
+
+    def _split(self, column: int, threshold: float) -> Split | None:
+        """A split of a number; None of a category."""
+        key = (column, threshold)
+        if key not in self._splits:
+            source: Input = self.classifier.inputs[column]
+            if source.feature not in self.numbers:
+                self._splits[key] = None
+            elif not isinstance(source, Affine):
+                raise UnsupportedError(f"{type(source).__name__} of {source.feature}, a number, is no affine input.")
+            else:
+                last = last_low(source, threshold, self.single)
+                self._splits[key] = Split(source.feature, last, source.unit > 0)
+        return self._splits[key]
+
+    def nearest(
+        self, row: Mapping[str, Any], ball: Ball, within: float, until: float, valid: Callable[..., bool]
+    ) -> Certificate:
+        names = [name for name in ball.units if len(self.cuts.get(name, ()))]
+        here = {name: float(row[name]) for name in names}
+        cells = {name: _cells(self.cuts[name]) for name in names}
+        start = np.cumsum([0, *(len(first) for first, _ in cells.values())])
+        down, up = self._gaps(here, ball, cells)
+        leaves = self._leaves(row, names)
+        heap = Heap(np.diff(start) - 1)
+        euclidean = ball.norm == "l2"
+        most = within**2 if euclidean else within
+        kernel: Any = search
+        while True:
+            code, key = kernel(
+                *heap.arrays, start[:-1], down, up, *leaves, self.base, self.tiny, euclidean, most, NODES
+            )  # fmt: skip
+            radius = min(math.sqrt(key) if euclidean else key, within)
+            if code == NONE:
+                return Certificate(within, math.inf)
+            if code == FOUND or (code == TIED and not valid({**row, **self._nearest_in(heap, here, cells)})):
+                return Certificate(radius, radius)
+            if code == FULL and heap.size < LARGEST:
+                heap.grow()
+            elif code == FULL or time.monotonic() > until:
+                return Certificate(radius, math.inf)
+
+    def _gaps(self, here: dict[str, float], ball: Ball, cells: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+        """The distance, in units, to the last and to the first number of every cell; squared where the norm is."""
+        down, up = [np.zeros(0)], [np.zeros(0)]
+        for name, (first, last) in cells.items():
+            room_down, room_up = ball.room(name, here[name])
+            for gaps, side, room in ((down, here[name] - last, room_down), (up, first - here[name], room_up)):
+                gap = np.maximum(side, 0.0) / ball.units[name]
+                gaps.append(np.where(gap > room, math.inf, gap))
+        return np.concatenate(down), np.concatenate(up)
+
+    def _leaves(self, row: Mapping[str, Any], names: list[str]) -> tuple[np.ndarray, ...]:
+        """The leaves that the features without perturbation leave open, each as cells of the others."""
+        place = {name: d for d, name in enumerate(names)}
+        inputs = self.classifier.vector(row)[0]
+        inputs = inputs.astype(np.float32).astype(float) if self.single else inputs
+        starts, parts, values = [0], [0], list[float]()
+        sides = list[tuple[int, int, int]]()
+        for nodes, value in self.trees:
+            stack: list[tuple[int, dict[int, tuple[int, int]]]] = [(0, {})]
+            while stack:
+                node, box = stack.pop()
+                if nodes.left[node] < 0:
+                    values.append(float(value[node]))
+                    sides += [(d, low, high) for d, (low, high) in box.items()]
+                    parts.append(len(sides))
+                    continue
+                column, threshold = int(nodes.column[node]), float(nodes.threshold[node])
+                split = self._split(column, threshold)
+                if split is None or split.feature not in place:
+                    side = nodes.left if inputs[column] <= threshold else nodes.right
+                    stack.append((int(side[node]), box))
+                    continue
+                d, cuts = place[split.feature], self.cuts[split.feature]
+                cut = int(np.searchsorted(cuts, split.last))
+                low, high = box.get(d, (0, len(cuts)))
+                below, above = (nodes.left, nodes.right) if split.rising else (nodes.right, nodes.left)
+                if low <= cut:
+                    stack.append((int(below[node]), {**box, d: (low, min(high, cut))}))
+                if high > cut:
+                    stack.append((int(above[node]), {**box, d: (max(low, cut + 1), high)}))
+            starts.append(len(values))
+        table = np.array(sides, dtype=np.int32).reshape(-1, 3)
+        columns = (np.ascontiguousarray(table[:, k]) for k in range(3))
+        return np.array(starts), np.array(parts), *columns, np.array(values)
+
+    @staticmethod
+    def _nearest_in(heap: Heap, here: dict[str, float], cells: dict[str, Any]) -> dict[str, float]:
+        """The nearest point of the box that the search took out last."""
+        return {
+            name: float(np.clip(here[name], first[low], last[high]))
+            for (name, (first, last)), low, high in zip(cells.items(), *heap.taken, strict=True)
+        }
+
+
+def _cells(cuts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The first and the last number of each cell between cuts."""
+    return np.concatenate([[-math.inf], np.nextafter(cuts, math.inf)]), np.concatenate([cuts, [math.inf]])

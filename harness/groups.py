@@ -1,0 +1,155 @@
+"""The explanations of groups as sentences: who, what changes, to what; and how they divide people by sex and race."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from textwrap import fill
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness.answers import Cell
+from harness.explain import WIDTH, number, wish
+from harness.problem import Feature
+from harness.scoring import group_table
+from harness.tables import DASH, markdown
+
+REPORT, TABLE = "groups.md", "groups.csv"
+LISTED = 12  # ids and values named in a sentence before "and ... more"
+
+
+def write(cell: Cell, divide: Sequence[str]) -> str:
+    """Write ``groups.csv`` and the report ``groups.md`` beside a cell's answers, which the checker has judged.
+
+    ``divide`` names the features by which the report divides the factuals, where the dataset has them. Returns the
+    report.
+    """
+    table = group_table(cell)
+    table.to_csv(cell.path / TABLE)
+    frame, targets = cell.factuals()
+    verdicts = {verdict["factual"]: verdict["verdict"] for verdict in cell.verdicts()}
+    parts = []
+    for line in cell.groups():
+        factuals = frame.loc[line["factuals"]]
+        rows = {row["factual"]: row for row in cell.rows() if row["group"] == line["group"]}
+        point_of = {factual: row["point"] for factual, row in rows.items() if row["row"] is not None}
+        target = targets[line["factuals"][0]]
+        told = [f"## {line['group']}: {_heading(table.loc[line['group']], line, wish(target))}"]
+        for point, values in enumerate(line["points"]):
+            members = factuals.loc[[factual for factual in factuals.index if point_of.get(factual) == point]]
+            told.append(_explanation(point, members, values, line["changed"][point], cell.space.features))
+        told += _without(line, point_of)
+        bad = Counter(verdicts[factual] for factual in factuals.index if verdicts[factual] not in {"valid", "none"})
+        told += [_wrapped(f"The checker found {_counted(bad)}.")] if bad else []
+        told += [_division(name, factuals, point_of, line["points"]) for name in divide if name in factuals]
+        parts.append("\n\n".join(told))
+    report = "\n\n".join(parts) + "\n"
+    (cell.path / REPORT).write_text(report)
+    return report
+
+
+def _heading(numbers: pd.Series, line: Mapping[str, Any], wanted: str) -> str:
+    who = f"{line_count(len(line['factuals']), 'factual')}, wanted {wanted}"
+    if not line["points"]:
+        return f"{who}: {line['status']}, {_last(line['detail']) or 'no explanation'}"
+    how = f"{who}: {line_count(len(line['points']), 'explanation')}"
+    if line["status"] == "OPTIMAL":
+        how += ", proven the fewest"
+    elif line["bound"] is not None:
+        how += f", at least {number(numbers['points'] - numbers['gap'])} are needed"
+    return f"{how}; {line['seconds']:.2f} s"
+
+
+def line_count(count: int, what: str) -> str:
+    """A number of things in words.
+
+    >>> line_count(1, "factual"), line_count(2, "factual")
+    ('1 factual', '2 factuals')
+    """
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _explanation(
+    point: int, members: pd.DataFrame, values: Mapping[str, Any], changed: Sequence[str], features: Sequence[Feature]
+) -> str:
+    """Two sentences: what these factuals change and to what; in what they are alike."""
+    order = [feature.name for feature in features]
+    moved = sorted(changed, key=order.index)
+    says = []
+    for name in moved:
+        before = Counter(number(value) for value in members[name])
+        before.pop(number(values[name]), None)
+        stay = len(members) - sum(before.values())
+        already = f"; {stay} already there" if stay else ""
+        says.append(f"{name} to {number(values[name])} (from {_counted(before)}{already})")
+    alike = [f"{name} {number(values[name])}" for name in order if name not in changed]
+    who = f"{point + 1}. {line_count(len(members), 'factual')} ({_some(members.index)})"
+    return _wrapped(f"{who}: change {', '.join(says)}.") + (
+        "\n" + _wrapped(f"Alike in {_some(alike)}.", indent="   ") if alike else ""
+    )
+
+
+def _without(line: Mapping[str, Any], point_of: Mapping[Any, int]) -> list[str]:
+    lost = line["uncoverable"]
+    left = [factual for factual in line["factuals"] if factual not in point_of and factual not in lost]
+    told = []
+    if lost:
+        told.append(_wrapped(f"Uncoverable, proven: {line_count(len(lost), 'factual')} ({_some(lost)})."))
+    if left and line["points"]:
+        told.append(_wrapped(f"Without an explanation: {line_count(len(left), 'factual')} ({_some(left)})."))
+    return told
+
+
+def _division(
+    name: str, factuals: pd.DataFrame, point_of: Mapping[Any, int], points: Sequence[Mapping[str, Any]]
+) -> str:
+    """Per value of a feature: its factuals, those without an explanation, explanations that serve it, in all and a
+    factual, the mean number of features that each factual changes; and, of few explanations, how many each serves."""
+    body, shown = [], range(len(points) if len(points) <= LISTED else 0)
+    for value, people in factuals.groupby(name, sort=True):
+        served = Counter(point_of[factual] for factual in people.index if factual in point_of)
+        alone = len(people) - sum(served.values())
+        changes = [
+            sum(row[feature] != value for feature, value in points[point_of[factual]].items())
+            for factual, row in people.to_dict("index").items()
+            if factual in point_of
+        ]
+        per = len(served) / sum(served.values()) if served else float("nan")
+        each = [str(served[point] or "") for point in shown]
+        body.append(
+            [
+                number(value),
+                len(people),
+                alone,
+                len(served),
+                *(_mean(per), _mean(float(np.mean(changes)) if changes else per)),
+                *each,
+            ]
+        )
+    head = [name, "factuals", "without", "explanations", "explanations a factual", "changes (mean)"]
+    return markdown([*head, *(str(point + 1) for point in shown)], body).rstrip("\n")
+
+
+def _mean(value: float) -> str:
+    return DASH if math.isnan(value) else f"{value:.2f}"
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return _some([f"{value}: {count}" for value, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))])
+
+
+def _some(values: Iterable[Any]) -> str:
+    texts = list(map(str, values))
+    more = f" and {len(texts) - LISTED} more" if len(texts) > LISTED else ""
+    return ", ".join(texts[:LISTED]) + more
+
+
+def _last(text: str) -> str:
+    return text.strip().splitlines()[-1] if text.strip() else ""
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    return fill(text, WIDTH, initial_indent=indent, subsequent_indent="   ", break_on_hyphens=False)

@@ -1,0 +1,359 @@
+"""One for many: Lodi and Ramírez-Ayerbe (2024)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from harness.answers import Cell
+from harness.data import load_dataset
+from harness.errors import HarnessError
+from harness.figures import COLOURS, GREEN, Drawing
+from harness.problem import Feature
+from harness.scoring import group_table
+from harness.tables import DASH, PUBLISHED, Table, markdown, number
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PAPER = "Lodi and Ramírez-Ayerbe (2024), One-for-many counterfactual explanations by column generation"
+LIMIT = 3600.0  # seconds after which the paper stopped; what stopped is not proven
+OURS, GREEDY = "ours", "greedy"
+APPROACHES = {"cells": OURS, "column_generation": "CG", "milp": "MIP"}  # by solver
+DATASETS = {
+    "compas": "compas_binned",
+    "german_credit": "german_credit_binned",
+    "student_performance": "students_binned",
+}
+NETWORKS = {"compas": "mlp_10x2", "german_credit": "mlp_20x2", "student_performance": "mlp_14x3"}
+NUMBERS = ("points", "bound", "gap", "optimal", "uncoverable", "seconds")
+
+
+def solved(found: Sequence[Cell]) -> pd.DataFrame:
+    """One row a stored group: ``approach``, ``n_factuals``, ``t_max``, ``threshold``, ``picked`` (the seed of S), and
+    the columns of ``harness.scoring.group_table``."""
+    parts = []
+    for cell in found:
+        config = cell.meta["config"]
+        settings = {
+            "approach": APPROACHES.get(config["method"].get("solver", ""), GREEDY),
+            "n_factuals": config["n_factuals"],
+            "t_max": config["method"]["t_max"],
+            "threshold": config["model"].get("threshold") or 0.5,
+            "picked": config["seed"] if config["factuals_seed"] is None else config["factuals_seed"],
+        }
+        parts.append(group_table(cell).reset_index().assign(**settings))
+    return pd.concat(parts, ignore_index=True)
+
+
+def summed(groups: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """One row per setting and approach: ``runs``, ``proven`` ones; ``mean``, ``least`` and ``most`` points, of runs
+    that found any; the greatest ``gap``; ``uncoverable`` and seconds (``median``, ``worst``)."""
+    lines = []
+    for place, runs in groups.groupby([*keys, "approach"], sort=True):
+        points = runs["points"].dropna()
+        lines.append(
+            dict(zip([*keys, "approach"], place, strict=True))
+            | {"runs": len(runs), "proven": int(runs["optimal"].sum()), "mean": points.mean()}
+            | {"least": points.min(), "most": points.max(), "gap": runs["gap"].max()}
+            | {"left": runs["left"].mean(), "uncoverable": runs["uncoverable"].mean()}
+            | {"median": runs["seconds"].median(), "worst": runs["seconds"].max()}
+        )
+    return pd.DataFrame(lines)
+
+
+def spread(line: Mapping[str, Any]) -> str:
+    """A mean, and the range where there is one.
+
+    >>> spread({"mean": 3.5, "least": 3, "most": 4}), spread({"mean": 3, "least": 3, "most": 3})
+    ('3.5 (3–4)', '3')
+    """
+    if math.isnan(line["mean"]):
+        return DASH
+    if line["least"] == line["most"]:
+        return f"{line['least']:.0f}"
+    return f"{line['mean']:.1f} ({line['least']:.0f}–{line['most']:.0f})"
+
+
+@dataclass(frozen=True)
+class Fewest:
+    """A table of the fewest counterfactuals by |S| and T_max, published beside ours and whatever else was run.
+
+    Parameters
+    ----------
+    number
+        Of the published table, 4 to 9.
+    """
+
+    number: int
+
+    @property
+    def title(self) -> str:
+        return f"Table {self.number} of {PAPER}"
+
+    def build(self, found: Sequence[Cell]) -> tuple[str, pd.DataFrame]:
+        published = pd.read_csv(PUBLISHED / "column_generation_tables4_9.csv")
+        published = published.loc[published["table"] == self.number]
+        groups = solved(found)
+        lines = summed(groups, ["n_factuals", "t_max"])
+        by_place = {(line["n_factuals"], line["t_max"], line["approach"]): line for line in lines.to_dict("records")}
+        others = [name for name in ("CG", "MIP", GREEDY) if name in set(lines["approach"])]
+        head = ["\\|S\\|", "T_max", "y* published", "y* ours", "proven", "gap"]
+        head += ["CG s published", "MIP s published", "ours s, median (worst)"]
+        head += [text for name in others for text in (f"y {name}", f"proven {name}", f"{name} s")]
+        body, rows = [], published.to_dict("records")
+        known = {(row["n_instances"], row["t_max"]) for row in rows}
+        rows += [
+            {"n_instances": n, "t_max": t, **dict.fromkeys(published.columns[5:], math.nan)}
+            for n, t in sorted({place[:2] for place in by_place} - known)
+        ]
+        for row in rows:
+            place = (row["n_instances"], row["t_max"])
+            ours = by_place.get((*place, OURS))
+            line = [*place, number(row["n_explanations"], 0), *_found(ours)]
+            line += [_seconds(row["cg_seconds"]), _seconds(row["mip_seconds"]), _spent(ours)]
+            for name in others:
+                other = by_place.get((*place, name))
+                line += [*_found(other)[:2], _spent(other)]
+            body.append([*line, _remark(row, ours)])
+        numbers = lines.merge(
+            published.rename(columns={"n_instances": "n_factuals"}), on=["n_factuals", "t_max"], how="outer"
+        )
+        limits = ", ".join(dict.fromkeys(f"{cell.meta['config']['group_time_limit']:g} s" for cell in found))
+        notes = [*NOTES, f"Limit of ours: {limits} a group.", *_certified(groups)]
+        return markdown([*head, "why"], body) + "\n" + "".join(f"- {note}\n" for note in notes), numbers
+
+
+NOTES = (
+    "y*: the fewest counterfactuals; *ours*: mean (least–most) over random groups S of the same model; *proven*: of "
+    "these groups, those whose number is proven minimal; *gap*: the greatest that is left; *left*: "
+    "factuals neither served nor proven uncoverable, mean.",
+    "The paper's S, bins and models are not published: where five groups disagree among themselves, a published number "
+    "outside their range says nothing of either method.",
+    "Published MIP: its number of counterfactuals is the published y* less the published gap, but for two rows with a "
+    "gap of +1 (COMPAS, |S| = 100, T_max = 3), where it is unclear which is which; no gap is compared.",
+    "Published seconds are a commercial solver's on the paper's machine.",
+)
+
+
+def _found(line: Mapping[str, Any] | None) -> list[str]:
+    if line is None:
+        return ["not run", "", ""]
+    left = f", {line['left']:.1f} left" if line["left"] else ""
+    return [spread(line) + left, f"{line['proven']} of {line['runs']}", number(line["gap"], 0)]
+
+
+def _spent(line: Mapping[str, Any] | None) -> str:
+    return "" if line is None else f"{line['median']:.3f} ({line['worst']:.3f})"
+
+
+def _seconds(value: float) -> str:
+    return f"≥ {LIMIT:.0f}" if value >= LIMIT else number(value, 2)
+
+
+def _remark(row: Mapping[str, Any], ours: Mapping[str, Any] | None) -> str:
+    """What is known of why ours is smaller or larger than published."""
+    if ours is None or math.isnan(ours["mean"]) or math.isnan(row["n_explanations"]):
+        return ""
+    published = row["n_explanations"]
+    if ours["least"] <= published <= ours["most"]:
+        return "in our range"
+    if ours["most"] < published:
+        unproven = row["cg_seconds"] >= LIMIT
+        return "smaller: published run stopped unproven" if unproven else "smaller: other bins, model and S"
+    all_proven = ours["proven"] == ours["runs"]
+    return f"larger{', proven for our S' if all_proven else ''}: other bins, model and S"
+
+
+def _certified(groups: pd.DataFrame) -> list[str]:
+    """The share of the paper's column generation's runs within the limit that are proven; 94.1 % are published."""
+    runs = groups.loc[(groups["approach"] == "CG") & (groups["late"] == 0) & groups["points"].notna()]
+    if runs.empty:
+        return []
+    share = 100 * runs["optimal"].mean()
+    return [f"Of {len(runs)} runs of the paper's CG that ended within the limit, {share:.1f} % are certified (94.1 %)."]
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Our counterfactuals by threshold and T_max; nothing of it is published."""
+
+    title: str = f"Stricter thresholds and few changes, beyond {PAPER}"
+
+    def build(self, found: Sequence[Cell]) -> tuple[str, pd.DataFrame]:
+        lines = summed(solved(found), ["threshold", "t_max"])
+        head = ["threshold", "T_max", "approach", "y*", "proven", "gap", "uncoverable", "s, median (worst)"]
+        body = []
+        for line in lines.to_dict("records"):
+            place = (f"{line['threshold']:g}", line["t_max"], line["approach"])
+            body.append([*place, *_found(line), f"{line['uncoverable']:.1f}", _spent(line)])
+        note = "*uncoverable*: mean number of factuals that no counterfactual within T_max changes can serve: proven.\n"
+        return f"{markdown(head, body)}\n- {note}", lines
+
+
+@dataclass(frozen=True)
+class Models:
+    """Data, columns, networks and accuracies on the test half, published beside ours."""
+
+    title: str = f"Tables 2 and 3 of {PAPER}"
+
+    def build(self, found: Sequence[Cell]) -> tuple[str, pd.DataFrame]:
+        published = pd.read_csv(PUBLISHED / "column_generation_table2_3.csv").to_dict("records")
+        ran = {(cell.meta["dataset"], cell.meta["model"]): cell for cell in found}
+        records: list[dict[str, Any]] = []
+        for row in published:
+            name = row["dataset"]
+            cells = {"nn": ran.get((DATASETS[name], NETWORKS[name])), "lr": ran.get((DATASETS[name], "lr_c10"))}
+            ours: dict[str, Any] = {}
+            for kind, cell in cells.items():
+                if cell is None:
+                    continue
+                config = cell.meta["config"]
+                data = load_dataset(**config["dataset"], split=config["split"], overrides=config["features"])
+                space, rows = cell.space, data.frame.iloc[data.test]
+                ours |= {"n_instances": len(data.frame), "n_features": len(space.names)}
+                ours |= {"n_binary_columns": len(space.columns)}
+                ours[f"{kind}_test_accuracy"] = float((cell.classifier.predict(rows) == data.labels[data.test]).mean())
+                if kind == "nn":
+                    layers = config["model"]["estimator"]["hidden_layer_sizes"]
+                    ours |= {"nn_width": layers[0], "nn_depth": len(layers)}
+            records += [{"dataset": name, "": "published", **{k: v for k, v in row.items() if k != "dataset"}}]
+            records += [{"dataset": name, "": "ours", **ours}]
+        lines = pd.DataFrame(records)
+        shares = {"nn_test_accuracy", "lr_test_accuracy"}
+        body = [
+            [row["dataset"] if row[""] == "published" else "", row[""]]
+            + [number(float(row[name]), 3 if name in shares else 0) for name in lines.columns[2:]]
+            for row in records_of(lines)
+        ]
+        head = ["dataset", "", *(name.replace("_", " ") for name in lines.columns[2:])]
+        return f"{markdown(head, body)}\n- Accuracy on the test half; the paper's split is not published.\n", lines
+
+
+def records_of(lines: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows of a frame as mappings by text."""
+    return [{str(name): value for name, value in row.items()} for row in lines.to_dict("records")]
+
+
+def heat_map(found: Sequence[Cell], title: str) -> Figure:
+    """Explanations as rows, columns as the model has them: filled where the column is 1, a dot where the feature is one
+    that the explanation's factuals change.
+
+    Raises
+    ------
+    HarnessError
+        Without a group that has explanations.
+    """
+    from matplotlib.figure import Figure
+
+    cell = found[0]
+    line = next((line for line in cell.groups() if line["points"]), None)
+    if line is None:
+        raise HarnessError(f"{cell.label} has no explanations of a group to draw; run it with group=true.")
+    space = cell.space
+    values = space.encode(space.frame(line["points"]))
+    points = len(values)
+    figure = Figure(figsize=(1.8 + 0.42 * len(space.columns), 2.6 + 0.42 * points), layout="constrained")
+    axis = figure.subplots()
+    axis.pcolormesh(values, cmap=_green(), vmin=0.0, vmax=1.0, edgecolors="#888888", linewidth=0.6)
+    for point, changed in enumerate(line["changed"]):
+        for feature, columns in zip(space.features, space.slices, strict=True):
+            if feature.name in changed:
+                places = np.arange(columns.start, columns.stop) + 0.5
+                axis.scatter(places, np.full(len(places), point + 0.5), s=14, c="black", zorder=3)
+    for columns in space.slices[1:]:
+        axis.axvline(columns.start, color="black", linewidth=1.4)
+    served = Counter(row["point"] for row in cell.rows() if row["row"] is not None)
+    axis.set_yticks(np.arange(points) + 0.5, [f"{point + 1} (serves {served[point]})" for point in range(points)])
+    names = [text for feature in space.features for text in _columns(feature)]
+    axis.set_xticks(np.arange(len(names)) + 0.5, names, rotation=90, fontsize=8)
+    axis.tick_params(length=0)
+    axis.invert_yaxis()
+    axis.set_title(f"{title}\ngreen: 1, white: 0, dots: features that the served ones change", fontsize=9)
+    return figure
+
+
+def _columns(feature: Feature) -> list[str]:
+    """What a 1 in each column of a feature says: of a binary feature, its second category."""
+    said = feature.categories if feature.width > 1 else feature.categories[-1:]
+    return [f"{feature.name} {category}" for category in said]
+
+
+def _green() -> Any:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("green", ["#FFFFFF", GREEN])
+
+
+def perturbed(found: Sequence[Cell], title: str) -> Figure:
+    """How often each feature is changed, over all explanations of our cells, stacked by T_max; the paper shows no axis
+    to compare with.
+
+    Raises
+    ------
+    HarnessError
+        Without such cells.
+    """
+    from matplotlib.figure import Figure
+
+    counts: dict[int, Counter[str]] = {}
+    names: tuple[str, ...] = ()
+    for cell in found:
+        method = cell.meta["config"]["method"]
+        if method.get("solver") != "cells":
+            continue
+        names = cell.space.names
+        counter = counts.setdefault(method["t_max"], Counter())
+        for line in cell.groups():
+            counter.update(name for changed in line["changed"] for name in changed)
+    if not counts:
+        raise HarnessError("no cell of method=column_generation has finished; run the experiment to its end.")
+    total = Counter[str]()
+    for counter in counts.values():
+        total += counter
+    order = sorted(names, key=lambda name: (-total[name], names.index(name)))
+    figure = Figure(figsize=(7.0, 1.6 + 0.24 * len(order)), layout="constrained")
+    axis = figure.subplots()
+    left = np.zeros(len(order))
+    for place, most in enumerate(sorted(counts)):
+        widths = np.array([counts[most][name] for name in order], dtype=float)
+        axis.barh(np.arange(len(order)), widths, left=left, color=COLOURS[place], label=f"$T_{{max}}$ = {most}")
+        left += widths
+    axis.set_yticks(np.arange(len(order)), order, fontsize=8)
+    axis.set_ylim(len(order) - 0.5, -0.5)
+    axis.set_xlabel("explanations that change the feature")
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.legend(frameon=False, loc="lower right")
+    axis.set_title(title, fontsize=10)
+    return figure
+
+
+TABLES: dict[str, Table] = {
+    "cg_table2_3": Models(),
+    **{f"cg_table{place}": Fewest(place) for place in range(4, 10)},
+    "cg_thresholds": Thresholds(),
+}
+_DRAWN = {3: "COMPAS", 4: "German credit", 5: "students"}
+FIGURES: dict[str, tuple[str, Drawing]] = {
+    **{
+        f"cg_figure{place}": (
+            f"figure{place}",
+            partial(heat_map, title=f"Figure {place}: explanations for COMPAS, network, |S| = {size}, $T_{{max}}$ = 3"),
+        )
+        for place, size in ((1, 10), (2, 20))
+    },
+    **{
+        f"cg_figure{place}": (
+            f"figure{place}",
+            partial(perturbed, title=f"Figure {place}: how often each feature changes, {name}, network"),
+        )
+        for place, name in _DRAWN.items()
+    },
+}

@@ -1,0 +1,590 @@
+"""Scorecards: a linear model of binned features, as OptBinning fits them and as banks use them.
+
+A ``Card`` is one as plain data, bins and points included; OptBinning itself is only needed to fit one, and to ask one
+of somebody's.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.utils.metaestimators import available_if
+
+from harness.classifier import Affine, Classifier, Input, Lookup
+from harness.errors import HarnessError, UnsupportedError
+from harness.problem import Feature, Space
+
+NEAR = 1e-9  # scores this near are equal: sums of the same numbers in another order
+ASIDE = ("special", "missing", "unknown")
+
+
+@dataclass(frozen=True)
+class Bin:
+    """What a bin of a feature holds, in original units.
+
+    Parameters
+    ----------
+    role
+        ``interval`` or ``categories``; or one that a counterfactual should not be sent to unasked: ``special`` (codes),
+        ``missing``, ``unknown`` (categories that no bin lists).
+    low, high
+        An interval [low, high) of numbers.
+    members
+        The categories, or the special codes.
+    """
+
+    role: str
+    low: float = -np.inf
+    high: float = np.inf
+    members: tuple[Any, ...] = ()
+
+    @property
+    def ordinary(self) -> bool:
+        """Whether the bin is an interval or a set of categories."""
+        return self.role not in ASIDE
+
+    def __str__(self) -> str:
+        """The bin to be read.
+
+        >>> str(Bin("interval", 91.5, 95.5)), str(Bin("interval", high=0.5)), str(Bin("categories", members=("a", "b")))
+        ('[91.5, 95.5)', '< 0.5', 'a or b')
+        """
+        if self.role == "interval":
+            if np.isinf(self.low):
+                return "any number" if np.isinf(self.high) else f"< {self.high:g}"
+            return f"≥ {self.low:g}" if np.isinf(self.high) else f"[{self.low:g}, {self.high:g})"
+        return " or ".join(map(str, self.members)) or self.role
+
+
+@dataclass(frozen=True, eq=False)
+class Variable:
+    """A feature of a scorecard and its bins: those of values first, then special codes, missing and unknown ones.
+
+    Parameters
+    ----------
+    bins
+        Intervals from low to high, or sets of categories.
+    values
+        What the linear model sees in each bin: weight of evidence, or the mean outcome; shape (bins,).
+    coefficient
+        Its weight in the linear model.
+    points
+        What each bin adds to the points, shape (bins,).
+    """
+
+    name: str
+    bins: tuple[Bin, ...]
+    values: np.ndarray
+    coefficient: float
+    points: np.ndarray
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the ordinary bins are intervals."""
+        return self.bins[0].role == "interval"
+
+    @property
+    def cuts(self) -> np.ndarray:
+        """The inner ends of the intervals, in order; each belongs to the bin above it."""
+        return np.array([b.low for b in self.bins if b.role == "interval"][1:])
+
+    @property
+    def contributions(self) -> np.ndarray:
+        """What each bin adds to the score, shape (bins,)."""
+        return self.coefficient * self.values
+
+    @property
+    def listing(self) -> tuple[Any, ...]:
+        """The categories that bins list, special codes last: positions among them are their codes; none of numbers."""
+        if self.numeric:
+            return ()
+        return tuple(member for b in self.bins if b.role in {"categories", "special"} for member in b.members)
+
+    def bin_of(self, value: Any) -> int:
+        """The position of a value's bin."""
+        return int(self.bins_of([value])[0])
+
+    def bins_of(self, values: Iterable[Any]) -> np.ndarray:
+        """The position of each value's bin, int, shape (values,)."""
+        role = {b.role: place for place, b in enumerate(self.bins) if b.role in {"missing", "unknown"}}
+        if self.numeric:
+            numbers = np.asarray(values, dtype=float)
+            found = np.searchsorted(self.cuts, numbers, side="right")
+            found[np.isnan(numbers)] = role["missing"]
+            for place, b in enumerate(self.bins):
+                if b.role == "special":
+                    found[np.isin(numbers, b.members)] = place
+            return found
+        known = {member: place for place, b in enumerate(self.bins) for member in b.members}
+        return np.array([role["missing"] if _absent(v) else known.get(v, role["unknown"]) for v in values], dtype=int)
+
+    def codes_of(self, values: Iterable[Any]) -> np.ndarray:
+        """The column of the estimator for decoded values: the numbers, or the categories' codes; float, (values,).
+
+        A category that no bin lists has the code after the last.
+        """
+        if self.numeric:
+            return np.asarray(values, dtype=float)
+        code = {member: float(place) for place, member in enumerate(self.listing)}
+        return np.array([code.get(value, float(len(code))) for value in values])
+
+    def bins_of_codes(self, column: np.ndarray) -> np.ndarray:
+        """The position of the bin of each entry of such a column, int, shape (entries,)."""
+        if self.numeric:
+            return self.bins_of(column)
+        places = np.append(self.bins_of(self.listing), self.bins_of([_Nothing])).astype(int)
+        return places[np.clip(np.rint(column), 0, len(places) - 1).astype(int)]
+
+    def steps(self) -> tuple[np.ndarray, np.ndarray]:
+        """Such a column as a step function: increasing thresholds t, and the bins of (t[k - 1], t[k]].
+
+        Returns
+        -------
+        The thresholds, float, shape (steps - 1,), and the positions of the bins, int, shape (steps,).
+        """
+        if self.numeric:
+            ends = {float(np.nextafter(cut, -np.inf)) for cut in self.cuts}
+            for code in (code for b in self.bins if b.role == "special" for code in b.members):
+                ends |= {float(np.nextafter(code, -np.inf)), float(code)}
+            thresholds = np.array(sorted(ends))
+            last = np.nextafter(thresholds[-1:], np.inf) if len(thresholds) else np.zeros(1)
+            places = self.bins_of(np.append(thresholds, last))
+            kept = np.flatnonzero(np.diff(places))
+            return thresholds[kept], np.append(places[kept], places[-1])
+        codes = np.arange(len(self.listing) + 1.0)
+        return codes[:-1] + 0.5, self.bins_of_codes(codes)
+
+
+class _Nothing:
+    """A category that nobody has."""
+
+
+def _absent(value: Any) -> bool:
+    return value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value))
+
+
+@dataclass(frozen=True, eq=False)
+class Card:
+    r"""A scorecard: the score :math:`\beta_0 + \sum_j \beta_j w_{j b_j}` of the bins :math:`b_j` that a row lies in.
+
+    Parameters
+    ----------
+    variables
+        Features, bins, values :math:`w_{jb}` and coefficients :math:`\beta_j`, in the order of the scorecard's table.
+    intercept
+        :math:`\beta_0`.
+    binary
+        Whether the score is the log-odds of class 1; else it is the predicted number.
+    points
+        Points of every row, before those of its bins.
+    """
+
+    variables: tuple[Variable, ...]
+    intercept: float
+    binary: bool
+    base_points: float = 0.0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The features, in table order."""
+        return tuple(variable.name for variable in self.variables)
+
+    def __getitem__(self, name: str) -> Variable:
+        return self.variables[self.names.index(name)]
+
+    @property
+    def coefficients(self) -> np.ndarray:
+        """Shape (features,)."""
+        return np.array([variable.coefficient for variable in self.variables])
+
+    def bins(self, frame: pd.DataFrame) -> np.ndarray:
+        """The position of the bin that each value lies in, int, shape (rows, features)."""
+        return np.column_stack([v.bins_of(frame[v.name].to_numpy()) for v in self.variables])
+
+    def values(self, bins: np.ndarray) -> np.ndarray:
+        """What the linear model sees in bins given by position, shape (rows, features)."""
+        return np.column_stack([v.values[bins[:, j]] for j, v in enumerate(self.variables)])
+
+    def score(self, bins: np.ndarray) -> np.ndarray:
+        """Log-odds of class 1, or the predicted number, of rows given by their bins, shape (rows,)."""
+        return self.values(bins) @ self.coefficients + self.intercept
+
+    def probability(self, bins: np.ndarray) -> np.ndarray:
+        """Probability of class 1 of rows given by their bins, shape (rows,); of a binary card only."""
+        return expit(self.score(bins))
+
+    def points(self, bins: np.ndarray) -> np.ndarray:
+        """Points of rows given by their bins, shape (rows,)."""
+        return np.sum([v.points[bins[:, j]] for j, v in enumerate(self.variables)], axis=0) + self.base_points
+
+    def inputs(self, space: Space) -> tuple[Input, ...]:
+        """The columns of the estimator as maps from decoded features.
+
+        Raises
+        ------
+        UnsupportedError
+            Where numbers meet bins of categories, or text meets intervals.
+        """
+        return tuple(_input(variable, space[variable.name]) for variable in self.variables)
+
+
+def _input(variable: Variable, feature: Feature) -> Input:
+    if feature.numeric:
+        if not variable.numeric:
+            raise UnsupportedError(
+                f"its scorecard has categories of {feature.name}, which holds numbers here; set "
+                f"features.{feature.name}.kind=categorical"
+            )
+        return Affine(feature.name)
+    try:
+        codes = variable.codes_of(feature.categories)
+    except (TypeError, ValueError):
+        raise UnsupportedError(
+            f"its scorecard has intervals of {feature.name}, which holds categories here; set "
+            f"features.{feature.name}.kind=continuous"
+        ) from None
+    return Lookup(feature.name, feature.categories, tuple(codes.tolist()))
+
+
+def card_of(classifier: Classifier) -> Card | None:
+    """The scorecard that a classifier is, or None."""
+    return getattr(classifier.estimator, "card_", None)
+
+
+class Carded(BaseEstimator):
+    """What scorecards have in common, given ``card_``; rows are decoded frames, or arrays of the card's columns."""
+
+    card_: Card
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """The features that it uses, in the order of its table."""
+        return np.array(self.card_.names, dtype=object)
+
+    @property
+    def inside(self) -> Any:
+        """Itself, as nothing is around it."""
+        return self
+
+    def inputs(self, space: Space) -> tuple[Input, ...]:
+        """As ``Card.inputs``: this estimator is trained on decoded frames, and asked with arrays too."""
+        return self.card_.inputs(space)
+
+    def _bins(self, rows: Any) -> np.ndarray:
+        if isinstance(rows, pd.DataFrame):
+            return self.card_.bins(rows)
+        matrix = np.asarray(rows, dtype=float)
+        columns = [v.bins_of_codes(matrix[:, j]) for j, v in enumerate(self.card_.variables)]
+        return np.column_stack(columns)
+
+    def _score(self, rows: Any) -> np.ndarray:
+        return self.card_.score(self._bins(rows))
+
+
+class ScorecardClassifier(ClassifierMixin, Carded):
+    """Logistic regression on weights of evidence, binned and scaled by OptBinning.
+
+    Parameters
+    ----------
+    selection
+        Which features are taken, as OptBinning's ``BinningProcess`` has ``selection_criteria``; all where None.
+    special_codes
+        Codes with a bin of their own in every feature, beside those that the dataset names.
+    binning
+        Any other parameter of ``BinningProcess``, such as ``max_n_bins``.
+    C
+        Inverse strength of the ridge penalty.
+    points
+        The least and greatest points a row can have, over the ordinary bins and what special and missing ones count.
+    reverse
+        Whether more points are a higher probability of class 1; else a lower one.
+    """
+
+    def __init__(
+        self,
+        selection: Mapping[str, Any] | None = None,
+        special_codes: Sequence[Any] | None = None,
+        binning: Mapping[str, Any] | None = None,
+        C: float = 1.0,
+        points: tuple[float, float] | None = (300.0, 850.0),
+        reverse: bool = False,
+    ) -> None:
+        self.selection = selection
+        self.special_codes = special_codes
+        self.binning = binning
+        self.C = C
+        self.points = points
+        self.reverse = reverse
+
+    def fit(self, frame: pd.DataFrame, labels: Any, space: Space | None = None) -> ScorecardClassifier:
+        """Bin the features of a decoded frame and weigh them.
+
+        Parameters
+        ----------
+        labels
+            Two classes, in any coding, shape (rows,).
+        space
+            Which features are categories and which codes are special; told by the columns' types where None.
+
+        Raises
+        ------
+        HarnessError
+            For other than two classes, and where ``selection`` leaves no feature.
+        """
+        self.classes_ = np.unique(labels)
+        if len(self.classes_) != 2:
+            raise HarnessError(
+                f"a scorecard tells two classes apart, and there are {len(self.classes_)}; choose another model."
+            )
+        model = LogisticRegression(C=self.C, solver="newton-cholesky", tol=1e-8, max_iter=1000)
+        self.card_ = _fitted(self, frame, (np.asarray(labels) == self.classes_[1]).astype(int), space, model)
+        return self
+
+    def decision_function(self, rows: Any) -> np.ndarray:
+        """Log-odds of the second class, shape (rows,)."""
+        return self._score(rows)
+
+    def predict(self, rows: Any) -> np.ndarray:
+        """Labels, shape (rows,)."""
+        return self.classes_[(self._score(rows) > 0).astype(int)]
+
+    def predict_proba(self, rows: Any) -> np.ndarray:
+        """Probability of each class, shape (rows, 2)."""
+        probability = expit(self._score(rows))
+        return np.column_stack([1.0 - probability, probability])
+
+
+class ScorecardRegressor(RegressorMixin, Carded):
+    """Linear regression on mean outcomes of bins, binned and scaled by OptBinning; parameters as the classifier's."""
+
+    def __init__(
+        self,
+        selection: Mapping[str, Any] | None = None,
+        special_codes: Sequence[Any] | None = None,
+        binning: Mapping[str, Any] | None = None,
+        points: tuple[float, float] | None = (0.0, 100.0),
+        reverse: bool = True,
+    ) -> None:
+        self.selection = selection
+        self.special_codes = special_codes
+        self.binning = binning
+        self.points = points
+        self.reverse = reverse
+
+    def fit(self, frame: pd.DataFrame, labels: Any, space: Space | None = None) -> ScorecardRegressor:
+        """As ``ScorecardClassifier.fit``; ``labels`` are numbers, shape (rows,)."""
+        self.card_ = _fitted(self, frame, np.asarray(labels, dtype=float), space, LinearRegression())
+        return self
+
+    def predict(self, rows: Any) -> np.ndarray:
+        """Numbers, shape (rows,)."""
+        return self._score(rows)
+
+
+def _fitted(own: Any, frame: pd.DataFrame, targets: np.ndarray, space: Space | None, model: Any) -> Card:
+    """Fit an OptBinning scorecard with the settings of an estimator, and read it."""
+    from optbinning import BinningProcess, Scorecard
+
+    names = list(frame.columns)
+    if space is None:
+        categorical = [name for name in names if not pd.api.types.is_numeric_dtype(frame[name])]
+        special: dict[str, list[Any]] = {}
+    else:
+        categorical = [name for name in names if not space[name].numeric]
+        special = {name: list(space[name].special) for name in names if space[name].special}
+    common = list(own.special_codes or ())
+    codes = {name: {"special_codes": sorted({*common, *codes})} for name, codes in special.items()}
+    process = BinningProcess(
+        names,
+        categorical_variables=categorical,
+        special_codes=common or None,
+        selection_criteria=None if own.selection is None else _plain(own.selection),
+        binning_fit_params=codes or None,
+        **dict(own.binning or {}),
+    )
+    scaling = {} if own.points is None else {"min": float(own.points[0]), "max": float(own.points[1])}
+    card = Scorecard(
+        process, model, scaling_method="min_max" if scaling else None, scaling_method_params=scaling or None,
+        reverse_scorecard=own.reverse,
+    )  # fmt: skip
+    with warnings.catch_warnings(action="ignore"):  # of pandas, about OptBinning's tables
+        try:
+            card.fit(frame.astype(dict.fromkeys(categorical, object)), targets)
+        except (ValueError, TypeError) as fault:
+            binned = getattr(card, "binning_process_", None)
+            if binned is not None and own.selection is not None and not binned.get_support().any():
+                raise HarnessError(
+                    f"selection={own.selection} leaves no feature for the scorecard; widen its limits."
+                ) from None
+            raise HarnessError(f"OptBinning cannot fit a scorecard ({fault}); change model.estimator.") from fault
+        return read_card(card)
+
+
+def _plain(node: Any) -> Any:
+    return {key: _plain(item) for key, item in node.items()} if isinstance(node, Mapping) else node
+
+
+def read_card(scorecard: Any) -> Card:
+    """A fitted OptBinning ``Scorecard`` as plain data.
+
+    Every value comes from the scorecard's own transformation of one value of each bin, so that it is the same to the
+    last bit.
+
+    Raises
+    ------
+    UnsupportedError
+        For binning that is no step function, and for an estimator that is no linear function of what bins are worth.
+    """
+    process = scorecard.binning_process_
+    names = [str(name) for name in process.get_support(names=True)]
+    bins = {name: _bins_of(process.get_binned_variable(name)) for name in names}
+    rows = max(map(len, bins.values()))
+    asked = pd.DataFrame({name: _one_each(bins[name], rows) for name in names})
+    values = _whole(process, scorecard._transform(_widened(process, asked), None, *_metrics(scorecard)))
+    points = _whole(process, scorecard.transform(_widened(process, asked)))
+    estimator = scorecard.estimator_
+    coefficients = np.ravel(estimator.coef_).astype(float)
+    if len(coefficients) != len(names):
+        raise UnsupportedError("its scorecard has another number of coefficients than features")
+    variables = tuple(
+        Variable(
+            name, bins[name], values[: len(bins[name]), j].copy(), float(weight), points[: len(bins[name]), j].copy()
+        )
+        for j, (name, weight) in enumerate(zip(names, coefficients, strict=True))
+    )
+    binary = is_classifier(estimator)
+    card = Card(
+        variables,
+        float(np.ravel(getattr(estimator, "intercept_", 0.0))[0]),
+        binary,
+        float(np.ravel(getattr(scorecard, "intercept_", 0.0))[0]),
+    )
+    own = scorecard.decision_function if binary else scorecard.predict
+    if np.abs(card.score(card.bins(asked)) - np.ravel(own(_widened(process, asked)))).max() > NEAR:
+        raise UnsupportedError("its scorecard's score is not the sum of what its bins are worth")
+    return card
+
+
+def _metrics(scorecard: Any) -> tuple[Any, Any]:
+    """What the scorecard puts for special codes and for missing values."""
+    return getattr(scorecard, "_metric_special", 0), getattr(scorecard, "_metric_missing", 0)
+
+
+def _whole(process: Any, transformed: Any) -> np.ndarray:
+    return np.asarray(transformed, dtype=float).reshape(len(transformed), -1)
+
+
+def _widened(process: Any, frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with every column that the scorecard was trained on: it asks for those it does not use, too."""
+    lacking = [name for name in process.variable_names if name not in frame.columns]
+    return frame.assign(**dict.fromkeys(lacking, np.nan))
+
+
+def _bins_of(binned: Any) -> tuple[Bin, ...]:
+    """The bins of one fitted variable, in the order of its table, then the unknown ones."""
+    if type(binned).__name__ not in {"OptimalBinning", "ContinuousOptimalBinning"}:
+        raise UnsupportedError(
+            f"its scorecard bins {binned.name} by {type(binned).__name__}, which is no step function"
+        )
+    if binned.dtype == "numerical":
+        ends = [-np.inf, *map(float, binned.splits), np.inf]
+        found = [Bin("interval", low, high) for low, high in pairwise(ends)]
+    else:
+        found = [Bin("categories", members=tuple(np.asarray(group).tolist())) for group in binned.splits]
+    codes = binned.special_codes
+    if isinstance(codes, Mapping):
+        found += [Bin("special", members=tuple(np.ravel(group).tolist())) for group in codes.values()]
+    elif codes is not None:
+        found.append(Bin("special", members=tuple(codes)))
+    found.append(Bin("missing"))
+    return tuple(found) if binned.dtype == "numerical" else (*found, Bin("unknown"))
+
+
+def _one_each(bins: Sequence[Bin], rows: int) -> pd.Series:
+    """A value of each bin, the last one again up to so many rows."""
+    found: list[Any] = []
+    for b in bins:
+        if b.role == "interval":
+            found.append(b.low if np.isfinite(b.low) else np.nextafter(b.high, -np.inf) if np.isfinite(b.high) else 0.0)
+        elif b.role == "missing":
+            found.append(np.nan)
+        else:
+            found.append(b.members[0] if b.members else _Nothing)
+    found += found[-1:] * (rows - len(found))
+    return pd.Series(found, dtype=float if bins[0].role == "interval" else object)
+
+
+class OptBinned(BaseEstimator):
+    """A fitted ``Scorecard`` of OptBinning's with what scikit-learn's estimators have; every answer is its own.
+
+    Parameters
+    ----------
+    scorecard
+        The fitted ``Scorecard``.
+    """
+
+    def __init__(self, scorecard: Any) -> None:
+        self.scorecard = scorecard
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """The features that it uses, in the order of its table; it was trained on more, perhaps."""
+        return np.array(self.scorecard.binning_process_.get_support(names=True), dtype=object)
+
+    def predict(self, frame: pd.DataFrame) -> np.ndarray:
+        """Labels or numbers, shape (rows,)."""
+        return self.scorecard.predict(_widened(self.scorecard.binning_process_, frame))
+
+
+class OptBinnedClassifier(ClassifierMixin, OptBinned):
+    """With classes."""
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Labels, shape (2,)."""
+        return self.scorecard.estimator_.classes_
+
+    @available_if(lambda self: hasattr(self.scorecard.estimator_, "predict_proba"))
+    def predict_proba(self, frame: pd.DataFrame) -> np.ndarray:
+        """Probability of each class, shape (rows, 2)."""
+        return self.scorecard.predict_proba(_widened(self.scorecard.binning_process_, frame))
+
+    @available_if(lambda self: hasattr(self.scorecard.estimator_, "decision_function"))
+    def decision_function(self, frame: pd.DataFrame) -> np.ndarray:
+        """Score of the second class, shape (rows,)."""
+        return self.scorecard.decision_function(_widened(self.scorecard.binning_process_, frame))
+
+    @cached_property
+    def inside(self) -> ScorecardClassifier:
+        """The same as plain data; UnsupportedError as ``read_card``."""
+        found = ScorecardClassifier()
+        found.classes_, found.card_ = self.classes_, read_card(self.scorecard)
+        return found
+
+
+class OptBinnedRegressor(RegressorMixin, OptBinned):
+    """With numbers."""
+
+    @cached_property
+    def inside(self) -> ScorecardRegressor:
+        """The same as plain data; UnsupportedError as ``read_card``."""
+        found = ScorecardRegressor()
+        found.card_ = read_card(self.scorecard)
+        return found
+
+
+def wrapped(model: Any) -> Any:
+    """A fitted OptBinning ``Scorecard`` as an estimator; anything else as it is."""
+    if type(model).__name__ != "Scorecard" or not type(model).__module__.startswith("optbinning."):
+        return model
+    return OptBinnedClassifier(model) if is_classifier(model.estimator_) else OptBinnedRegressor(model)

@@ -1,0 +1,75 @@
+"""C-CHVAE, by CARLA."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.problem import Problem
+from methods.carla import compat
+from methods.carla.adapter import Columns, Question, held, model_of
+from methods.carla.gradient import TorchMethod, in_batches, layers
+from methods.carla.method import CarlaExplainer
+
+BATCH = 32  # rows a step of the autoencoder's training, as published
+
+
+@dataclass(frozen=True)
+class Cchvae(TorchMethod):
+    """Samples in growing spheres around the factual's code in a variational autoencoder, until one decodes to a row of
+    the wanted class [1]_; the closest is the answer.
+
+    The autoencoder is trained on the training rows. Features with more than two categories, which the published code
+    cannot keep coherent, stay as they are; immutable ones move like any other. Further counterfactuals are those of
+    further draws.
+
+    Parameters
+    ----------
+    hidden, latent
+        Units of the autoencoder's hidden layers, and of its code.
+    epochs
+        Of its training.
+    n_search_samples, step, max_iter
+        Samples in a sphere, by how much the next is wider, and the most spheres.
+
+    References
+    ----------
+    .. [1] Pawelczyk, M., K. Broelemann, and G. Kasneci (2020). Learning model-agnostic counterfactual explanations for
+       tabular data. *The Web Conference*. doi:10.1145/3366423.3380087.
+    """
+
+    hidden: tuple[int, ...] = (32, 16)
+    latent: int = 8
+    epochs: int = 5
+    n_search_samples: int = 100
+    step: float = 0.1
+    max_iter: int = 1000
+
+    def __post_init__(self) -> None:
+        layers(self.hidden, self.latent, self.epochs)
+        if self.n_search_samples < 1 or self.max_iter < 1:
+            raise ValueError(
+                f"n_search_samples is {self.n_search_samples} and max_iter {self.max_iter}; each must be at least 1."
+            )
+        if self.step <= 0:
+            raise ValueError(f"step is {self.step}; it must be > 0.")
+
+    @property
+    def title(self) -> str:
+        return "CCHVAE"
+
+    def build(self, problem: Problem) -> CarlaExplainer:
+        question = Question(problem, Columns(problem.space, held(problem.space)))
+        options = {
+            "data_name": "rows",
+            "n_search_samples": self.n_search_samples,
+            "step": self.step,
+            "max_iter": self.max_iter,
+            "vae_params": {
+                "layers": [len(question.columns.names), *layers(self.hidden, self.latent, self.epochs)],
+                "epochs": self.epochs,
+                "batch_size": BATCH,
+            },
+        }
+        with compat.workshop():
+            method = compat.library().CCHVAE(model_of(question, in_batches(problem.train, BATCH)), options)
+        return CarlaExplainer(self.title, question, lambda table, _: method.get_counterfactuals(table), 3)

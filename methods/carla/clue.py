@@ -1,0 +1,62 @@
+"""CLUE, by CARLA."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.problem import Problem
+from methods.carla import compat
+from methods.carla.adapter import Columns, Question, held, model_of
+from methods.carla.gradient import GradientMethod, module_of
+from methods.carla.method import CarlaExplainer
+
+
+@dataclass(frozen=True)
+class Clue(GradientMethod):
+    """Descends the model's uncertainty plus the distance from the factual in the code of a variational autoencoder
+    [1]_; a row of the wanted class that it passes is the answer.
+
+    The search is for certainty, not for a class, which is therefore often not met. The autoencoder is trained on the
+    training rows. Features with more than two categories stay as they are; immutable ones move like any other. There is
+    one counterfactual a factual.
+
+    Parameters
+    ----------
+    width, depth, latent
+        Units of the autoencoder's hidden layers, their number, and units of its code.
+    epochs
+        Of its training, at least 1.
+
+    References
+    ----------
+    .. [1] Antorán, J., U. Bhatt, T. Adel, A. Weller, and J. M. Hernández-Lobato (2021). Getting a CLUE: a method for
+       explaining uncertainty estimates. *ICLR*.
+    """
+
+    width: int = 10
+    depth: int = 3
+    latent: int = 12
+    epochs: int = 5
+
+    def __post_init__(self) -> None:
+        for name in ("width", "depth", "latent", "epochs"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1.")
+
+    @property
+    def title(self) -> str:
+        return "CLUE"
+
+    def build(self, problem: Problem) -> CarlaExplainer:
+        question = Question(problem, Columns(problem.space, held(problem.space)))
+        model = model_of(question, problem.train, module=module_of(problem, question))
+        options = {
+            "data_name": "rows",
+            "width": self.width,
+            "depth": self.depth,
+            "latent_dim": self.latent,
+            "epochs": self.epochs,
+        }
+        with compat.workshop():
+            method = compat.library().Clue(model.data, model, options)
+        return CarlaExplainer(self.title, question, lambda table, _: method.get_counterfactuals(table))

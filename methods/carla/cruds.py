@@ -1,0 +1,74 @@
+"""CRUDS, by CARLA."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.problem import Problem
+from methods.carla import compat
+from methods.carla.adapter import Columns, Question, held, model_of
+from methods.carla.gradient import GradientMethod, layers, module_of
+from methods.carla.method import CarlaExplainer
+
+
+@dataclass(frozen=True)
+class Cruds(GradientMethod):
+    """Descends the loss of the wanted class plus the distance from the factual in that part of the code of a
+    conditional subspace autoencoder which tells the classes apart [1]_.
+
+    The autoencoder is trained on the training rows. Features with more than two categories stay as they are; immutable
+    ones move like any other. Further counterfactuals are those of further starts.
+
+    Parameters
+    ----------
+    hidden, latent
+        Units of the autoencoder's hidden layers, and of the part of its code that both classes share.
+    epochs
+        Of its training.
+    lambda_
+        Weight of the squared l2 distance.
+    lr
+        Step of RMSprop in the code, > 0.
+    max_iter
+        Steps, all of which are always taken; the published default is 2000.
+
+    References
+    ----------
+    .. [1] Downs, M., J. L. Chu, Y. Yacoby, F. Doshi-Velez, and W. Pan (2020). CRUDS: counterfactual recourse using
+       disentangled subspaces. *ICML Workshop on Human Interpretability in Machine Learning*.
+    """
+
+    hidden: tuple[int, ...] = (16,)
+    latent: int = 8
+    epochs: int = 5
+    lambda_: float = 0.001
+    lr: float = 0.008
+    max_iter: int = 500
+
+    def __post_init__(self) -> None:
+        layers(self.hidden, self.latent, self.epochs)
+        if self.max_iter < 1:
+            raise ValueError(f"max_iter is {self.max_iter}; it must be at least 1.")
+        if self.lr <= 0:
+            raise ValueError(f"lr is {self.lr}; it must be > 0.")
+
+    @property
+    def title(self) -> str:
+        return "CRUDS"
+
+    def build(self, problem: Problem) -> CarlaExplainer:
+        question = Question(problem, Columns(problem.space, held(problem.space)))
+        options = {
+            "data_name": "rows",
+            "lambda_param": self.lambda_,
+            "lr": self.lr,
+            "max_iter": self.max_iter,
+            "vae_params": {
+                "layers": [len(question.columns.names), *layers(self.hidden, self.latent, self.epochs)],
+                "epochs": self.epochs,
+            },
+        }
+        with compat.workshop():
+            model = model_of(question, problem.train, module=module_of(problem, question))
+            method = compat.library().CRUD(model, options)
+        return CarlaExplainer(self.title, question, lambda table, _: method.get_counterfactuals(table), 1)

@@ -1,0 +1,91 @@
+"""Models with gradients, as CARLA's torch methods ask for them, and what those methods have in common here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness import torch_mlp
+from harness.problem import Kind, Problem
+from methods.carla.adapter import Columns, Question, held
+from methods.carla.compat import check_clock
+from methods.carla.method import CarlaMethod
+from methods.gradients import network, without_gradients
+
+
+@dataclass(frozen=True)
+class TorchMethod(CarlaMethod):
+    """A method of CARLA's that runs on torch."""
+
+    def absent(self) -> str | None:
+        return super().absent() or (None if torch_mlp.installed() else torch_mlp.ABSENT)
+
+    def needs(self, problem: Problem) -> str | None:
+        if not Columns(problem.space, held(problem.space)).shown:
+            return f"CARLA's {self.title} needs a number, rank or binary feature."
+        return None
+
+
+@dataclass(frozen=True)
+class GradientMethod(TorchMethod):
+    """A method of CARLA's that follows the model's gradient."""
+
+    def needs(self, problem: Problem) -> str | None:
+        return without_gradients(problem, f"CARLA's {self.title}") or super().needs(problem)
+
+
+def module_of(problem: Problem, question: Question) -> Any:
+    """A torch module: probabilities of the other and the wanted class for CARLA's columns, shape (rows, 2), float32.
+
+    As ``Question.probabilities`` judges rows, integers, ranks and binaries rounded; rounding lets gradients through.
+    """
+    import torch
+
+    score = network(problem)
+    sign = 1.0 if question.wanted == 1 else -1.0
+    steps, offsets = _grid(question.columns)
+    whole = torch.from_numpy(steps > 0)
+    step, offset = torch.from_numpy(np.where(steps > 0, steps, 1.0)), torch.from_numpy(offsets)
+
+    class Module(torch.nn.Module):
+        def forward(self, rows: Any) -> Any:
+            check_clock()
+            rows = rows.double()
+            rounded = torch.round((rows - offset) / step) * step + offset
+            rows = rows + torch.where(whole, rounded - rows, 0.0).detach()
+            matrix = torch.from_numpy(question.origin).repeat(len(rows), 1)
+            matrix[:, question.columns.shown] = rows
+            share = torch.sigmoid(sign * score(matrix))
+            return torch.cat([1.0 - share, share], dim=1).float()
+
+    return Module()
+
+
+def _grid(columns: Columns) -> tuple[np.ndarray, np.ndarray]:
+    """By column, the distance of the values that a feature can have, 0 for any number, and one of these values."""
+    steps, offsets = np.zeros(len(columns.names)), np.zeros(len(columns.names))
+    for place, feature in enumerate(columns.features.values()):
+        if feature.kind is Kind.INTEGER:
+            steps[place], offsets[place] = 1.0 / feature.range, -feature.scale[0] / feature.range
+        elif not feature.numeric:
+            steps[place] = 1.0 / max(len(feature.categories) - 1, 1)
+    return steps, offsets
+
+
+def in_batches(frame: pd.DataFrame, batch_size: int) -> pd.DataFrame:
+    """The rows without the last where it would be a batch of its own, on which batch normalisation fails."""
+    return frame.iloc[:-1] if len(frame) % batch_size == 1 else frame
+
+
+def layers(hidden: Sequence[int], latent: int, epochs: int) -> list[int]:
+    """Units of an autoencoder's layers after the first; ValueError unless it is one that can be trained."""
+    if min((*hidden, latent, epochs, len(hidden))) < 1:
+        raise ValueError(
+            f"hidden is {list(hidden)}, latent {latent}, epochs {epochs}; give at least one hidden layer, and "
+            f"at least 1 everywhere."
+        )
+    return [*hidden, latent]

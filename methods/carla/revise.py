@@ -1,0 +1,77 @@
+"""REVISE, by CARLA."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.problem import Problem
+from methods.carla import compat
+from methods.carla.adapter import Columns, Question, held, model_of
+from methods.carla.gradient import GradientMethod, in_batches, layers, module_of
+from methods.carla.method import CarlaExplainer
+
+BATCH = 32  # rows a step of the autoencoder's training, as published
+
+
+@dataclass(frozen=True)
+class Revise(GradientMethod):
+    """Descends the loss of the wanted class plus the distance from the factual in the code of a variational
+    autoencoder [1]_; of the decoded rows of the wanted class, the one of least loss is the answer.
+
+    The autoencoder is trained on the training rows. Features with more than two categories stay as they are; immutable
+    ones move like any other. There is one counterfactual a factual.
+
+    Parameters
+    ----------
+    hidden, latent
+        Units of the autoencoder's hidden layers, and of its code.
+    epochs
+        Of its training.
+    lambda_
+        Weight of the l1 distance.
+    lr
+        Step of Adam in the code, > 0.
+    max_iter
+        Steps, all of which are always taken; the published default is 1000.
+
+    References
+    ----------
+    .. [1] Joshi, S., O. Koyejo, W. Vijitbenjaronk, B. Kim, and J. Ghosh (2019). Towards realistic individual recourse
+       and actionable explanations in black-box decision making systems. arXiv:1907.09615.
+    """
+
+    hidden: tuple[int, ...] = (32, 16)
+    latent: int = 8
+    epochs: int = 5
+    lambda_: float = 0.5
+    lr: float = 0.1
+    max_iter: int = 500
+
+    def __post_init__(self) -> None:
+        layers(self.hidden, self.latent, self.epochs)
+        if self.max_iter < 1:
+            raise ValueError(f"max_iter is {self.max_iter}; it must be at least 1.")
+        if self.lr <= 0:
+            raise ValueError(f"lr is {self.lr}; it must be > 0.")
+
+    @property
+    def title(self) -> str:
+        return "REVISE"
+
+    def build(self, problem: Problem) -> CarlaExplainer:
+        question = Question(problem, Columns(problem.space, held(problem.space)))
+        model = model_of(question, in_batches(problem.train, BATCH), module=module_of(problem, question))
+        options = {
+            "data_name": "rows",
+            "lambda": self.lambda_,
+            "lr": self.lr,
+            "max_iter": self.max_iter,
+            "vae_params": {
+                "layers": [len(question.columns.names), *layers(self.hidden, self.latent, self.epochs)],
+                "epochs": self.epochs,
+                "batch_size": BATCH,
+            },
+        }
+        with compat.workshop():
+            method = compat.library().Revise(model, model.data, options)
+        return CarlaExplainer(self.title, question, lambda table, _: method.get_counterfactuals(table))

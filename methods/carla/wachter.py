@@ -1,0 +1,66 @@
+"""The gradient search of Wachter et al., by CARLA."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from harness.problem import Problem
+from methods.carla import compat
+from methods.carla.adapter import Columns, Question, held, model_of
+from methods.carla.gradient import GradientMethod, module_of
+from methods.carla.method import CarlaExplainer
+
+
+@dataclass(frozen=True)
+class Wachter(GradientMethod):
+    """Descends the loss of the wanted class plus the distance from the factual, until the class changes [1]_.
+
+    Categories stay as they are: the published code rounds them, which lets no gradient through. Immutable features
+    move like any other. There is one counterfactual a factual.
+
+    Parameters
+    ----------
+    lr
+        Step of Adam, in scaled units, > 0.
+    lambda_
+        Weight of the l1 distance, which falls by 0.05 after every ``n_iter`` steps.
+    n_iter
+        Steps with one weight, at least 1.
+
+    References
+    ----------
+    .. [1] Wachter, S., B. Mittelstadt, and C. Russell (2017). Counterfactual explanations without opening the black
+       box. *Harvard Journal of Law & Technology* 31(2).
+    """
+
+    lr: float = 0.01
+    lambda_: float = 0.01
+    n_iter: int = 1000
+
+    def __post_init__(self) -> None:
+        if self.lr <= 0:
+            raise ValueError(f"lr is {self.lr}; it must be > 0.")
+        if self.n_iter < 1:
+            raise ValueError(f"n_iter is {self.n_iter}; it must be at least 1.")
+
+    @property
+    def title(self) -> str:
+        return "Wachter"
+
+    def build(self, problem: Problem) -> CarlaExplainer:
+        import torch
+
+        class Shares(torch.Tensor):
+            """Probabilities whose columns may be named by a float tensor, as torch 1.7 had it."""
+
+            def __getitem__(self, key: Any) -> Any:
+                whole = tuple(int(k) if isinstance(k, torch.Tensor) and k.is_floating_point() else k for k in key)
+                return super().__getitem__(whole)
+
+        question = Question(problem, Columns(problem.space, held(problem.space)))
+        module = module_of(problem, question)
+        model = model_of(question, problem.train, module=lambda rows: module(rows).as_subclass(Shares))
+        options = {"lr": self.lr, "lambda_": self.lambda_, "n_iter": self.n_iter}
+        method = compat.library().Wachter(model, options)
+        return CarlaExplainer(self.title, question, lambda table, _: method.get_counterfactuals(table))

@@ -1,0 +1,117 @@
+"""What the compiled kernels of the searches over cells share: leaf masks, the price of leaving a box, a heap."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+INFINITE = np.inf
+
+# For what allocates nothing: without the counting of references to the arrays that each call is given, which would take
+# two thirds of the time.
+lean = njit(cache=True, _nrt=False)  # type: ignore[call-overload]
+
+
+@lean
+def highest(word):
+    """Position of the highest set bit of a non-zero word."""
+    bit = 0
+    for shift in (32, 16, 8, 4, 2, 1):
+        if word >> np.uint64(shift):
+            word >>= np.uint64(shift)
+            bit += shift
+    return bit
+
+
+@lean
+def best_leaf(values, starts, t, masks, instead, fresh):
+    """Value of a tree's best leaf by its features' masks, and whether that is its only one.
+
+    Parameters
+    ----------
+    masks
+        Leaves that each feature leaves its tree, shape (members, words).
+    instead, fresh
+        A row that is taken from ``fresh``, of the same shape, instead of ``masks``; -1 for none.
+    """
+    if starts[t] == starts[t + 1]:
+        return values[t, values.shape[1] - 1], True
+    best, found = -INFINITE, False
+    for word in range(masks.shape[1] - 1, -1, -1):
+        mask = ~np.uint64(0)
+        for k in range(starts[t], starts[t + 1]):
+            mask &= fresh[k, word] if k == instead else masks[k, word]
+        if mask:
+            if found:
+                return best, False
+            best, found = values[t, word * 64 + highest(mask)], True
+            if mask & (mask - np.uint64(1)):
+                return best, False
+    return best, True
+
+
+@lean
+def all_of(states):
+    """The set of all of at most 64 states."""
+    return ~np.uint64(0) >> np.uint64(64 - states)
+
+
+@lean
+def toll_of(face, kinds, soff, low, high, sets, right, left, change, point, box_low, box_high, box_set, refused):
+    """Residual cost of leaving a box if a face gave way; infinite where the node rules that out, -1 where it cannot."""
+    f = face // 2
+    states = soff[f + 1] - soff[f]
+    if kinds[f]:
+        outside = all_of(states) & ~box_set[f] & ~refused[f]
+        if face % 2 or not outside:
+            return -1.0
+        if not outside & sets[f]:
+            return INFINITE
+        return change[f] if (box_set[f] >> np.uint64(point[f])) & np.uint64(1) else 0.0
+    if face % 2:
+        at = box_high[f] + 1
+        if at >= states:
+            return -1.0
+        if at > high[f]:
+            return INFINITE
+        return 0.0 if point[f] >= at else right[soff[f] + at]
+    at = box_low[f] - 1
+    if at < 0:
+        return -1.0
+    if at < low[f]:
+        return INFINITE
+    return 0.0 if point[f] <= at else left[soff[f] + at]
+
+
+@lean
+def push(heap, keys, size, node):
+    """Add a node to the binary heap of open nodes, least key first."""
+    i = size
+    heap[i] = node
+    while i > 0:
+        parent = (i - 1) // 2
+        if keys[heap[parent]] <= keys[heap[i]]:
+            break
+        heap[parent], heap[i] = heap[i], heap[parent]
+        i = parent
+    return size + 1
+
+
+@lean
+def pop(heap, keys, size):
+    """Take the node with the least key from the heap."""
+    top = heap[0]
+    size -= 1
+    heap[0] = heap[size]
+    i = 0
+    while True:
+        child = 2 * i + 1
+        if child >= size:
+            break
+        if child + 1 < size and keys[heap[child + 1]] < keys[heap[child]]:
+            child += 1
+        if keys[heap[i]] <= keys[heap[child]]:
+            break
+        heap[child], heap[i] = heap[i], heap[child]
+        i = child
+    return top, size

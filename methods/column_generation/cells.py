@@ -1,0 +1,210 @@
+"""The fewest groups by column generation with a combinatorial pricing that is exact, and an exact completion."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from harness.method import Deadline
+from harness.program import Cover
+from methods.column_generation import kernels
+from methods.column_generation.group import Group, places, words
+
+REDUCED = 1e-7  # a weight of more than 1 by so little is no violated column
+ROUND = 1e-6  # of a bound, before it is rounded up
+ROOM = 400_000  # columns that a listing may find
+LIMIT = 4_000_000  # nodes of one call of the search, so that the deadline is seen
+SWAPS = 50_000  # of the local search at a time
+SHARES = (0.3, 1.0)  # of the gap, that reduced costs may have in a listing
+
+
+@dataclass
+class Found:
+    """Groups that cover all profiles, and what is proven of their number.
+
+    Parameters
+    ----------
+    groups
+        Profiles of each group, increasing.
+    bound
+        Proven lower bound on the number of groups.
+    trace
+        What the search did, as rows of plain values.
+    """
+
+    groups: list[np.ndarray]
+    bound: int
+    trace: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def proven(self) -> bool:
+        return len(self.groups) <= self.bound
+
+
+def solve(group: Group, seed: int, deadline: Deadline) -> Found:
+    """Fewest groups of the profiles of a question, all of which can be covered."""
+    return _Search(group, seed, deadline).run()
+
+
+def warm(group: Group) -> None:
+    """Have the kernels compiled, by a question of any size."""
+    search = _Search(group, 0, Deadline.after(0.0))
+    singles = np.array([words(np.arange(group.size) == place) for place in range(group.size)])
+    group.extended(singles, np.arange(group.size))
+    group.search(np.ones(group.size), 0, 0.0, True, ROOM, LIMIT)
+    search.best = [np.array([place]) for place in range(group.size)]
+    search._improve([*search.best, np.arange(group.size)], 1)
+
+
+class _Search:
+    def __init__(self, group: Group, seed: int, deadline: Deadline) -> None:
+        self.group, self.deadline, self.seed = group, deadline, seed
+        self.cover = Cover(group.size)
+        self.known: set[bytes] = set()
+        self.bound = 0.0
+        self.best: list[np.ndarray] = []
+        self.trace: list[dict[str, Any]] = []
+
+    @property
+    def least(self) -> int:
+        return max(math.ceil(self.bound - ROUND), 1)
+
+    def run(self) -> Found:
+        self._start()
+        relaxed = not self.deadline.passed and self._price()
+        if len(self.best) > self.least:
+            self._improve(self.cover.columns, SWAPS)
+        if relaxed and len(self.best) > self.least:
+            self._complete()
+        self._note("end")
+        return Found(self.best, min(self.least, len(self.best)), self.trace)
+
+    def _note(self, step: str, **values: Any) -> None:
+        row = {"step": step, "columns": len(self.cover.columns), "bound": self.bound, "groups": len(self.best)}
+        self.trace.append(row | values)
+
+    def _add(self, groups: np.ndarray) -> int:
+        new = []
+        for bits in groups:
+            if (key := bits.tobytes()) not in self.known:
+                self.known.add(key)
+                new.append(places(bits, self.group.size))
+        self.cover.add(new)
+        return len(new)
+
+    def _start(self) -> None:
+        """A maximal group around each profile, the nearest joining first, and a greedy cover by them."""
+        n = self.group.size
+        for place in range(n):
+            single = words(np.arange(n) == place)[None]
+            if not self.deadline.passed:
+                distance = (self.group.codes != self.group.codes[place]).sum(axis=1)
+                single = self.group.extended(single, np.argsort(distance, kind="stable"))
+            self._add(single)
+        self.best = greedy(n, self.cover.columns)
+        self._note("start")
+
+    def _price(self) -> bool:
+        """Solve the relaxation; whether that is done. The bound is valid whenever this ends."""
+        n, iterations = self.group.size, 0
+        while True:
+            relaxed = self.cover.relax(self.deadline.left)
+            if relaxed is None:
+                return False
+            value, weight = relaxed
+            weight[weight < ROUND * REDUCED] = 0.0
+            iterations += 1
+            first, found = 0, 0
+            heaviest = 1.0 + REDUCED
+            while first < n:
+                groups, weights, first = self.group.search(weight, first, 1.0 + REDUCED, False, ROOM, LIMIT)
+                heaviest = max(heaviest, float(weights.max(initial=0.0)))
+                found += self._add(self.group.extended(groups, np.argsort(-weight, kind="stable")))
+                if self.deadline.passed:
+                    break
+            if first >= n:
+                self.bound = max(self.bound, float(weight.sum()) / heaviest)  # Farley's bound
+                if found == 0:
+                    self._note("relaxed", iterations=iterations, value=value)
+                    self.value, self.weight = value, weight
+                    return True
+            if self.deadline.passed:
+                return False
+
+    def _improve(self, columns: list[np.ndarray], rounds: int) -> None:
+        """Local search for a smaller cover by these columns."""
+        n = self.group.size
+        chosen = np.zeros(len(columns), dtype=bool)
+        index = {column.tobytes(): place for place, column in enumerate(columns)}
+        start = [index[column.tobytes()] for column in self.best if column.tobytes() in index]
+        if len(start) < len(self.best):
+            cover = greedy(n, columns)
+            start = [index[column.tobytes()] for column in cover]
+        chosen[start] = True
+        rows = np.concatenate(columns)
+        starts = np.concatenate([[0], np.cumsum([len(column) for column in columns])])
+        owners = np.repeat(np.arange(len(columns)), np.diff(starts))
+        by_row = np.argsort(rows, kind="stable")
+        row_starts = np.searchsorted(rows[by_row], np.arange(n + 1))
+        better = kernels.improve(rows, starts, owners[by_row], row_starts, chosen, rounds, self.seed)
+        if better.sum() < len(self.best):
+            self.best = [columns[place] for place in np.flatnonzero(better).tolist()]
+            self._note("local search")
+
+    def _complete(self) -> None:
+        """List the columns that a smaller cover may hold, those near the relaxation first, and look for one in them."""
+        while len(self.best) > self.least and not self.deadline.passed:
+            before = len(self.best)
+            gap = before - 1 - float(self.weight.sum())
+            for share in SHARES:
+                columns = self._listed(1.0 - share * gap - ROUND)
+                if columns is None:
+                    return
+                self._note("listed", listed=len(columns))
+                self._improve(columns, SWAPS)
+                if len(self.best) < before:
+                    break
+                if share == SHARES[-1] and not self._settle(columns):
+                    return
+
+    def _settle(self, columns: list[np.ndarray]) -> bool:
+        """Find the fewest of all the columns that a smaller cover may hold by a program; whether that is proven."""
+        before = len(self.best)
+        solution = Cover.solve(self.group.size, columns, self.deadline.left, most=before - 1)
+        self._note("program", listed=len(columns))
+        if solution.x is not None:
+            self.best = [columns[place] for place in np.flatnonzero(solution.x > 0.5)]
+        if solution.infeasible:
+            self.bound = float(before)
+        elif solution.proven:
+            self.bound = float(len(self.best))
+        else:
+            self.bound = max(self.bound, min(solution.bound, float(before)))
+        return solution.proven
+
+    def _listed(self, least: float) -> list[np.ndarray] | None:
+        """All maximal groups of at least a weight, by the duals of the relaxation; None where they are too many."""
+        n, first = self.group.size, 0
+        columns: list[np.ndarray] = []
+        while first < n:
+            groups, _, after = self.group.search(self.weight, first, least, True, ROOM - len(columns), LIMIT)
+            columns += [places(bits, n) for bits in groups]
+            if after == first or self.deadline.passed:
+                return None
+            first = after
+        return columns
+
+
+def greedy(rows: int, columns: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """A cover by the columns, each time the one with most rows that are not covered yet."""
+    left = np.ones(rows, dtype=bool)
+    cover = []
+    while left.any():
+        best = max(columns, key=lambda column: int(left[column].sum()))
+        left[best] = False
+        cover.append(best)
+    return cover

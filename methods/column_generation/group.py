@@ -1,0 +1,147 @@
+"""The question of a group of instances in level codes: which of them can share a counterfactual, and where it lies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from harness.classifier import Input
+from harness.problem import Actionability, Problem, Space
+from methods.column_generation import kernels
+from methods.column_generation.reading import Reading, codes_of
+
+NODES = 200_000  # of the search for one point; what takes more is left open
+
+
+@dataclass(frozen=True)
+class Group:
+    """Distinct profiles of a group of factuals.
+
+    Parameters
+    ----------
+    space, inputs
+        Features, and the classifier's inputs made of them.
+    reading
+        The classifier.
+    codes
+        Level codes of each profile, int64, shape (n, features).
+    reach
+        Bit mask of codes that each feature of each profile may change to, its own included, uint64, same shape.
+    movable
+        Features that may change at all, bool.
+    most
+        T, the most features that the members of a group may change together.
+    members
+        Ids of the factuals of each profile.
+    """
+
+    space: Space
+    inputs: tuple[Input, ...]
+    reading: Reading
+    codes: np.ndarray
+    reach: np.ndarray
+    movable: np.ndarray
+    most: int
+    members: tuple[tuple[object, ...], ...]
+
+    @classmethod
+    def of(cls, problem: Problem, reading: Reading, factuals: pd.DataFrame, most: int) -> Group:
+        """Factuals in decoded rows, those with equal values merged."""
+        codes = codes_of(problem, factuals)
+        distinct, inverse = np.unique(codes, axis=0, return_inverse=True)
+        members: list[list[object]] = [[] for _ in distinct]
+        for place, profile in enumerate(inverse.ravel()):
+            members[profile].append(factuals.index[place])
+        reach = np.zeros(distinct.shape, dtype=np.uint64)
+        for j, feature in enumerate(problem.space.features):
+            masks = [
+                sum(1 << feature.categories.index(other) for other in feature.reachable(value))
+                for value in feature.categories
+            ]
+            reach[:, j] = np.array(masks, dtype=np.uint64)[distinct[:, j]]
+        movable = np.array([f.actionability is not Actionability.IMMUTABLE for f in problem.space.features])
+        return cls(
+            problem.space,
+            problem.classifier.inputs,
+            reading,
+            distinct,
+            reach,
+            movable,
+            most,
+            tuple(map(tuple, members)),
+        )
+
+    def part(self, kept: np.ndarray) -> Group:
+        """The question for some profiles, by place."""
+        members = tuple(self.members[place] for place in kept)
+        return replace(self, codes=self.codes[kept], reach=self.reach[kept], members=members)
+
+    @property
+    def size(self) -> int:
+        return len(self.codes)
+
+    @cached_property
+    def free(self) -> bool:
+        """Whether all profiles may take the same codes on every feature that is movable."""
+        return bool((self.reach[:, self.movable] == self.reach[:1, self.movable]).all())
+
+    def coverable(self) -> np.ndarray:
+        """Per profile 1 where a counterfactual exists, 0 where none does, -1 where the search left that open."""
+        return np.array([self._attains(np.array([place]), self.most)[0] for place in range(self.size)])
+
+    def changed(self, profiles: np.ndarray) -> np.ndarray:
+        """Features on which profiles differ, bool."""
+        rows = self.codes[profiles]
+        return (rows != rows[0]).any(axis=0)
+
+    def point(self, profiles: np.ndarray) -> np.ndarray | None:
+        """Codes of a counterfactual that these profiles can share, with as few further changes as will do."""
+        spare = self.most - int(self.changed(profiles).sum())
+        for extras in range(spare + 1):
+            settled, point = self._attains(profiles, extras)
+            if settled == 1:
+                return point
+        return None
+
+    def _attains(self, profiles: np.ndarray, extras: int) -> tuple[int, np.ndarray]:
+        allowed = np.bitwise_and.reduce(self.reach[profiles], axis=0)
+        point = np.empty(self.codes.shape[1], dtype=np.int64)
+        settled = kernels.attains(
+            self.reading.model, self.codes[profiles[0]], words(self.changed(profiles)), allowed, self.movable, extras,
+            self.reading.threshold, point, NODES,
+        )  # fmt: skip
+        return settled, point
+
+    def extended(self, groups: np.ndarray, order: np.ndarray) -> np.ndarray:
+        """Groups, as bit sets over profiles, made maximal: profiles join in this order."""
+        groups = groups.copy()
+        kernels.extend(
+            self.codes, self.reach, self.movable, order, self.most, self.reading.model, self.reading.threshold, groups,
+            NODES,
+        )  # fmt: skip
+        return groups
+
+    def search(
+        self, weight: np.ndarray, first: int, least: float, listing: bool, room: int, limit: int
+    ) -> tuple[np.ndarray, np.ndarray, int]:
+        """Groups of at least a weight, as ``kernels.search``; heavy profiles are dealt with first."""
+        order = np.argsort(-weight, kind="stable")
+        return kernels.search(
+            self.codes, self.reach, self.movable, self.free, weight, order, first, self.most, self.reading.model,
+            self.reading.threshold, least, listing, room, limit, NODES,
+        )  # fmt: skip
+
+
+def words(mask: np.ndarray) -> np.ndarray:
+    """A bool array as 64-bit words, the first entry in the least significant bit."""
+    padded = np.zeros(-(-len(mask) // 64) * 64, dtype=bool)
+    padded[: len(mask)] = mask
+    return np.packbits(padded, bitorder="little").view(np.uint64).copy()
+
+
+def places(bits: np.ndarray, size: int) -> np.ndarray:
+    """The entries of a bit set, increasing."""
+    return np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little", count=size))

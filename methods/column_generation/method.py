@@ -1,0 +1,256 @@
+"""One for many: the fewest counterfactuals that explain a group, each by a few features changed together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import compress
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness.errors import UnsupportedError
+from harness.explanation import Answer, Explanation, GroupExplanation, Reason, Status
+from harness.method import Deadline
+from harness.objective import Limit, Objective, Term
+from harness.problem import Kind, Label, Probability, Problem
+from methods.column_generation import cells, kernels, paper
+from methods.column_generation.group import Group
+from methods.column_generation.reading import Reading, read
+
+SOLVERS = {"cells": cells.solve, "column_generation": paper.solve_by_columns, "milp": paper.solve_at_once}
+DISCRETE = {Kind.BINARY, Kind.CATEGORICAL, Kind.ORDINAL}
+CHOICE = 64  # points with equally many changes among which the highest scores are taken
+LIMIT = 2_000_000  # nodes of the search for points with so many changes
+RESERVE = 0.05  # of the time limit: for points, assignment and their check
+REPAIRS = 3  # times that the margin grows tenfold where the fitted model refuses a point
+
+
+@dataclass(frozen=True)
+class ColumnGeneration:
+    r"""Fewest points such that each factual is served by one, each with at most T features changed collectively.
+
+    .. math::
+        \min \; & \textstyle\sum_k y_k                                            & (1) \\
+        \text{s.t. } & P(x^k) \ge \tau                                            & (2) \\
+                & |\{l : x^k_l \ne \hat x_{il} \text{ for some } i \text{ with } a_{ik} = 1\}| \le T & (3\text{-}5) \\
+                & \textstyle\sum_k a_{ik} \ge 1, \quad a_{ik} \le y_k             & (7\text{-}8)
+
+    Equation numbers are those of [1]_. Outside the features changed, all members of a group equal its point. All
+    features have to be discrete. Beyond the paper: a group changes no immutable feature, and every feature only to
+    values that each of its members may reach; factuals that no point within T changes can serve are named and left out.
+
+    Three solvers find the same optimum. ``cells``: column generation whose pricing is a depth-first search over
+    members, exact and without a solver, and whose gap is closed by listing every column that a smaller answer could
+    hold. ``column_generation``: pricing by the mixed-integer program (23)-(28) with the refinements of section 4.3;
+    the rounded-up relaxation certifies its answer, or does not. ``milp``: (1)-(14) as one program.
+
+    Parameters
+    ----------
+    t_max
+        T >= 1.
+    threshold
+        :math:`\tau` in [0.5, 1), least probability of the wanted class. At 0.5 the model's own rule.
+    solver
+        ``cells``, ``column_generation`` or ``milp``.
+    round_weights
+        Decimals to which the weights of linear models and networks are rounded before the search; None: as they are.
+        What the model itself refuses then is repaired, and not called optimal.
+    margin
+        By how much the log odds (of other models the raw output, for averages of leaves at most 1e-7) have to exceed
+        the threshold; above a solver's tolerance.
+
+    References
+    ----------
+    .. [1] Lodi, A., and J. Ramírez-Ayerbe (2024). One-for-many counterfactual explanations by column generation.
+       arXiv:2402.09473.
+    """
+
+    t_max: int = 5
+    threshold: float = 0.5
+    solver: str = "cells"
+    round_weights: int | None = None
+    margin: float = 1e-4
+
+    def __post_init__(self) -> None:
+        if self.t_max < 1:
+            raise ValueError(f"t_max is {self.t_max}; it must be >= 1.")
+        if not 0.5 <= self.threshold < 1:
+            raise ValueError(f"threshold is {self.threshold}; it must be in [0.5, 1).")
+        if self.solver not in SOLVERS:
+            raise ValueError(f"solver is {self.solver!r}; allowed: {', '.join(SOLVERS)}.")
+        if self.round_weights is not None and self.round_weights < 0:
+            raise ValueError(f"round_weights is {self.round_weights}; it must be >= 0, or null for no rounding.")
+        if self.margin < 1e-6:
+            raise ValueError(f"margin is {self.margin}; it must be at least 1e-06, above the solver's tolerance.")
+
+    def refuses(self, problem: Problem) -> str | None:
+        if problem.classifier.opaque:
+            return problem.classifier.opaque
+        numbers = [feature.name for feature in problem.space.features if feature.kind not in DISCRETE]
+        if numbers:
+            shown = ", ".join(numbers[:3]) + (", ..." if len(numbers) > 3 else "")
+            return (
+                f"all features have to be discrete, and {shown} {'are' if len(numbers) > 1 else 'is'} not; "
+                f"set dataset.discretise=quantile, median or levels."
+            )
+        wide = [feature.name for feature in problem.space.features if len(feature.categories) > kernels.WORD]
+        if wide:
+            return f"{wide[0]} has more than {kernels.WORD} categories; merge some of them."
+        try:
+            read(problem, self.threshold, self.margin, self.round_weights)
+        except UnsupportedError as fault:
+            return str(fault)
+        return None
+
+    def objective(self, problem: Problem) -> Objective | None:
+        """For one factual: the number of changed features; none where validity is more than the model's own word."""
+        if self.threshold != 0.5 or self.round_weights is not None:
+            return None
+        return Objective((Term("l0"),), limits=(Limit(Term("l0"), self.t_max),))
+
+    def fit(self, problem: Problem) -> _Explainer:
+        return _Explainer(self, problem)
+
+
+class _Explainer:
+    def __init__(self, method: ColumnGeneration, problem: Problem) -> None:
+        self.method, self.problem = method, problem
+        self.reading = read(problem, method.threshold, method.margin, method.round_weights)
+        cells.warm(Group.of(problem, self.reading, problem.train.iloc[:2], method.t_max))
+
+    def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
+        """Points in order of the number of changes, and of those with as many, of the score."""
+        group = Group.of(self.problem, self.reading, factual, self.method.t_max)
+        claims = self.method.objective(self.problem) is not None
+        answers: list[Answer] = []
+        complete = True
+        most = min(self.method.t_max, len(self.problem.space.features))
+        for changes in range(1, most + 1):
+            if len(answers) >= n or deadline.passed:
+                complete &= len(answers) >= n
+                break
+            points, settled = kernels.listed(
+                self.reading.model, group.codes[0], group.reach[0], group.movable, changes, self.reading.threshold,
+                max(CHOICE, n), LIMIT,
+            )  # fmt: skip
+            points = points[np.argsort(-self.reading.scores(points), kind="stable")]
+            for row in self.valid(points)[: n - len(answers)]:
+                proven = claims and complete and not answers
+                answers.append(
+                    Answer(
+                        Status.OPTIMAL if proven else Status.FOUND,
+                        row,
+                        Reason.PROOF if proven else Reason.FINISHED,
+                        objective=float(changes) if claims else None,
+                        bound=float(changes) if proven else None,
+                    )
+                )
+            complete &= settled
+        if complete and (claims or answers):
+            detail = f"no other point with at most {self.method.t_max} changes is classified as wanted"
+            filler = Answer(Status.INFEASIBLE, reason=Reason.PROOF, detail=detail)
+        else:
+            detail = f"no point with at most {self.method.t_max} changes was found"
+            filler = Answer(
+                Status.GAVE_UP, reason=Reason.TIME_LIMIT if deadline.passed else Reason.FINISHED, detail=detail
+            )
+        return Explanation(tuple(answers)).padded(n, filler)
+
+    def explain_group(self, factuals: pd.DataFrame, rng: np.random.Generator, deadline: Deadline) -> GroupExplanation:
+        """The fewest points for the factuals, decoded rows whose index are their ids."""
+        inner = Deadline(deadline.at - RESERVE * deadline.left)
+        seed = int(rng.integers(2**31))
+        found = first = self._solved(factuals, self.reading, seed, inner)
+        for repair in range(1, REPAIRS + 1):
+            if not found.refused or inner.passed:
+                break
+            stricter = replace(self.reading, threshold=self.reading.threshold + self.method.margin * 10**repair)
+            found = self._solved(factuals, stricter, seed, inner)
+        if found is first:
+            return found.explanation
+        left = {i for i in factuals.index if i not in found.explanation.assignment}
+        proven = tuple(i for i in first.explanation.uncoverable if i in left)
+        return replace(
+            found.explanation,
+            bound=first.explanation.bound,
+            status=Status.FOUND if found.explanation.points else Status.GAVE_UP,
+            uncoverable=proven,
+            undecided=tuple(i for i in factuals.index if i in left.difference(proven)),
+        )
+
+    def valid(self, points: np.ndarray) -> list[dict[str, Any]]:
+        """Those points, shape (count, features), that the fitted model itself accepts, as decoded rows."""
+        rows = [self.decoded(point) for point in points]
+        return [row for row, accepted in zip(rows, self.accepted(rows), strict=True) if accepted]
+
+    def decoded(self, point: np.ndarray) -> dict[str, Any]:
+        features = self.problem.space.features
+        return {feature.name: feature.categories[code] for feature, code in zip(features, point, strict=True)}
+
+    def accepted(self, rows: list[dict[str, Any]]) -> np.ndarray:
+        """Per decoded row, whether the fitted model predicts it as wanted, with the probability asked for."""
+        if not rows:
+            return np.zeros(0, dtype=bool)
+        frame, target = self.problem.space.frame(rows), self.problem.target
+        accepted = self.problem.valid(frame)
+        if self.method.threshold != 0.5 and isinstance(target, Label | Probability):
+            label = target.value if isinstance(target, Label) else target.label
+            accepted &= self.problem.classifier.probability(frame, label) >= self.method.threshold
+        return accepted
+
+    def _solved(self, factuals: pd.DataFrame, reading: Reading, seed: int, deadline: Deadline) -> _Solved:
+        whole = Group.of(self.problem, reading, factuals, self.method.t_max)
+        settled = whole.coverable()
+        uncoverable = tuple(i for place in np.flatnonzero(settled == 0) for i in whole.members[place])
+        undecided = [i for place in np.flatnonzero(settled < 0) for i in whole.members[place]]
+        group = whole.part(np.flatnonzero(settled == 1))
+        if not group.size:
+            status = Status.GAVE_UP if undecided else Status.INFEASIBLE
+            none = GroupExplanation((), bound=0, status=status, uncoverable=uncoverable, undecided=tuple(undecided))
+            return _Solved(none, refused=False)
+        found = SOLVERS[self.method.solver](group, seed, deadline)
+        # Each profile goes to the point from which it differs least; points then change only what their own need.
+        points = np.array([group.point(members) for members in found.groups])
+        apart = (points[:, None, :] != group.codes[None, :, :]).sum(axis=2)
+        inside = np.zeros(apart.shape, dtype=bool)
+        for place, members in enumerate(found.groups):
+            inside[place, members] = True
+        serves = np.where(inside, apart, apart.max() + 1).argmin(axis=0)
+        answers: list[Answer] = []
+        assignment: dict[Any, int] = {}
+        changed, refused = [], False
+        for place in np.unique(serves):
+            members = np.flatnonzero(serves == place)
+            ids = [i for profile in members for i in group.members[profile]]
+            point = group.point(members)
+            assert point is not None  # fewer members leave more room
+            row = self.decoded(point)
+            if not self.accepted([row])[0]:
+                refused = True
+                undecided += ids
+                continue
+            assignment.update(dict.fromkeys(ids, len(answers)))
+            answers.append(Answer(Status.FOUND, row))
+            differs = (group.codes[members] != point).any(axis=0)
+            changed.append(tuple(compress(self.problem.space.names, differs)))
+        proven = len(answers) <= found.bound and not undecided
+        explanation = GroupExplanation(
+            tuple(answers),
+            {i: assignment[i] for i in factuals.index if i in assignment},
+            bound=found.bound,
+            changed=tuple(changed),
+            status=Status.OPTIMAL if proven else Status.FOUND if answers else Status.GAVE_UP,
+            uncoverable=uncoverable,
+            undecided=tuple(undecided),
+            trace=tuple(found.trace),
+        )
+        return _Solved(explanation, refused)
+
+
+@dataclass(frozen=True)
+class _Solved:
+    """An explanation, and whether the fitted model refused one of its points, which is then left out."""
+
+    explanation: GroupExplanation
+    refused: bool

@@ -1,0 +1,82 @@
+"""Models with gradients: linear ones and networks, read as layers and rebuilt in torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from harness.classifier import Classifier, space_inputs
+from harness.problem import Problem, Space
+
+ACTIVATIONS = {"relu": "relu", "tanh": "tanh", "logistic": "sigmoid"}  # scikit-learn's names and torch's
+
+
+def linear(space: Space, classifier: Classifier) -> tuple[np.ndarray, float] | None:
+    """Weights of the scaled columns and intercept of a linear model, which decides by their sign; else None."""
+    estimator = classifier.estimator
+    if not hasattr(estimator, "coef_") or not hasattr(estimator, "intercept_"):
+        return None
+    if classifier.opaque or classifier.inputs != space_inputs(space) or np.size(estimator.intercept_) != 1:
+        return None
+    return np.ravel(estimator.coef_), float(np.ravel(estimator.intercept_)[0]) - classifier.raw_threshold
+
+
+def layers_of(problem: Problem) -> list[tuple[np.ndarray, np.ndarray]] | None:
+    """Weights and intercepts from the scaled columns to one score, which is above 0 for class 1 of two.
+
+    None for models other than linear ones and networks, and for those of other inputs.
+    """
+    classifier, space = problem.classifier, problem.space
+    plane = linear(space, classifier)
+    if plane is not None:
+        return [(plane[0][:, None], np.array([plane[1]]))]
+    estimator = classifier.estimator
+    if classifier.opaque or classifier.inputs != space_inputs(space) or not hasattr(estimator, "coefs_"):
+        return None
+    if estimator.activation not in ACTIVATIONS:
+        return None
+    *inner, (weights, shifts) = zip(estimator.coefs_, estimator.intercepts_, strict=True)
+    return [*inner, (weights, shifts - classifier.raw_threshold)]
+
+
+def without_gradients(problem: Problem, title: str) -> str | None:
+    """Why a method that follows gradients cannot take this model, as a sentence, or None where it can."""
+    classifier = problem.classifier
+    if classifier.opaque:
+        return classifier.opaque
+    if layers_of(problem) is not None:
+        return None
+    name = type(classifier.estimator).__name__
+    return (
+        f"{title} follows gradients, which {name} has not on scaled columns; choose a linear model or a network, such "
+        f"as model=torch_mlp."
+    )
+
+
+def network(problem: Problem) -> Any:
+    """A torch module: the score of ``layers_of`` for scaled columns, shapes (rows, columns) and (rows, 1), float64."""
+    import torch
+
+    layers = layers_of(problem)
+    assert layers is not None
+    activation = getattr(torch, ACTIVATIONS[getattr(problem.classifier.estimator, "activation", "relu")])
+    parts = [(torch.tensor(np.array(weights)), torch.tensor(np.array(shifts))) for weights, shifts in layers]
+
+    class Network(torch.nn.Module):
+        def forward(self, rows: Any) -> Any:
+            for depth, (weights, shifts) in enumerate(parts):
+                rows = (activation(rows) if depth else rows) @ weights + shifts
+            return rows
+
+    return Network()
+
+
+def warm() -> None:
+    """Have torch load what its first step of descent needs, seconds' worth, before a clock runs."""
+    import torch
+
+    point = torch.zeros(1, requires_grad=True)
+    optimizer = torch.optim.Adam([point])
+    (point**2).sum().backward()
+    optimizer.step()

@@ -1,0 +1,184 @@
+"""A few counterfactuals for a group without optimisation: a greedy cover by nearest-unlike-neighbour explanations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from harness.explanation import Answer, Explanation, GroupExplanation, Reason, Status
+from harness.method import Deadline
+from harness.objective import Objective, Term
+from harness.problem import Label, Problem
+
+
+@dataclass(frozen=True)
+class GroupGreedy:
+    r"""Few counterfactuals that explain a group, each with at most :math:`T_{\max}` changed features: a baseline.
+
+    Candidates: of each factual, its nearest training rows that the model puts in the desired class; of such a row, the
+    features that raise the score most are taken over, one by one, until the model changes its mind or
+    :math:`T_{\max}` features have changed. A factual can be served by a candidate when all that differs may change;
+    the union of what differs, over all whom a candidate serves, has at most :math:`T_{\max}` features. The candidate
+    that serves most of those left is taken, again and again. Nothing is proven: the status is FOUND.
+
+    Parameters
+    ----------
+    t_max
+        :math:`T_{\max}`, features that the factuals of one counterfactual may change together; at least 1.
+    neighbours
+        Training rows tried per factual; at least 1.
+
+    References
+    ----------
+    .. [1] Brughmans, D., P. Leyman, and D. Martens (2023). NICE: an algorithm for nearest instance counterfactual
+       explanations. *Data Mining and Knowledge Discovery*.
+    .. [2] Lodi, A., and J. Ramírez-Ayerbe (2024). One-for-many counterfactual explanations by column generation.
+    """
+
+    t_max: int = 3
+    neighbours: int = 10
+
+    def __post_init__(self) -> None:
+        for name in ("t_max", "neighbours"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; give a whole number of at least 1.")
+
+    def refuses(self, problem: Problem) -> str | None:
+        if isinstance(problem.target, Label):
+            return None
+        return "group_greedy follows the score of a class, and a number is wanted; give a class as 'desired'"
+
+    def objective(self, problem: Problem) -> Objective | None:
+        return None
+
+    def fit(self, problem: Problem) -> _Greedy:
+        return _Greedy(self, problem)
+
+
+class _Greedy:
+    def __init__(self, method: GroupGreedy, problem: Problem) -> None:
+        self.method, self.problem = method, problem
+        self.unlike = problem.train.loc[problem.valid(problem.train)].drop_duplicates()
+        self.encoded = problem.space.encode(self.unlike)
+        self.gower = Objective((Term("gower"),))
+
+    def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
+        rows: list[dict[str, object]] = []
+        for neighbour, differing in self._neighbours(factual):
+            if deadline.passed or len(rows) == n:
+                break
+            point = self._towards(factual, neighbour, differing)
+            if point is not None and (row := point.to_dict("records")[0]) not in rows:
+                rows.append(row)
+        late = deadline.passed
+        why = "no near training row of the desired class shows how, within so few features"
+        filler = Answer(Status.GAVE_UP, reason=Reason.TIME_LIMIT if late else Reason.FINISHED, detail=why)
+        return Explanation(tuple(Answer(Status.FOUND, row) for row in rows)).padded(n, filler)
+
+    def explain_group(self, factuals: pd.DataFrame, rng: np.random.Generator, deadline: Deadline) -> GroupExplanation:
+        space = self.problem.space
+        profiles = factuals.drop_duplicates()
+        points = self._candidates(profiles, deadline)
+        if points.empty:
+            return GroupExplanation(())
+        encoded = space.encode(points)
+        differs, serves = [], []
+        for place in range(len(profiles)):
+            one = profiles.iloc[[place]]
+            changed = space.changed(one, points)
+            differs.append(changed)
+            serves.append((space.reached(one, encoded) | ~changed).all(axis=1))
+        found = self._cover(np.stack(differs, axis=1), np.stack(serves, axis=1))
+        place_of = {tuple(row): place for place, row in enumerate(profiles.itertuples(index=False))}
+        rows = points.to_dict("records")
+        served = {place: number for number, (_, members, _) in enumerate(found) for place in members}
+        assigned = {
+            index: served[place]
+            for index, row in zip(factuals.index, factuals.itertuples(index=False), strict=True)
+            if (place := place_of[tuple(row)]) in served
+        }
+        changed_names = tuple(
+            tuple(name for name, moved in zip(space.names, features, strict=True) if moved) for _, _, features in found
+        )
+        answers = tuple(Answer(Status.FOUND, rows[point]) for point, _, _ in found)
+        return GroupExplanation(answers, assigned, changed=changed_names)
+
+    def _candidates(self, profiles: pd.DataFrame, deadline: Deadline) -> pd.DataFrame:
+        """Counterfactuals of the profiles, one or more each, without repetition."""
+        found = []
+        for place in range(len(profiles)):
+            one = profiles.iloc[[place]]
+            for neighbour, differing in self._neighbours(one):
+                if deadline.passed:
+                    break
+                if (point := self._towards(one, neighbour, differing)) is not None:
+                    found.append(point)
+        return pd.concat(found, ignore_index=True).drop_duplicates(ignore_index=True) if found else profiles.iloc[:0]
+
+    def _neighbours(self, factual: pd.DataFrame) -> list[tuple[pd.DataFrame, np.ndarray]]:
+        """The nearest training rows of the desired class, and which features may be taken over from each."""
+        space = self.problem.space
+        if self.unlike.empty:
+            return []
+        movable = space.changed(factual, self.unlike) & space.reached(factual, self.encoded)
+        distance = self.gower.evaluate(space, factual, self.unlike)
+        order = np.argsort(distance, kind="stable")[: self.method.neighbours]
+        return [(self.unlike.iloc[[place]], np.flatnonzero(movable[place])) for place in order]
+
+    def _towards(self, factual: pd.DataFrame, neighbour: pd.DataFrame, differing: np.ndarray) -> pd.DataFrame | None:
+        """The factual with at most ``t_max`` values of the neighbour that turn the prediction; None if they do not."""
+        space = self.problem.space
+        row, other = factual.to_dict("records")[0], neighbour.to_dict("records")[0]
+        left = [space.names[place] for place in differing]
+        for _ in range(min(self.method.t_max, len(left))):
+            tried = space.frame([{**row, name: other[name]} for name in left])
+            best = int(np.argmax(self._merit(tried)))
+            row[left[best]] = other[left[best]]
+            left.pop(best)
+            point = tried.iloc[[best]]
+            if self.problem.valid(point)[0] and not space.violations(factual, point)[0]:
+                return point
+        return None
+
+    def _merit(self, frame: pd.DataFrame) -> np.ndarray:
+        """The score of the wanted class, shape (rows,)."""
+        classifier, target = self.problem.classifier, self.problem.target
+        assert isinstance(target, Label)
+        scores, code = classifier.score(frame), classifier.code(target.value)
+        return scores[:, code] if scores.ndim > 1 else scores if code == 1 else -scores
+
+    def _cover(self, differs: np.ndarray, serves: np.ndarray) -> list[tuple[int, np.ndarray, np.ndarray]]:
+        """Point, places of the profiles that it serves, and the features that change: until nobody more can be served.
+
+        Parameters
+        ----------
+        differs
+            Per point and profile, the features that differ, bool, shape (points, profiles, features).
+        serves
+            Whether what differs may change, shape (points, profiles).
+        """
+        left = np.ones(serves.shape[1], dtype=bool)
+        found = []
+        while left.any():
+            best: tuple[int, np.ndarray, np.ndarray] | None = None
+            for point in range(len(differs)):
+                members, features = self._grown(differs[point], serves[point] & left)
+                if best is None or len(members) > len(best[1]):
+                    best = (point, members, features)
+            if best is None or not len(best[1]):
+                break
+            found.append(best)
+            left[best[1]] = False
+        return found
+
+    def _grown(self, differs: np.ndarray, open_: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Those of the open profiles that share a point, and the union of what they change: the nearest join first."""
+        features = np.zeros(differs.shape[1], dtype=bool)
+        while True:
+            more = (differs & ~features).sum(axis=1)
+            joining = open_ & (more > 0) & (more + features.sum() <= self.method.t_max)
+            if not joining.any():
+                return np.flatnonzero(open_ & (more == 0)), features
+            features = features | differs[np.flatnonzero(joining)[np.argmin(more[joining])]]

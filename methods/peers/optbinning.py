@@ -1,0 +1,228 @@
+"""OptBinning's own ``Counterfactual`` on scorecards: the formulation of its author, solved by CBC."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness.explanation import Answer, Explanation, Reason, Status
+from harness.method import Deadline
+from harness.objective import Objective
+from harness.problem import Actionability, Interval, Label, Problem
+from harness.scorecard import Card, card_of
+from methods.peers.library import quiet
+from methods.scorecard import Scorecard
+from methods.scorecard.moves import Board
+
+GAP = 1e-4  # relative, at which OR-Tools has CBC stop
+
+
+@dataclass(frozen=True)
+class OptBinningCounterfactual:
+    """Optimal counterfactuals of a scorecard, as OptBinning [1]_ generates them.
+
+    The library decides; this class translates. Its proximity is relative to the range of each feature's contribution to
+    the score, which is the objective claimed here (``Scorecard`` with ``weights: optbinning``). It knows immutable
+    features, but no other actionability and no bounds: what breaks them is handed on, and counted. A new bin becomes
+    the value in it that is nearest to the factual's. CBC stops at a relative gap of 1e-4, so that answers are FOUND,
+    with that bound. It is asked for probabilities and numbers from one side only.
+
+    Parameters
+    ----------
+    objectives
+        Weights of ``proximity`` (always needed: without it the library's constraints come apart) and ``closeness``.
+    priorities
+        By objective, for its hierarchical method; None: the weighted one.
+    degradation
+        Its ``priority_tol``.
+    max_changes
+        K; None for no bound.
+    diversity
+        ``features`` and ``values``: its hard constraints on several counterfactuals.
+
+    References
+    ----------
+    .. [1] Navas-Palencia, G. OptBinning 1.0. https://github.com/guillermo-navas-palencia/optbinning
+    """
+
+    objectives: Mapping[str, float] | None = None
+    priorities: Mapping[str, int] | None = None
+    degradation: float = 0.1
+    max_changes: int | None = 3
+    diversity: tuple[str, ...] | list[str] = ("features",)
+
+    def __post_init__(self) -> None:
+        if unknown := set(self.own.weighed) - {"proximity", "closeness"}:
+            raise ValueError(f"objectives name {sorted(unknown)}; allowed: proximity, closeness.")
+        if "proximity" not in self.own.weighed:
+            raise ValueError("objectives lack 'proximity', without which OptBinning changes nothing; give it a weight.")
+
+    @property
+    def own(self) -> Scorecard:
+        """The method of this harness with the same parameters, and the library's weights."""
+        return Scorecard(
+            self.objectives, self.priorities, self.degradation, "optbinning", self.max_changes, self.diversity
+        )
+
+    def refuses(self, problem: Problem) -> str | None:
+        """A missing library, models other than scorecards, and targets with two ends."""
+        if importlib.util.find_spec("optbinning") is None:
+            return "OptBinning is not installed; run `uv sync`."
+        if why := self.own.refuses(problem):
+            return why
+        if not isinstance(problem.target, Label) and _ends(problem)[1] is None:
+            return "OptBinning is run for one end of a probability or a number, not for both or none."
+        return None
+
+    def objective(self, problem: Problem) -> Objective:
+        return self.own.objective(problem)
+
+    def fit(self, problem: Problem) -> _Explainer:
+        """Hand the card to the library."""
+        return _Explainer(self, problem)
+
+
+def _ends(problem: Problem) -> tuple[float, str | None]:
+    """What the library is to reach, of class 1 or as a number, and whether that is its ``min_outcome`` or the other."""
+    target, classifier = problem.target, problem.classifier
+    assert not isinstance(target, Label)
+    low, high, least, most = target.low, target.high, 0.0, 1.0
+    if isinstance(target, Interval):
+        least, most = -math.inf, math.inf
+    elif classifier.code(target.label) == 0:
+        low, high = 1.0 - high, 1.0 - low
+    if (low > least) == (high < most):
+        return low, None
+    return (low, "min_outcome") if low > least else (high, "max_outcome")
+
+
+class _Explainer:
+    def __init__(self, method: OptBinningCounterfactual, problem: Problem) -> None:
+        from optbinning.scorecard import Counterfactual
+
+        card = card_of(problem.classifier)
+        assert card is not None
+        self.method, self.problem, self.card = method, problem, card
+        self.claim = method.objective(problem)
+        free = {f.name: {"actionability": Actionability.FREE} for f in problem.space.features}
+        self.boards = [Board(card, problem), Board(card, replace(problem, space=problem.space.replace(free)))]
+        with quiet():
+            self.library = Counterfactual(restated(card)).fit(problem.train[list(card.names)])
+        immutable = {f.name for f in problem.space.features if f.actionability is Actionability.IMMUTABLE}
+        own = {"proximity": 1.0, "closeness": 1.0}
+        self.asked: dict[str, Any] = {
+            "method": "weighted" if method.priorities is None else "hierarchical",
+            "objectives": dict(method.priorities or method.objectives or own),
+            "max_changes": method.max_changes or len(card.names),
+            "actionable_features": [name for name in card.names if name not in immutable],
+            "priority_tol": method.degradation,
+        }
+        if isinstance(problem.target, Label):
+            self.asked |= {"outcome_type": "binary", "y": problem.classifier.code(problem.target.value)}
+            self.hard: list[str] = []
+        else:
+            number = isinstance(problem.target, Interval)
+            y, end = _ends(problem)
+            self.asked |= {"outcome_type": "continuous" if number else "probability", "y": y}
+            self.hard = [str(end)]
+
+    def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
+        """The library's counterfactuals; GAVE_UP for those that it has not, or that the model refuses."""
+        hard = [*self.hard, *(f"diversity_{name}" for name in self.method.diversity)] if n > 1 else self.hard
+        seconds = max(1, math.ceil(deadline.left))
+        if deadline.passed:
+            return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
+        query = factual[list(self.card.names)].astype(object)
+        with quiet():
+            try:
+                self.library.generate(query, n_cf=n, hard_constraints=hard or None, time_limit=seconds, **self.asked)
+            except Exception as fault:  # the library raises nothing more special from its hierarchical method
+                if "problem in hierarchical model" not in str(fault):
+                    raise
+                status = str(fault).split()[0]
+            else:
+                status = self.library.status
+        if status == "INFEASIBLE":
+            return Explanation.none(n, Status.INFEASIBLE, Reason.PROOF, "OptBinning found this to be infeasible.")
+        if status not in {"OPTIMAL", "FEASIBLE"}:
+            return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT, f"OptBinning ended with {status}.")
+        return self._told(factual, n, status == "OPTIMAL")
+
+    def _told(self, factual: pd.DataFrame, n: int, proven: bool) -> Explanation:
+        origin = dict(zip(factual.columns, factual.to_numpy(object)[0].tolist(), strict=True))
+        rows: list[dict[str, Any]] = []
+        answers: list[Answer] = []
+        for found in self.library._cfs:
+            places = {name: int(found["query"][name].iloc[0]) for name in found["features"]}
+            row = self._row(origin, places)
+            if row is None or row == origin or row in rows:
+                answers.append(
+                    Answer(Status.GAVE_UP, detail="OptBinning's bins hold no value that exists, or that is new.")
+                )
+            elif not self.problem.valid(self.problem.space.frame([row]))[0]:
+                answers.append(Answer(Status.GAVE_UP, detail="OptBinning's point is not as wanted, says the model."))
+            else:
+                rows.append(row)
+        values = self.claim.evaluate(self.problem.space, factual, self.problem.space.frame(rows))
+        reason = Reason.FINISHED if proven else Reason.TIME_LIMIT
+        for row, value in sorted(zip(rows, map(float, values), strict=True), key=lambda pair: -pair[1]):
+            bound = value - GAP * abs(float(np.sum(values))) if proven and self.method.priorities is None else None
+            answers.insert(0, Answer(Status.FOUND, row, reason, value, bound))
+        return Explanation(tuple(answers)).padded(n, Answer(Status.GAVE_UP))
+
+    def _row(self, origin: Mapping[str, Any], places: Mapping[str, int]) -> dict[str, Any] | None:
+        """The factual with values of other bins, within reach where any is; None where a bin holds none."""
+        row = dict(origin)
+        for f, name in enumerate(self.card.names):
+            if name not in places:
+                continue
+            for board in self.boards:
+                axis = board.axes[f]
+                found = dict(axis.options(origin[name], axis.bin_of(origin[name]))).get(places[name])
+                if found is not None:
+                    row[name] = found
+                    break
+            else:
+                return None
+        return row
+
+
+def restated(card: Card) -> Any:
+    """A card as the library's ``Scorecard``, as far as its counterfactuals ask for one; bins by position.
+
+    Special and missing bins are worth what the model takes them for. The library's own table has their empirical
+    weights of evidence instead, also where the model does not, which widens the range that it divides proximity by.
+    """
+    from optbinning import Scorecard as LibraryScorecard
+
+    lines = []
+    for variable in card.variables:
+        listed = [place for place, b in enumerate(variable.bins) if b.role != "unknown"]
+        metric, weight = variable.values[listed], np.full(len(listed), variable.coefficient)
+        columns = {"Variable": variable.name, "Bin": listed, "WoE": metric, "Mean": metric, "Coefficient": weight}
+        lines.append(pd.DataFrame(columns))
+    whole = pd.concat(lines)  # whose index starts anew with each variable, as the library's does
+
+    class Restated(LibraryScorecard):
+        def table(self, style: str = "summary") -> pd.DataFrame:
+            return whole.copy()
+
+        def _check_is_fitted(self) -> None:
+            """It is."""
+
+    scorecard = Restated(None, None)
+    names = np.array(card.names, dtype=object)
+    scorecard.binning_process_ = SimpleNamespace(
+        get_support=lambda **_: names,
+        transform=lambda frame: pd.DataFrame(card.values(card.bins(frame)), columns=names),
+    )
+    scorecard.estimator_ = SimpleNamespace(coef_=card.coefficients[None], intercept_=float(card.intercept))
+    scorecard._target_dtype = "binary" if card.binary else "continuous"
+    return scorecard

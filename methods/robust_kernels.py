@@ -1,0 +1,326 @@
+"""Compiled kernels of the robust search on ReLU networks: affine bounds of the margin, and the program of one node.
+
+A *scenario* is a perturbation s. At a node, where each unit's sum a lies within known bounds, the margin at x + s is at
+most an affine function of x: a unit of positive weight lies below the line over its bounds, one of negative weight
+above either of its two pieces, of which the one that is active at a point is taken. Each such function has to reach the
+margin: a row of a linear program in x alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from harness.simplex import INFEASIBLE, minimum
+
+EMPTY, BEYOND, CANDIDATE, BRANCH = 0, 1, 2, 3
+ROWS = 400
+ROUNDS = 60  # of rows for one node
+MISSED = 1e-9  # by which a row may be missed
+STEPS = 6  # of the quick adversary
+
+
+@njit(cache=True)
+def sums(point, weights, shifts, sizes, out):
+    """The sum of every unit at a point, into ``out``, shape (layers, units)."""
+    values = point
+    for k in range(len(sizes) - 1):
+        following = np.empty(sizes[k + 1])
+        for i in range(sizes[k + 1]):
+            total = shifts[k, i]
+            for j in range(sizes[k]):
+                total += weights[k, i, j] * values[j]
+            out[k, i] = total
+            following[i] = max(total, 0.0)
+        values = following
+    return values
+
+
+@njit(cache=True)
+def above(form, constant, layer, active, bottom, top, weights, shifts, sizes, gaps):
+    """An affine function of the inputs that is at least ``form`` of the outputs of ``layer`` units, tight at a point.
+
+    ``form`` is overwritten with its slopes; returns its constant. ``active`` are the sums at the point, ``gaps`` takes
+    what each unit's line lies too high there.
+    """
+    before = np.empty(len(form))
+    for p in range(layer - 1, -1, -1):
+        for j in range(sizes[p]):
+            before[j] = 0.0
+        for u in range(sizes[p + 1]):
+            factor, lower, upper = form[u], bottom[p, u], top[p, u]
+            gaps[p, u] = 0.0
+            if factor == 0.0 or upper <= 0.0:
+                continue
+            if lower < 0.0:
+                if factor > 0.0:
+                    slope = upper / (upper - lower)
+                    gaps[p, u] = factor * (slope * (active[p, u] - lower) - max(active[p, u], 0.0))
+                    constant -= factor * slope * lower
+                    factor *= slope
+                elif active[p, u] <= 0.0:
+                    continue
+            constant += factor * shifts[p, u]
+            for j in range(sizes[p]):
+                before[j] += factor * weights[p, u, j]
+        for j in range(sizes[p]):
+            form[j] = before[j]
+    return constant
+
+
+@njit(cache=True)
+def greatest(form, size, low, high, budget, chebyshev):
+    """The greatest value of a form of the moves within their ends and the budget, in units of distance."""
+    total, rest = 0.0, budget
+    if chebyshev:
+        for j in range(size):
+            total += form[j] * (min(high[j], budget) if form[j] > 0 else max(low[j], -budget))
+        return total
+    used = np.zeros(size, np.bool_)
+    while rest > 0.0:
+        best, rate = -1, 0.0
+        for j in range(size):
+            if not used[j] and abs(form[j]) > rate and (high[j] > 0.0 if form[j] > 0 else low[j] < 0.0):
+                best, rate = j, abs(form[j])
+        if best < 0:
+            break
+        used[best] = True
+        room = min(high[best] if form[best] > 0 else -low[best], rest)
+        total += rate * room
+        rest -= room
+    return total
+
+
+@njit(cache=True)
+def bounds(
+    origin, move, low, high, budget, chebyshev, first_low, first_high, phases, weights, shifts, sizes, bottom, top
+):
+    """Bounds of every sum at x + ``move``, x within the node; False where there is no such x."""
+    layers = len(sizes) - 1
+    active = np.zeros(shifts.shape)
+    spare = np.zeros(shifts.shape)
+    form = np.empty(max(weights.shape[1], weights.shape[2]))
+    for k in range(layers):
+        if k > 0:  # the piece to take for a unit of negative weight: the longer one
+            for i in range(sizes[k]):
+                active[k - 1, i] = bottom[k - 1, i] + top[k - 1, i]
+        for i in range(sizes[k + 1]):
+            if k == 0:
+                shift = 0.0
+                for j in range(sizes[0]):
+                    shift += weights[0, i, j] * move[j]
+                bottom[0, i], top[0, i] = first_low[i] + shift, first_high[i] + shift
+            else:
+                for side in range(2):
+                    sign = 1.0 - 2.0 * side
+                    for j in range(sizes[k]):
+                        form[j] = sign * weights[k, i, j]
+                    value = above(form, sign * shifts[k, i], k, active, bottom, top, weights, shifts, sizes, spare)
+                    for j in range(sizes[0]):
+                        value += form[j] * (origin[j] + move[j])
+                    value += greatest(form, sizes[0], low, high, budget, chebyshev)
+                    if side == 0:
+                        top[k, i] = value
+                    else:
+                        bottom[k, i] = -value
+                if phases[k, i] > 0:
+                    bottom[k, i] = max(bottom[k, i], 0.0)
+                elif phases[k, i] < 0:
+                    top[k, i] = min(top[k, i], 0.0)
+            if bottom[k, i] > top[k, i] + MISSED:
+                return False
+    return True
+
+
+@njit(cache=True)
+def quick(point, radius, euclidean, moving, weights, shifts, sizes, last, constant, move):
+    """Follow the margin's slope downhill from a point within the ball; returns the least margin met, at ``move``."""
+    size = sizes[0]
+    active, spare = np.zeros(shifts.shape), np.zeros(shifts.shape)
+    trial, best = np.zeros(size), np.inf
+    form = np.empty(max(weights.shape[1], weights.shape[2]))
+    exact = np.zeros(shifts.shape)
+    for _ in range(STEPS):
+        values = sums(point + trial, weights, shifts, sizes, active)
+        total = constant
+        for i in range(len(values)):
+            total += last[i] * values[i]
+        if total >= best - 1e-12:
+            break
+        best = total
+        move[:] = trial
+        for i in range(len(last)):
+            form[i] = last[i]
+        for k in range(len(sizes) - 1):
+            for i in range(sizes[k + 1]):
+                exact[k, i] = 1.0 if active[k, i] > 0 else -1.0
+        above(form, 0.0, len(sizes) - 1, active, exact, exact, weights, shifts, sizes, spare)
+        norm = 0.0
+        for j in range(size):
+            if moving[j]:
+                norm += form[j] * form[j]
+        for j in range(size):
+            if not moving[j] or norm == 0.0:
+                trial[j] = 0.0
+            elif euclidean:
+                trial[j] = -radius * form[j] / np.sqrt(norm)
+            else:
+                trial[j] = -radius * np.sign(form[j])
+    return best
+
+
+@njit(cache=True)
+def _row(form, height, need, origin, point, move, rows, sides, m, size):
+    """Add the row that an affine function of x + ``move`` reaches ``need``, where the point misses it; how many."""
+    for j in range(size):
+        height += form[j] * (origin[j] + move[j])
+    here = height
+    for j in range(size):
+        here += form[j] * (point[j] - origin[j])
+    if here >= need - MISSED or m >= len(sides):
+        return 0
+    for j in range(size):
+        rows[m, j], rows[m, size + j] = -form[j], form[j]
+    sides[m] = height - need
+    return 1
+
+
+@njit(cache=True)
+def node(
+    origin, low, high, budget, chebyshev, first_low, first_high, split, phases, moves, count, radius, euclidean, moving,
+    weights, shifts, sizes, last, constant, margin, enough, point, chosen,
+):  # fmt: skip
+    """Solve the program of a node, finding scenarios on the way. Returns a code and a lower bound on the distance.
+
+    Parameters
+    ----------
+    origin, low, high
+        The factual, and how far each number may move down (<= 0) and up; all in scaled units.
+    budget
+        The distance from which on nothing is looked for; ``enough``: less than this, what must be gained.
+    first_low, first_high, split
+        Bounds of the sums of the first layer at x; whether these are rows of the program, being no consequences.
+    phases
+        Of each scenario's later units: 1 on, -1 off, 0 open; shape (scenarios, layers, units).
+    moves, count
+        The scenarios, and their number, shape (1,); new ones are added.
+    point, chosen
+        Take the solution, and the scenario, layer and unit to branch on.
+    """
+    size, layers = sizes[0], len(sizes) - 1
+    columns = 2 * size + (1 if chebyshev else 0)
+    cost, ends_low, ends_high = np.zeros(columns), np.zeros(columns), np.empty(columns)
+    rows, sides = np.zeros((ROWS, columns)), np.zeros(ROWS)
+    m = 0
+    for j in range(size):
+        ends_high[j], ends_high[size + j] = min(high[j], budget), min(-low[j], budget)
+        cost[j] = cost[size + j] = 0.0 if chebyshev else 1.0
+    if chebyshev:
+        cost[2 * size], ends_high[2 * size] = 1.0, budget
+        for j in range(size):
+            rows[m, j], rows[m, size + j], rows[m, 2 * size] = 1.0, 1.0, -1.0
+            m += 1
+    for i in range(sizes[1]):
+        if split[i]:
+            here = shifts[0, i]
+            for j in range(size):
+                here += weights[0, i, j] * origin[j]
+            for sign in (1.0, -1.0):
+                for j in range(size):
+                    rows[m, j], rows[m, size + j] = -sign * weights[0, i, j], sign * weights[0, i, j]
+                sides[m] = here - first_low[i] if sign > 0 else first_high[i] - here
+                m += 1
+    capacity = len(moves)
+    bottom, top = np.zeros((capacity, *shifts.shape)), np.zeros((capacity, *shifts.shape))
+    known = 0
+    active, gaps = np.zeros(shifts.shape), np.zeros(shifts.shape)
+    form = np.empty(max(weights.shape[1], weights.shape[2]))
+    fresh, true = np.zeros(size), np.zeros(capacity)
+    point[:] = origin
+    bound = 0.0
+    for turn in range(ROUNDS):
+        for s in range(known, count[0]):
+            if not bounds(
+                origin, moves[s], low, high, budget, chebyshev, first_low, first_high, phases[s], weights, shifts,
+                sizes, bottom[s], top[s],
+            ):  # fmt: skip
+                return EMPTY, np.inf
+        known = count[0]
+        before = m
+        for s in range(known):
+            values = sums(point + moves[s], weights, shifts, sizes, active)
+            total = constant
+            for i in range(len(values)):
+                total += last[i] * values[i]
+            true[s] = total
+            for j in range(sizes[layers]):
+                form[j] = last[j]
+            height = above(form, constant, layers, active, bottom[s], top[s], weights, shifts, sizes, gaps)
+            m += _row(form, height, margin, origin, point, moves[s], rows, sides, m, size)
+            for k in range(1, layers):
+                for i in range(sizes[k + 1]):
+                    if phases[s, k, i] == 0:
+                        continue
+                    sign = float(phases[s, k, i])
+                    for j in range(sizes[k]):
+                        form[j] = sign * weights[k, i, j]
+                    height = above(
+                        form, sign * shifts[k, i], k, active, bottom[s], top[s], weights, shifts, sizes, gaps
+                    )
+                    m += _row(form, height, 0.0, origin, point, moves[s], rows, sides, m, size)
+        if m == before and turn > 0:
+            worst = 0
+            for s in range(known):
+                if true[s] < true[worst]:
+                    worst = s
+            met = quick(point, radius, euclidean, moving, weights, shifts, sizes, last, constant, fresh)
+            if met < margin - 2 * MISSED and met < true[worst] - MISSED and count[0] < capacity:
+                moves[count[0]] = fresh
+                count[0] += 1
+                continue
+            if true[worst] >= margin - 2 * MISSED:
+                return CANDIDATE, bound
+            break
+        if m >= ROWS:
+            break
+        status, value, solution, _multipliers = minimum(cost, rows[:m].copy(), sides[:m].copy(), ends_low, ends_high)
+        if status == INFEASIBLE:
+            return EMPTY, np.inf
+        bound = max(bound, value)
+        if bound >= budget - enough:
+            return BEYOND, bound
+        for j in range(size):
+            point[j] = origin[j] + solution[j] - solution[size + j]
+    # Branch where the lines of the most violated scenario lie the furthest above the margin.
+    worst = 0
+    for s in range(known):
+        if true[s] < true[worst]:
+            worst = s
+    sums(point + moves[worst], weights, shifts, sizes, active)
+    for j in range(sizes[layers]):
+        form[j] = last[j]
+    above(form, constant, layers, active, bottom[worst], top[worst], weights, shifts, sizes, gaps)
+    chosen[0], chosen[1], chosen[2] = worst, -1, -1
+    widest = 0.0
+    for k in range(layers):
+        for i in range(sizes[k + 1]):
+            if gaps[k, i] > widest:
+                widest = gaps[k, i]
+                chosen[1], chosen[2] = k, i
+    return BRANCH, bound
+
+
+@njit(cache=True)
+def reached(origin, low, high, budget, chebyshev, weights, shifts, sizes, bottom, top):
+    """Bounds of the first layer's sums at x, within the ends and the budget."""
+    form = np.empty(sizes[0])
+    for i in range(sizes[1]):
+        here = shifts[0, i]
+        for j in range(sizes[0]):
+            here += weights[0, i, j] * origin[j]
+        for j in range(sizes[0]):
+            form[j] = weights[0, i, j]
+        top[i] = here + greatest(form, sizes[0], low, high, budget, chebyshev)
+        for j in range(sizes[0]):
+            form[j] = -form[j]
+        bottom[i] = here - greatest(form, sizes[0], low, high, budget, chebyshev)

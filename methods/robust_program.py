@@ -1,0 +1,555 @@
+"""Robust counterfactuals by mixed-integer programs: one solve for linear models, else Algorithm 1 or one leaf."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness.certificate import Ball, Checker
+from harness.classifier import Affine, Input
+from harness.errors import UnsupportedError
+from harness.method import Deadline
+from harness.objective import Limit, Objective, Term
+from harness.problem import Label, Problem, Space
+from harness.program import FEASIBILITY, Compiled, Program, Solution
+from harness.program import Linear as Form
+from methods.milp.bounds import Knapsack
+from methods.milp.distance import Separable, distance_of
+from methods.milp.embed import embed
+from methods.milp.space import Free, Scaled, Source, Variables
+from methods.milp.target import leads, raw_interval
+from methods.perturbation import Outcome, Perturbation, Settings
+from methods.trees import Leaf as Cell
+from methods.trees import ensemble, leaves_of, splits_only
+
+EPSILON = 1e-7  # of Algorithm 1: a violation this small ends it
+ENOUGH = 1e-9  # by which a certified radius may fall short of rho: rounding of the last bits of x
+WIDE = 10.0  # scaled units around the factual in which unbounded numbers are looked at while nothing is known
+TRIED = 40  # training rows whose neighbourhood is certified, in search of a first robust point
+HALVINGS = 12  # of its way back to the factual
+SHARE = 0.25  # of the time left that a certificate may take
+PLANES = 50  # that cut a ball out of its box, for one adversary
+SHARP = 1e-9  # feasibility under squares: what a row is missed by counts more than their own tolerance
+BEYOND = 1e-6  # relative excess of a norm that needs no further plane
+
+
+@dataclass
+class Judge:
+    """Certified radii of rows, by the harness's own checker."""
+
+    problem: Problem
+    settings: Settings
+
+    def __post_init__(self) -> None:
+        problem, settings = self.problem, self.settings
+        self.checker = Checker(problem.space, problem.classifier, problem.target)
+        self.ball = Ball.scaled(problem.space, settings.norm, settings.unperturbed)
+
+    def radius(self, row: Mapping[str, Any], seconds: float) -> float:
+        """The largest proven radius of a row, at most rho; -1 for a row that is invalid itself."""
+        if not self.checker.valid(row):
+            return -1.0
+        return self.checker.certify(row, self.ball, self.settings.rho, seconds).radius
+
+    def robust(self, row: Mapping[str, Any], seconds: float) -> bool:
+        return self.radius(row, seconds) >= self.settings.rho - ENOUGH
+
+
+class Starts:
+    """A first robust point: a training row with room around it, moved towards the factual while it keeps that room."""
+
+    def __init__(self, problem: Problem, space: Space, objective: Objective, judge: Judge) -> None:
+        self.space, self.objective, self.judge = space, objective, judge
+        valid = problem.train.loc[problem.valid(problem.train)].drop_duplicates()
+        self.rows = valid.reset_index(drop=True)
+
+    def near(self, factual: pd.DataFrame, deadline: Deadline) -> tuple[dict[str, Any] | None, float]:
+        """The best found, and its cost; None and infinity where none was."""
+        rows = self.rows
+        allowed = [not faults for faults in self.space.violations(factual, rows)]
+        rows = rows.loc[allowed]
+        if rows.empty:
+            return None, math.inf
+        short = [not faults for faults in self.objective.exceeded(self.space, factual, rows)]
+        rows = rows.loc[short]
+        values = self.objective.evaluate(self.space, factual, rows)
+        best, least = None, math.inf
+        seconds = 0.2 * deadline.left / TRIED
+        for place in np.argsort(values, kind="stable")[:TRIED]:
+            row = rows.iloc[[int(place)]].to_dict("records")[0]
+            if self.judge.robust(row, seconds):
+                row, value = self._pulled(row, factual, seconds)
+                if value < least:
+                    best, least = row, value
+                break
+        return best, least
+
+    def _pulled(self, row: dict[str, Any], factual: pd.DataFrame, seconds: float) -> tuple[dict[str, Any], float]:
+        ends = self.space.encode(self.space.frame([row]))[0]
+        origin = self.space.encode(factual)[0]
+        numbers = [s.start for s, f in zip(self.space.slices, self.space.features, strict=True) if f.numeric]
+        low, high, best = 0.0, 1.0, row
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            point = ends.copy()
+            point[numbers] = origin[numbers] + middle * (ends[numbers] - origin[numbers])
+            trial = self.space.decode(point, like=factual).to_dict("records")[0]
+            if self.judge.robust(trial, seconds):
+                best, high = trial, middle
+            else:
+                low = middle
+        frame = self.space.frame([best])
+        return best, float(self.objective.evaluate(self.space, factual, frame)[0])
+
+
+def objective_of(settings: Settings) -> Objective:
+    """(3): the distance and the number of changes, and the limit on these."""
+    terms = [Term(settings.distance)] + ([Term("l0", settings.alpha)] if settings.alpha else [])
+    limits = () if settings.max_changes is None else (Limit(Term("l0"), settings.max_changes),)
+    return Objective(tuple(terms), limits=limits)
+
+
+class Programmed:
+    """What the programs share: the space around a factual, the objective, and a solve that squares are refined in."""
+
+    def __init__(self, problem: Problem, settings: Settings) -> None:
+        if settings.clip:
+            raise UnsupportedError("clip=true is for the search over cells; set algorithm=cells, or leave clip unset.")
+        classifier = problem.classifier
+        if len(classifier.classes) > 2 and not isinstance(problem.target, Label):
+            raise UnsupportedError(
+                "a probability of one of several classes cannot be embedded; set 'desired' to a class."
+            )
+        self.problem, self.settings = problem, settings
+        self.space = settings.space(problem.space)
+        self.perturbation = Perturbation.of(settings, problem)
+        self.objective = objective_of(settings)
+        self.distance = distance_of(self.objective.terms[0], problem, "features")
+        self.judge = Judge(problem, settings)
+        self.starts = Starts(problem, self.space, self.objective, self.judge)
+        self.slopes = np.array([self._slope(source) for source in classifier.inputs])
+
+    def _slope(self, source: Input) -> float:
+        """What a scaled unit of a number is in its input; 0 for categories."""
+        if not isinstance(source, Affine):
+            if self.problem.space[source.feature].numeric:
+                raise UnsupportedError(
+                    f"{type(source).__name__} of {source.feature}, a number, cannot be embedded yet."
+                )
+            return 0.0
+        return self.problem.space[source.feature].range / source.unit
+
+    def frame(self, row: Mapping[str, Any]) -> pd.DataFrame:
+        return self.space.frame([row])
+
+    def value(self, row: Mapping[str, Any], factual: pd.DataFrame) -> float:
+        return float(self.objective.evaluate(self.space, factual, self.frame(row))[0])
+
+    def around(self, factual: pd.DataFrame, budget: float) -> Space:
+        """The space, its numbers bounded by what a budget allows, or by ``WIDE``."""
+        reach = min(WIDE, math.sqrt(budget) if self.settings.distance == "l2sq" else budget)
+        changes = {}
+        for feature in self.space.features:
+            if feature.numeric:
+                value = float(factual[feature.name].iloc[0])
+                near = (value - reach * feature.range, value + reach * feature.range)
+                if not math.isfinite(budget) and np.isfinite(feature.bounds).all():
+                    continue
+                bounds = max(feature.bounds[0], near[0]), min(feature.bounds[1], near[1])
+                if bounds[0] <= bounds[1]:
+                    changes[feature.name] = {"bounds": bounds}
+        return self.space.replace(changes)
+
+    def outcome(
+        self,
+        row: dict[str, Any] | None,
+        factual: pd.DataFrame,
+        bound: float,
+        trace: Sequence[dict[str, Any]],
+    ) -> Outcome:
+        """What was found; no proof that there is nothing where only a part of the space was looked at."""
+        if row is None:
+            wide = any(f.numeric and not np.isfinite(f.bounds).all() for f in self.space.features)
+            return Outcome(None, math.inf, min(bound, WIDE) if wide else bound, 0.0, tuple(trace))
+        value = self.value(row, factual)
+        return Outcome(row, value, min(bound, value), self.settings.rho, tuple(trace))
+
+
+class Posed:
+    """One program over a space around one factual: variables, and rows that further embeddings add before ``close``."""
+
+    def __init__(self, whole: Programmed, space: Space, factual: pd.DataFrame, budget: float) -> None:
+        self.whole, self.space, self.factual, self.budget = whole, space, factual, budget
+        self.program = Program()
+        self.variables = Variables(self.program, space, cells=False)
+        self.inputs = [self.variables.source(source) for source in whole.problem.classifier.inputs]
+        self.embedded: list[tuple[Any, np.ndarray]] = []
+
+    def sources(self, shift: np.ndarray, margin: float | np.ndarray = Free.margin) -> list[Source]:
+        """The estimator's inputs at x + s, ``shift`` by input; the inputs themselves at 0."""
+        problem, found = self.whole.problem, list[Source]()
+        margins = np.broadcast_to(margin, len(self.inputs))
+        low, high = self.space.reach(self.factual)
+        origin = self.space.encode(self.factual)[0]
+        low, high = np.minimum(low, origin), np.maximum(high, origin)
+        place = {f.name: s.start for f, s in zip(self.space.features, self.space.slices, strict=True)}
+        for made, source, slope, far, gap in zip(
+            self.inputs, problem.classifier.inputs, self.whole.slopes, shift, margins, strict=True
+        ):
+            if not slope:
+                found.append(made)
+                continue
+            feature = problem.space[source.feature]
+            assert isinstance(source, Affine)
+            offset = (feature.scale[0] - source.shift) / source.unit + far
+            ends = sorted(slope * end[place[source.feature]] + offset for end in (low, high))
+            moved = Free(self.program, made.expression + far, ends[0] - Free.margin, ends[1] + Free.margin)
+            moved.margin = float(gap)
+            found.append(moved)
+        return found
+
+    def embed(self, inputs: Sequence[Source], shift: np.ndarray) -> tuple[Any, ...]:
+        sense = 0
+        if len(self.whole.problem.classifier.classes) <= 2:
+            sense = raw_interval(self.whole.problem).sense
+        made = embed(self.whole.problem.classifier.estimator, self.program, inputs, sense)
+        self.embedded.append((made, shift))
+        return made.outputs
+
+    def require(self, outputs: Sequence[Any], excess: Callable[[np.ndarray], float]) -> None:
+        """(4): outputs as wanted, by the margin and ``excess`` of the weights of each row over the outputs."""
+        problem, margin, program = self.whole.problem, self.whole.settings.margin, self.program
+        if len(problem.classifier.classes) <= 2:
+            low, high = raw_interval(problem).bounds(margin)
+            more = excess(np.ones(1))
+            if math.isfinite(low):
+                program.add(outputs[0] >= low + more)
+            if math.isfinite(high):
+                program.add(outputs[0] <= high - more)
+            return
+        assert isinstance(problem.target, Label)
+        wanted = problem.classifier.code(problem.target.value)
+        earlier, later = leads(problem.classifier, margin)
+        unit = np.eye(len(outputs))
+        for other, output in enumerate(outputs):
+            if other != wanted:
+                least = earlier if other < wanted else later
+                program.add(outputs[wanted] - output >= least + excess(unit[wanted] - unit[other]))
+
+    def close(self) -> None:
+        """Compile, and pose the factual."""
+        whole, settings = self.whole, self.whole.settings
+        self.variables.close()
+        self.compiled: Compiled = self.program.compile()
+        self.variables.attach(self.compiled)
+        for block in self.variables.blocks:
+            if isinstance(block, Scaled):
+                block.counted = settings.alpha > 0 or settings.max_changes is not None
+        for made, _ in self.embedded:
+            made.attach(self.compiled)
+        for columns in (made.leaves for made, _ in self.embedded):
+            for tree in columns:  # HiGHS 1.12 was seen to call wrong optima proven where leaves were continuous
+                self.compiled.integer[[self.compiled.column(leaf) for leaf in tree]] = 1
+        extra = np.full(len(self.space.features), settings.alpha)
+        budget = self.budget * (1 + 1e-6) + 1e-6 if math.isfinite(self.budget) else math.inf
+        costs = whole.distance.costs(extra, budget)
+        box = whole.distance.box(extra, budget, self.space.encode(self.factual)[0])
+        self.variables.pose(self.factual, costs, box)
+        if settings.max_changes is not None:
+            ones = np.ones(len(self.space.features))
+            self.compiled.add_row(self.variables.changed(ones), high=float(settings.max_changes))
+        self.cost = whole.distance.form(self.variables, extra, self.compiled)
+        if any(made.tighten is not None for made, _ in self.embedded):
+            knapsack = Knapsack(self.variables, whole.problem.classifier.inputs)
+            count = math.inf if settings.max_changes is None else float(settings.max_changes)
+            priced = budget if isinstance(whole.distance, Separable) else math.inf
+            knapsack.limit(costs, np.ones(len(extra)), count, priced)
+            for made, shift in self.embedded:
+                made.tighten(lambda weights, constant, shift=shift: knapsack(weights, constant + weights @ shift))
+
+    def solve(self, deadline: Deadline) -> Solution:
+        """The optimum; squares are refined until their tangents touch."""
+        feasibility = SHARP if self.whole.settings.distance == "l2sq" else FEASIBILITY
+        while True:
+            found = self.compiled.solve(self.cost, deadline.left, feasibility=feasibility)
+            if found.x is None or deadline.passed or not self.variables.refine(found.x):
+                return found
+
+    def read(self, found: Solution) -> dict[str, Any]:
+        assert found.x is not None
+        return self.variables.read(found.x)
+
+
+class Linear(Programmed):
+    r"""(75): the worst perturbation costs a linear model :math:`\rho \|\beta_P\|_*`, so one solve is enough."""
+
+    def solve(self, row: Mapping[str, Any], deadline: Deadline) -> Outcome:
+        factual = self.frame(row)
+        start, budget = self.starts.near(factual, Deadline(deadline.at - 0.8 * deadline.left))
+        space = self.around(factual, budget)
+        posed = Posed(self, space, factual, budget)
+        estimator = self.problem.classifier.estimator
+        if not hasattr(estimator, "coef_"):
+            raise UnsupportedError(f"{type(estimator).__name__} is no linear model; set algorithm=adversarial.")
+        still = np.zeros(len(self.slopes))
+        weights = np.atleast_2d(estimator.coef_)
+        moved = self.perturbation.moved
+        by_name = dict(zip(self.problem.space.names, moved, strict=True))
+        features = [source.feature for source in self.problem.classifier.inputs]
+
+        def excess(outputs: np.ndarray) -> float:
+            slope: dict[str, float] = {}
+            for name, weight, rate in zip(features, outputs @ weights, self.slopes, strict=True):
+                if by_name[name]:
+                    slope[name] = slope.get(name, 0.0) + float(weight * rate)
+            dual = np.array(list(slope.values()))
+            return self.settings.rho * float(
+                np.abs(dual).sum() if self.settings.norm == "linf" else np.linalg.norm(dual)
+            )
+
+        posed.require(posed.embed(posed.inputs, still), excess)
+        posed.close()
+        began = time.monotonic()
+        found = posed.solve(deadline)
+        if found.x is None:
+            return self.outcome(start, factual, budget if found.infeasible else 0.0, ())
+        answer = posed.read(found)
+        radius = self.judge.radius(answer, deadline.left)
+        trace = [_step(1, found.objective, radius, time.monotonic() - began, 0.0)]
+        kept = answer if radius >= self.settings.rho - ENOUGH else start
+        return self.outcome(kept, factual, found.bound, trace)
+
+
+class Leaf(Programmed):
+    """(36)-(39): the best cell, one leaf a tree, shrunk by rho on the perturbed columns: an upper bound.
+
+    No region that reaches over several cells is seen; where no cell is wide enough nothing is found.
+    """
+
+    def __init__(self, problem: Problem, settings: Settings) -> None:
+        if not splits_only(problem.classifier.estimator):
+            name = type(problem.classifier.estimator).__name__
+            raise UnsupportedError(f"algorithm=leaf needs trees (here: {name}); set algorithm=auto.")
+        super().__init__(problem, settings)
+
+    def solve(self, row: Mapping[str, Any], deadline: Deadline) -> Outcome:
+        factual, began = self.frame(row), time.monotonic()
+        start, budget = self.starts.near(factual, Deadline(deadline.at - 0.8 * deadline.left))
+        space = self.around(factual, budget)
+        posed = Posed(self, space, factual, budget)
+        still = np.zeros(len(self.slopes))
+        radii = dict(zip(self.problem.space.names, self.perturbation.moved, strict=True))
+        moved = np.array([radii[source.feature] for source in self.problem.classifier.inputs])
+        inset = Free.margin + self.settings.rho * np.abs(self.slopes) * moved
+        posed.require(posed.embed(posed.sources(still, inset), still), lambda outputs: 0.0)
+        posed.close()
+        found = posed.solve(deadline)
+        if found.x is not None:
+            answer = posed.read(found)
+            radius = self.judge.radius(answer, deadline.left)
+            trace = [_step(1, found.objective, radius, time.monotonic() - began, 0.0)]
+            if radius >= self.settings.rho - ENOUGH:
+                return self.outcome(answer, factual, 0.0, trace)
+        return self.outcome(start, factual, 0.0, ())
+
+
+class Adversarial(Programmed):
+    """Algorithm 1: a master program over perturbations found so far, and an adversary that looks for another one.
+
+    The master has one copy of the model for each perturbation. Trees are extended continuously over their wrong leaves
+    by the depth inside them (20), which the adversary maximises (26)-(35), (41)-(45). For a network it minimises the
+    score (56)-(59). The master's value is a lower bound throughout. A point is accepted when its certified radius is
+    rho: a depth below epsilon is no validity.
+    """
+
+    def __init__(self, problem: Problem, settings: Settings) -> None:
+        super().__init__(problem, settings)
+        raw_interval(problem)  # refuses what has no single score
+        if raw_interval(problem).sense == 0:
+            raise UnsupportedError("algorithm=adversarial needs a target with one end; leave out 'low' or 'high'.")
+        estimator = problem.classifier.estimator
+        embed(
+            estimator,
+            Program(),
+            [
+                Variables(Program(), self.around(problem.train.iloc[[0]], 1.0), cells=False).source(source)
+                for source in problem.classifier.inputs
+            ],
+        )  # refuses what cannot be embedded
+        self.adversary = TreeAdversary(self) if splits_only(estimator) else ScoreAdversary(self)
+
+    def shift(self, move: np.ndarray) -> np.ndarray:
+        """A perturbation of features, in scaled units, as one of estimator inputs."""
+        by_name = dict(zip(self.problem.space.names, move, strict=True))
+        features = (source.feature for source in self.problem.classifier.inputs)
+        return np.array([slope * by_name[name] for name, slope in zip(features, self.slopes, strict=True)])
+
+    def solve(self, row: Mapping[str, Any], deadline: Deadline) -> Outcome:
+        factual, rho = self.frame(row), self.settings.rho
+        best, budget = self.starts.near(factual, Deadline(deadline.at - 0.8 * deadline.left))
+        space = self.around(factual, budget)
+        moves, trace, bound = [np.zeros(len(self.space.features))], list[dict[str, Any]](), 0.0
+        while not deadline.passed:
+            began = time.monotonic()
+            posed = Posed(self, space, factual, budget)
+            for move in moves:
+                shift = self.shift(move)
+                inputs = posed.sources(shift) if move.any() else posed.inputs
+                posed.require(posed.embed(inputs, shift), lambda outputs: 0.0)
+            posed.close()
+            found = posed.solve(deadline)
+            master = time.monotonic() - began
+            if found.x is None:
+                if found.infeasible:
+                    # Nothing within the budget: the first point is optimal, or there is no point at all.
+                    bound = budget
+                break
+            bound = max(bound, found.bound)
+            answer = posed.read(found)
+            began = time.monotonic()
+            radius = self.judge.radius(answer, SHARE * deadline.left)
+            worst = None
+            if radius < rho - ENOUGH:
+                worst = self.adversary.worst(answer, deadline)
+            trace.append(_step(len(moves), found.objective, radius, master, time.monotonic() - began))
+            if radius >= rho - ENOUGH:
+                best = answer
+                break
+            if worst is None:
+                break
+            moves.append(worst)
+        return self.outcome(best, factual, bound, trace)
+
+
+def _step(iteration: int, distance: float, radius: float, master: float, adversary: float) -> dict[str, Any]:
+    return {
+        "iteration": iteration, "distance": float(distance), "radius": max(float(radius), 0.0),
+        "master_seconds": master, "adversary_seconds": adversary,
+    }  # fmt: skip
+
+
+class TreeAdversary:
+    """The perturbation that goes deepest into what the trees get wrong."""
+
+    def __init__(self, whole: Adversarial) -> None:
+        self.whole = whole
+        problem = whole.problem
+        self.model = ensemble(problem.classifier.estimator)
+        self.cells: list[list[Cell]] = [leaves_of(tree) for tree in self.model.trees]
+        interval = raw_interval(problem)
+        self.sign = interval.sense
+        self.threshold = interval.low if self.sign > 0 else interval.high
+        names = problem.space.names
+        self.feature = [names.index(source.feature) for source in problem.classifier.inputs]
+
+    def worst(self, row: Mapping[str, Any], deadline: Deadline) -> np.ndarray | None:
+        """(41)-(45), and (26)-(35) for one tree: the program over one leaf of each tree; None where time ran out.
+
+        Leaves that the box does not enter are left out; a leaf's depth is measured in scaled units, so that its faces'
+        normals have length 1.
+        """
+        whole, rho = self.whole, self.whole.settings.rho
+        inputs = whole.problem.classifier.vector(row)[0]
+        slopes = whole.slopes
+        moved = whole.perturbation.moved
+        program = Program()
+        moves = [program.variable(-rho, rho) if free else None for free in moved]
+        depth = program.variable(-1.0, 1.0)
+        total = self.sign * float(self.model.base[0])
+        for tree, cells in zip(self.model.trees, self.cells, strict=True):
+            chosen = []
+            for cell in cells:
+                faces = self._faces(cell, inputs, slopes)
+                if any(gap + (rho if moved[feature] else 0.0) < -1e-9 for feature, _, gap in faces):
+                    continue
+                leaf = program.binary()
+                chosen.append(leaf)
+                total = total + self.sign * self.model.weight * float(tree.value[cell.node, 0]) * leaf
+                for feature, side, gap in faces:
+                    # side * x_j <= bound: the depth is gap - side * s_j, gap that of the point itself.
+                    move = moves[feature]
+                    most = 1.0 - gap + rho
+                    program.add(depth <= gap - (side * move if move is not None else 0.0) + most * (1 - leaf))
+            program.add(sum(chosen) == 1)
+        program.add(total <= self.sign * self.threshold + 1e-9)
+        compiled = program.compile()
+        at = [None if move is None else compiled.column(move) for move in moves]
+        goal = Form.of([(compiled.column(depth), -1.0)])
+        return _deepest(compiled, goal, at, whole.settings, deadline)
+
+    def _faces(self, cell: Cell, inputs: np.ndarray, slopes: np.ndarray) -> list[tuple[int, float, float]]:
+        """A leaf's faces at a point: feature, outward side, scaled distance to the face (negative outside)."""
+        faces = []
+        for sides, outward in ((cell.above, -1.0), (cell.at_most, 1.0)):
+            for column, threshold in sides.items():
+                slope = slopes[column]
+                if math.isinf(threshold):
+                    continue
+                if not slope:
+                    inside = (threshold - inputs[column]) * outward >= 0
+                    faces.append((self.feature[column], outward, 1.0 if inside else -2.0))
+                    continue
+                gap = (threshold - inputs[column]) * outward / abs(slope)
+                faces.append((self.feature[column], outward * math.copysign(1.0, slope), gap))
+        return faces
+
+
+class ScoreAdversary:
+    """The perturbation of the worst score, of a model that is continuous in its inputs."""
+
+    def __init__(self, whole: Adversarial) -> None:
+        self.whole = whole
+        self.sign = raw_interval(whole.problem).sense
+
+    def worst(self, row: Mapping[str, Any], deadline: Deadline) -> np.ndarray | None:
+        """(56)-(59): the least score within the box, or the ball by planes; None where time ran out."""
+        whole, rho = self.whole, self.whole.settings.rho
+        classifier = whole.problem.classifier
+        inputs = classifier.vector(row)[0]
+        program = Program()
+        moves = [program.variable(-rho, rho) if free else None for free in whole.perturbation.moved]
+        names = whole.problem.space.names
+        sources: list[Source] = []
+        reach = np.zeros(len(inputs))
+        for k, (source, slope) in enumerate(zip(classifier.inputs, whole.slopes, strict=True)):
+            move = moves[names.index(source.feature)]
+            reach[k] = abs(slope) * rho if move is not None else 0.0
+            expression = float(inputs[k]) + (slope * move if move is not None and slope else 0.0)
+            sources.append(Free(program, expression, inputs[k] - reach[k], inputs[k] + reach[k]))
+        made = embed(classifier.estimator, program, sources, -self.sign)
+        compiled = program.compile()
+        made.attach(compiled)
+
+        def box(weights: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            middle, half = weights @ inputs + shift, np.abs(weights) @ reach
+            return middle - half, middle + half
+
+        if made.tighten is not None:
+            made.tighten(box)
+        at = [None if move is None else compiled.column(move) for move in moves]
+        return _deepest(compiled, compiled.linear(self.sign * made.outputs[0]), at, whole.settings, deadline)
+
+
+def _deepest(
+    compiled: Compiled, goal: Form, at: list[int | None], settings: Settings, deadline: Deadline
+) -> np.ndarray | None:
+    """The perturbation that minimises a form; a ball is cut out of its box by planes, its last point scaled back."""
+    move = None
+    for _ in range(PLANES if settings.norm == "l2" else 1):
+        found = compiled.solve(goal, deadline.left)
+        if found.x is None:
+            return move
+        move = np.array([0.0 if column is None else found.x[column] for column in at])
+        length = float(np.linalg.norm(move))
+        if settings.norm != "l2" or length <= settings.rho * (1 + BEYOND):
+            return move
+        used = [(column, float(part / length)) for column, part in zip(at, move, strict=True) if column is not None]
+        compiled.add_row(Form.of(used), high=settings.rho)
+        move *= settings.rho / length
+    return move

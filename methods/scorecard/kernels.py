@@ -1,0 +1,354 @@
+"""Compiled kernels of the search over a scorecard's moves: Lagrangian bounds, cheapest moves, cheapest sets of them.
+
+A *move* takes one feature to another bin, an *option*. A counterfactual is at most ``most`` moves of different
+features, a *choice*. It costs, for each of some *forms* of weights, the weighted sum of four *parts*: proximity,
+closeness, distance of the outcome from a wish, number of moves. The first form is minimised, the others have caps.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+PROXIMITY, CLOSENESS, OUTCOME, CHANGES = range(4)  # the parts, as columns of a form
+NO_OUTCOME, LOGISTIC, LINEAR = range(3)  # what the outcome is of a score
+SLACK = 1e-10  # relative to max(1, |objective|): costs this near are equal
+STALL = 6  # rounds without a better bound until the step is halved
+
+
+@njit(cache=True)
+def under(cap: float) -> float:
+    """What is better than a cap by more than rounding."""
+    return cap - SLACK * max(1.0, abs(cap)) if cap < np.inf else cap
+
+
+@njit(cache=True)
+def outcome_of(score: float, link: int) -> float:
+    """The probability, or the predicted number, at a score."""
+    if link == LINEAR:
+        return score
+    return 1.0 / (1.0 + math.exp(-score)) if score >= 0 else 1.0 - 1.0 / (1.0 + math.exp(score))
+
+
+@njit(cache=True)
+def miss(low: float, high: float, link: int, wish: float) -> float:
+    """The least distance from the wish of the outcome at a score in [low, high]."""
+    if link == NO_OUTCOME:
+        return 0.0
+    return max(outcome_of(low, link) - wish, wish - outcome_of(high, link), 0.0)
+
+
+@njit(cache=True)
+def dual(start, delta, gain, fixed, weight, factor, lean, score, low, high, most, rounds, reduced):
+    r"""A Lagrangian bound on one form, of the shape ``base`` + the sum of ``reduced`` costs of a choice's options.
+
+    .. math::
+        \omega \|v + \textstyle\sum_o L_o \delta_o\|_1 \ge \omega\, y^T (v + \sum_o L_o \delta_o), \; y \in [-1, 1]^p
+
+    and a multiplier for each end of the score; both by projected subgradients. Writes ``reduced``, shape (options,),
+    and returns the base.
+    """
+    size = len(lean)
+    y, side = np.sign(lean), np.zeros(2)
+    best_y, best_side, best = y.copy(), side.copy(), -np.inf
+    pull, least, pick = np.empty(size), np.empty(size), np.empty(size, dtype=np.int64)
+    slope, gap = np.empty(size), np.zeros(2)
+    widest, steepest = 1e-12, 1e-12
+    for f in range(size):
+        length = 0.0
+        for i in range(f + 1):
+            length += factor[f, i] ** 2
+        for o in range(start[f], start[f + 1]):
+            widest = max(widest, abs(fixed[o]) + weight * math.sqrt(length) * abs(delta[o]))
+            steepest = max(steepest, abs(gain[o]))
+    unit = widest / steepest  # what one unit of score is worth, so that all multipliers move alike
+    step, stalled = 1.0, 0
+    for turn in range(rounds + 1):
+        last = turn == rounds
+        if last:
+            y[:], side[:] = best_y, best_side
+        value, force = 0.0, unit * (side[0] - side[1])
+        for f in range(size):
+            value += weight * y[f] * lean[f]
+            total = 0.0
+            for i in range(f + 1):
+                total += factor[f, i] * y[i]
+            pull[f] = weight * total
+        if side[0] > 0.0:
+            value += unit * side[0] * (low - score)
+        if side[1] > 0.0:
+            value += unit * side[1] * (score - high)
+        for f in range(size):
+            least[f], pick[f] = 0.0, -1
+            for o in range(start[f], start[f + 1]):
+                cost = fixed[o] + pull[f] * delta[o] - force * gain[o]
+                reduced[o] = cost
+                if cost < least[f]:
+                    least[f], pick[f] = cost, o
+        if last:
+            return value
+        slope[:] = lean
+        reached = score
+        for _ in range(min(most, size)):
+            f = int(np.argmin(least))
+            if least[f] >= 0.0:
+                break
+            value += least[f]
+            o = pick[f]
+            least[f] = 0.0
+            reached += gain[o]
+            for i in range(f + 1):
+                slope[i] += factor[f, i] * delta[o]
+        if value > best:
+            best, stalled = value, 0
+            best_y[:], best_side[:] = y, side
+        else:
+            stalled += 1
+            if stalled >= STALL:
+                step, stalled = 0.5 * step, 0
+                y[:], side[:] = best_y, best_side
+                continue
+        length = 0.0
+        for i in range(size):
+            slope[i] *= weight
+            if (slope[i] > 0.0 and y[i] >= 1.0) or (slope[i] < 0.0 and y[i] <= -1.0):
+                slope[i] = 0.0
+            length += slope[i] ** 2
+        gap[0] = unit * (low - reached) if low > -np.inf else 0.0
+        gap[1] = unit * (reached - high) if high < np.inf else 0.0
+        for k in range(2):
+            if gap[k] < 0.0 and side[k] <= 0.0:
+                gap[k] = 0.0
+            length += gap[k] ** 2
+        if length < 1e-18:
+            continue
+        ahead = max(abs(best) * 0.2, 0.05 * widest)
+        move = step * ahead / length
+        for i in range(size):
+            y[i] = min(max(y[i] + move * slope[i], -1.0), 1.0)
+        for k in range(2):
+            side[k] = max(side[k] + move * gap[k], 0.0)
+    return best
+
+
+@njit(cache=True)
+def tails(start, sequence, reduced, most, out):
+    """Into ``out[k, r]``: the least sum of reduced costs of at most r options of features from position k on."""
+    size = len(sequence)
+    taken = np.zeros(most)  # the least ones so far, ascending
+    out[size, :] = 0.0
+    for k in range(size - 1, -1, -1):
+        f, least = sequence[k], 0.0
+        for o in range(start[f], start[f + 1]):
+            least = min(least, reduced[o])
+        for r in range(most):
+            if least < taken[r]:
+                taken[r], least = least, taken[r]
+        out[k, 0] = 0.0
+        for r in range(most):
+            out[k, r + 1] = out[k, r] + taken[r]
+
+
+@njit(cache=True)
+def push(values, picks, parts, size, value, pick, part):
+    """Keep a choice among the cheapest: a heap with the dearest on top. Returns how many are kept."""
+    room = len(values)
+    if size < room:
+        at = size
+        size += 1
+        while at > 0 and values[(at - 1) // 2] < value:
+            above = (at - 1) // 2
+            values[at], picks[at], parts[at] = values[above], picks[above], parts[above]
+            at = above
+    else:
+        at = 0
+        while True:
+            below = 2 * at + 1
+            if below + 1 < room and values[below + 1] > values[below]:
+                below += 1
+            if below >= room or values[below] <= value:
+                break
+            values[at], picks[at], parts[at] = values[below], picks[below], parts[below]
+            at = below
+    values[at], picks[at], parts[at] = value, pick, part
+    return size
+
+
+@njit(cache=True)
+def descend(
+    start, sequence, order, delta, gain, near, factor, low, high, link, wish, forms, caps, base, reduced, tail, reach,
+    most, state, place, turn, scores, closest, near_sums, bounds, chosen, values, picks, parts, budget,
+):  # fmt: skip
+    """Go on with the depth-first search over choices, for at most ``budget`` options; True once it has ended.
+
+    Parameters
+    ----------
+    start, sequence, order
+        Options of feature f are ``order[start[f]:start[f + 1]]``, cheapest first; features in the order of the search.
+    forms, caps
+        Shapes (forms, 4) and (forms,). The first cap is for what is minimised.
+    base, reduced, tail
+        The Lagrangian bound of each form: a constant, by option, and what is still to come.
+    reach
+        Least and greatest gain in score still to come, as ``tail``: shape (2, features + 1, most + 1).
+    state
+        Depth, and how many choices are kept.
+    place, turn, scores, closest, near_sums, bounds, chosen
+        By depth: the next feature and option, the score, L'(x - mu), proximity, the bounds, and the option taken.
+    values, picks, parts
+        The cheapest choices: cost, options (-1 for none), parts.
+    """
+    size, count = len(sequence), len(caps)
+    depth, kept = state[0], state[1]
+    room = len(values)
+    part = np.zeros(4)
+    pick = np.full(most, -1, dtype=np.int64)
+    for _ in range(budget):
+        if depth < 0:
+            break
+        k, rest = place[depth], most - depth
+        edge = min(caps[0], under(values[0])) if kept == room else caps[0]
+        if rest == 0 or k == size or base[0] + bounds[depth, 0] + tail[0, k, rest] > edge:
+            depth -= 1
+            continue
+        f = sequence[k]
+        if turn[depth] == start[f + 1] - start[f]:
+            place[depth], turn[depth] = k + 1, 0
+            continue
+        o = order[start[f] + turn[depth]]
+        if base[0] + bounds[depth, 0] + reduced[0, o] + tail[0, k + 1, rest - 1] > edge:
+            place[depth], turn[depth] = k + 1, 0
+            continue
+        turn[depth] += 1
+        score = scores[depth] + gain[o]
+        least, greatest = score + reach[0, k + 1, rest - 1], score + reach[1, k + 1, rest - 1]
+        if greatest < low or least > high:
+            continue
+        off = miss(max(least, low), min(greatest, high), link, wish)
+        beyond = False
+        for q in range(count):
+            bound = bounds[depth, q] + reduced[q, o]
+            bounds[depth + 1, q] = bound
+            bound += base[q] + tail[q, k + 1, rest - 1] + forms[q, OUTCOME] * off
+            beyond = beyond or bound > (edge if q == 0 else caps[q])
+        if beyond:
+            continue
+        chosen[depth] = o
+        part[PROXIMITY] = near_sums[depth] + near[o]
+        total = 0.0
+        for i in range(size):
+            moved = closest[depth, i]
+            if i <= f:
+                moved += factor[f, i] * delta[o]
+            closest[depth + 1, i] = moved
+            total += abs(moved)
+        part[CLOSENESS] = total
+        if low <= score <= high:
+            part[OUTCOME] = miss(score, score, link, wish)
+            part[CHANGES] = depth + 1.0
+            kept_within = True
+            for q in range(count):
+                value = 0.0
+                for c in range(4):
+                    value += forms[q, c] * part[c]
+                kept_within = kept_within and value <= (edge if q == 0 else caps[q])
+            if kept_within:
+                value = 0.0
+                for c in range(4):
+                    value += forms[0, c] * part[c]
+                pick[: depth + 1] = chosen[: depth + 1]
+                pick[depth + 1 :] = -1
+                kept = push(values, picks, parts, kept, value, pick, part)
+        if rest > 1:
+            depth += 1
+            place[depth], turn[depth] = k + 1, 0
+            scores[depth], near_sums[depth] = score, part[PROXIMITY]
+    state[0], state[1] = depth, kept
+    return depth < 0
+
+
+@njit(cache=True)
+def common(first: np.uint64, second: np.uint64) -> int:
+    """How many bits two masks share."""
+    both, shared = first & second, 0
+    while both:
+        both &= both - np.uint64(1)
+        shared += 1
+    return shared
+
+
+@njit(cache=True)
+def together(costs, caps, floors, features, options, apart, penalty, state, place, sums, best, budget):
+    """Go on with the search for the cheapest compatible set of choices; True once it has ended.
+
+    Parameters
+    ----------
+    costs
+        Shape (choices, forms), ascending by the first form.
+    caps, floors
+        Per form: what a set may cost, and the least that one choice of it can. ``caps[0]`` falls with what is found.
+    features, options
+        Bit masks of what each choice changes: shapes (choices,) and (choices, words).
+    apart
+        Whether features, and options, of two choices have to differ: as sets, and in every element.
+    penalty
+        Shape (forms, 2): what each feature, and each option, that two choices share adds to a form.
+    state
+        Depth.
+    place, sums
+        By depth: the next choice to try, and what the set costs so far, by form.
+    best
+        The cheapest set found, by position.
+    """
+    n, count = len(best), len(caps)
+    depth = state[0]
+    total = np.empty(count)
+    for _ in range(budget):
+        if depth < 0:
+            break
+        i, rest = place[depth], n - depth
+        if i + rest > len(costs):
+            depth -= 1
+            continue
+        ahead = sums[depth, 0]
+        for r in range(rest):
+            ahead += costs[i + r, 0]
+        if ahead >= under(caps[0]):
+            depth -= 1
+            continue
+        place[depth] += 1
+        total[:] = sums[depth] + costs[i]
+        fits = True
+        for d in range(depth):
+            other = place[d] - 1
+            if apart[0] and features[i] == features[other]:
+                fits = False
+                break
+            shared = 0
+            for w in range(options.shape[1]):
+                shared += common(options[i, w], options[other, w])
+            if apart[1] and shared:
+                fits = False
+                break
+            both = common(features[i], features[other])
+            for q in range(count):
+                total[q] += penalty[q, 0] * both + penalty[q, 1] * shared
+        if not fits:
+            continue
+        for q in range(count):
+            most = under(caps[q]) if q == 0 else caps[q]
+            fits = fits and total[q] + (rest - 1) * floors[q] <= most
+        if not fits:
+            continue
+        if rest == 1:
+            caps[0] = total[0]
+            for d in range(depth + 1):
+                best[d] = place[d] - 1
+            continue
+        depth += 1
+        place[depth] = i + 1
+        sums[depth] = total
+    state[0] = depth
+    return depth < 0

@@ -1,0 +1,375 @@
+"""Optimal counterfactuals of scorecards: one or several at once, by one or several objectives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from harness.errors import UnsupportedError, choices
+from harness.explanation import Answer, Explanation, Reason, Status
+from harness.method import Deadline
+from harness.objective import Limit, Objective, Term
+from harness.problem import Interval, Label, Probability, Problem
+from harness.program import PROVEN
+from harness.scorecard import card_of
+from methods.conflict import groups_of, irreducible, lifted
+from methods.milp.target import raw_interval
+from methods.scorecard import kernels
+from methods.scorecard.milp import Programmed
+from methods.scorecard.moves import Board, Moves, closeness_factor, optbinning_spread, spread
+from methods.scorecard.search import Form, Rules, Search, Sets
+from methods.scorecard.terms import table_of
+
+ALLOWED = {"weights": ("range", "mad", "optbinning"), "engine": ("search", "milp")}
+PARTS = ("proximity", "closeness", "outcome", "changes")  # in the order of a form's weights
+OBJECTIVES = (*PARTS, "diversity_features", "diversity_values")
+CLOSED = 1e-9  # by how much an end of the score that counts itself is kept from: sums in another order
+COMPILED = 20  # training rows that are tried until one has two counterfactuals, so that every kernel has run
+COMPILING = 60.0  # seconds: as long as that takes
+RESERVE = 0.02  # of the time limit: for reading the result
+
+
+@dataclass(frozen=True)
+class Scorecard:
+    r"""Fewest, nearest and likeliest moves between a scorecard's bins that reach the target, for N counterfactuals.
+
+    .. math::
+        \min \;         & \omega_1 \textstyle\sum_j r_j |x'_j - x_j| + \omega_2 \|L^T (x' - \mu)\|_1
+                          + \omega_3 |P(x') - y'| + \omega_4 \sum_j t_j                        & (3, 7, 9) \\
+        \text{s.t. } \; & x'_j = x_j + \textstyle\sum_b (w_{jb} - x_j) z_{jb}, \; t_j = \sum_b z_{jb} \le 1, \;
+                          \sum_j t_j \le K                                                                \\
+                        & \beta_0 + \beta^T x' \ge \delta, \text{ or within the target's ends}            \\
+                        & \textstyle\sum_j |t^m_j - t^n_j| \ge 1                     & (10, 11) \\
+                        & z^m_{jb} + z^n_{jb} \le 1                                  & (12)
+
+    Equation numbers are those of [1]_; x is what the linear model sees (weights of evidence, or means), in table order,
+    :math:`\mu` and :math:`\Sigma^{-1} = LL^T` are of the training rows. Several counterfactuals are found at once, by
+    the sum of their objectives; no two are the same. A row holds, for each new bin, the value nearest to the factual's
+    own that the space allows; ``trace`` names the bins and the points gained.
+
+    OPTIMAL is proven of the set as a whole: each answer's objective is its own share, without what diversity is worth,
+    and its bound is short of that by the gap of the set. In a hierarchy the objective is that of the last level.
+    Where there is no counterfactual, ``conflict`` names requirements that rule all of them out, none to be spared.
+
+    Parameters
+    ----------
+    objectives
+        Weight > 0 of each objective: ``proximity``, ``closeness``, ``outcome`` (distance of the probability, or number,
+        from ``wish``), ``changes`` (their number); and, maximised, the pairwise differences of several counterfactuals:
+        ``diversity_features`` and ``diversity_values`` (section 2.3.2).
+    priorities
+        By objective, the greater first; those of equal priority are weighed up with each other. None: all are.
+    degradation
+        r >= 0: after a level q of the hierarchy, :math:`f_q \le f_q^* + r|f_q^*|` (section 2.4).
+    weights
+        :math:`r_j`: inverse ``range`` or ``mad`` of the feature over the training rows, or that of ``optbinning``: the
+        range of the feature's contributions to the score.
+    max_changes
+        K; None for no bound.
+    diversity
+        What each two of several counterfactuals have to differ in: ``features``, by (10) and (11), and ``values``, by
+        (12).
+    wish
+        y' of ``outcome``: for a probability, that of the target's class.
+    special
+        Whether special codes and bins of unknown categories are targets, where the space has a value for them.
+    margin
+        :math:`\delta` > 0, where the target does not include its end.
+    engine
+        ``search`` (``methods/scorecard/search.py``), exact for every objective; or ``milp``, the mixed-integer
+        program, where P of ``outcome`` is piecewise linear, its error bounded by ``error``.
+    error
+        > 0: by how much the program may misjudge a probability.
+
+    References
+    ----------
+    .. [1] Navas-Palencia, G. (2021). Optimal counterfactual explanations for scorecard modelling. arXiv:2104.08619.
+    """
+
+    objectives: Mapping[str, float] | None = None
+    priorities: Mapping[str, int] | None = None
+    degradation: float = 0.1
+    weights: str = "range"
+    max_changes: int | None = 3
+    diversity: tuple[str, ...] | list[str] = ("features",)
+    wish: float | None = None
+    special: bool = False
+    margin: float = 1e-6
+    engine: str = "search"
+    error: float = 1e-3
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "objectives", dict(self.objectives or {"proximity": 1.0, "closeness": 1.0}))
+        for name, allowed in ALLOWED.items():
+            if (value := getattr(self, name)) not in allowed:
+                raise ValueError(f"{name} is {value!r}; allowed: {', '.join(allowed)}.")
+        for name, weight in self.weighed.items():
+            if name not in OBJECTIVES:
+                raise ValueError(f"there is no objective {name!r}; {choices(name, OBJECTIVES)}.")
+            if not weight > 0:
+                raise ValueError(f"the weight of {name} is {weight}; it must be > 0, or leave the objective out.")
+        if self.priorities is not None and set(self.priorities) != set(self.weighed):
+            raise ValueError(
+                f"priorities name {sorted(self.priorities)}, objectives {sorted(self.weighed)}; name the same."
+            )
+        if unknown := set(self.diversity) - {"features", "values"}:
+            raise ValueError(f"diversity names {sorted(unknown)}; allowed: features, values.")
+        if self.max_changes is not None and self.max_changes < 1:
+            raise ValueError(f"max_changes is {self.max_changes}; it must be >= 1, or null for no bound.")
+        if ("outcome" in self.weighed) != (self.wish is not None):
+            raise ValueError(
+                f"wish is {self.wish}, objectives are {sorted(self.weighed)}; 'outcome' needs a wish, all others none."
+            )
+        for name in ("margin", "error"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be > 0.")
+        if self.degradation < 0:
+            raise ValueError(f"degradation is {self.degradation}; it must be >= 0.")
+
+    @property
+    def weighed(self) -> dict[str, float]:
+        """Weights by objective."""
+        return dict(self.objectives or {})
+
+    @property
+    def levels(self) -> list[dict[str, float]]:
+        """Weights by objective, one level of the hierarchy after another."""
+        if self.priorities is None:
+            return [self.weighed]
+        order = sorted(set(self.priorities.values()), reverse=True)
+        return [{o: w for o, w in self.weighed.items() if self.priorities[o] == rank} for rank in order]
+
+    def refuses(self, problem: Problem) -> str | None:
+        """Models other than scorecards, and outcomes of which the target is none."""
+        card = card_of(problem.classifier)
+        if card is None:
+            name = type(problem.classifier.estimator).__name__
+            return f"a scorecard's bins are needed, which {name} has not; use model=scorecard, or a file with one."
+        try:
+            raw_interval(problem)
+        except UnsupportedError as fault:
+            return str(fault)
+        if self.wish is not None and card.binary and not 0 <= self.wish <= 1:
+            return f"wish is {self.wish}, which is no probability; give a number from 0 to 1."
+        return None
+
+    def forms(self, n: int) -> list[Form]:
+        """The levels of the hierarchy as sums over n counterfactuals and their pairs.
+
+        Two sets of a and b elements, c of them common, differ in a + b - 2c: in a sum over all pairs each change counts
+        n - 1 times, and each common element is taken off twice.
+        """
+        forms = []
+        for level in self.levels:
+            features, options = level.get("diversity_features", 0.0), level.get("diversity_values", 0.0)
+            weights = np.array([level.get(part, 0.0) for part in PARTS])
+            weights[kernels.CHANGES] -= (n - 1) * (features + options)
+            forms.append(Form(weights, 2.0 * features, 2.0 * options))
+        return forms
+
+    def objective(self, problem: Problem) -> Objective:
+        """That of the last level, of each counterfactual alone."""
+        sight = _Sight(self, problem)
+        table = {"table": table_of(sight.board.card, problem.space)}
+        params: dict[str, dict[str, Any]] = {
+            "worth_l1": table | {"unit": sight.unit},
+            "worth_mahalanobis": table | {"factor": sight.factor, "mean": sight.mean},
+            "worth_outcome": table | {
+                "coefficients": sight.coefficients, "intercept": float(sight.board.card.intercept),
+                "logistic": sight.rules.link == kernels.LOGISTIC, "wish": sight.rules.wish,
+            },
+            "l0": {},
+        }  # fmt: skip
+        names = dict(zip(PARTS, params, strict=True))
+        last = self.levels[-1]
+        terms = tuple(Term(names[part], last[part], params[names[part]]) for part in PARTS if part in last)
+        limits = () if self.max_changes is None else (Limit(Term("l0"), self.max_changes),)
+        return Objective(terms, limits=limits)
+
+    def fit(self, problem: Problem) -> _Explainer:
+        """Read the card, and compile."""
+        explainer = _Explainer(self, problem)
+        explainer.compile()
+        return explainer
+
+
+class Engine(Protocol):
+    """Who finds the cheapest set of counterfactuals of one factual."""
+
+    def best(
+        self, n: int, forms: Sequence[Form], caps: np.ndarray, deadline: Deadline, first: bool = False
+    ) -> Sets: ...
+
+
+class _Sight:
+    """A problem's card, and its training rows, as a method's parameters have them seen."""
+
+    def __init__(self, method: Scorecard, problem: Problem) -> None:
+        card = card_of(problem.classifier)
+        assert card is not None
+        self.method, self.board = method, Board(card, problem, method.special)
+        self.rules = _rules(method, problem)
+        values = card.values(card.bins(problem.train))
+        self.coefficients, self.mean = card.coefficients, values.mean(axis=0)
+        self.factor = closeness_factor(values)
+        own = method.weights == "optbinning"
+        self.unit = optbinning_spread(card) if own else spread(values, method.weights)
+
+    def asked(self, method: Scorecard, problem: Problem) -> _Sight:
+        """The same card and rows, with other requirements."""
+        other = copy(self)
+        other.method, other.rules = method, _rules(method, problem)
+        other.board = Board(self.board.card, problem, method.special)
+        return other
+
+    def engine(self, moves: Moves, rules: Rules) -> Engine:
+        """The engine of one factual."""
+        gain = self.coefficients[moves.owner] * moves.delta
+        near = np.abs(moves.delta) / self.unit[moves.owner]
+        data = moves, rules, gain, near, self.factor, self.factor.T @ (moves.current - self.mean)
+        return Search(*data) if self.method.engine == "search" else Programmed(*data, self.method.error)
+
+
+def _rules(method: Scorecard, problem: Problem) -> Rules:
+    ends, target, classifier = raw_interval(problem), problem.target, problem.classifier
+    link, wish = kernels.NO_OUTCOME, 0.0
+    if method.wish is not None:
+        link, wish = (kernels.LINEAR if isinstance(target, Interval) else kernels.LOGISTIC), method.wish
+        label = target.value if isinstance(target, Label) else target.label if isinstance(target, Probability) else None
+        if label is not None and classifier.code(label) == 0:
+            wish = 1.0 - wish
+    most = len(classifier.inputs) if method.max_changes is None else method.max_changes
+    low = ends.low + (method.margin if ends.strict else CLOSED)
+    apart = "features" in method.diversity, "values" in method.diversity
+    return Rules(low, ends.high - CLOSED, most, *apart, link, wish)
+
+
+class _Explainer:
+    def __init__(self, method: Scorecard, problem: Problem) -> None:
+        self.method, self.problem, self.sight = method, problem, _Sight(method, problem)
+
+    def compile(self) -> None:
+        """Have numba compile what is needed, before any clock runs."""
+        small = replace(self.method, max_changes=1, diversity=())
+        sight = self.sight.asked(small, self.problem)
+        for number in range(min(COMPILED, len(self.problem.train))):
+            moves = sight.board.moves(_plain(self.problem.train.iloc[[number]]))
+            if self._best(sight, moves, 2, Deadline.after(COMPILING)).choices:
+                break
+
+    def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
+        """The cheapest set of n; where there is none so large, the cheapest smaller one, and a proof of that."""
+        deadline = Deadline(deadline.at - RESERVE * deadline.left)
+        origin = _plain(factual)
+        moves = self.sight.board.moves(origin)
+        for count in range(n, 0, -1):
+            found = self._best(self.sight, moves, count, deadline)
+            if found.choices or not found.proven:
+                break
+        conflict: tuple[str, ...] = ()
+        if len(found.choices) == n:
+            filler = Answer(Status.GAVE_UP)
+        elif found.proven:
+            conflict = self._conflict(origin, len(found.choices) + 1, deadline)
+            filler = Answer(Status.INFEASIBLE, None, Reason.PROOF, detail=_nothing(len(found.choices), conflict))
+        else:
+            filler = Answer(Status.GAVE_UP, None, Reason.TIME_LIMIT, detail="nothing was found within the time limit")
+        answers, trace = self._told(origin, moves, found)
+        return Explanation(tuple(answers), conflict, tuple(trace)).padded(n, filler)
+
+    def _best(self, sight: _Sight, moves: Moves, n: int, deadline: Deadline) -> Sets:
+        """The best set by one level of the hierarchy after another."""
+        forms = sight.method.forms(n)
+        engine = sight.engine(moves, sight.rules)
+        found, caps = Sets((), np.empty((0, 4)), math.inf, -math.inf, False), [math.inf] * len(forms)
+        for level in range(len(forms)):
+            order = [level, *range(level)]
+            found = engine.best(n, [forms[q] for q in order], np.array([caps[q] for q in order]), deadline)
+            if not found.choices or not found.proven:
+                return found
+            caps[level] = found.cost + sight.method.degradation * abs(found.cost) + CLOSED * max(1.0, abs(found.cost))
+        return found
+
+    def _told(self, origin: dict[str, Any], moves: Moves, found: Sets) -> tuple[list[Answer], list[dict[str, Any]]]:
+        """The answers, and by changed feature what it is, what is required and what that is worth."""
+        answers: list[Answer] = []
+        trace: list[dict[str, Any]] = []
+        if not found.choices:
+            return answers, trace
+        shares = found.parts @ self.method.forms(1)[-1].weights
+        gap = found.cost - found.bound
+        rows = []
+        for picks in found.choices:
+            row = dict(origin)
+            for option in picks[picks >= 0]:
+                row[self.sight.board.card.variables[moves.owner[option]].name] = moves.targets[option]
+            rows.append(row)
+        valid = self._valid(rows)
+        for rank in np.argsort(shares, kind="stable"):
+            if not valid[rank]:
+                answers.append(Answer(Status.GAVE_UP, detail="the model itself refuses what its card should give"))
+                continue
+            share = float(shares[rank])
+            status = Status.OPTIMAL if found.proven and gap <= PROVEN * max(1.0, abs(share)) else Status.FOUND
+            reason = Reason.PROOF if found.proven else Reason.TIME_LIMIT
+            picks = found.choices[rank]
+            changes = self._changes(origin, moves, picks[picks >= 0])
+            detail = "; ".join(f"{c['feature']} {c['current']} → {c['required']}" for c in changes)
+            answers.append(Answer(status, rows[rank], reason, share, share - gap, detail=detail))
+            trace += [{"ce": len(answers), **change} for change in changes]
+        return answers, trace
+
+    def _valid(self, rows: list[dict[str, Any]]) -> np.ndarray:
+        """Whether the fitted model puts rows where they are wanted: a class asked for without building a frame."""
+        classifier, target = self.problem.classifier, self.problem.target
+        if not isinstance(target, Label) or classifier.whole is not None:
+            return self.problem.valid(self.problem.space.frame(rows))
+        matrix = np.concatenate([classifier.vector(row) for row in rows])
+        return np.asarray(classifier.decide(matrix) == classifier.code(target.value))
+
+    def _changes(self, origin: dict[str, Any], moves: Moves, picks: np.ndarray) -> list[dict[str, Any]]:
+        changes = []
+        for option in sorted(picks):
+            variable = self.sight.board.card.variables[moves.owner[option]]
+            own, place = variable.bin_of(origin[variable.name]), int(moves.place[option])
+            gained = float(variable.points[place] - variable.points[own])
+            required = str(variable.bins[place])
+            changes.append(
+                {"feature": variable.name, "current": origin[variable.name], "required": required, "points": gained}
+            )
+        return changes
+
+    def _conflict(self, origin: dict[str, Any], n: int, deadline: Deadline) -> tuple[str, ...]:
+        """Requirements that leave no n counterfactuals, none of which can be spared."""
+        method = self.method
+        own = ["max_changes"] if method.max_changes is not None else []
+        own += [f"diversity of {name}" for name in method.diversity] if n > 1 else []
+
+        def infeasible(without: frozenset[str]) -> bool | None:
+            free = replace(
+                method,
+                max_changes=None if "max_changes" in without else method.max_changes,
+                diversity=tuple(name for name in method.diversity if f"diversity of {name}" not in without),
+                objectives={"proximity": 1.0}, priorities=None, wish=None,
+            )  # fmt: skip
+            sight = self.sight.asked(free, lifted(self.problem, without & groups_of(self.problem).keys()))
+            moves = sight.board.moves(origin)
+            found = sight.engine(moves, sight.rules).best(n, free.forms(n), np.full(1, math.inf), deadline, first=True)
+            return None if not found.choices and not found.proven else not found.choices
+
+        return irreducible([*groups_of(self.problem), *own], infeasible)
+
+
+def _plain(factual: pd.DataFrame) -> dict[str, Any]:
+    return dict(zip(factual.columns, factual.to_numpy(object)[0].tolist(), strict=True))
+
+
+def _nothing(have: int, conflict: tuple[str, ...]) -> str:
+    said = f"there are no {have + 1} such counterfactuals" if have else "there is no counterfactual"
+    return f"{said}; these cannot hold together: {', '.join(conflict)}" if conflict else said

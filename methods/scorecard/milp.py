@@ -1,0 +1,213 @@
+"""The mixed-integer program of moves between bins: the search's question, asked of a solver. (3), (7), (9) to (13)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, logit
+
+from harness.method import Deadline
+from harness.program import Program
+from methods.scorecard import kernels
+from methods.scorecard.moves import Moves
+from methods.scorecard.search import Form, Rules, Sets
+
+STEEP = math.log(2 + math.sqrt(3))  # where the logistic function bends most, to both sides of 0
+
+
+class Programmed:
+    """All about one factual; parameters as those of ``search.Search``.
+
+    Parameters
+    ----------
+    error
+        By how much the piecewise linear |P - y'| may be off; a claimed bound allows for it.
+    """
+
+    def __init__(
+        self, moves: Moves, rules: Rules, gain: np.ndarray, near: np.ndarray, factor: np.ndarray, lean: np.ndarray,
+        error: float,
+    ) -> None:  # fmt: skip
+        self.moves, self.rules, self.error = moves, rules, error
+        self.gain, self.near, self.factor, self.lean = gain, near, factor, lean
+        self.options = range(len(gain))
+        self.of = [range(moves.start[f], moves.start[f + 1]) for f in range(len(lean))]
+
+    def best(self, n: int, forms: Sequence[Form], caps: np.ndarray, deadline: Deadline, first: bool = False) -> Sets:
+        """As ``Search.best``; the solver goes on after a ``first`` set."""
+        program = Program()
+        copies = [self._copy(program, forms) for _ in range(n)]
+        pairs = [self._pair(program, one, other, forms) for one, other in combinations(copies, 2)]
+        for one, other in pairwise(copies):  # any order of the set is as good
+            program.add(one["parts"][0] <= other["parts"][0])
+        sums = [self._sum(form, copies, pairs) for form in forms]
+        for value, cap in zip(sums[1:], caps[1:], strict=True):
+            if math.isfinite(cap):
+                program.add(value <= cap)
+        compiled = program.compile()
+        objective = compiled.linear(sums[0])
+        columns = np.array([[compiled.column(z) for z in copy["z"]] for copy in copies], dtype=int).reshape(n, -1)
+        slack = n * float(forms[0].weights[kernels.OUTCOME]) * self.error
+        slack *= self.rules.link == kernels.LOGISTIC
+        while True:
+            found = compiled.solve(objective, deadline.left)
+            if found.x is None:
+                return Sets((), np.empty((0, 4)), math.inf, math.inf, found.infeasible)
+            taken = found.x[columns] > 0.5
+            scores = self.moves.score + taken @ self.gain
+            outside = np.flatnonzero((scores < self.rules.low) | (scores > self.rules.high))
+            if not len(outside):
+                choices = tuple(np.flatnonzero(row) for row in taken)
+                parts = np.array([self._parts(picks) for picks in choices])
+                cost = self._cost(forms[0], choices, parts)
+                return Sets(choices, parts, cost, min(found.bound - slack, cost), found.proven)
+            for wrong in taken[outside]:  # within the solver's tolerance of an end only
+                for copy in columns:
+                    flips = [(int(c), -1.0 if w else 1.0) for c, w in zip(copy, wrong, strict=True)]
+                    compiled.add_row(objective.of(flips), low=1.0 - int(wrong.sum()))
+
+    def _copy(self, program: Program, forms: Sequence[Form]) -> dict[str, Any]:
+        """One counterfactual: its options, changed features and parts."""
+        rules, z = self.rules, [program.binary() for _ in self.options]
+        changed = [sum(z[o] for o in own) for own in self.of]
+        for own, t in zip(self.of, changed, strict=True):
+            if len(own) > 1:
+                program.add(t <= 1)
+        program.add(sum(z) <= rules.most)
+        program.add(sum(z) >= 1)
+        score = self.moves.score + sum(self.gain[o] * z[o] for o in self.options)
+        if math.isfinite(rules.low):
+            program.add(score >= rules.low)
+        if math.isfinite(rules.high):
+            program.add(score <= rules.high)
+        parts: list[Any] = [sum(self.near[o] * z[o] for o in self.options), 0.0, 0.0, sum(z)]
+        if any(form.weights[kernels.CLOSENESS] for form in forms):
+            parts[1] = self._closeness(program, z)
+        if any(form.weights[kernels.OUTCOME] for form in forms):
+            off = program.variable(0.0, None)
+            self._outcome(program, score, off)
+            parts[2] = off
+        return {"z": z, "changed": changed, "parts": parts}
+
+    def _closeness(self, program: Program, z: list[Any]) -> Any:
+        total: Any = 0.0
+        for i in range(len(self.lean)):
+            size = program.variable(0.0, None)
+            away = self.lean[i] + sum(
+                self.factor[self.moves.owner[o], i] * self.moves.delta[o] * z[o]
+                for o in self.options
+                if self.moves.owner[o] >= i
+            )
+            program.add(size >= away)
+            program.add(size >= -away)
+            total += size
+        return total
+
+    def _outcome(self, program: Program, score: Any, off: Any) -> None:
+        """``off`` >= |outcome - wish|; of a probability, of its chords between ``knots``."""
+        wish = self.rules.wish
+        if self.rules.link == kernels.LINEAR:
+            program.add(off >= score - wish)
+            program.add(off >= wish - score)
+            return
+        low = sum(min(0.0, *self.gain[list(own)]) for own in self.of if own)
+        high = sum(max(0.0, *self.gain[list(own)]) for own in self.of if own)
+        points = knots(
+            max(self.moves.score + low, self.rules.low), min(self.moves.score + high, self.rules.high), wish, self.error
+        )
+        heights = np.abs(expit(points) - wish)
+        piece = [program.binary() for _ in points[1:]]
+        share = [program.variable(0.0, 1.0) for _ in points]
+        program.add(sum(piece) == 1)
+        program.add(sum(share) == 1)
+        for k in range(len(points)):
+            program.add(share[k] <= sum(piece[max(k - 1, 0) : k + 1]))
+        program.add(score == sum(float(p) * s for p, s in zip(points, share, strict=True)))
+        program.add(off >= sum(float(h) * s for h, s in zip(heights, share, strict=True)))
+
+    def _pair(self, program: Program, one: dict[str, Any], other: dict[str, Any], forms: Sequence[Form]) -> list[Any]:
+        """How many features and options two counterfactuals share, at least; and how they have to differ."""
+        rules = self.rules
+        if rules.apart_options:
+            for z, w in zip(one["z"], other["z"], strict=True):
+                program.add(z + w <= 1)  # (12)
+        if rules.apart_features:
+            self._differ(program, one["changed"], other["changed"])  # (10), (11)
+        elif not rules.apart_options:
+            self._differ(program, one["z"], other["z"])
+        shared: list[Any] = [0.0, 0.0]
+        for kind, name in enumerate(("changed", "z")):
+            if any((form.features, form.options)[kind] for form in forms):
+                for a, b in zip(one[name], other[name], strict=True):
+                    both = program.variable(0.0, 1.0)
+                    program.add(both >= a + b - 1)
+                    shared[kind] += both
+        return shared
+
+    def _differ(self, program: Program, one: list[Any], other: list[Any]) -> None:
+        total: Any = 0.0
+        for a, b in zip(one, other, strict=True):
+            differs = program.variable(0.0, 1.0)
+            program.add(differs <= a + b)
+            program.add(differs <= 2 - a - b)
+            total += differs
+        program.add(total >= 1)
+
+    def _sum(self, form: Form, copies: list[dict[str, Any]], pairs: list[list[Any]]) -> Any:
+        total: Any = 0.0
+        for copy in copies:
+            total += sum(float(weight) * part for weight, part in zip(form.weights, copy["parts"], strict=True))
+        return total + sum(form.features * features + form.options * options for features, options in pairs)
+
+    def _parts(self, picks: np.ndarray) -> list[float]:
+        """The exact parts of a choice."""
+        owners = self.moves.owner[picks]
+        away = self.lean + self.factor[owners].T @ self.moves.delta[picks]
+        score = float(self.moves.score + self.gain[picks].sum())
+        off = kernels.miss(score, score, self.rules.link, self.rules.wish)
+        return [float(self.near[picks].sum()), float(np.abs(away).sum()), off, float(len(picks))]
+
+    def _cost(self, form: Form, choices: Sequence[np.ndarray], parts: np.ndarray) -> float:
+        cost = float((parts @ form.weights).sum())
+        for one, other in combinations(choices, 2):
+            cost += form.features * len(np.intersect1d(self.moves.owner[one], self.moves.owner[other]))
+            cost += form.options * len(np.intersect1d(one, other))
+        return cost
+
+
+def knots(low: float, high: float, wish: float, error: float) -> np.ndarray:
+    r"""Points from low to high, between which chords of :math:`|P(s) - y'|` are off by at most ``error``.
+
+    A chord over a width h is off by at most :math:`h^2 \max|P''| / 8`; the kink at :math:`P = y'` is a point.
+
+    >>> points = knots(-3.0, 3.0, 0.5, 1e-3)
+    >>> s = np.linspace(-3.0, 3.0, 1001)
+    >>> off = np.interp(s, points, np.abs(expit(points) - 0.5)) - np.abs(expit(s) - 0.5)
+    >>> bool(0 in points and np.abs(off).max() <= 1e-3)
+    True
+    """
+    high = max(low, high)
+    kink = float(logit(wish)) if 0.0 < wish < 1.0 else low
+    ends = [low, *([kink] if low < kink < high else []), high]
+    points = [low]
+    for stop in ends[1:]:
+        pending = [stop]
+        while pending:
+            here = points[-1]
+            width, steep = pending[-1] - here, [here, pending[-1]]
+            steep += [s for s in (-STEEP, STEEP) if here < s < pending[-1]]
+            bend = max(abs(_curvature(s)) for s in steep)
+            if width**2 * bend / 8.0 <= error:
+                points.append(pending.pop())
+            else:
+                pending.append(here + width / 2.0)
+    return np.array(points)
+
+
+def _curvature(score: float) -> float:
+    share = float(expit(score))
+    return share * (1.0 - share) * (1.0 - 2.0 * share)

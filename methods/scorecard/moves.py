@@ -1,0 +1,185 @@
+"""A scorecard as a method sees it: what each feature can move to from a factual, and what a move is worth."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from harness.problem import Actionability, Feature, Kind, Problem
+from harness.scorecard import Bin, Card, Variable
+
+FLOOR = 0.01  # of its range: the least MAD of a feature's values that divides
+RIDGE = 1e-6  # of the mean variance, where values do not vary independently
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """What a factual's features can move to. Options of feature f are those from ``start[f]`` to ``start[f + 1]``.
+
+    Parameters
+    ----------
+    current
+        Values of the factual's own bins, shape (features,).
+    score
+        The factual's score.
+    start
+        Shape (features + 1,).
+    owner, place
+        By option: its feature, and the position of its bin.
+    delta
+        By option: by how much the feature's value changes.
+    targets
+        By option: the value in original units nearest to the factual's own.
+    """
+
+    current: np.ndarray
+    score: float
+    start: np.ndarray
+    owner: np.ndarray
+    place: np.ndarray
+    delta: np.ndarray
+    targets: tuple[Any, ...]
+
+
+class Board:
+    """A card over a problem's space: finds the ``Moves`` of a factual.
+
+    Parameters
+    ----------
+    special
+        Whether special, missing and unknown bins are targets, as far as the space has values for them.
+    """
+
+    def __init__(self, card: Card, problem: Problem, special: bool = False) -> None:
+        self.card, self.space = card, problem.space
+        self.coefficients = card.coefficients
+        self.axes = [_Axis(variable, problem, special) for variable in card.variables]
+
+    def moves(self, origin: Mapping[str, Any]) -> Moves:
+        """The moves from decoded values by feature name."""
+        current, start = np.empty(len(self.axes)), np.zeros(len(self.axes) + 1, dtype=np.int64)
+        owner: list[int] = []
+        place: list[int] = []
+        targets: list[Any] = []
+        for f, axis in enumerate(self.axes):
+            value = origin[axis.feature.name]
+            own = axis.bin_of(value)
+            current[f] = axis.values[own]
+            for bin_, target in axis.options(value, own):
+                owner.append(f)
+                place.append(bin_)
+                targets.append(target)
+            start[f + 1] = len(owner)
+        owners, places = np.array(owner, dtype=np.int64), np.array(place, dtype=np.int64)
+        delta = np.array([self.axes[f].values[b] - current[f] for f, b in zip(owner, place, strict=True)])
+        score = float(current @ self.coefficients + self.card.intercept)
+        return Moves(current, score, start, owners, places, delta, tuple(targets))
+
+
+class _Axis:
+    """One feature: which bin a value lies in, and the nearest value within reach in each other bin."""
+
+    def __init__(self, variable: Variable, problem: Problem, special: bool) -> None:
+        self.feature: Feature = problem.space[variable.name]
+        self.variable, self.values = variable, variable.values
+        self.codes = {code for b in variable.bins if b.role == "special" for code in b.members}
+        self.codes |= set(self.feature.special)
+        self.open = [p for p, b in enumerate(variable.bins) if b.ordinary or (special and b.role != "missing")]
+        self._known: dict[Any, list[tuple[int, Any]]] = {}
+        if self.feature.numeric:
+            thresholds, places = variable.steps()
+            self._thresholds, self._places = thresholds.tolist(), places.tolist()
+            return
+        categories = self.feature.categories
+        self._bin = dict(zip(categories, variable.bins_of(categories).tolist(), strict=True))
+        counts = problem.train[self.feature.name].value_counts()
+        self._often = {category: int(counts.get(category, 0)) for category in categories}
+
+    def bin_of(self, value: Any) -> int:
+        """The position of a value's bin."""
+        if self.feature.numeric:
+            return int(self._places[bisect_left(self._thresholds, value)])
+        return int(self._bin[value])
+
+    def options(self, value: Any, own: int) -> list[tuple[int, Any]]:
+        """Bins of another worth that hold a value within reach, each with the nearest such value."""
+        if value not in self._known:
+            found = []
+            if self.feature.actionability is not Actionability.IMMUTABLE:
+                for place in self.open:
+                    if place != own and self.values[place] != self.values[own]:
+                        target = self._nearest(self.variable.bins[place], place, value)
+                        if target is not None:
+                            found.append((place, target))
+            self._known[value] = found
+        return self._known[value]
+
+    def _nearest(self, target: Bin, place: int, value: Any) -> Any:
+        """The value of a bin nearest to the factual's: by number, by rank, or the commonest of categories; or None."""
+        if self.feature.numeric:
+            return self._number(target, float(value))
+        reachable = [c for c in self.feature.reachable(value) if self._bin[c] == place]
+        if not reachable:
+            return None
+        if self.feature.kind is Kind.ORDINAL:
+            rank = self.feature.categories.index
+            return min(reachable, key=lambda category: abs(rank(category) - rank(value)))
+        return max(reachable, key=self._often.__getitem__)
+
+    def _number(self, target: Bin, value: float) -> float | int | None:
+        low, high = self.feature.interval(value)
+        whole = self.feature.kind is Kind.INTEGER
+        if target.role != "interval":  # codes that are special to the scorecard, and numbers as any to the space
+            codes = [c for c in target.members if low <= c <= high and c not in self.feature.special]
+            return _typed(min(codes, key=lambda code: abs(code - value)), whole) if codes else None
+        low = max(low, math.ceil(target.low) if whole and math.isfinite(target.low) else target.low)
+        top = math.ceil(target.high) - 1 if whole and math.isfinite(target.high) else target.high
+        high = min(high, top if whole or math.isinf(top) else math.nextafter(top, -math.inf))
+        nearest, away = (high, -1) if value > high else (max(low, value), 1)
+        while low <= nearest <= high:
+            if nearest not in self.codes:
+                return _typed(nearest, whole)
+            nearest = nearest + away if whole else math.nextafter(nearest, away * math.inf)
+        return None
+
+
+def _typed(value: float, whole: bool) -> float | int:
+    return int(value) if whole else float(value)
+
+
+def spread(values: np.ndarray, how: str) -> np.ndarray:
+    """The unit of each feature's proximity, shape (features,): range or MAD of the training rows' values.
+
+    A range of 0 counts as 1; a MAD below ``FLOOR`` of the range is raised to that.
+    """
+    ranges = np.ptp(values, axis=0)
+    ranges[ranges == 0.0] = 1.0
+    if how == "range":
+        return ranges
+    deviations = np.median(np.abs(values - np.median(values, axis=0)), axis=0)
+    return np.maximum(deviations, FLOOR * ranges)
+
+
+def optbinning_spread(card: Card) -> np.ndarray:
+    """What OptBinning divides by: the range of each feature's contributions to the score over all bins it lists."""
+    ranges = []
+    for variable in card.variables:
+        listed = [b.role != "unknown" for b in variable.bins]
+        ranges.append(np.ptp(variable.contributions[listed]))
+    return np.array(ranges)
+
+
+def closeness_factor(values: np.ndarray) -> np.ndarray:
+    r"""L, lower triangular with :math:`LL^T = \Sigma^{-1}`, of the training rows' values, in table order.
+
+    Where :math:`\Sigma` is singular, a millionth of the mean variance is added to each variance.
+    """
+    covariance = np.atleast_2d(np.cov(values, rowvar=False))
+    if np.linalg.cond(covariance) > 1.0 / RIDGE**2:
+        covariance = covariance + (RIDGE * float(np.mean(np.diag(covariance))) or RIDGE) * np.eye(len(covariance))
+    return np.linalg.cholesky(np.linalg.inv(covariance))

@@ -1,0 +1,277 @@
+"""Exact search over moves: the cheapest counterfactual, or the cheapest compatible set, without a solver."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.method import Deadline
+from harness.program import Lp
+from methods.scorecard import kernels
+from methods.scorecard.moves import Moves
+
+FIRST = 64  # cheapest choices that are tried first for a set, each
+GROWTH = 8  # by how much more are, where those leave something open
+MOST = 400_000  # choices that are kept at most
+ROUNDS = 40  # of the subgradient method
+CERTAIN = 1e-6  # by how much a share has to be greater: the program's tolerances
+BUDGET = 200_000  # steps between looks at the clock
+WORD = 63  # bits of a mask
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """What is minimised, or kept under a cap, over a set of counterfactuals: a sum over them, and over their pairs.
+
+    Parameters
+    ----------
+    weights
+        Of proximity, closeness, distance of the outcome, and number of changes of each; shape (4,).
+    features, options
+        What each feature, or bin, that two counterfactuals share costs, >= 0.
+    """
+
+    weights: np.ndarray
+    features: float = 0.0
+    options: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """What holds of counterfactuals besides what they cost.
+
+    Parameters
+    ----------
+    low, high
+        Ends of the score.
+    most
+        How many features may change.
+    apart_features, apart_options
+        Whether each two of a set change different sets of features, and share no bin.
+    link, wish
+        What the outcome is of a score (see ``kernels``), and where it is wanted.
+    """
+
+    low: float
+    high: float
+    most: int
+    apart_features: bool = False
+    apart_options: bool = False
+    link: int = kernels.NO_OUTCOME
+    wish: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """The cheapest choices: options (-1 for none) and parts by choice, and how the forms weigh them, ascending.
+
+    ``complete`` where no other choice keeps to the caps; ``ended`` where time allowed to tell.
+    """
+
+    picks: np.ndarray
+    parts: np.ndarray
+    costs: np.ndarray
+    complete: bool
+    ended: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Sets:
+    """The cheapest set: the options of each of its choices, their parts, its cost, and a proven bound on that.
+
+    Without choices ``proven`` says that there is no such set.
+    """
+
+    choices: tuple[np.ndarray, ...]
+    parts: np.ndarray
+    cost: float
+    bound: float
+    proven: bool
+
+
+def _none(proven: bool) -> Sets:
+    return Sets((), np.empty((0, 4)), math.inf, math.inf if proven else -math.inf, proven)
+
+
+class Search:
+    """All about one factual.
+
+    Parameters
+    ----------
+    gain
+        By option: change of the score.
+    near
+        By option: proximity.
+    factor
+        L of the closeness, shape (features, features).
+    lean
+        L'(x - mu) of the factual, shape (features,).
+    """
+
+    def __init__(
+        self, moves: Moves, rules: Rules, gain: np.ndarray, near: np.ndarray, factor: np.ndarray, lean: np.ndarray
+    ) -> None:
+        self.moves, self.rules = moves, rules
+        self.gain, self.near, self.factor, self.lean = gain, near, factor, lean
+        size = len(lean)
+        self.most = min(rules.most, size)
+        swing = np.zeros(size)
+        np.maximum.at(swing, moves.owner, np.abs(gain))
+        self.sequence = np.argsort(-swing, kind="stable")
+        self.reach = np.empty((2, size + 1, self.most + 1))
+        kernels.tails(moves.start, self.sequence, gain, self.most, self.reach[0])
+        kernels.tails(moves.start, self.sequence, -gain, self.most, self.reach[1])
+        self.reach[1] *= -1.0
+        self._crowded: dict[int, bool] = {}
+
+    def cheapest(self, forms: Sequence[Form], caps: np.ndarray, room: int, deadline: Deadline) -> Listed:
+        """At most ``room`` choices, cheapest by the first form, that keep to the caps."""
+        rules, moves, size, most = self.rules, self.moves, len(self.lean), self.most
+        count, options = len(forms), len(moves.delta)
+        weights = np.array([form.weights for form in forms])
+        base, reduced = np.empty(count), np.empty((count, options))
+        tail = np.empty((count, size + 1, most + 1))
+        for q in range(count):
+            fixed = weights[q, kernels.PROXIMITY] * self.near + weights[q, kernels.CHANGES]
+            base[q] = kernels.dual(
+                moves.start, moves.delta, self.gain, fixed, weights[q, kernels.CLOSENESS], self.factor, self.lean,
+                moves.score, rules.low, rules.high, most, ROUNDS, reduced[q],
+            )  # fmt: skip
+            kernels.tails(moves.start, self.sequence, reduced[q], most, tail[q])
+        order = np.lexsort((reduced[0], moves.owner))
+        state = np.zeros(2, dtype=np.int64)
+        place, turn = np.zeros(most + 1, dtype=np.int64), np.zeros(most + 1, dtype=np.int64)
+        scores, sums, bounds = np.zeros(most + 1), np.zeros(most + 1), np.zeros((most + 1, count))
+        closest = np.zeros((most + 1, size))
+        scores[0], closest[0] = moves.score, self.lean
+        chosen = np.zeros(most, dtype=np.int64)
+        values, picks, parts = np.empty(room), np.empty((room, most), dtype=np.int64), np.empty((room, 4))
+        ended = False
+        while not ended and not deadline.passed:
+            ended = kernels.descend(
+                moves.start, self.sequence, order, moves.delta, self.gain, self.near, self.factor, rules.low,
+                rules.high, rules.link, rules.wish, weights, caps, base, reduced, tail, self.reach, most, state, place,
+                turn, scores, closest, sums, bounds, chosen, values, picks, parts, BUDGET,
+            )  # fmt: skip
+        kept = int(state[1])
+        parts, picks = parts[:kept], picks[:kept]
+        costs = parts @ weights.T
+        ranked = np.argsort(costs[:, 0], kind="stable")
+        return Listed(picks[ranked], parts[ranked], costs[ranked], ended and kept < room, ended)
+
+    def best(self, n: int, forms: Sequence[Form], caps: np.ndarray, deadline: Deadline, first: bool = False) -> Sets:
+        """The cheapest set of n different choices by the first form, whose other forms keep to ``caps[1:]``.
+
+        Where only whether there is one matters, the ``first`` found will do.
+        """
+        caps = np.array(caps, dtype=float)
+        caps[0] = math.inf
+        if n == 1:
+            listed = self.cheapest(forms, caps, 1, deadline)
+            if not len(listed.picks):
+                return _none(listed.ended)
+            cost = float(listed.costs[0, 0])
+            return Sets((listed.picks[0],), listed.parts[:1], cost, cost if listed.ended else -math.inf, listed.ended)
+        floors = np.zeros(len(forms))
+        for q, form in enumerate(forms):
+            least = self.cheapest([form], np.array([math.inf]), 1, deadline)
+            if not len(least.picks):
+                return _none(least.ended)
+            floors[q] = least.costs[0, 0] if least.ended else -math.inf
+        alone = caps - (n - 1) * floors  # what one choice may cost, where all others are as cheap as can be
+        room, found = FIRST * n, _none(False)
+        while True:
+            listed = self.cheapest(forms, alone, room, deadline)
+            found = self._compatible(listed, n, forms, caps, floors, found, deadline)
+            if found.proven:
+                return found
+            rest = listed.costs[: n - 1, 0].sum() + (listed.costs[-1, 0] if len(listed.costs) else math.inf)
+            if not listed.ended or deadline.passed or (first and found.choices):
+                return found
+            if listed.complete or (found.choices and rest >= found.cost):
+                return Sets(found.choices, found.parts, found.cost, found.cost, True)
+            if not found.choices and self._too_many(n, deadline):
+                return _none(True)
+            if room >= MOST:
+                return found
+            room = min(room * GROWTH, MOST)
+            alone[0] = found.cost - listed.costs[: n - 1, 0].sum()
+
+    def _too_many(self, n: int, deadline: Deadline) -> bool:
+        """Whether shares of options, summing to 1, are proof that no n choices are disjoint: each takes more than 1/n.
+
+        The least share that a choice can take is raised by a linear program over the choices met so far, which gives an
+        upper bound on it; the search gives the lower one.
+        """
+        if not self.rules.apart_options:
+            return False
+        if n not in self._crowded:
+            self._crowded[n] = self._shares(n, deadline)
+        return self._crowded[n]
+
+    def _shares(self, n: int, deadline: Deadline) -> bool:
+        """Whether there are such shares."""
+        options = len(self.near)
+        program = Lp(np.zeros(options + 1), np.append(np.ones(options), np.inf))
+        one = np.ones(1)
+        program.add_dense(np.append(np.ones(options), 0.0)[None], one, one)
+        share, alone = np.full(options, 1.0 / options), Form(np.array([1.0, 0.0, 0.0, 0.0]))
+        while not deadline.passed:
+            search = Search(self.moves, self.rules, self.gain, share, self.factor, self.lean)
+            listed = search.cheapest([alone], np.array([math.inf]), 1, deadline)
+            if not listed.ended:
+                return False
+            if not len(listed.picks) or listed.costs[0, 0] > 1.0 / n + CERTAIN:
+                return True
+            row = np.zeros((1, options + 1))
+            row[0, listed.picks[0][listed.picks[0] >= 0]] = 1.0
+            row[0, -1] = -1.0
+            program.add_dense(row, np.zeros(1), np.full(1, np.inf))
+            solved = program.solve(np.append(np.zeros(options), -1.0), deadline.left)
+            if solved.x is None or solved.x[-1] <= 1.0 / n + CERTAIN:
+                return False
+            share = np.maximum(solved.x[:options], 0.0)
+            share /= share.sum()
+        return False
+
+    def _compatible(
+        self, listed: Listed, n: int, forms: Sequence[Form], caps: np.ndarray, floors: np.ndarray, known: Sets,
+        deadline: Deadline,
+    ) -> Sets:  # fmt: skip
+        """The cheapest compatible set of listed choices where it is cheaper than the known one."""
+        caps = caps.copy()
+        caps[0] = known.cost
+        count = len(forms)
+        features, options = self._masks(listed.picks)
+        apart = np.array([self.rules.apart_features, self.rules.apart_options])
+        penalty = np.array([(form.features, form.options) for form in forms])
+        state, place = np.zeros(1, dtype=np.int64), np.zeros(n, dtype=np.int64)
+        sums, best = np.zeros((n, count)), np.full(n, -1, dtype=np.int64)
+        ended = False
+        while not ended and not deadline.passed:
+            ended = kernels.together(
+                listed.costs, caps, floors, features, options, apart, penalty, state, place, sums, best, BUDGET
+            )
+            if not ended and best[0] < 0 and not known.choices and self._too_many(n, deadline):
+                return _none(True)
+        if best[0] < 0:
+            return known
+        bound = float(floors[0] * n)
+        return Sets(tuple(listed.picks[i] for i in best), listed.parts[best], float(caps[0]), bound, False)
+
+    def _masks(self, picks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Which features and which options each choice changes, as bits: shapes (choices,) and (choices, words)."""
+        taken = picks >= 0
+        owners = self.moves.owner[np.where(taken, picks, 0)]
+        one = np.uint64(1)
+        features = np.where(taken, one << owners.astype(np.uint64), np.uint64(0)).sum(axis=1, dtype=np.uint64)
+        words = len(self.moves.delta) // WORD + 1
+        options = np.zeros((len(picks), words), dtype=np.uint64)
+        for word in range(words):
+            within = taken & (picks // WORD == word)
+            bits = one << (np.where(within, picks, 0) % WORD).astype(np.uint64)
+            options[:, word] = np.where(within, bits, np.uint64(0)).sum(axis=1, dtype=np.uint64)
+        return features, options

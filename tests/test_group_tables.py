@@ -1,0 +1,182 @@
+"""Stored groups beside the tables and figures of the column generation paper."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hydra import compose, initialize_config_dir
+from matplotlib.colors import to_rgb
+from omegaconf import OmegaConf
+from test_figures import covered
+from test_groups import CONF, LIMITS, SPACE, Recorder, at_one, question, started
+
+from harness import figures, tables
+from harness.answers import Cell
+from harness.errors import HarnessError
+from harness.experiment import run_groups
+from harness.explanation import Status
+from harness.figures import GREEN
+from harness.papers.column_generation import Fewest, Thresholds, heat_map, perturbed, spread
+from methods.group_greedy import GroupGreedy
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a stored cell of one group says of itself."""
+
+    size: int
+    t_max: int
+    picked: int
+    solver: str | None = "cells"
+    proven: bool = True
+    threshold: float | None = None
+
+
+def cell_of(folder: Path, made: Made) -> Cell:
+    """A finished cell: one point for everybody, whom the checker has passed."""
+    method: dict[str, Any] = {"t_max": made.t_max} | ({} if made.solver is None else {"solver": made.solver})
+    settings = {"method": method, "n_factuals": made.size, "factuals_seed": made.picked, "group_time_limit": 120}
+    settings |= {"model": {"threshold": made.threshold}}
+    name = f"{made.solver}-{made.size}-{made.t_max}-{made.picked}-{made.threshold}"
+    cell = started(folder / name, question(), GroupGreedy(), **settings)
+    status = Status.OPTIMAL if made.proven else Status.FOUND
+    told = Recorder(lambda factuals: at_one(factuals, status=status))
+    run_groups(cell, question(), GroupGreedy(), True, 0, LIMITS, told)  # type: ignore[arg-type]
+    cell.put_verdicts({"factual": row["factual"], "ce": 1, "verdict": "valid"} for row in cell.rows())
+    return cell
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> list[Cell]:
+    """Three groups of ours, one of which is not proven; one of the paper's, one of the baseline's."""
+    return [
+        cell_of(tmp_path, made)
+        for made in (
+            Made(10, 2, 0), Made(10, 2, 1, proven=False), Made(20, 3, 0), Made(10, 2, 0, "column_generation"),
+            Made(10, 2, 0, None),
+        )
+    ]  # fmt: skip
+
+
+def shown(text: str) -> list[dict[str, str]]:
+    """The rows of the first table of a text in Markdown."""
+    lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    return [dict(zip(lines[0], (cell.strip() for cell in line), strict=False)) for line in lines[2:]]
+
+
+@pytest.mark.parametrize("number", range(4, 10))
+def test_every_published_row_is_there(number: int, found: list[Cell]) -> None:
+    """In the published order, with its y* and seconds; what was not run says so."""
+    published = pd.read_csv(tables.PUBLISHED / "column_generation_tables4_9.csv")
+    published = published[published["table"] == number]
+    text, _ = Fewest(number).build(found[2:3])
+    rows = shown(text)[: len(published)]
+    for row, known in zip(rows, published.to_dict("records"), strict=True):
+        assert (row["\\|S\\|"], row["T_max"]) == (str(known["n_instances"]), str(known["t_max"]))
+        assert row["y* published"] == str(known["n_explanations"])
+        late = known["cg_seconds"] >= 3600
+        assert row["CG s published"] == ("≥ 3600" if late else f"{known['cg_seconds']:,.2f}")
+        there = (known["n_instances"], known["t_max"]) == (20, 3)
+        assert (row["y* ours"] == "not run") == (not there)
+
+
+def test_ours_are_counted_over_groups(found: list[Cell]) -> None:
+    """How many are proven; a smaller number than published says why that may be; the paper's own runs beside."""
+    text, numbers = Fewest(4).build(found)
+    first, second = shown(text)[0], shown(text)[5]
+    assert (first["y* ours"], first["proven"], first["gap"]) == ("1", "1 of 2", "0")
+    assert first["y CG"] == first["y greedy"] == "1"
+    assert second["y* ours"] == "1"
+    assert second["y greedy"] == "not run"
+    assert "smaller: other bins, model and S" in text
+    assert "Of 1 runs of the paper's CG that ended within the limit, 100.0 % are certified" in text
+    ours = numbers[(numbers["approach"] == "ours") & (numbers["n_factuals"] == 10)].iloc[0]
+    assert (ours["runs"], ours["proven"], ours["mean"], ours["n_explanations"]) == (2, 1, 1.0, 4)
+
+
+def test_what_the_checker_refuses_is_no_proof(found: list[Cell]) -> None:
+    """And whom it leaves without a counterfactual is told."""
+    found[0].put_verdicts({"factual": row["factual"], "ce": 1, "verdict": "invalid"} for row in found[0].rows())
+    row = shown(Fewest(4).build(found[:1])[0])[0]
+    assert (row["y* ours"], row["proven"]) == ("1, 12.0 left", "0 of 1")
+
+
+def test_a_spread_has_a_range_where_there_is_one() -> None:
+    assert spread({"mean": math.nan, "least": math.nan, "most": math.nan}) == "–"
+    assert spread({"mean": 2.2, "least": 2, "most": 3}) == "2.2 (2–3)"
+
+
+def test_thresholds_are_listed(tmp_path: Path) -> None:
+    found = [cell_of(tmp_path, Made(10, t_max, 0, threshold=t)) for t in (0.6, 0.99) for t_max in (1, 2)]
+    rows = shown(Thresholds().build(found)[0])
+    assert [(row["threshold"], row["T_max"]) for row in rows] == [
+        ("0.6", "1"),
+        ("0.6", "2"),
+        ("0.99", "1"),
+        ("0.99", "2"),
+    ]
+
+
+def test_the_heat_map_is_the_points(found: list[Cell]) -> None:
+    """A cell is green where its column is 1; no two texts lie on each other."""
+    figure = heat_map(found, "a title")
+    (axis,) = figure.axes
+    (line,) = found[0].groups()
+    values = SPACE.encode(SPACE.frame(line["points"]))
+    mesh = axis.collections[0]
+    np.testing.assert_array_equal(np.asarray(mesh.get_array()).reshape(values.shape), values)
+    assert covered(figure) == []
+    colours = mesh.get_facecolor().reshape(*values.shape, 4)
+    np.testing.assert_allclose(colours[values == 1.0][:, :3], np.broadcast_to(to_rgb(GREEN), (int(values.sum()), 3)))
+    dots = sum(len(collection.get_offsets()) for collection in axis.collections[1:])
+    assert dots == len(SPACE.columns)
+    assert "serves 12" in axis.get_yticklabels()[0].get_text()
+
+
+def test_the_bars_count_changes(found: list[Cell]) -> None:
+    """Of our explanations alone, one bar a feature and T_max."""
+    figure = perturbed(found, "a title")
+    (axis,) = figure.axes
+    widths = {container.get_label(): [bar.get_width() for bar in container] for container in axis.containers}
+    assert widths == {"$T_{max}$ = 2": [2.0] * 6, "$T_{max}$ = 3": [1.0] * 6}
+    assert {label.get_text() for label in axis.get_yticklabels()} == set(SPACE.names)
+    assert covered(figure) == []
+    with pytest.raises(HarnessError, match="no cell of method=column_generation"):
+        perturbed(found[3:], "")
+
+
+EXPERIMENTS = {f"cg_table{number}": number for number in range(4, 10)}
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_an_experiment_has_the_published_grid(experiment: str) -> None:
+    """|S| and T_max of every published row, of the table's dataset and model; five groups of each."""
+    OmegaConf.register_new_resolver("experiment_name", lambda: "adhoc", replace=True)
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        config = compose("config", overrides=[f"+experiment={experiment}"], return_hydra_config=True)
+    published = pd.read_csv(tables.PUBLISHED / "column_generation_tables4_9.csv")
+    published = published[published["table"] == EXPERIMENTS[experiment]]
+    grid = {key: [part.strip() for part in str(value).split(",")] for key, value in config.hydra.sweeper.params.items()}
+    assert {int(text) for text in grid["n_factuals"]} == set(published["n_instances"])
+    assert {int(text) for text in grid["method.t_max"]} == set(published["t_max"])
+    assert len(grid["factuals_seed"]) == 5
+    dataset = {
+        "compas": "compas_binned",
+        "german_credit": "german_credit_binned",
+        "student_performance": "students_binned",
+    }
+    chosen = config.hydra.runtime.choices
+    assert chosen["dataset"] == dataset[published["dataset"].iloc[0]]
+    assert chosen["model"].startswith({"lr": "lr", "nn": "mlp"}[published["model"].iloc[0]])
+    assert config.table in tables.known()
+    assert config.figure is None or config.figure in figures.known()
+    free = {feature: entry.get("actionability") for feature, entry in config.features.items()}
+    assert config.dataset.immutable == []
+    changing = {f for f, entry in config.dataset.features.items() if "actionability" in (entry or {})}
+    assert free == dict.fromkeys(changing, "free")

@@ -1,0 +1,268 @@
+"""MD-PSO: particles stay in the space, the cost is the paper's, and a toy's optimum is met."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression
+from sklearn.tree import DecisionTreeClassifier
+
+from harness.classifier import Classifier, space_inputs
+from harness.explanation import Status
+from harness.method import Deadline
+from harness.problem import Actionability, Feature, Interval, Kind, Label, Probability, Problem, Space
+from methods.md_pso import MdPso, information_value
+from methods.md_pso_swarm import INVALID, Actions, Swarms
+
+ProblemOf = Callable[[str], Problem]
+TOY = Space(
+    (
+        Feature("income", Kind.CONTINUOUS, scale=(0, 100), bounds=(0, 100)),
+        Feature("debt", Kind.CONTINUOUS, scale=(0, 10), bounds=(0, 10)),
+        Feature("visits", Kind.INTEGER, scale=(0, 20), bounds=(0, 20)),
+        Feature("job", Kind.CATEGORICAL, ("none", "clerk", "nurse")),
+    )
+)
+
+
+def toy_problem() -> Problem:
+    """Granted are incomes above 60: one split, so the closest counterfactual is an income of 60."""
+    rng = np.random.default_rng(0)
+    train = TOY.frame(
+        {"income": i, "debt": d, "visits": int(v), "job": j}
+        for i, d, v, j in zip(
+            np.linspace(0, 100, 101), rng.uniform(0, 10, 101), rng.integers(0, 21, 101),
+            rng.choice(["none", "clerk", "nurse"], 101), strict=True,
+        )
+    )  # fmt: skip
+    labels = np.where(train["income"] > 60, "granted", "refused").astype(object)
+    tree = DecisionTreeClassifier(max_depth=1, random_state=0).fit(TOY.encode(train), labels == "granted")
+    return Problem(TOY, Classifier(tree, space_inputs(TOY), ("refused", "granted")), train, labels, Label("granted"))
+
+
+FACTUAL = TOY.frame([{"income": 40.0, "debt": 5.0, "visits": 10, "job": "clerk"}])
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(3)
+
+
+def soon() -> Deadline:
+    return Deadline.after(60)
+
+
+def swarms_of(method: MdPso, problem: Problem, factuals: pd.DataFrame) -> Swarms:
+    explainer = method.fit(problem)
+    actions = Actions(explainer.oracle, factuals, (method.epsilon, method.epsilon_abs))
+    return Swarms(method, actions, [np.random.default_rng(row) for row in range(len(factuals))])
+
+
+def test_the_optimum_of_a_toy_is_met() -> None:
+    """The split lies at 60.5 on 100 units: 0.205 scaled from 40, the mean of four features, and one change of four."""
+    problem = toy_problem()
+    exact = (0.205 / 4) + 1 / 4
+    alone = MdPso(n_active=1, epsilon=1.0, iterations=100)
+    found = alone.fit(problem).explain(FACTUAL, 1, rng(), soon()).answers[0]
+    assert found.objective == pytest.approx(exact, abs=1e-4)
+    assert found.row is not None
+    assert found.row["income"] == pytest.approx(60.5, abs=0.05)
+
+
+def test_pull_back_undoes_what_is_not_needed() -> None:
+    """All four features move; pulled back, income alone does, to the split."""
+    method = MdPso(n_active=4, epsilon=1.0, pull_back=True, selection="top")
+    found = method.fit(toy_problem()).explain(FACTUAL, 1, rng(), soon()).answers[0].row
+    assert found is not None
+    assert {**found, "income": 40.0} == FACTUAL.iloc[0].to_dict()
+    assert found["income"] == pytest.approx(60.5, abs=0.5)
+
+
+def test_the_cost_by_hand() -> None:
+    """Gower distances are (0.3 + 0.1 + 0.05 + 1) / 4; four changes of four; an invalid row costs its distance alone."""
+    problem = toy_problem()
+    rows = TOY.frame(
+        [
+            {"income": 70.0, "debt": 4.0, "visits": 11, "job": "nurse"},
+            {"income": 50.0, "debt": 5.0, "visits": 10, "job": "clerk"},
+        ]
+    )
+    expected = {
+        "deb": [2.0 * 1.45 / 4 + 3.0 * 4 / 4, INVALID + 0.5],  # a leaf of the refused has probability 0
+        "paper": [0.0 + 1.45 / 4 + 4, 0.5 + 0.1 / 4 + 1],
+    }
+    for cost, wanted in expected.items():
+        method = MdPso(n_active=4, particles=2, cost=cost, proximity_weight=2.0, sparsity_weight=3.0, epsilon=9.0)
+        swarms = swarms_of(method, problem, FACTUAL)
+        places = [np.argmax(swarms.actions.oracle.places == column) for column in range(len(TOY.columns))]
+        swarms.position = TOY.encode(rows)[:, np.argsort(places)][None]
+        swarms.step()
+        assert swarms.cost == pytest.approx(wanted)
+        claimed = method.objective(problem).evaluate(TOY, FACTUAL, rows.iloc[:1])
+        assert claimed == pytest.approx(wanted[:1])
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    row=st.integers(0, 199),
+    epsilon=st.floats(0, 2),
+    least=st.floats(0, 0.5),
+    coefficients=st.tuples(*[st.floats(0, 3)] * 4),
+    draws=st.sampled_from(["unit", "paper"]),
+)
+def test_no_particle_ever_leaves_the_space(
+    problem: Problem, row: int, epsilon: float, least: float, coefficients: tuple[float, ...], draws: str
+) -> None:
+    """In each generation every point is coherent, permitted and within the box of each number."""
+    space, factual = problem.space, problem.train.iloc[[row]]
+    c0, c1, c2, c3 = coefficients
+    method = MdPso(
+        n_active=99, epsilon=epsilon, epsilon_abs=least, particles=8, iterations=6, inertia=c0, cognitive=c1,
+        social=c2, diversity=c3, draws=draws, clamp=1.0,
+    )  # fmt: skip
+    swarms = swarms_of(method, problem, factual)
+    origin = space.encode(factual)[0]
+    for _ in range(6):
+        swarms.step()
+        frame = space.decode(swarms.actions.encoded(swarms.points, swarms.owner), like=factual)
+        assert not any(space.incoherent(frame))
+        assert not any(space.violations(factual, frame))
+        for feature, columns in zip(space.features, space.slices, strict=True):
+            if feature.kind is Kind.CATEGORICAL:
+                hot = swarms.actions.encoded(swarms.points, swarms.owner)[:, columns]
+                assert ((hot == 0) | (hot == 1)).all()
+                assert (hot.sum(axis=1) == 1).all()
+            elif feature.numeric and factual[feature.name].iloc[0] not in feature.special:
+                z = origin[columns.start]
+                step = 1 / feature.range if feature.kind is Kind.INTEGER else 0.0
+                moved = np.abs(space.encode(frame)[:, columns.start] - z)
+                assert (moved <= max(epsilon * abs(z), least, step) + 1e-9).all()
+
+
+def test_special_codes_are_left_for_the_bounds_or_kept(problem: Problem) -> None:
+    coded = problem.train.loc[problem.train["delay"] == -1].iloc[:3]
+    assert len(coded)
+    swarms = swarms_of(MdPso(n_active=99, particles=30), problem, coded)
+    swarms.step()
+    values = problem.space.decode(swarms.actions.encoded(swarms.points, swarms.owner))["delay"]
+    assert set(values) - {-1} <= set(range(13))
+    assert len(set(values)) > 2
+
+
+def test_the_same_seed_gives_the_same_answer_alone_or_together(problem_of: ProblemOf) -> None:
+    """Factuals that share generations are answered as each by itself."""
+    problem = problem_of("rf")
+    factuals = problem.train.loc[~problem.valid(problem.train)].iloc[:4]
+    explainer = MdPso(iterations=20, pull_back=True).fit(problem)
+    together = explainer.explain_many(factuals, 3, [np.random.default_rng(i) for i in range(4)], soon())
+    for i, explanation in enumerate(together):
+        alone = explainer.explain(factuals.iloc[[i]], 3, np.random.default_rng(i), soon())
+        assert alone.answers == explanation.answers
+
+
+def test_a_generation_is_one_call(monkeypatch: pytest.MonkeyPatch, problem_of: ProblemOf) -> None:
+    """Also for several factuals."""
+    problem = problem_of("rf")
+    factuals = problem.train.loc[~problem.valid(problem.train)].iloc[:4]
+    method = MdPso(iterations=20, doublings=0)
+    explainer = method.fit(problem)
+    calls = []
+    asked = RandomForestClassifier.predict_proba
+
+    def counted(self: RandomForestClassifier, rows: np.ndarray) -> np.ndarray:
+        calls.append(len(rows))
+        return asked(self, rows)
+
+    monkeypatch.setattr(RandomForestClassifier, "predict_proba", counted)
+    explainer.explain_many(factuals, 2, [np.random.default_rng(i) for i in range(4)], soon())
+    assert calls[:20] == [4 * method.particles] * 20
+    assert len(calls) <= 22 + len(factuals)  # and the model's verdict on what was met, then on what is answered
+
+
+@pytest.mark.parametrize("selection", ["kmeans", "top", "personal"])
+@pytest.mark.parametrize("pick", ["best", "random"])
+def test_each_selection_gives_distinct_valid_points(problem_of: ProblemOf, selection: str, pick: str) -> None:
+    problem = problem_of("rf")
+    factual = problem.train.loc[~problem.valid(problem.train)].iloc[[0]]
+    method = MdPso(iterations=25, selection=selection, pick=pick)
+    answers = method.fit(problem).explain(factual, 3, rng(), soon()).answers
+    rows = problem.space.frame([answer.row for answer in answers if answer.row is not None])
+    assert len(rows.drop_duplicates()) == 3
+    assert problem.valid(rows).all()
+    assert [a.objective for a in answers] == sorted(a.objective for a in answers if a.objective is not None)
+
+
+def test_a_box_that_holds_nothing_doubles() -> None:
+    problem = toy_problem()
+    narrow = MdPso(n_active=4, epsilon=0.1, epsilon_abs=0.01, doublings=0)  # 60.5 is half as much again as 40
+    assert narrow.fit(problem).explain(FACTUAL, 1, rng(), soon()).answers[0].status is Status.GAVE_UP
+    assert replace(narrow, doublings=3).fit(problem).explain(FACTUAL, 1, rng(), soon()).answers[0].status.found
+
+
+def test_regression_and_probabilities_are_wanted_too() -> None:
+    problem = toy_problem()
+    likely = replace(problem, target=Probability("granted", 0.9, 1.0))
+    found = MdPso().fit(likely).explain(FACTUAL, 2, rng(), soon())
+    assert likely.valid(TOY.frame([a.row for a in found.answers if a.row])).tolist() == [True, True]
+    line = LinearRegression().fit(TOY.encode(problem.train), problem.train["income"])
+    wanted = replace(
+        problem,
+        classifier=Classifier(line, space_inputs(TOY)),
+        labels=problem.train["income"].to_numpy(),
+        target=Interval(50.0, 55.0),
+    )
+    found = MdPso(epsilon=1.0).fit(wanted).explain(FACTUAL, 2, rng(), soon())
+    assert wanted.valid(TOY.frame([a.row for a in found.answers if a.row])).tolist() == [True, True]
+
+
+class Contrary(DecisionTreeClassifier):
+    """A tree whose probabilities are those of the other class."""
+
+    def predict_proba(self, X: np.ndarray, check_input: bool = True) -> np.ndarray:
+        return super().predict_proba(X)[:, ::-1]
+
+    def predict(self, X: np.ndarray, check_input: bool = True) -> np.ndarray:
+        return super().predict_proba(X).argmax(axis=1)
+
+
+def test_the_prediction_counts_where_scores_say_otherwise() -> None:
+    problem = toy_problem()
+    tree = Contrary(max_depth=1, random_state=0).fit(TOY.encode(problem.train), problem.labels == "granted")
+    contrary = replace(problem, classifier=replace(problem.classifier, estimator=tree))
+    found = MdPso(epsilon=1.0).fit(contrary).explain(FACTUAL, 1, rng(), soon()).answers[0].row
+    assert found is not None
+    assert found["income"] > 60
+
+
+def test_information_value_ranks_and_ignores_outliers() -> None:
+    """A number that separates is worth more than noise; one outlier does not put all others into one bin."""
+    generator = np.random.default_rng(0)
+    wanted = np.arange(200) % 2 == 0
+    number = Feature("x", Kind.CONTINUOUS, scale=(0, 1))
+    telling = pd.Series(np.where(wanted, 1.0, 0.0) + generator.normal(0, 0.3, 200))
+    noise = pd.Series(generator.normal(0, 1, 200))
+    worth = information_value(number, telling, wanted)
+    assert worth > 5 * information_value(number, noise, wanted) > 0
+    telling.iloc[0] = 1e6
+    assert information_value(number, telling, wanted) == pytest.approx(worth, rel=0.3)
+
+
+def test_only_the_most_telling_mutable_features_are_active() -> None:
+    problem = toy_problem()
+    assert MdPso(n_active=1).fit(problem).active == ("income",)
+    fixed = problem.space.replace({"income": {"actionability": Actionability.IMMUTABLE}})
+    assert "income" not in MdPso(n_active=4).fit(replace(problem, space=fixed)).active
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"), [({"selection": "best"}, "allowed: kmeans"), ({"particles": 0}, "1"), ({"clamp": 2}, "box")]
+)
+def test_a_wrong_setting_is_told(setting: dict[str, object], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        MdPso(**setting)  # type: ignore[arg-type]
