@@ -23,9 +23,7 @@ from harness.objective import Limit, Objective, Term
 from harness.problem import Feature, Interval, Label, Probability, Space, Target
 
 SCHEMA = 2  # of rows and group lines; 1 is read, too
-# What lines of version 1 lack, as it was then.
-ROW_1: dict[str, Any] = {"compile_seconds": 0.0, "beside": 1}
-GROUP_1: dict[str, Any] = {"undecided": (), "beside": 1}
+ROW_1: dict[str, Any] = {"compile_seconds": 0.0, "beside": 1}  # what rows of version 1 lack, as it was then
 _TAG, _ARRAY = "__type__", "__array__"
 _TYPES = {
     kind.__name__: kind
@@ -122,7 +120,7 @@ class Cell:
             "inputs": to_plain(classifier.inputs),
             "classes": to_plain(classifier.classes),
             "threshold": classifier.threshold,
-            "objective": to_plain(objective, arrays),
+            "objective": to_plain(None if objective is None else objective.stored(), arrays),
             "equations": [self._put_equation(number, equation) for number, equation in enumerate(equations)],
         }
         if arrays:
@@ -167,15 +165,14 @@ class Cell:
 
     def groups(self) -> list[dict[str, Any]]:
         """What was said of each group; of one that was tried again, the last try only."""
-        lines = _lines(self.path / "groups.jsonl")
-        return list({line["group"]: {**GROUP_1, **line} if line.get("schema") == 1 else line for line in lines}.values())
+        return list({line["group"]: line for line in _lines(self.path / "groups.jsonl")}.values())
 
     def finish(self) -> None:
         """Mark the cell as complete."""
         write_whole(self.path / "done", "")
 
     def reset(self) -> None:
-        """Forget all answers: first that they are complete, last what was asked, so that a kill in between costs none."""
+        """Forget all answers: first that they are complete, last what was asked, so that a kill in between is safe."""
         made = ("done", "rows.jsonl", "groups.jsonl", "verdicts.jsonl")
         for name in (*made, "scores.csv", "counterfactuals.csv", "groups.csv", "groups.md", "cell.json"):
             (self.path / name).unlink(missing_ok=True)
@@ -296,8 +293,8 @@ def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
 def answer_row(factual: Any, number: int, answer: Answer, **timing: Any) -> dict[str, Any]:
     """The stored row of one answer. ``group`` and ``point`` are filled by group methods.
 
-    ``timing``: ``seconds``, ``fit_seconds``, ``compile_seconds``, whether it was ``late``, how many factuals of its cell
-    were explained at once (``jobs``), and how many cells (``beside``).
+    ``timing``: ``seconds``, ``fit_seconds``, ``compile_seconds``, whether it was ``late``, how many factuals of its
+    cell were explained at once (``jobs``), and how many cells (``beside``).
     """
     return {
         "factual": factual,
@@ -364,8 +361,8 @@ def _known(read: dict[str, Any], path: Path) -> dict[str, Any]:
     version = read.get("schema", SCHEMA)
     if version not in range(1, SCHEMA + 1):
         raise HarnessError(
-            f"{path} is in version {version} of the format of answers, and this ce-harness reads versions 1 to {SCHEMA}; "
-            f"install a newer one, or give another output_dir."
+            f"{path} is in version {version} of the format of answers, and this ce-harness reads versions 1 to "
+            f"{SCHEMA}; install a newer one, or give another output_dir."
         )
     return read
 

@@ -195,7 +195,7 @@ def permitted(feature: Feature, old: Any, new: Any) -> bool:
         rise = new - old
         return not ((kind is Actionability.INCREASE and rise < 0) or (kind is Actionability.DECREASE and rise > 0))
     if kind is Actionability.FREE:
-        return True
+        return new not in feature.special
     ladder = list(feature.order) if kind is Actionability.CONDITIONAL and feature.order else list(feature.categories)
     if old not in ladder or new not in ladder:
         return False

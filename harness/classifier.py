@@ -288,6 +288,10 @@ class Classifier:
         """Class codes (or numbers) straight from estimator inputs, shape (rows,)."""
         return self._decisions(self.estimator, matrix)
 
+    def grade(self, matrix: np.ndarray) -> np.ndarray:
+        """``score`` straight from estimator inputs."""
+        return self._scores(self.estimator, matrix)
+
     def score(self, frame: pd.DataFrame) -> np.ndarray:
         """Probabilities where the estimator has them, else decision values (or numbers, for regression).
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from textwrap import fill
@@ -30,7 +30,7 @@ ASIDE = "margin:.4em 0;max-width:60em"
 WIDTH = 100  # characters of a line of text, tables aside
 SATISFIED = "the model already says what is wanted of this factual"
 GOWER = Objective((Term("gower"),))
-TERMS = {
+TERMS = {  # what a reader calls them
     "l0": "number of changes",
     "l1": "l1",
     "l2sq": "squared l2",
@@ -39,6 +39,9 @@ TERMS = {
     "gower": "Gower distance",
     "mahalanobis": "Mahalanobis distance",
     "slack": "distance from the data's hull",
+    "worth_l1": "distance between bins in what they are worth",
+    "worth_mahalanobis": "distance from the mean of the training rows in what bins are worth",
+    "worth_outcome": "distance of the outcome from the wish",
 }
 
 
@@ -87,6 +90,16 @@ def number(value: Any) -> str:
         return str(value)
     real = float(value)
     return str(int(real)) if real.is_integer() and abs(real) < 1e15 else f"{real:.6g}"
+
+
+def changes(factual: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    """What changes between two decoded rows, in one line.
+
+    >>> changes({"age": 30, "job": "none"}, {"age": 30, "job": "clerk"})
+    'job: none → clerk'
+    """
+    moved = {name: value for name, value in row.items() if value != factual[name]}
+    return "; ".join(f"{name}: {number(factual[name])} → {number(value)}" for name, value in moved.items())
 
 
 @dataclass(frozen=True)
@@ -138,7 +151,7 @@ def _table(explanation: Explanation) -> _Table:
     else:
         facts.append(["Gower distance", "", *(_apart(explanation, place) for place in range(len(answers)))])
     if any(answer.gap is not None for answer in answers):
-        facts.append(["gap", "", *("" if answer.gap is None else number(answer.gap) for answer in answers)])
+        facts.append(["gap", "", *("" if answer.gap is None else number(round(answer.gap, 9)) for answer in answers)])
     for feature in problem.space.names:
         room = [_room(answer, feature) for answer in answers]
         if any(room):
@@ -256,10 +269,11 @@ def legend(explanation: Explanation, claim: Objective | None) -> str:
     answers = explanation.answers
     told = []
     if claim is not None and claim.terms and any(answer.objective is not None for answer in answers):
-        parts = [
-            TERMS[term.name] if term.weight == 1 else f"{term.weight:g} × {TERMS[term.name]}" for term in claim.terms
-        ]
-        told.append(f"objective: {' + '.join(parts)}; the unit of each number is its range in the training data.")
+        named = [(term.weight, TERMS.get(term.name, term.name)) for term in claim.terms]
+        parts = [name if weight == 1 else f"{weight:g} × {name}" for weight, name in named]
+        worth = any(term.name.startswith("worth_") for term in claim.terms)
+        unit = "" if worth else "; the unit of each number is its range in the training data"
+        told.append(f"objective: {' + '.join(parts)}{unit}.")
     if any(answer.status is Status.OPTIMAL for answer in answers):
         told.append("OPTIMAL: proven that no better counterfactual exists; of several, none but those before it.")
     if any(answer.status is Status.FOUND for answer in answers):
@@ -284,8 +298,9 @@ def main() -> None:
     try:
         if not any(argument.startswith("factuals=") for argument in arguments):
             raise HarnessError("nobody is named to be explained; give the number of a row, factual=3, or a CSV file.")
-        for explanation, claim in explained(arguments):
-            print("\n".join(filter(None, (as_text(explanation), legend(explanation, claim)))))
+        for place, (explanation, claim) in enumerate(explained(arguments)):
+            parts = "" if place == 0 else "\n", as_text(explanation), legend(explanation, claim)
+            print("\n".join(filter(None, parts)))
     except HarnessError as fault:
         print(fault, file=sys.stderr)
         sys.exit(1)

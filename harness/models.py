@@ -157,8 +157,12 @@ def save(estimator: Any, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
     os.close(handle)
-    io.dump(estimator, temporary, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
-    os.replace(temporary, path)
+    try:
+        io.dump(estimator, temporary, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
 
 
 def load(path: Path, trust: bool = False) -> Any:

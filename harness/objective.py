@@ -134,6 +134,10 @@ class Objective:
             return None
         return replace(self, limits=tuple(limit for limit in self.limits if limit.term.name != "slack"))
 
+    def stored(self) -> Objective:
+        """What is stored with the answers: all but what needs the model to be evaluated, which a subclass may add."""
+        return self
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for storage; ``Objective.from_dict`` is its inverse."""
         return asdict(self)

@@ -59,7 +59,8 @@ class Feature:
         Categories from low to high for ``conditional``; those left out cannot be entered or left.
         Defaults to ``categories``.
     special
-        Codes of a numeric feature (such as -8 for "no record") that rows may hold and no counterfactual may move to.
+        Codes of a numeric feature (such as -8 for "no record") that rows may hold and no counterfactual may move to;
+        the categories of such codes, where its numbers were made intervals.
     """
 
     name: str
@@ -69,7 +70,7 @@ class Feature:
     bounds: tuple[float, float] = (-np.inf, np.inf)
     actionability: Actionability = Actionability.FREE
     order: tuple[Any, ...] = ()
-    special: tuple[float, ...] = ()
+    special: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", _choice(Kind, self.kind, f"kind of {self.name}"))
@@ -176,7 +177,7 @@ class Feature:
         ('part', 'full')
         """
         if self.actionability is Actionability.FREE:
-            return self.categories
+            return tuple(c for c in self.categories if c == value or c not in self.special)
         if self.actionability is Actionability.IMMUTABLE:
             return (value,)
         ladder = self.ladder if self.actionability is Actionability.CONDITIONAL else self.categories

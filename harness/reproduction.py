@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,7 @@ def write(home: Path) -> str:
         "stored answers.\n",
         tables.markdown(
             ["table", "published cells", "regenerated", "equal", "near", "far", "not regenerated, because"],
-            [_row(name, table, numbers.get(name), reasons.get(name, "")) for name, table in known.items()],
+            [_row(name, table, numbers.get(name), reasons[name]) for name, table in known.items()],
         ),
         _uncovered(known),
         "## Claims\n",
@@ -61,7 +61,7 @@ def write(home: Path) -> str:
     ]
     for name, frame in numbers.items():
         told.append(f"## {known[name].title}\n")
-        told.append(_cells(frame))
+        told.append(_cells(compared(known[name], frame)))
     path = home / "REPRODUCTION.md"
     path.write_text("\n".join(part for part in told if part))
     return f"{path}: {len(numbers)} of {len(known)} tables"
@@ -92,6 +92,27 @@ def regenerated(home: Path) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
     return numbers, reasons
 
 
+def compared(table: tables.Table, frame: pd.DataFrame) -> pd.DataFrame:
+    """The numbers of a table with the columns of its keys, then ``measure``, ``published`` and ``ours``.
+
+    A table whose own numbers are wide says by ``compared`` which of them belong together.
+    """
+    return table.compared(frame) if hasattr(table, "compared") else frame
+
+
+def paired(frame: pd.DataFrame, keys: Sequence[str], columns: Mapping[str, str]) -> pd.DataFrame:
+    """A wide frame as one row a key and measure: each column of published numbers with that of ours; NaN for none."""
+    parts = [
+        frame[list(keys)].assign(
+            measure=published,
+            published=frame[published].to_numpy() if published in frame else math.nan,
+            ours=frame[ours].to_numpy() if ours in frame else math.nan,
+        )
+        for published, ours in columns.items()
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
 def nearness(row: Mapping[str, Any]) -> str:
     """How near a regenerated number is to the published one: equal, near, far, or missing.
 
@@ -104,7 +125,7 @@ def nearness(row: Mapping[str, Any]) -> str:
         published, ours = float(row["published"]), float(row["ours"])
     except (TypeError, ValueError):
         same = str(row["published"]).strip() == str(row["ours"]).strip()
-        return "missing" if row["ours"] in (None, "", "nan") else "equal" if same else "far"
+        return "missing" if pd.isna(row["ours"]) or row["ours"] in ("", "nan") else "equal" if same else "far"
     if math.isnan(ours):
         return "missing"
     decimals = len(repr(published).partition(".")[2]) if abs(published) < 1e15 else 0
@@ -121,9 +142,10 @@ def _published(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _row(name: str, table: tables.Table, frame: pd.DataFrame | None, reason: str) -> list[Any]:
-    if frame is None or "published" not in frame:
-        return [f"{name}: {table.title}", tables.DASH, 0, "", "", "", reason]
-    cells = _published(frame)
+    lines = compared(table, table.build(())[1] if frame is None else frame)
+    if "published" not in lines:
+        return [f"{name}: {table.title}", 0, 0, "", "", "", reason if frame is None else "nothing is published"]
+    cells = _published(lines)
     counts = pd.Series([nearness(row) for row in cells.to_dict("records")], dtype=object).value_counts()
     missing = int(counts.get("missing", 0))
     kinds = [int(counts.get(kind, 0)) for kind in ("equal", "near", "far")]
@@ -171,8 +193,9 @@ def _uncovered(known: Mapping[str, tables.Table]) -> str:
     for table in known.values():
         named = getattr(table, "published", None)
         covered |= {named} if isinstance(named, str) else set(named or ())
-        inner = getattr(getattr(table, "metrics", None), "published", None)
-        covered |= {inner} if inner else set()
+        for part in ("metrics", "first", "second"):
+            inner = getattr(getattr(table, part, None), "published", None)
+            covered |= {inner} if inner else set()
     left = sorted(path.name for path in tables.PUBLISHED.glob("*.csv") if path.name not in covered)
     return f"No table regenerates {', '.join(left)}.\n" if left else ""
 

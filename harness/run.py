@@ -14,7 +14,7 @@ import platform
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,6 +26,7 @@ from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
 from hydra.experimental.callback import Callback
 from hydra.plugins.search_path_plugin import SearchPathPlugin
+from hydra.plugins.sweeper import Sweeper
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
@@ -56,6 +57,7 @@ SOURCES = (
     "problem.py", "causality.py", "classifier.py", "pipeline.py", "models.py", "torch_mlp.py", "scorecard.py",
     "program.py", "worker.py", "data",
 )  # fmt: skip
+COLUMN_TYPES = {"CONTINUOUS": "double", "INTEGER": "long"}  # in MLflow's words; all others are texts
 SWEEP, CELLS = "CE_HARNESS_SWEEP", "CE_HARNESS_CELLS"  # how jobs in other processes know their sweep
 
 
@@ -68,6 +70,7 @@ def main() -> None:
     try:
         sys.argv[1:] = [readable(argument) for argument in _extend(sys.argv[1:])]
         Plugins.instance().register(SearchPath)
+        Sweeper.validate_batch_is_legal = _compose_every_choice  # type: ignore[assignment]
         hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")(job)()
     except KeyboardInterrupt:
         log.warning("interrupted: what was answered is kept, and the same command goes on from there")
@@ -80,7 +83,7 @@ def main() -> None:
 
 @contextlib.contextmanager
 def _stopping_where_full() -> Iterator[None]:
-    """Where nothing more can be stored, end in one sentence: with every factual that is stored, and without a summary."""
+    """Where nothing more can be stored, end in one sentence; every factual that is stored stays."""
     try:
         yield
     except OSError as fault:
@@ -177,6 +180,9 @@ class Sweep(Callback):
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         self._end(config)
 
+    def on_job_end(self, config: DictConfig, job_return: Any, **kwargs: Any) -> None:
+        job_return.cfg = job_return.hydra_cfg = None  # which the launcher would keep of every cell until the end
+
     @_stopping_where_full()
     def _start(self, config: DictConfig, jobs: int) -> None:
         from harness import tracking
@@ -213,6 +219,16 @@ class Sweep(Callback):
         Sweep.faults = len(failed) + troubled
 
 
+def _compose_every_choice(sweeper: Any, batch: Sequence[Sequence[str]]) -> None:
+    """Compose, before any job, as few of them as name every choice; Hydra would compose each, and again to run it."""
+    groups, seen = sweeper.config.hydra.runtime.choices, set[str]()
+    for number, overrides in enumerate(batch):
+        chosen = {override for override in overrides if override.partition("=")[0].lstrip("+") in groups}
+        if number == 0 or not chosen <= seen:
+            sweeper.hydra_context.config_loader.load_sweep_config(sweeper.config, list(overrides))
+            seen |= chosen
+
+
 def _count_jobs(config: DictConfig) -> int:
     """How many cells a sweep has: the product of its comma-separated choices."""
     from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
@@ -227,7 +243,7 @@ def _count_jobs(config: DictConfig) -> int:
 
 @_stopping_where_full()
 def job(config: DictConfig) -> float:
-    """Run one cell. The mean of coverage is returned, so that Hydra's optimising sweepers have a number."""
+    """Run one cell. The number of ``optimise`` is returned, for Hydra's optimising sweepers."""
     from harness.errors import HarnessError
 
     _talk()
@@ -238,9 +254,9 @@ def job(config: DictConfig) -> float:
     number = 0 if OmegaConf.is_missing(settings, "num") else settings.num
     record = Path(config.output_dir) / experiment / "sweeps" / f"{os.environ[SWEEP]}.jsonl"
     try:
-        cell, state, coverage = _run(config, names, experiment, f"[{number + 1}/{os.environ[CELLS]}] {label}")
+        cell, state, merit = _run(config, names, experiment, f"[{number + 1}/{os.environ[CELLS]}] {label}")
         _note(record, cell=str(cell.path), label=label, state=state)
-        return coverage
+        return merit
     except HarnessError as fault:
         _note(record, label=label, state="failed", message=str(fault))
         log.error("%s: %s", label, fault)
@@ -290,7 +306,7 @@ def _run(config: DictConfig, names: dict[str, str], experiment: str, title: str)
         from harness import groups
 
         log.info("\n%s", (cell.path / groups.REPORT).read_text())
-    return cell, state, float(scores["coverage"].mean())
+    return cell, state, _merit(scores, plain["optimise"])
 
 
 def _pose(config: DictConfig, names: Mapping[str, str], folder: Path | None) -> tuple[dict[str, Any], Question, Any]:
@@ -447,6 +463,17 @@ def _scores(cell: Cell) -> pd.DataFrame:
     return pd.read_csv(cell.path / "scores.csv", index_col="factual")
 
 
+def _merit(scores: pd.DataFrame, weights: Mapping[str, float]) -> float:
+    """The weighted sum of means; one of a metric that no answer could be scored by counts 0."""
+    from harness.errors import HarnessError, choices
+
+    means = scores.mean(numeric_only=True)
+    for name in weights:
+        if name not in means:
+            raise HarnessError(f"optimise has {name!r}, which is no score of this run; {choices(name, means.index)}.")
+    return float(sum(weight * means[name] for name, weight in weights.items() if not math.isnan(means[name])))
+
+
 def _line(scores: pd.DataFrame, state: str) -> str:
     returned = scores["returned"].sum()
     validity = f"{scores['valid'].sum() / returned:.2f}" if returned else "–"
@@ -462,6 +489,7 @@ def _track(cell: Cell, scores: pd.DataFrame, plain: Mapping[str, Any]) -> None:
     import pandas as pd
 
     from harness import export, tracking
+    from harness.explain import changes
     from harness.scoring import COUNTS, summarise
 
     logged: dict[str, float] = {}
@@ -470,16 +498,19 @@ def _track(cell: Cell, scores: pd.DataFrame, plain: Mapping[str, Any]) -> None:
         logged |= {key: row["mean"], f"{key}_se": row["se"]}
     logged["run/median_seconds"] = scores["seconds"].median()
     verdicts = {(v["factual"], v["ce"]): v["verdict"] for v in cell.verdicts()}
+    known = cell.factuals()[0].to_dict("index")
     answers = pd.DataFrame(
         {
             "factual": row["factual"],
             "ce": row["ce"],
             "status": row["status"],
             "verdict": verdicts[row["factual"], row["ce"]],
+            "changes": changes(known[row["factual"]], row["row"] or {}),
             **(row["row"] or {}),
         }
         for row in cell.rows()
     )
+    columns = {f.name: COLUMN_TYPES.get(f.kind.name, "string") for f in cell.space.features}
     meta = cell.meta
     names = {key: meta[key] for key in ("dataset", "model", "method")}
     tags = {**names, "sweep": os.environ[SWEEP], "experiment": meta["experiment"], "fingerprint": meta["fingerprint"]}
@@ -494,6 +525,7 @@ def _track(cell: Cell, scores: pd.DataFrame, plain: Mapping[str, Any]) -> None:
         logged,
         answers.astype(object),
         plain,
+        tracking.Data(meta["dataset"], meta["data_sha256"], columns, str(plain["factuals"])),
         [cell.path / export.NAME],
     )
 
@@ -530,6 +562,9 @@ def _validate(plain: Mapping[str, Any]) -> None:
     for key in ("time_limit", "fit_time_limit", "group_time_limit"):
         if not isinstance(plain[key], int | float) or plain[key] <= 0:
             raise HarnessError(f"{key}={plain[key]} does not fit; give a number of seconds above 0.")
+    weights = plain["optimise"]
+    if not isinstance(weights, Mapping) or not all(isinstance(w, int | float) for w in weights.values()):
+        raise HarnessError(f"optimise={weights} does not fit; give a number to each score, such as {{coverage: 1}}.")
     if plain["population"] not in {"valid", "returned"}:
         raise HarnessError(f"population={plain['population']} does not exist; allowed: valid, returned.")
 

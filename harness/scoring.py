@@ -145,10 +145,12 @@ def commonly_solved(tables: Sequence[pd.DataFrame]) -> pd.Index:
 
 
 def outcome(cell: Cell) -> dict[str, Any]:
-    """How the cell went, in counts: rows by status, verdicts by word, distinct reasons of refusal and failure."""
+    """How the cell went: rows by status, verdicts by word, distinct reasons of refusal and failure, and whether
+    anything was ``timed_beside`` other factuals or cells, which makes its seconds longer."""
     rows = cell.rows()
     statuses = pd.Series([row["status"] for row in rows], dtype=object).value_counts().to_dict()
     words = pd.Series([v["verdict"] for v in cell.verdicts()], dtype=object).value_counts().to_dict()
     bad = {Status.UNSUPPORTED, Status.FAILED}
     details = dict.fromkeys(row["detail"] for row in rows if row["status"] in bad)
-    return {"status": statuses, "verdict": words, "details": list(details)}
+    beside = any(row.get("jobs", 1) * row.get("beside", 1) > 1 for row in rows)
+    return {"status": statuses, "verdict": words, "details": list(details), "timed_beside": beside}

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from harness import scoring
-from harness.answers import Cell
+from harness.answers import Cell, write_whole
 from harness.check import CLAIM
 from harness.explanation import Status
 
@@ -26,6 +26,8 @@ SHOWN = {
 
 # Parameters of methods that say among which points the optimum is.
 LIMITING = ("max_changes", "rho", "norm", "unperturbed", "clip", "bounded")
+
+BESIDE = "Seconds of {} of {} cells were taken while other factuals or cells ran: they are no fair times."
 
 
 def write(folder: Path, finished: Sequence[Cell]) -> int:
@@ -61,10 +63,12 @@ def write(folder: Path, finished: Sequence[Cell]) -> int:
         means = means.rename_axis("metric").reset_index()
         long.append(means.assign(**names)[[*names, *means.columns]])
         table.append({**names, **_line(scores[cell])})
-    pd.concat(long).to_csv(folder / "summary.csv", index=False)
+    write_whole(folder / "summary.csv", pd.concat(long).to_csv(index=False))
     text = pd.DataFrame(table).round(3)
-    (folder / "summary.md").write_text(_markdown(text))
-    log.info("\n%s\n\n%s", text.to_string(index=False, na_rep="–"), folder / "summary.csv")
+    beside = sum(outcome["timed_beside"] for outcome in outcomes.values())
+    note = f"\n{BESIDE.format(beside, len(finished))}\n" if beside else ""
+    write_whole(folder / "summary.md", _markdown(text) + note)
+    log.info("\n%s\n%s\n%s", text.to_string(index=False, na_rep="–"), note, folder / "summary.csv")
     contradictions = disagreements(finished)
     for sentence in contradictions:
         log.error("%s", sentence)

@@ -30,6 +30,7 @@ PUBLISHED = next(
 ARROWS = {"higher": "↑", "lower": "↓"}
 DASH = "–"
 STATUS = "status"
+UNESCAPED = re.compile(r"(?<!\\)\|")  # what ends a cell of a Markdown table
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 COLUMNS = (
     "measure", "better", "published", "published_se", "ours", "ours_se", "n", "difference", "difference_se",
@@ -315,6 +316,7 @@ def latest(folder: Path) -> list[Cell]:
 def provenance(found: Sequence[Cell]) -> str:
     """One line that says what was run: data, versions, seed, limits, machine."""
     metas = [cell.meta for cell in found]
+    configs = [meta["config"] for meta in metas]
     environments = [meta["environment"] for meta in metas]
     packages = {f"{name} {version}" for env in environments for name, version in env["packages"].items() if version}
 
@@ -324,12 +326,13 @@ def provenance(found: Sequence[Cell]) -> str:
     parts = {
         "data (sha256)": each(f"{meta['dataset']} {meta['data_sha256']}" for meta in metas),
         "seed": each(meta["seed"] for meta in metas),
-        "seconds per factual": each(meta["config"]["time_limit"] for meta in metas),
+        "seconds per factual": each(config["time_limit"] for config in configs if not config.get("group")),
+        "seconds per group": each(config["group_time_limit"] for config in configs if config.get("group")),
         "python": each(env["python"] for env in environments),
         "packages": each(sorted(packages)),
         "machine": each(f"{env['cpu']}, {env['cores']} cores, {env['threads']} thread(s)" for env in environments),
     }
-    return "Run: " + "; ".join(f"{name} {text}" for name, text in parts.items()) + "."
+    return "Run: " + "; ".join(f"{name} {text}" for name, text in parts.items() if text) + "."
 
 
 def markdown(head: Sequence[str], body: Iterable[Sequence[Any]]) -> str:
@@ -358,7 +361,7 @@ def latex(text: str) -> str:
             rows.append(line)
             continue
         if rows:
-            head, _, *body = ([_tex(cell.strip()) for cell in row.strip()[1:-1].split("|")] for row in rows)
+            head, _, *body = ([_tex(cell.strip()) for cell in UNESCAPED.split(row.strip()[1:-1])] for row in rows)
             lines = [" & ".join(cells) + r" \\" for cells in (head, *body)]
             out += [rf"\begin{{tabular}}{{{'l' * len(head)}}}", r"\toprule", lines[0], r"\midrule", *lines[1:]]
             out += [r"\bottomrule", r"\end{tabular}"]
@@ -371,7 +374,14 @@ def latex(text: str) -> str:
 def _tex(text: str) -> str:
     for sign in "&%$#_{}":
         text = text.replace(sign, f"\\{sign}")
-    for sign, command in {"↑": r"$\uparrow$", "↓": r"$\downarrow$", DASH: "--", "≤": r"$\le$", "≥": r"$\ge$"}.items():
+    for sign, command in {
+        "↑": r"$\uparrow$",
+        "↓": r"$\downarrow$",
+        DASH: "--",
+        "≤": r"$\le$",
+        "≥": r"$\ge$",
+        r"\|": r"$|$",
+    }.items():
         text = text.replace(sign, command)
     return re.sub(r"\*\*(.+?)\*\*", r"\\textbf{\1}", text)
 

@@ -9,15 +9,50 @@ import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+DIGEST = 36  # characters that MLflow keeps of a hash
+LIGHT = "MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false mlflow ui --workers 1"  # a third of the time, a quarter of the memory
+KIND = {"mlflow.experimentKind": "custom_model_development"}  # or MLflow guesses, and may open the pages of agents
 UNNAMED = re.compile(r"[^\w\-. /]", flags=re.ASCII)  # what MLflow takes in no parameter's name
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Data:
+    """A dataset as MLflow shows it.
+
+    Parameters
+    ----------
+    name, sha256
+        Of the dataset; the hash is that of what was read.
+    columns
+        MLflow's type of each feature by name: ``double``, ``long`` or ``string``.
+    context
+        The rows that factuals are from.
+    """
+
+    name: str
+    sha256: str
+    columns: Mapping[str, str]
+    context: str
+
+    def entity(self) -> Any:
+        from mlflow.data.code_dataset_source import CodeDatasetSource
+        from mlflow.data.meta_dataset import MetaDataset
+        from mlflow.entities import DatasetInput, InputTag
+        from mlflow.types import ColSpec, Schema
+
+        source = CodeDatasetSource({"ce-harness dataset": self.name, "sha256": self.sha256})
+        schema = Schema([ColSpec(kind, name) for name, kind in self.columns.items()])
+        known = MetaDataset(source, name=self.name, digest=self.sha256[:DIGEST], schema=schema)  # type: ignore[abstract]
+        return DatasetInput(known._to_mlflow_entity(), [InputTag("mlflow.data.context", self.context[:500])])
 
 
 @contextmanager
@@ -51,8 +86,9 @@ def _client() -> Any:
     os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
     from mlflow import MlflowClient
 
-    for chatty in ("alembic", "mlflow", "mlflow.store.db.utils"):
+    for chatty in ("alembic", "mlflow"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
+    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # its errors are raised as well
     return MlflowClient(tracking_uri=os.environ["MLFLOW_TRACKING_URI"])
 
 
@@ -66,6 +102,7 @@ def log_cell(
     metrics: Mapping[str, float],
     answers: pd.DataFrame,
     config: Mapping[str, Any],
+    data: Data,
     files: Sequence[Path] = (),
 ) -> str:
     """Log one cell as a run and return its id; an earlier run of the same fingerprint is replaced.
@@ -74,6 +111,8 @@ def log_cell(
     ----------
     metrics
         By name ``family/name``; what is not finite is left out, as MLflow keeps no gaps.
+    data
+        What the factuals are from: shown with the run.
     files
         Kept as artifacts, too.
     """
@@ -94,6 +133,7 @@ def log_cell(
         params=[Param(UNNAMED.sub("_", key), str(value)[:6000]) for key, value in list(params.items())[:100]],
         tags=[RunTag(key, str(value)) for key, value in {**tags, "commit": _commit()}.items()],
     )
+    client.log_inputs(run.info.run_id, datasets=[data.entity()])
     client.log_dict(run.info.run_id, dict(config), "config.yaml")
     client.log_table(run.info.run_id, answers, "counterfactuals.json")
     for file in files:
@@ -107,7 +147,7 @@ def page(experiment: str) -> str:
     found = _client().get_experiment_by_name(experiment)
     identity = "" if found is None else f"/#/experiments/{found.experiment_id}/runs?compareRunsMode=CHART"
     store = os.environ["MLFLOW_TRACKING_URI"]
-    return f"mlflow ui --backend-store-uri {store}   then open http://127.0.0.1:5000{identity}"
+    return f"{LIGHT} --backend-store-uri {store}   then open http://127.0.0.1:5000{identity}"
 
 
 def runs(experiment: str) -> dict[str, str]:
@@ -136,7 +176,7 @@ def _experiment(name: str, folder: Path) -> str:
     local = os.environ["MLFLOW_TRACKING_URI"].startswith("sqlite:")
     location = (folder.resolve() / "mlruns" / name).as_uri() if local else None
     try:
-        return client.create_experiment(name, artifact_location=location)
+        return client.create_experiment(name, artifact_location=location, tags=KIND)
     except Exception:  # another process created it in between
         return client.get_experiment_by_name(name).experiment_id
 

@@ -140,7 +140,7 @@ class Oracle:
             base[:, i] = source(pd.Series(values[:, place]))
         for columns, inputs, table in self.tables:
             base[:, inputs] = table[self.codes(points, columns)]
-        held, gap = self._read(self.classifier._scores(self.classifier.estimator, base))
+        held, gap = self._read(self.classifier.grade(base))
         if strict or self.strict:
             held = self._decided(self.classifier.decide(base), held)
         return held, gap

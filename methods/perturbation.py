@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ from harness.method import Deadline
 from harness.objective import WITHIN, Objective
 from harness.problem import Actionability, Feature, Kind, Problem, Space
 from harness.program import PROVEN
+from harness.radius import radius as radius_for
 
 ALLOWED = {
     "norm": ("linf", "l2"),
@@ -31,23 +32,30 @@ OPTIMAL = 1e-6  # a bound this near to the value, relative to max(1, value), pro
 class Settings:
     r"""The numbers of a robust counterfactual; ``Robust`` says what each of them means."""
 
-    rho: float = 0.05
+    rho: float | None = 0.05
     norm: str = "linf"
     distance: str = "l1"
     algorithm: str = "auto"
     clip: bool = False
-    bounded: bool = True
     unperturbed: tuple[str, ...] = ()
     alpha: float = 0.0
     max_changes: int | None = None
     margin: float = 1e-6
+    probability: float | None = None
+    sigma: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "unperturbed", tuple(self.unperturbed))
         for name, allowed in ALLOWED.items():
             if (value := getattr(self, name)) not in allowed:
                 raise ValueError(f"{name} is {value!r}; allowed: {', '.join(allowed)}.")
-        if not (math.isfinite(self.rho) and self.rho >= 0):
+        if self.rho is None:
+            if self.probability is None or self.sigma is None:
+                raise ValueError("rho is null; give a number >= 0, or both probability and sigma to find it from.")
+            radius_for(self.probability, self.sigma, 1, self.norm)
+        elif self.probability is not None or self.sigma is not None:
+            raise ValueError(f"probability and sigma set rho, which is {self.rho}; set rho=null or leave them out.")
+        elif not (math.isfinite(self.rho) and self.rho >= 0):
             raise ValueError(f"rho is {self.rho}; it must be a finite number >= 0, in scaled units.")
         if not (math.isfinite(self.alpha) and self.alpha >= 0):
             raise ValueError(f"alpha is {self.alpha}; it must be >= 0.")
@@ -56,12 +64,19 @@ class Settings:
         if self.margin < PROVEN:
             raise ValueError(f"margin is {self.margin}; it must be at least {PROVEN}, above the solver's tolerance.")
 
-    def space(self, space: Space) -> Space:
-        """The space in which the counterfactual itself lies: without bounds on numbers unless ``bounded``."""
-        if self.bounded:
-            return space
-        free = {"bounds": (-math.inf, math.inf)}
-        return space.replace({f.name: free for f in space.features if f.numeric and not f.special})
+    def resolved(self, problem: Problem) -> Self:
+        """With the radius as a number: (69) or (72) of the paper on as many columns as the problem has perturbed."""
+        if self.probability is None or self.sigma is None:
+            return self
+        count = len(Perturbation(problem.space, 0.0, self.norm, self.unperturbed).columns)
+        rho = radius_for(self.probability, self.sigma, count, self.norm) if count else 0.0
+        return replace(self, rho=rho, probability=None, sigma=None)
+
+    @property
+    def radius(self) -> float:
+        """``rho`` where it is a number, as it is once ``resolved``."""
+        assert self.rho is not None
+        return self.rho
 
 
 @dataclass(frozen=True)
@@ -95,7 +110,8 @@ class Perturbation:
 
     @classmethod
     def of(cls, settings: Settings, problem: Problem) -> Perturbation:
-        return cls(problem.space, settings.rho, settings.norm, settings.unperturbed, settings.clip)
+        settings = settings.resolved(problem)
+        return cls(problem.space, settings.radius, settings.norm, settings.unperturbed, settings.clip)
 
     @cached_property
     def moved(self) -> np.ndarray:
@@ -162,7 +178,7 @@ class Perturbation:
 class RobustObjective(Objective):
     """An objective that is also limited to points with no invalid one within rho, as the independent checker finds it.
 
-    What is stored is the plain objective: the checker has the regions of the answers.
+    What is stored is the plain objective: the checker has the regions of the answers, and proves those itself.
     """
 
     problem: Problem | None = field(default=None, compare=False, repr=False)
@@ -180,8 +196,8 @@ class RobustObjective(Objective):
                 fault.append("radius")
         return faults
 
-    def to_dict(self) -> dict[str, Any]:
-        return Objective(self.terms, self.count, self.categories, self.limits, self.causal).to_dict()
+    def stored(self) -> Objective:
+        return Objective(self.terms, self.count, self.categories, self.limits, self.causal)
 
 
 @dataclass(frozen=True)

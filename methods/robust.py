@@ -43,7 +43,7 @@ class Robust(Settings):
     Parameters
     ----------
     rho
-        :math:`\rho \ge 0` in scaled units: a share of each column's range.
+        :math:`\rho \ge 0` in scaled units: a share of each column's range. None: from ``probability`` and ``sigma``.
     norm
         ``linf``, a box, or ``l2``, a ball.
     distance
@@ -52,11 +52,10 @@ class Robust(Settings):
         ``cells``: exact branch and bound over the cells of a tree ensemble (``methods/cells``). ``adversarial``:
         Algorithm 1 of [1]_, a program over perturbations and an adversary that finds new ones. ``leaf``: the best
         single cell shrunk by rho, an upper bound. ``network``: branch and bound over the phases of a ReLU network.
-        ``auto``: cells for trees, one program for linear models, network for networks.
+        ``auto``: cells for trees (``adversarial`` with ``linf``),
+        one program for linear models, network for networks.
     clip
         Whether perturbed points keep to the bounds of the features; as published they may leave them.
-    bounded
-        Whether the counterfactual keeps to the bounds of the features; the published tables do not.
     unperturbed
         Names of further features that are carried out exactly.
     alpha
@@ -66,6 +65,9 @@ class Robust(Settings):
     margin
         :math:`\delta` > 0 by which programs keep a score away from its threshold; above the solver's tolerance of
         1e-7. The cells need none.
+    probability, sigma
+        With ``rho`` None: the region is to hold a random perturbation with this probability, in (0, 1), each perturbed
+        column being moved by an independent normal of standard deviation ``sigma`` > 0 in scaled units; (69), (72).
 
     References
     ----------
@@ -102,24 +104,27 @@ class Robust(Settings):
         UnsupportedError
             Where it cannot take the model or the target.
         """
-        algorithm = self.algorithm
-        if algorithm == "cells" or (algorithm == "auto" and splits_only(problem.classifier.estimator)):
-            return RobustCells(problem, self)
+        settings, algorithm = self.resolved(problem), self.algorithm
+        if algorithm == "auto" and splits_only(problem.classifier.estimator):
+            # The cells count costs by feature, which the greatest move is not a sum of.
+            algorithm = "adversarial" if self.distance == "linf" else "cells"
+        if algorithm == "cells":
+            return RobustCells(problem, settings)
         if algorithm == "adversarial":
             from methods.robust_program import Adversarial
 
-            return Adversarial(problem, self)
+            return Adversarial(problem, settings)
         if algorithm == "leaf":
             from methods.robust_program import Leaf
 
-            return Leaf(problem, self)
+            return Leaf(problem, settings)
         if algorithm == "network" or isinstance(problem.classifier.estimator, MLPClassifier | MLPRegressor):
             from methods.robust_network import Network
 
-            return Network(problem, self)
+            return Network(problem, settings)
         from methods.robust_program import Linear
 
-        return Linear(problem, self)
+        return Linear(problem, settings)
 
 
 class _Explainer:

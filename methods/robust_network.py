@@ -1,7 +1,8 @@
 """Robust counterfactuals of ReLU networks by a branch and bound of their own (``methods/robust_kernels.py``).
 
 Nodes hold bounds of the first layer's sums and phases of later units; each is a linear program in x alone, over the
-perturbations found so far. An exact adversary certifies what no quick one can break.
+perturbations found so far. What a quick adversary of the search's own cannot break, that of ``harness.certificate``
+breaks or proves; a point is taken once the harness's checker has certified its decoded row.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ class _Search:
     def __init__(self, network: Network, row: Mapping[str, Any], deadline: Deadline) -> None:
         self.network, self.deadline = network, deadline
         settings = network.settings
-        self.rho, self.euclidean = settings.rho, settings.norm == "l2"
+        self.rho, self.euclidean = settings.radius, settings.norm == "l2"
         self.chebyshev = settings.distance == "linf"
         self.factual: pd.DataFrame = network.frame(row)
         self.origin = network.space.encode(self.factual)[0]

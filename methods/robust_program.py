@@ -16,7 +16,7 @@ from harness.classifier import Affine, Input
 from harness.errors import UnsupportedError
 from harness.method import Deadline
 from harness.objective import Limit, Objective, Term
-from harness.problem import Label, Problem, Space
+from harness.problem import Feature, Kind, Label, Problem, Space
 from harness.program import FEASIBILITY, Compiled, Program, Solution
 from harness.program import Linear as Form
 from methods.milp.bounds import Knapsack
@@ -55,10 +55,10 @@ class Judge:
         """The largest proven radius of a row, at most rho; -1 for a row that is invalid itself."""
         if not self.checker.valid(row):
             return -1.0
-        return self.checker.certify(row, self.ball, self.settings.rho, seconds).radius
+        return self.checker.certify(row, self.ball, self.settings.radius, seconds).radius
 
     def robust(self, row: Mapping[str, Any], seconds: float) -> bool:
-        return self.radius(row, seconds) >= self.settings.rho - ENOUGH
+        return self.radius(row, seconds) >= self.settings.radius - ENOUGH
 
 
 class Starts:
@@ -127,7 +127,7 @@ class Programmed:
                 "a probability of one of several classes cannot be embedded; set 'desired' to a class."
             )
         self.problem, self.settings = problem, settings
-        self.space = settings.space(problem.space)
+        self.space = problem.space
         self.perturbation = Perturbation.of(settings, problem)
         self.objective = objective_of(settings)
         self.distance = distance_of(self.objective.terms[0], problem, "features")
@@ -159,7 +159,7 @@ class Programmed:
             if feature.numeric:
                 value = float(factual[feature.name].iloc[0])
                 near = (value - reach * feature.range, value + reach * feature.range)
-                if not math.isfinite(budget) and np.isfinite(feature.bounds).all():
+                if not math.isfinite(budget) and not _boundless(feature):
                     continue
                 bounds = max(feature.bounds[0], near[0]), min(feature.bounds[1], near[1])
                 if bounds[0] <= bounds[1]:
@@ -175,10 +175,15 @@ class Programmed:
     ) -> Outcome:
         """What was found; no proof that there is nothing where only a part of the space was looked at."""
         if row is None:
-            wide = any(f.numeric and not np.isfinite(f.bounds).all() for f in self.space.features)
+            wide = any(_boundless(feature) for feature in self.space.features)
             return Outcome(None, math.inf, min(bound, WIDE) if wide else bound, 0.0, tuple(trace))
         value = self.value(row, factual)
-        return Outcome(row, value, min(bound, value), self.settings.rho, tuple(trace))
+        return Outcome(row, value, min(bound, value), self.settings.radius, tuple(trace))
+
+
+def _boundless(feature: Feature) -> bool:
+    """Whether a feature may go farther than programs look while nothing is known."""
+    return feature.numeric and feature.bounds[1] - feature.bounds[0] > 2 * WIDE * feature.range
 
 
 class Posed:
@@ -309,7 +314,7 @@ class Linear(Programmed):
                 if by_name[name]:
                     slope[name] = slope.get(name, 0.0) + float(weight * rate)
             dual = np.array(list(slope.values()))
-            return self.settings.rho * float(
+            return self.settings.radius * float(
                 np.abs(dual).sum() if self.settings.norm == "linf" else np.linalg.norm(dual)
             )
 
@@ -322,7 +327,7 @@ class Linear(Programmed):
         answer = posed.read(found)
         radius = self.judge.radius(answer, deadline.left)
         trace = [_step(1, found.objective, radius, time.monotonic() - began, 0.0)]
-        kept = answer if radius >= self.settings.rho - ENOUGH else start
+        kept = answer if radius >= self.settings.radius - ENOUGH else start
         return self.outcome(kept, factual, found.bound, trace)
 
 
@@ -346,7 +351,7 @@ class Leaf(Programmed):
         still = np.zeros(len(self.slopes))
         radii = dict(zip(self.problem.space.names, self.perturbation.moved, strict=True))
         moved = np.array([radii[source.feature] for source in self.problem.classifier.inputs])
-        inset = Free.margin + self.settings.rho * np.abs(self.slopes) * moved
+        inset = Free.margin + self.settings.radius * np.abs(self.slopes) * moved
         posed.require(posed.embed(posed.sources(still, inset), still), lambda outputs: 0.0)
         posed.close()
         found = posed.solve(deadline)
@@ -354,7 +359,7 @@ class Leaf(Programmed):
             answer = posed.read(found)
             radius = self.judge.radius(answer, deadline.left)
             trace = [_step(1, found.objective, radius, time.monotonic() - began, 0.0)]
-            if radius >= self.settings.rho - ENOUGH:
+            if radius >= self.settings.radius - ENOUGH:
                 return self.outcome(answer, factual, 0.0, trace)
         return self.outcome(start, factual, 0.0, ())
 
@@ -382,7 +387,8 @@ class Adversarial(Programmed):
                 for source in problem.classifier.inputs
             ],
         )  # refuses what cannot be embedded
-        self.adversary = TreeAdversary(self) if splits_only(estimator) else ScoreAdversary(self)
+        self.tight = splits_only(estimator)
+        self.adversary = TreeAdversary(self) if self.tight else ScoreAdversary(self)
 
     def shift(self, move: np.ndarray) -> np.ndarray:
         """A perturbation of features, in scaled units, as one of estimator inputs."""
@@ -391,7 +397,7 @@ class Adversarial(Programmed):
         return np.array([slope * by_name[name] for name, slope in zip(features, self.slopes, strict=True)])
 
     def solve(self, row: Mapping[str, Any], deadline: Deadline) -> Outcome:
-        factual, rho = self.frame(row), self.settings.rho
+        factual, rho = self.frame(row), self.settings.radius
         best, budget = self.starts.near(factual, Deadline(deadline.at - 0.8 * deadline.left))
         space = self.around(factual, budget)
         moves, trace, bound = [np.zeros(len(self.space.features))], list[dict[str, Any]](), 0.0
@@ -417,14 +423,35 @@ class Adversarial(Programmed):
             worst = None
             if radius < rho - ENOUGH:
                 worst = self.adversary.worst(answer, deadline)
-            trace.append(_step(len(moves), found.objective, radius, master, time.monotonic() - began))
+            step = _step(len(moves), found.objective, radius, master, time.monotonic() - began)
+            trace.append(step | {"row": answer})
             if radius >= rho - ENOUGH:
-                best = answer
+                best = self._tightened(answer, factual, deadline) if self.tight else answer
                 break
             if worst is None:
                 break
             moves.append(worst)
         return self.outcome(best, factual, bound, trace)
+
+    def _tightened(self, row: dict[str, Any], factual: pd.DataFrame, deadline: Deadline) -> dict[str, Any]:
+        """A robust row moved to its thresholds, from which the master keeps numbers a margin away."""
+        until = Deadline(deadline.at - (1 - SHARE) * deadline.left)
+        for feature in self.space.features:
+            value, home = row[feature.name], factual[feature.name].iloc[0]
+            if feature.kind is not Kind.CONTINUOUS or value == home:
+                continue
+            step = min(2 * Free.margin * feature.range, abs(value - home))
+            out, into = 0.0, math.copysign(step, home - value)
+            for _ in range(HALVINGS):
+                if until.passed:
+                    return row
+                trial = row | {feature.name: value + (out + into) / 2}
+                if self.judge.robust(trial, until.left):
+                    out = (out + into) / 2
+                else:
+                    into = (out + into) / 2
+            row = row | {feature.name: value + out}
+        return row
 
 
 def _step(iteration: int, distance: float, radius: float, master: float, adversary: float) -> dict[str, Any]:
@@ -454,7 +481,7 @@ class TreeAdversary:
         Leaves that the box does not enter are left out; a leaf's depth is measured in scaled units, so that its faces'
         normals have length 1.
         """
-        whole, rho = self.whole, self.whole.settings.rho
+        whole, rho = self.whole, self.whole.settings.radius
         inputs = whole.problem.classifier.vector(row)[0]
         slopes = whole.slopes
         moved = whole.perturbation.moved
@@ -509,7 +536,7 @@ class ScoreAdversary:
 
     def worst(self, row: Mapping[str, Any], deadline: Deadline) -> np.ndarray | None:
         """(56)-(59): the least score within the box, or the ball by planes; None where time ran out."""
-        whole, rho = self.whole, self.whole.settings.rho
+        whole, rho = self.whole, self.whole.settings.radius
         classifier = whole.problem.classifier
         inputs = classifier.vector(row)[0]
         program = Program()
@@ -547,9 +574,9 @@ def _deepest(
             return move
         move = np.array([0.0 if column is None else found.x[column] for column in at])
         length = float(np.linalg.norm(move))
-        if settings.norm != "l2" or length <= settings.rho * (1 + BEYOND):
+        if settings.norm != "l2" or length <= settings.radius * (1 + BEYOND):
             return move
         used = [(column, float(part / length)) for column, part in zip(at, move, strict=True) if column is not None]
-        compiled.add_row(Form.of(used), high=settings.rho)
-        move *= settings.rho / length
+        compiled.add_row(Form.of(used), high=settings.radius)
+        move *= settings.radius / length
     return move

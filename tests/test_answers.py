@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.answers import Cell, answer_row, cells, from_plain, to_plain
+from harness import check
+from harness.answers import SCHEMA, Cell, answer_row, cells, from_plain, to_plain
 from harness.classifier import Affine, Indicator, Lookup, Step
 from harness.errors import HarnessError
 from harness.explanation import Answer, Reason, Status
@@ -66,7 +69,7 @@ def test_a_row_comes_back_as_it_was_answered(cell: Cell, problem: Problem) -> No
     cell.append(rows(0, found(problem, 5), NOTHING))
     first, second = cell.rows()
     assert cell.space.frame([first["row"]]).equals(problem.train.iloc[[5]].reset_index(drop=True))
-    assert (first["status"], first["objective"], first["ce"], first["schema"]) == ("FOUND", 0.5, 1, 1)
+    assert (first["status"], first["objective"], first["ce"], first["schema"]) == ("FOUND", 0.5, 1, SCHEMA)
     assert (second["status"], second["row"], second["ce"]) == ("GAVE_UP", None, 2)
 
 
@@ -131,6 +134,31 @@ def test_forgetting_answers_forgets_the_question_too(cell: Cell) -> None:
     assert not (cell.path / "rows.jsonl").exists()
 
 
+def test_answers_of_version_1_are_read(tmp_path: Path) -> None:
+    """As they were stored then, of ``dataset=pima model=cart method=ce_ocl``; the checker still finds them valid."""
+    old = Cell(Path(__file__).parent / "data" / "version_1")
+    lines = [json.loads(line) for line in (old.path / "rows.jsonl").read_text().splitlines()]
+    assert [line["schema"] for line in lines] == [1, 1]
+    assert old.rows() == [{**line, "beside": 1} for line in lines]
+    assert old.answered() == {370, 300}
+    assert [verdict["verdict"] for verdict in check.verdicts(old)] == ["valid", "valid"]
+    shutil.copytree(old.path, tmp_path / "older")
+    (tmp_path / "older" / "rows.jsonl").write_text(
+        "".join(json.dumps({k: v for k, v in line.items() if k != "compile_seconds"}) + "\n" for line in lines)
+    )
+    assert [row["compile_seconds"] for row in Cell(tmp_path / "older").rows()] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("file", ["cell.json", "rows.jsonl"])
+def test_answers_of_a_later_version_are_named(cell: Cell, file: str) -> None:
+    """In one sentence, instead of being misread."""
+    cell.append(rows(0, NOTHING, NOTHING))
+    path = cell.path / file
+    path.write_text(path.read_text().replace(f'"schema": {SCHEMA}', '"schema": 99'))
+    with pytest.raises(HarnessError, match=rf"{file} is in version 99 .* versions 1 to {SCHEMA}; install a newer"):
+        cell.rows()
+
+
 def test_cells_are_found_below_a_folder(cell: Cell, tmp_path: Path) -> None:
     """And a folder without any is an error that names it."""
     assert [each.path for each in cells(tmp_path)] == [cell.path]
@@ -168,8 +196,6 @@ PARTS = st.one_of(
 @given(PARTS | st.dictionaries(NAMES, PARTS) | st.lists(PARTS).map(tuple))
 def test_plain_data_and_back(value: Any) -> None:
     """Every type of a question survives the way through JSON, infinities and all."""
-    import json
-
     assert from_plain(json.loads(json.dumps(to_plain(value)))) == value
 
 

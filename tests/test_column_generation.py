@@ -88,6 +88,24 @@ def asked(method: ColumnGeneration, problem: Problem, factuals: pd.DataFrame) ->
     return method.fit(problem).explain_group(factuals, np.random.default_rng(0), Deadline.after(600))  # type: ignore[attr-defined]
 
 
+def compiled() -> dict[str, set[Any]]:
+    """The argument types for which each kernel is compiled."""
+    return {name: set(kernel.signatures) for name, kernel in vars(kernels).items() if hasattr(kernel, "signatures")}
+
+
+@pytest.mark.parametrize("limited", [False, True])
+@pytest.mark.parametrize("model", ["linear", "network", "tree"])
+def test_kernels_are_compiled_by_the_fit(model: str, limited: bool) -> None:
+    """No question, of a group or of one factual, meets argument types that are new: compilation is no search."""
+    problem = posed(model, limited)
+    explainer: Any = ColumnGeneration(t_max=2).fit(problem)
+    before = compiled()
+    explainer.explain_group(negatives(problem, 9, 0), np.random.default_rng(0), Deadline.after(600))
+    explainer.explain(negatives(problem, 1, 0), 2, np.random.default_rng(0), Deadline.after(600))
+    assert compiled() == before
+    assert all(before[name] for name in ("search", "attains", "extend", "improve", "listed"))
+
+
 def served(problem: Problem, factuals: pd.DataFrame, t_max: int, tau: float) -> set[frozenset[int]]:
     """Every set of factuals that some wanted point may serve, by trying all points and all sets of features."""
     points = grid(problem.space)

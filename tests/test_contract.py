@@ -36,9 +36,11 @@ CONF = Path(__file__).parents[1] / "conf"
 METHODS, MODELS, DATASETS = map(complete, ("method", "model", "dataset"))
 WRAPPERS = ("methods.dice", "methods.carla", "methods.peers")  # of libraries that decide for themselves
 GENERAL = ("ce_ocl", "nearest")  # methods that meet every model
+USUAL = ("lr", "rf")  # models that meet every method
 ProblemOf = Callable[..., Problem]
 
 
+@cache
 def chosen(group: str, choice: str) -> DictConfig:
     """A choice of ``conf``, with the defaults it builds upon and the default seed."""
     OmegaConf.register_new_resolver("experiment_name", lambda: "adhoc", replace=True)
@@ -54,12 +56,16 @@ REGRESSION = {dataset for dataset in DATASETS if chosen("dataset", dataset).get(
 REGRESSORS = {
     name for name in MODELS if issubclass(get_class(chosen("model", name).estimator._target_), RegressorMixin)
 }
-PAIRS = [pair for pair in product(DATASETS, MODELS) if (pair[0] in REGRESSION) == (pair[1] in REGRESSORS)]
 
 
-def kinds(models: list[str]) -> list[str]:
-    """The first model of each kind: the others have the same classes with other numbers."""
-    return list({_classes(chosen("model", name)): name for name in reversed(models)}.values())
+def together(*pair: str) -> Any:
+    """Parameters of a test whose laws all run in one process, which asks the method once."""
+    return pytest.param(*pair, marks=pytest.mark.xdist_group("/".join(pair)))
+
+
+def kinds(group: str, names: list[str], told: Callable[[Any], Any]) -> list[str]:
+    """The first choice of each kind: the others are the same with other numbers."""
+    return list({repr(told(chosen(group, name))): name for name in reversed(names)}.values())
 
 
 def _classes(node: Any) -> tuple[Any, ...]:
@@ -69,8 +75,19 @@ def _classes(node: Any) -> tuple[Any, ...]:
     return own + tuple(found for child in inner if (found := _classes(child)))
 
 
-KINDS = kinds(MODELS)
-MET = [(method, model) for method in METHODS for model in MODELS if model in KINDS or method in GENERAL]
+def _worded(node: Any) -> dict[str, Any]:
+    """Parameters that are no numbers."""
+    return {name: value for name, value in OmegaConf.to_container(node).items() if type(value) not in (int, float)}
+
+
+KINDS = kinds("model", MODELS, _classes)
+METHOD_KINDS = kinds("method", METHODS, _worded)
+PAIRS = [pair for pair in product(DATASETS, KINDS) if (pair[0] in REGRESSION) == (pair[1] in REGRESSORS)]
+MET = [
+    together(method, model)
+    for method, model in product(METHODS, MODELS)
+    if (model in KINDS and method in METHOD_KINDS) or method in GENERAL or model in USUAL
+]
 
 
 def case_of(method: str, problem: Problem, factuals: pd.DataFrame) -> Case:
@@ -142,11 +159,12 @@ def packaged_case(dataset: str, model: str, method: str) -> Case:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("law", laws.ALL, ids=lambda law: law.__name__)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", METHOD_KINDS)
 @pytest.mark.parametrize(("dataset", "model"), PAIRS)
-def test_method_on_packaged_data(dataset: str, model: str, method: str, law: Callable[[Case], None]) -> None:
-    law(packaged_case(dataset, model, method))
+def test_method_on_packaged_data(dataset: str, model: str, method: str) -> None:
+    case = packaged_case(dataset, model, method)
+    for law in laws.ALL:
+        law(case)
 
 
 @cache
@@ -155,8 +173,7 @@ def own_case(name: str, method: str) -> Case:
 
 
 @pytest.mark.parametrize("law", laws.ALL, ids=lambda law: law.__name__)
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize(("name", "method"), [together(*pair) for pair in product(SETTINGS, METHOD_KINDS)])
 def test_method_on_a_model_from_a_file(name: str, method: str, law: Callable[[Case], None]) -> None:
     law(own_case(name, method))
 

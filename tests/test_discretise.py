@@ -12,6 +12,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from harness.arguments import readable
+from harness.check import permitted
 from harness.data import Dataset, Source, load_csv, load_dataset
 from harness.data.discretise import Discretisation
 from harness.data.own import read_people
@@ -154,12 +155,36 @@ def test_a_wrong_setting_is_named(way: Any, match: str) -> None:
         load_dataset("pima", **PIMA, discretise=way)
 
 
-@pytest.mark.parametrize(
-    ("entry", "match"), [({"special": (-1.0,)}, "special codes"), ({"bounds": (2, 4)}, "bounds within")]
-)
-def test_what_intervals_cannot_keep_is_refused(entry: dict[str, Any], match: str) -> None:
-    with pytest.raises(DatasetError, match=match):
-        applied("median", [1, 2, 3, 4, 5], **entry)
+def test_bounds_within_the_data_are_refused() -> None:
+    with pytest.raises(DatasetError, match="bounds within"):
+        applied("median", [1, 2, 3, 4, 5], bounds=(2, 4))
+
+
+@pytest.mark.parametrize(("way", "categories"), [("median", ("-9", "<= 2", ">= 3")), ("levels", (-9, 1, 2, 3, 4))])
+def test_a_special_code_is_a_category_that_nobody_enters(way: str, categories: tuple[Any, ...]) -> None:
+    """It cuts no interval; who holds it may leave it; a code that no row holds is no category."""
+    values = pd.Series([1, -9, 2, 3, -9, 4, -9])
+    feature = Feature("x", "integer", scale=(1, 4), bounds=(1, 4), special=(-9, -8))
+    made, column, intervals = Discretisation.read("toy", way).apply(feature, values, np.arange(7))
+    assert made.categories == categories
+    assert (column == categories[0]).tolist() == (values == -9).tolist()
+    assert made.reachable(categories[1]) == categories[1:]
+    assert made.reachable(categories[0]) == categories
+    assert [permitted(made, categories[1], other) for other in categories] == [False, *[True] * (len(categories) - 1)]
+    assert permitted(made, categories[0], categories[1])
+    assert intervals is not None
+    assert intervals.of([-8])[0] not in made.categories
+
+
+def test_heloc_has_intervals_and_codes() -> None:
+    """Counted from the numbers themselves."""
+    plain, data = loaded("heloc"), loaded("heloc", discretise="quantile")
+    assert {feature.kind for feature in data.space.features} <= DISCRETE
+    for feature in plain.space.features:
+        for code in feature.special:
+            held = (plain.frame[feature.name] == code).to_numpy()
+            np.testing.assert_array_equal(data.frame[feature.name] == str(int(code)), held)
+            assert (str(int(code)) in data.space[feature.name].special) == held.any()
 
 
 def test_equations_need_numbers() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ from harness.problem import Problem
 LIMITS = Limits(time=10.0, fit=60.0)
 BRIEF = Limits(time=1.0, fit=60.0)
 COUNT = 2
+EVERYBODY = "everybody"
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ class _Explainer:
     problem: Problem
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
-        if factual.index[0] == self.method.victim and (acted := ACTS[self.method.act](factual)) is not None:
+        struck = self.method.victim in (factual.index[0], EVERYBODY)
+        if struck and (acted := ACTS[self.method.act](factual)) is not None:
             return acted
         others = self.problem.train.drop(index=factual.index, errors="ignore")
         rows = others.iloc[rng.choice(len(others), n, replace=False)].to_dict("records")
@@ -63,8 +66,18 @@ def _print(factual: pd.DataFrame) -> None:
         print("noise" * 200)
 
 
+def _native_print(factual: pd.DataFrame) -> None:
+    for descriptor in (1, 2):
+        os.write(descriptor, b"noise" * 2**20)
+
+
+def _spin(factual: pd.DataFrame) -> None:
+    while True:
+        pass
+
+
 def _hoard(factual: pd.DataFrame) -> None:
-    hoard = [np.ones(2**24) for _ in range(64)]  # 8 GiB
+    hoard = [np.zeros(2**24) for _ in range(64)]  # 8 GiB of addresses
     raise AssertionError(f"{len(hoard)} blocks were had in spite of the limit")
 
 
@@ -80,11 +93,18 @@ def _rows(*changes: dict[str, Any]) -> Callable[[pd.DataFrame], Explanation]:
     return answer
 
 
+LEAKED: list[np.ndarray] = []  # of a worker, as long as it lives
 ACTS: dict[str, Callable[[pd.DataFrame], Explanation | None]] = {
     "sleep": lambda factual: time.sleep(1000),
     "exit": lambda factual: os._exit(3),
-    "segfault": lambda factual: os.abort(),
+    "abort": lambda factual: os.abort(),
+    "segfault": lambda factual: ctypes.string_at(0),
+    "spin": _spin,
+    "native": lambda factual: ctypes.PyDLL(None).sleep(1000),  # holds the interpreter's lock
+    "fork": lambda factual: (os.fork(), time.sleep(1000))[1],
     "print": _print,
+    "native print": _native_print,
+    "leak": lambda factual: LEAKED.append(np.zeros(2**28)),  # 2 GiB of addresses
     "raise": _raise,
     "hoard": _hoard,
     "too few": _rows({"income": 1.0}),
@@ -131,7 +151,11 @@ FAILED = {(Status.FAILED, Reason.CRASH)}
     [
         ("sleep", BRIEF, {(Status.GAVE_UP, Reason.TIME_LIMIT)}, "no answer within 1 s"),
         ("exit", LIMITS, FAILED, "ended with code 3"),
-        ("segfault", LIMITS, FAILED, "ended with code -6"),
+        ("spin", BRIEF, {(Status.GAVE_UP, Reason.TIME_LIMIT)}, "no answer within 1 s"),
+        ("native", BRIEF, {(Status.GAVE_UP, Reason.TIME_LIMIT)}, "no answer within 1 s"),
+        ("fork", BRIEF, {(Status.GAVE_UP, Reason.TIME_LIMIT)}, "no answer within 1 s"),
+        ("abort", LIMITS, FAILED, "ended with code -6"),
+        ("segfault", LIMITS, FAILED, "ended with code -11"),
         ("raise", LIMITS, FAILED, "LookupError: no such luck"),
         ("hoard", replace(LIMITS, memory=2.0), {(Status.GAVE_UP, Reason.MEMORY)}, "memory limit"),
         ("too few", LIMITS, FAILED, "asked for 2 answers and gave 1"),
@@ -165,13 +189,21 @@ def test_a_killed_worker_is_replaced(pool: Pool, problem: Problem, factuals: pd.
     assert not second.late
 
 
+@pytest.mark.parametrize("act", ["print", "native print"])
 def test_printing_is_thrown_away(
-    pool: Pool, problem: Problem, factuals: pd.DataFrame, capfd: pytest.CaptureFixture[str]
+    pool: Pool, problem: Problem, factuals: pd.DataFrame, act: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Megabytes on the standard output neither block the worker nor reach the console."""
-    outcomes = explain(pool, Acts("print", victim=factuals.index[0]), problem, factuals)
+    outcomes = explain(pool, Acts(act, victim=factuals.index[0]), problem, factuals)
     assert [statuses(outcome) for outcome in outcomes] == [FOUND] * 3
-    assert capfd.readouterr().out == ""
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_leak_is_not_handed_on(pool: Pool, problem: Problem, factuals: pd.DataFrame) -> None:
+    """Memory that a factual leaves behind is charged until the limit is met; then a new worker starts with none."""
+    outcomes = explain(pool, Acts("leak", EVERYBODY), problem, factuals, replace(LIMITS, memory=4.0))
+    assert [statuses(outcome) for outcome in outcomes] == [FOUND, {(Status.GAVE_UP, Reason.MEMORY)}, FOUND]
+    assert outcomes[0].explanation.trace != outcomes[2].explanation.trace
 
 
 @pytest.mark.parametrize(

@@ -117,8 +117,17 @@ def test_the_page_says_what_happened(folder: Path) -> None:
     words = re.sub(r"\s+", " ", re.sub(r"<svg.*?</svg>|<[^>]+>", " ", text, flags=re.S))
     assert "loans / tree / silent 8 GAVE_UP" in words
     assert "loans / tree / guess 2 GAVE_UP 4 invalid" in words
-    assert "not measured here (robustness/invalidation_rate)" in words
+    assert "not measured here (robustness/certified_radius_linf" in words
     assert "exact (1.1)" in words  # of eight blocks, two are ties for the first place
+
+
+def test_a_proven_radius_stands_for_robustness_before_a_sampled_share() -> None:
+    """The first metric with any number; of a sweep whose models none can certify, the second."""
+    (robust,) = (requirement for requirement in page.REQUIREMENTS if requirement.name == "robust")
+    sampled = pd.DataFrame({"robustness/region_validity": [0.9, 1.0]})
+    assert robust.metric(sampled.assign(**{"robustness/certified_radius_linf": [0.1, np.nan]})) == robust.metrics[0]
+    assert robust.metric(sampled.assign(**{"robustness/certified_radius_linf": [np.nan] * 2})) == robust.metrics[1]
+    assert robust.better == "higher"
 
 
 def test_values_of_data_are_escaped(tmp_path: Path) -> None:

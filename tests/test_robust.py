@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from functools import cache
 from typing import Any
@@ -16,13 +17,16 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
+from harness.answers import from_plain, to_plain
 from harness.certificate import Ball, Checker
 from harness.classifier import Classifier, space_inputs
 from harness.errors import UnsupportedError
 from harness.method import Deadline
+from harness.objective import Objective
 from harness.problem import Feature, Kind, Label, Problem, Space
 from methods.ce_ocl import CeOcl
 from methods.perturbation import Outcome, Settings
+from methods.robust import Robust
 from methods.robust_network import Network
 from methods.robust_program import Adversarial, Leaf, Linear
 
@@ -193,3 +197,15 @@ def test_what_programs_refuse() -> None:
         Linear(problem("lr"), Settings(clip=True))
     with pytest.raises(UnsupportedError, match="leaf needs trees"):
         Leaf(problem("mlp"), Settings())
+
+
+def test_what_is_stored_with_answers_is_plain() -> None:
+    """The objective and its limits, as JSON and without arrays; what it evaluates to is the same."""
+    question = problem("cart")
+    objective, arrays = Robust(alpha=0.1, max_changes=1).objective(question), dict[str, np.ndarray]()
+    again = from_plain(json.loads(json.dumps(to_plain(objective.stored(), arrays))))
+    assert type(again) is Objective
+    assert not arrays
+    factual, others = question.train.iloc[[0]], question.train.iloc[1:9]
+    np.testing.assert_array_equal(again.evaluate(SPACE, factual, others), objective.evaluate(SPACE, factual, others))
+    assert again.exceeded(SPACE, factual, others) == [["l0"]] * 8

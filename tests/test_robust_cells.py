@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -16,13 +17,16 @@ from sklearn.tree import DecisionTreeClassifier
 
 from harness.check import permitted
 from harness.classifier import Classifier, space_inputs
+from harness.errors import UnsupportedError
 from harness.explanation import Status
 from harness.method import Deadline
 from harness.objective import Objective, Term
 from harness.problem import Feature, Kind, Label, Problem, Space
 from methods.ce_ocl import CeOcl
+from methods.cells.robust import _TouchLayout, _TouchState
 from methods.perturbation import Outcome, Perturbation
 from methods.robust import Robust
+from methods.robust_program import Adversarial
 
 NUMBERS = Space(tuple(Feature(name, "continuous", scale=(0.0, 1.0), bounds=(0.0, 1.0)) for name in "ab"))
 MIXED = Space(
@@ -292,3 +296,59 @@ def test_a_search_cut_short_gives_a_bound() -> None:
             cut, whole = solved(problem, method, factual, 0.0), solved(problem, method, factual)
             assert cut.bound <= whole.value + 1e-9
             assert cut.value >= whole.value - 1e-6
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("model", ["rf", "gbm"])
+def test_a_first_guess_is_robust(model: str, mixed: bool) -> None:
+    """What a search begins with, before any proof, stands the radius and costs no less than the optimum."""
+    problem, met = problem_with(model, "yes", mixed), 0
+    method = Robust(rho=0.02)
+    search = method.start(problem).search
+    for factual in factuals(problem, 4):
+        state = _TouchState(search, _TouchLayout(search, factual))
+        state.guess()
+        found = state.result(done=False)
+        if found.row is None:
+            continue
+        met += 1
+        assert_sound(problem, method, factual, Outcome(found.row, found.value, found.bound, method.rho))
+        assert found.value >= solved(problem, method, factual).value - 1e-9
+    assert met
+
+
+def test_the_greatest_move_is_left_to_programs() -> None:
+    """No sum over features: the default algorithm is Algorithm 1 then, whose answer is certified."""
+    problem = problem_with("cart", "yes")
+    method = Robust(rho=0.03, distance="linf")
+    factual = factuals(problem, 1)[0]
+    outcome = solved(problem, method, factual)
+    assert isinstance(method.start(problem), Adversarial)
+    assert outcome.proven
+    assert holds(problem, Perturbation.of(method, problem), outcome.row, 0.03 * (1 - 1e-6))
+    with pytest.raises(UnsupportedError, match="takes no distance 'linf'"):
+        Robust(distance="linf", algorithm="cells").start(problem)
+
+
+@pytest.mark.parametrize(("norm", "expected"), [("linf", "0.0447"), ("l2", "0.0490")])
+def test_rho_from_a_probability(norm: str, expected: str) -> None:
+    """The box or ball of two columns holds so many normal draws; a third column that is held out does not count."""
+    problem = problem_with("cart", "yes")
+    method = Robust(rho=None, probability=0.95, sigma=0.02, norm=norm)
+    rho = Perturbation.of(method, problem).rho
+    assert f"{rho:.4f}" == expected
+    draws = np.random.default_rng(0).normal(0, 0.02, (200_000, 2))
+    inside = np.linalg.norm(draws, axis=1, ord=np.inf if norm == "linf" else 2) <= rho
+    assert inside.mean() == pytest.approx(0.95, abs=0.003)
+    factual = factuals(problem, 1)[0]
+    assert solved(problem, method, factual).value == solved(problem, Robust(rho=rho, norm=norm), factual).value
+    alone = replace(method, unperturbed=(problem.space.names[0],))
+    assert Perturbation.of(alone, problem).rho == pytest.approx(0.02 * 1.959964, abs=1e-6)
+
+
+def test_rho_or_a_probability() -> None:
+    for given in ({"rho": None}, {"rho": None, "sigma": 0.1}, {"probability": 0.9, "sigma": 0.1}):
+        with pytest.raises(ValueError, match="rho"):
+            Robust(**given)
+    with pytest.raises(ValueError, match=r"probability is 1.5; it must be in \(0, 1\)"):
+        Robust(rho=None, probability=1.5, sigma=0.1)

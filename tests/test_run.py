@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from omegaconf import OmegaConf
 
 from harness.errors import HarnessError
-from harness.run import _validate
+from harness.run import _compose_every_choice, _validate
 
 CONF = Path(__file__).parents[1] / "conf"
 
@@ -35,3 +36,18 @@ def test_a_wrong_setting_is_named(key: str, value: Any, allowed: str) -> None:
     _validate(plain)
     with pytest.raises(HarnessError, match=f"{key}={value}.*{allowed}"):
         _validate({**plain, key: value})
+
+
+def test_every_choice_is_composed_before_a_sweep() -> None:
+    """Once, and not in each of its combinations with others and with settings."""
+    composed: list[list[str]] = []
+    hydra = SimpleNamespace(runtime=SimpleNamespace(choices={"model": "lr", "method": "nearest"}))
+    loader = SimpleNamespace(load_sweep_config=lambda config, overrides: composed.append(overrides))
+    sweeper = SimpleNamespace(config=SimpleNamespace(hydra=hydra), hydra_context=SimpleNamespace(config_loader=loader))
+    batch = [[f"model={a}", f"method={b}", f"seed={c}"] for a in "xy" for b in "uv" for c in range(9)]
+    _compose_every_choice(sweeper, batch)
+    assert composed == [
+        ["model=x", "method=u", "seed=0"],
+        ["model=x", "method=v", "seed=0"],
+        ["model=y", "method=u", "seed=0"],
+    ]

@@ -25,7 +25,7 @@ from harness.method import Deadline
 from harness.problem import Feature, Interval, Label, Probability, Problem, Space, Target
 from harness.scorecard import Bin, Card, ScorecardClassifier, ScorecardRegressor, Variable
 from methods.conflict import groups_of, lifted
-from methods.peers.optbinning import OptBinningCounterfactual, restated
+from methods.peers.optbinning import OptBinningCounterfactual, prepared, restated
 from methods.scorecard import Scorecard
 from methods.scorecard.moves import Board
 from methods.scorecard.search import Search
@@ -432,6 +432,10 @@ def test_optbinning_reads_a_card_as_its_own_scorecard() -> None:
     labels = (frame["a"].clip(-2) + frame["b"] + rng.normal(size=400) > 0).astype(int)
     fitted = Library(BinningProcess(list(frame)), LogisticRegression()).fit(frame, labels)
     taken = frame[fitted.binning_process_.get_support(names=True)]
-    given, told = problem_data(fitted, taken), problem_data(restated(read_card(fitted)), taken)
-    for mine, its in zip(told, given, strict=True):
+    card = read_card(fitted)
+    given, told = problem_data(fitted, taken), problem_data(restated(card), taken)
+    library = prepared(card, frame)
+    names = ("_intercept", "_coef", "_min_p", "_max_p", "_wrange", "_F", "_mu")
+    for mine, own, its in zip(told, (getattr(library, name) for name in names), given, strict=True):
         np.testing.assert_allclose(mine, its, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(own, its, rtol=1e-9, atol=1e-12)

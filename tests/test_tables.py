@@ -256,7 +256,7 @@ def test_every_published_cell_is_accounted_for(
     comparison: Comparison, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """With how near ours is, and why it is missing where it is."""
-    monkeypatch.setitem(tables.known(), "small", comparison)
+    monkeypatch.setattr(tables, "known", lambda: {"small": comparison, "absent": comparison})
     home = tmp_path / "home"
     started(home / "run", loans.problem, loans.factual, [GRANTED, GRANTED], method="exact", table="small")
     said = reproduction.write(home)
@@ -274,4 +274,6 @@ def test_every_published_cell_is_accounted_for(
     ]
     assert "| Loans | Exact | = 1 (1) | ≠ -60 (-20) |" in text
     assert "| Loans | Other | –  (0.2) | –  (-90) |" in text
-    assert "its experiment was not run here" in text
+    absent = next(line for line in text.splitlines() if line.startswith("| absent"))
+    assert [part.strip() for part in absent.split("|")[2:4]] == ["5", "0"]
+    assert "5: its experiment was not run here" in absent

@@ -1,8 +1,9 @@
-"""How far an answer may be carried out imprecisely and provably stay valid, on the real model: an independent checker.
+"""How far an answer may be carried out imprecisely and provably stay valid, on the real model.
 
-Robustness here is to a change of the *input*: the point moves, the model stays. Nothing is shared with the methods:
-trees are read and searched anew, networks bounded anew, and each split is followed as the library follows it, rounding
-to float32 included.
+Robustness here is to a change of the *input*: the point moves, the model stays. No method's code is used: trees are
+read and searched anew, and each split is followed as the library follows it, rounding to float32 included. On networks
+the dependence runs the other way: ``methods.robust_network`` asks the adversary of this package, so there the verdict
+on its answers is not independent of its search; Algorithm 1 with the solver's adversary is, and the tests compare them.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -28,18 +28,28 @@ class Intervals:
         Least number of each interval but the first, increasing.
     categories
         One more than cuts, lowest first; the first holds all that is below ``cuts``, the last has no upper end.
+    codes
+        The category of each special code, which lies in no interval.
     """
 
     cuts: tuple[float, ...]
     categories: tuple[Any, ...]
+    codes: Mapping[float, Any] = field(default_factory=dict)
 
     def of(self, numbers: Iterable[float]) -> list[Any]:
         """The category of each number.
 
         >>> Intervals((1, 4), ("0", "1 to 3", ">= 4")).of([0, 3, 4])
         ['0', '1 to 3', '>= 4']
+        >>> Intervals((1, 4), ("0", "1 to 3", ">= 4"), {-8: "-8"}).of([2, -8])
+        ['1 to 3', '-8']
         """
-        return [self.categories[place] for place in np.searchsorted(self.cuts, np.asarray(numbers, float), "right")]
+        values = np.asarray(numbers, float)
+        within = np.searchsorted(self.cuts, values, "right")
+        return [
+            self.codes[v] if v in self.codes else self.categories[place]
+            for v, place in zip(values, within, strict=True)
+        ]
 
 
 @dataclass(frozen=True)
@@ -104,6 +114,8 @@ class Discretisation:
     ) -> tuple[Feature, pd.Series, Intervals | None]:
         """A feature, its values and the intervals that they are now (None for a feature that was discrete before).
 
+        A special code that occurs is a category of its own, which counterfactuals do not enter.
+
         Parameters
         ----------
         values
@@ -114,32 +126,36 @@ class Discretisation:
         Raises
         ------
         DatasetError
-            For bounds and special codes, which intervals cannot keep counterfactuals out of.
+            For bounds within the data, which intervals cannot keep counterfactuals in.
         """
         if not feature.numeric:
             return _one_hot(feature), values, None
         low, high = feature.scale
-        if feature.special or feature.bounds[0] > low or feature.bounds[1] < high:
-            kept = "special codes" if feature.special else "bounds within the range of the data"
+        if feature.bounds[0] > low or feature.bounds[1] < high:
             raise DatasetError(
-                f"feature {feature.name} has {kept}, which intervals cannot keep to; take them away "
-                f"(features.{feature.name}.{'special' if feature.special else 'bounds'}=[]), or drop the feature."
+                f"feature {feature.name} has bounds within the range of the data, which intervals cannot keep to; take "
+                f"them away (features.{feature.name}.bounds=[]), or drop the feature."
             )
-        way = (self.cuts or {}).get(feature.name, self.default)
-        seen = np.sort(values.to_numpy(float))
-        distinct = np.unique(seen)
+        way, whole = (self.cuts or {}).get(feature.name, self.default), feature.kind is Kind.INTEGER
+        coded = values.isin(feature.special).to_numpy()
+        distinct = np.unique(values.to_numpy(float)[~coded])
         if way == "levels" and len(distinct) <= LEVELS:
-            whole = feature.kind is Kind.INTEGER
+            ends = tuple(distinct[1:].tolist())
             categories: tuple[Any, ...] = tuple(int(v) if whole else float(v) for v in distinct)
-            intervals = Intervals(tuple(distinct[1:].tolist()), categories)
         else:
-            cuts = _cuts(values.to_numpy(float)[train], 2 if way == "median" else self.bins)
+            known = values.to_numpy(float)[train][~coded[train]]
+            cuts = _cuts(known, 2 if way == "median" else self.bins)
             ends = tuple(cuts if isinstance(way, str) else map(float, way))
-            intervals = Intervals(ends, _named(ends, feature.kind is Kind.INTEGER, float(distinct[0])))
-        binary = len(intervals.categories) == 2 and feature.name not in self.one_hot
+            categories = _named(ends, whole, float(distinct[0]))
+        # Codes are named as the intervals are, by numbers or by text.
+        spoken = str if _type(categories) is object else type(categories[0])
+        codes = {code: spoken(int(code) if whole else code) for code in feature.special}
+        intervals = Intervals(ends, categories, codes)
+        special = tuple(name for code, name in codes.items() if (values == code).any())
+        binary = len(categories) == 2 and not special and feature.name not in self.one_hot
         kind = Kind.BINARY if binary else Kind.CATEGORICAL
-        made = _turned(feature.name, kind, intervals.categories, feature.actionability)
-        return made, pd.Series(intervals.of(values), index=values.index, dtype=_type(intervals.categories)), intervals
+        made = _turned(feature.name, kind, categories, feature.actionability, special)
+        return made, pd.Series(intervals.of(values), index=values.index, dtype=_type(categories)), intervals
 
 
 def _type(categories: Sequence[Any]) -> Any:
@@ -191,12 +207,17 @@ def _one_hot(feature: Feature) -> Feature:
     return replace(made, order=feature.order) if feature.actionability is Actionability.CONDITIONAL else made
 
 
-def _turned(name: str, kind: Kind, categories: tuple[Any, ...], actionability: Actionability) -> Feature:
-    """A feature of ordered categories, lowest first, that may go where its numbers might."""
-    if len(categories) == 1:
+def _turned(
+    name: str, kind: Kind, categories: tuple[Any, ...], actionability: Actionability, special: tuple[Any, ...] = ()
+) -> Feature:
+    """A feature of ordered categories, lowest first, that may go where its numbers might; special codes come first.
+
+    In one direction a code cannot be left, for it has no rank.
+    """
+    if len(categories) + len(special) == 1:
         return Feature(name, Kind.CATEGORICAL, categories, actionability=Actionability.IMMUTABLE)
     order: tuple[Any, ...] = ()
     if kind is Kind.CATEGORICAL and actionability in {Actionability.INCREASE, Actionability.DECREASE}:
         order = categories if actionability is Actionability.INCREASE else categories[::-1]
         actionability = Actionability.CONDITIONAL
-    return Feature(name, kind, categories, actionability=actionability, order=order)
+    return Feature(name, kind, special + categories, actionability=actionability, order=order, special=special)

@@ -15,7 +15,8 @@ from harness.answers import Cell
 from harness.certificate import Ball, checker
 from harness.data import load_dataset
 from harness.errors import HarnessError
-from harness.figures import Drawing
+from harness.figures import BLUE, COLOURS, GREY, ORANGE, SKY, Drawing
+from harness.reproduction import Claim, Numbers, Verdict, paired
 from harness.tables import DASH, PUBLISHED, Table, markdown, number
 
 if TYPE_CHECKING:
@@ -44,10 +45,15 @@ TABLE_4 = {
     "nn_10": "robust_mlp_10", "nn_10_10_10": "robust_mlp_10_10_10", "nn_50": "robust_mlp_50",
     "nn_100": "robust_mlp_100",
 }  # fmt: skip
+ALGORITHMS = {"adversarial": "paper_algorithm", "leaf": "leaf"}  # of ours, besides the default
+PREFIXES = ("paper_algorithm", "ours")
 BASELINE = "adversarial_recourse"
 STOPPED = 0.99  # of rho: a certified radius below it is what the paper calls an early stop
 SHORT = 1e-6  # relative, by which a radius may fall short of rho in Table 3
 SECONDS = 60.0  # for the certificate of one answer
+ALGORITHMS = {"auto": "cells (exact)", "adversarial": "Algorithm 1 (exact)", "leaf": "one leaf (heuristic)"}
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+SIDE = 400  # points a side on which a model's classes are drawn
 
 
 @dataclass(frozen=True)
@@ -64,26 +70,39 @@ class Runs:
 
     number: int
     norm: str
+    published: str = "robust_tables1_2.csv"
 
     @property
     def title(self) -> str:
         return f"Table {self.number} of {PAPER}"
 
     def build(self, found: Sequence[Cell]) -> tuple[str, pd.DataFrame]:
-        published = pd.read_csv(PUBLISHED / "robust_tables1_2.csv")
+        published = pd.read_csv(PUBLISHED / self.published)
         published = published.loc[published["table"] == self.number]
         ran = {_place(cell): cell for cell in found}
         records = []
         for row in published.to_dict("records"):
             key = DATASETS[str(row["dataset"])], MODELS[str(row["model"]), str(row["spec"])], float(row["rho"])
             record = {str(name): value for name, value in row.items()}
-            for prefix, paper in (("ours", False), ("paper_algorithm", True)):
-                cell = ran.get((*key, self.norm, paper))
+            for prefix in ("ours", *ALGORITHMS.values()):
+                cell = ran.get((*key, self.norm, prefix))
                 if cell is not None:
                     record |= {f"{prefix}_{name}": value for name, value in runs(cell).items()}
             records.append(record)
         lines = pd.DataFrame(records)
         return f"{self._markdown(lines)}\n{self._notes()}", lines
+
+    def compared(self, lines: pd.DataFrame) -> pd.DataFrame:
+        """Published numbers beside those of the paper's own algorithm here; of the default one where it was not run."""
+        names = {"seconds": "mean", "iterations": "iterations", "early_stops_of_20": "stopped"}
+        wide = lines.copy()
+        for name in names.values():
+            both = (lines.get(f"{prefix}_{name}", pd.Series(math.nan, lines.index)) for prefix in PREFIXES)
+            wide[f"here_{name}"] = next(both).fillna(next(both))
+        default = wide.get("paper_algorithm_asked", pd.Series(math.nan, lines.index)).isna()
+        wide.loc[default, "here_iterations"] = math.nan  # it has none that compare
+        columns = {published: f"here_{name}" for published, name in names.items()}
+        return paired(wide, ["rho", "dataset", "model", "spec"], columns)
 
     def _markdown(self, lines: pd.DataFrame) -> str:
         head = [
@@ -110,21 +129,22 @@ class Runs:
             "*published*: mean seconds and iterations of runs that did not stop early at 1,000 s; the authors' code "
             "solves each problem twice within the time that it measures.",
             "*ours*: the default algorithm, all factuals; *proven*: optimal, with a proof; *regions*: certified by the "
-            "checker that shares no code with the search.",
+            "checker, which shares no code with the search on trees and linear models, and the adversary on networks.",
             "*Algorithm 1*: the paper's own, on HiGHS; seconds and iterations of runs that did not stop early.",
         )
         return "".join(f"- {note}\n" for note in notes)
 
 
-def _place(cell: Cell) -> tuple[str, str, float, str, bool]:
+def _place(cell: Cell) -> tuple[str, str, float, str, str]:
     method = cell.meta["config"]["method"]
-    paper = method.get("algorithm") == "adversarial"
-    return cell.meta["dataset"], cell.meta["model"], float(method.get("rho") or 0.0), method.get("norm", ""), paper
+    kind = ALGORITHMS.get(method.get("algorithm"), "ours")
+    return cell.meta["dataset"], cell.meta["model"], float(method.get("rho") or 0.0), method.get("norm", ""), kind
 
 
 def runs(cell: Cell) -> dict[str, float]:
     """What a cell's runs came to: ``median``, ``worst`` seconds of all; ``mean`` seconds and ``iterations`` of those
-    that did not stop early; how many were ``proven``, ``certified`` or ``stopped``, of ``asked``."""
+    that did not stop early, and their ``distance``; how many were ``proven``, ``certified`` or ``stopped``, of
+    ``asked``."""
     rows = [row for row in cell.rows() if row["ce"] == 1]
     seconds = np.array([row["seconds"] for row in rows], dtype=float)
     found = np.array([row["row"] is not None for row in rows], dtype=bool)
@@ -134,6 +154,7 @@ def runs(cell: Cell) -> dict[str, float]:
         "worst": float(seconds.max()) if len(rows) else math.nan,
         "mean": float(seconds[found].mean()) if found.any() else math.nan,
         "iterations": float(np.array(steps)[found].mean()) if found.any() else math.nan,
+        "distance": float(np.mean([row["objective"] for row in rows if row["row"] is not None] or [math.nan])),
         "proven": float(sum(row["status"] == "OPTIMAL" for row in rows)),
         "certified": float(found.sum()),
         "stopped": float((~found).sum()),
@@ -156,9 +177,10 @@ class Rivals:
     """Robustness and validity on networks, beside the method of Dominguez-Olmedo et al."""
 
     title: str = f"Table 3 of {PAPER}"
+    published: str = "robust_table3.csv"
 
     def build(self, found: Sequence[Cell]) -> tuple[str, pd.DataFrame]:
-        published = pd.read_csv(PUBLISHED / "robust_table3.csv")
+        published = pd.read_csv(PUBLISHED / self.published)
         ran = {}
         for cell in found:
             baseline = cell.meta["method"].startswith(BASELINE)
@@ -192,6 +214,12 @@ class Rivals:
         )
         return f"{markdown(head, body)}\n{note}", lines
 
+    def compared(self, lines: pd.DataFrame) -> pd.DataFrame:
+        """Published numbers beside ours, of both methods."""
+        whose = {"dominguez_olmedo": "ours_dominguez_olmedo", "robust": "ours"}
+        columns = {f"{a}_{what}": f"{b}_{what}" for a, b in whose.items() for what in ("robustness", "validity")}
+        return paired(lines, ["dataset", "model", "rho"], columns)
+
 
 def shares(cell: Cell, rho: float) -> tuple[float, float]:
     """The shares of a cell's factuals whose answer is certified for a ball of radius rho, and is valid at all."""
@@ -213,9 +241,10 @@ class Accuracies:
     """Accuracy of every model on training and test rows."""
 
     title: str = f"Table 4 of {PAPER}"
+    published: str = "robust_table4_accuracy.csv"
 
     def build(self, found: Sequence[Cell]) -> tuple[str, pd.DataFrame]:
-        published = pd.read_csv(PUBLISHED / "robust_table4_accuracy.csv")
+        published = pd.read_csv(PUBLISHED / self.published)
         ran = {(cell.meta["dataset"], cell.meta["model"]): cell for cell in found}
         records = []
         for row in published.to_dict("records"):
@@ -245,6 +274,12 @@ class Accuracies:
         note = "- The paper's split is not published; ours is stratified.\n"
         return f"{markdown(['split', 'dataset', '', *TABLE_4], body)}\n{note}", lines
 
+    def compared(self, lines: pd.DataFrame) -> pd.DataFrame:
+        """Published accuracies beside ours, which are in rows of their own."""
+        known, ours = lines[lines[""] == "published"], lines[lines[""] == "ours"]
+        wide = known.merge(ours, on=["split", "dataset"], suffixes=("", "_ours"))
+        return paired(wide, ["split", "dataset"], {name: f"{name}_ours" for name in TABLE_4})
+
 
 TABLES: dict[str, Table] = {
     "robust_table1": Runs(1, "linf"),
@@ -254,34 +289,45 @@ TABLES: dict[str, Table] = {
 }
 
 
-def pareto(found: Sequence[Cell], title: str) -> Figure:
-    """Mean distance, left, and mean seconds, right, against rho, a line a model.
+def pareto(found: Sequence[Cell], title: str, key: str = "model") -> Figure:
+    """Mean distance, left, and mean seconds, right, against rho, a line for each ``key`` of the cells.
 
-    Only factuals that have a region at every radius count, so that the lines can only rise.
+    Only factuals that have a region at every radius, on every line of the same model, count, so that an exact line can
+    only rise and lines of one model can be compared.
     """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
-    models = sorted({cell.meta["model"] for cell in found})
-    for model in models:
-        parts = {
-            float(cell.meta["config"]["method"]["rho"]): _first(cell) for cell in found if cell.meta["model"] == model
-        }
-        radii = sorted(parts)
-        common = [f for f in parts[radii[0]] if all(parts[rho].get(f, {}).get("row") is not None for rho in radii)]
-        if not common:
-            continue
-        label = f"{model.removeprefix('robust_')} ({len(common)})"
-        left.plot(radii, [np.mean([parts[rho][f]["objective"] for f in common]) for rho in radii], ".-", label=label)
-        right.plot(radii, [np.mean([parts[rho][f]["seconds"] for f in common]) for rho in radii], ".-", label=label)
+    runs_of: dict[str, dict[float, dict[Any, dict[str, Any]]]] = {}
+    model_of = {}
+    for cell in found:
+        name = cell.meta["model"] if key == "model" else _algorithm(cell)
+        model_of[name] = cell.meta["model"]
+        runs_of.setdefault(name, {})[float(cell.meta["config"]["method"]["rho"])] = _first(cell)
+    common = {}
+    for name in runs_of:
+        peers = [run for other, parts in runs_of.items() if model_of[other] == model_of[name] for run in parts.values()]
+        common[name] = [f for f in peers[0] if all((run.get(f) or {}).get("row") is not None for run in peers)]
+    for place, name in enumerate(sorted(name for name in runs_of if common[name])):
+        radii, label = sorted(runs_of[name]), f"{name.removeprefix('robust_')} ({len(common[name])})"
+        look = {"marker": MARKERS[place % len(MARKERS)], "color": COLOURS[place % len(COLOURS)], "markersize": 4}
+        for axis, value in ((left, "objective"), (right, "seconds")):
+            means = [np.mean([runs_of[name][rho][f][value] for f in common[name]]) for rho in radii]
+            axis.plot(radii, means, label=label, **look)
     right.set_yscale("log")
     for axis, name in ((left, "mean distance"), (right, "mean seconds")):
         axis.set_xlabel("ρ, scaled")
         axis.set_ylabel(name)
-    left.legend(frameon=False, fontsize=8, title="model (factuals)", title_fontsize=8)
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right upper", fontsize=8, title=f"{key} (factuals)", title_fontsize=8)
     figure.suptitle(title, fontsize=11)
     return figure
+
+
+def _algorithm(cell: Cell) -> str:
+    algorithm = cell.meta["config"]["method"].get("algorithm", "auto")
+    return ALGORITHMS.get(algorithm, algorithm)
 
 
 def _first(cell: Cell) -> dict[Any, dict[str, Any]]:
@@ -299,6 +345,7 @@ def _traces(found: Sequence[Cell]) -> list[tuple[Cell, Any, list[dict[str, Any]]
 def times(found: Sequence[Cell], title: str) -> Figure:
     """Seconds of master and adversary: summed by run, left; by iteration of the longest runs, right."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -309,13 +356,16 @@ def times(found: Sequence[Cell], title: str) -> Figure:
     left.scatter(*np.array(spent).T, s=16)
     left.set_xlabel("master, seconds of a run")
     left.set_ylabel("adversary, seconds of a run")
+    left.set_xlim(left=0)
+    left.set_ylim(bottom=0)
     longest = sorted(traces, key=lambda entry: -len(entry[2]))[:2]
-    for number_, (_, factual, trace) in enumerate(longest):
+    for place, (_, factual, trace) in enumerate(longest):
         steps = [step["iteration"] for step in trace]
         for part, style in (("master", "-"), ("adversary", "--")):
             values = [step[f"{part}_seconds"] for step in trace]
-            right.plot(steps, values, style, color=f"C{number_}", label=f"factual {factual}, {part}")
+            right.plot(steps, values, style, color=COLOURS[place], label=f"factual {factual}, {part}")
     right.set_xlabel("iteration")
+    right.xaxis.set_major_locator(MaxNLocator(integer=True))
     right.set_ylabel("seconds")
     right.legend(frameon=False, fontsize=8)
     figure.suptitle(title, fontsize=11)
@@ -343,19 +393,150 @@ def convergence(found: Sequence[Cell], title: str) -> Figure:
 
 
 def _converging(axis: Axes, trace: Sequence[dict[str, Any]]) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     steps = [step["iteration"] for step in trace]
-    axis.plot(steps, [step["distance"] for step in trace], "o-", markersize=3)
+    axis.plot(steps, [step["distance"] for step in trace], "o-", color=COLOURS[0], markersize=3)
     axis.set_xlabel("iteration")
     axis.set_ylabel("distance (solid)")
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     other = axis.twinx()
-    other.plot(steps, [step["radius"] for step in trace], "s--", color="C1", markersize=3)
+    other.plot(steps, [step["radius"] for step in trace], "s--", color=COLOURS[1], markersize=3)
     other.set_ylabel("certified radius (dashed)")
     other.set_ylim(bottom=0)
 
 
+def iterations(found: Sequence[Cell], title: str) -> Figure:
+    """The points of Algorithm 1 on a plane, a panel a model, for the factual that takes the most iterations.
+
+    One that every model has an answer for, where there is one.
+    """
+    from matplotlib.figure import Figure
+
+    runs_of: dict[Any, list[tuple[Cell, list[dict[str, Any]]]]] = {}
+    for cell, factual, trace in _traces(found):
+        runs_of.setdefault(factual, []).append((cell, trace))
+
+    def rank(factual: Any) -> tuple[int, int, int]:
+        panels = runs_of[factual]
+        answered = sum(_first(cell)[factual]["row"] is not None for cell, _ in panels)
+        return answered, len(panels), max(len(trace) for _, trace in panels)
+
+    chosen = max(runs_of, key=rank)
+    panels = sorted(runs_of[chosen], key=lambda panel: -len(panel[1]))
+    figure = Figure(figsize=(5.4 * len(panels), 5.1), layout="constrained")
+    axes = figure.subplots(1, len(panels), squeeze=False).ravel()
+    for axis, (cell, trace) in zip(axes, panels, strict=True):
+        answered = _iterating(axis, cell, chosen, trace)
+        shown = cell.meta["model"].removeprefix("robust_")
+        open_ = "" if answered else ", stopped at the time limit"
+        axis.set_title(f"{shown}, factual {chosen}: {len(trace)} iterations{open_}", fontsize=9)
+    handles = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    figure.legend(handles.values(), handles, loc="outside lower center", ncols=len(handles), fontsize=8, frameon=False)
+    figure.suptitle(title, fontsize=11)
+    return figure
+
+
+def _iterating(axis: Axes, cell: Cell, factual: Any, trace: Sequence[dict[str, Any]]) -> bool:
+    """One panel: where the model accepts, and each point with its box, the later the darker; whether one was robust."""
+    from matplotlib.patches import Rectangle
+
+    space, answer = cell.space, _first(cell)[factual]["row"]
+    if len(space.names) != 2 or not all(feature.numeric for feature in space.features):
+        raise HarnessError(f"{cell.label} has the features {', '.join(space.names)}; a plane has two numbers.")
+    frame, targets = cell.factuals()
+    rows = [step["row"] for step in trace] + ([answer] if answer is not None else [])
+    points = np.array([[row[name] for name in space.names] for row in rows], dtype=float)
+    origin = frame.loc[factual, list(space.names)].to_numpy(float)
+    half = float(cell.meta["config"]["method"]["rho"]) * np.array([feature.range for feature in space.features])
+    corners = np.vstack([points - half, points + half, [origin]])
+    low, high = corners.min(axis=0), corners.max(axis=0)
+    low, high = low - 0.15 * (high - low), high + 0.15 * (high - low)
+    xs, ys = np.meshgrid(*(np.linspace(a, b, SIDE) for a, b in zip(low, high, strict=True)))
+    grid = pd.DataFrame(dict(zip(space.names, (xs.ravel(), ys.ravel()), strict=True)))
+    accepted = targets[factual].holds(cell.classifier, grid).reshape(xs.shape)
+    axis.contourf(xs, ys, accepted, levels=[0.5, 1.5], colors=[SKY], alpha=0.25)
+    axis.contour(xs, ys, accepted, levels=[0.5], colors=[GREY], linewidths=0.8)
+    for place, point in enumerate(points[: len(trace)]):
+        alpha = 0.25 + 0.6 * (place + 1) / len(trace)
+        axis.add_patch(Rectangle(point - half, *(2 * half), fill=False, lw=0.8, edgecolor="black", alpha=alpha))
+    axis.plot(*points[: len(trace)].T, "o-", color=ORANGE, markersize=3, lw=0.7, zorder=4, label="points of the master")
+    if answer is not None:
+        axis.add_patch(Rectangle(points[-1] - half, *(2 * half), fill=False, lw=1.8, edgecolor=BLUE, zorder=3))
+        axis.plot(*points[-1], "*", color=BLUE, markersize=11, zorder=5, label="counterfactual and its box")
+    axis.plot(*origin, "s", color="black", markerfacecolor="white", markersize=7, zorder=5, label="factual")
+    axis.set_xlim(low[0], high[0])
+    axis.set_ylim(low[1], high[1])
+    axis.set_xlabel(space.names[0])
+    axis.set_ylabel(space.names[1])
+    return answer is not None
+
+
 FIGURES: dict[str, tuple[str, Drawing]] = {
+    "robust_figure7": (
+        "figure7",
+        partial(pareto, title="Robust regions, Figure 7: one leaf of a tree against the exact search", key="algorithm"),
+    ),
     "robust_figure9": ("figure9", partial(times, title="Robust regions, Figure 9: Algorithm 1 on 100 boosted trees")),
-    "robust_figure10": ("figure10", partial(convergence, title="Robust regions, Figure 10: shallow and deep trees")),
+    "robust_figure10": ("figure10", partial(iterations, title="Robust regions, Figure 10: deep and shallow trees")),
     "robust_figure11": ("figure11", partial(convergence, title="Robust regions, Figure 11: Algorithm 1 on diabetes")),
     "robust_figure12": ("figure12", partial(pareto, title="Robust regions, Figure 12: what a larger region costs")),
+}
+
+
+def _rows(numbers: Numbers, names: tuple[str, ...], columns: tuple[str, ...]) -> pd.DataFrame:
+    """Rows of the tables, of those that were run, in which all columns have a number."""
+    frames = [numbers[name] for name in names if name in numbers and set(columns) <= set(numbers[name])]
+    return pd.concat(frames).dropna(subset=list(columns)) if frames else pd.DataFrame(columns=list(columns))
+
+
+def _leaf(numbers: Numbers) -> Verdict:
+    """Whether one leaf of each tree is faster, and nowhere nearer, than the optimum over all leaves."""
+    rows = _rows(numbers, BOTH, ("leaf_median", "leaf_distance", "ours_median", "ours_distance"))
+    if len(rows):  # means are of the same factuals only where every one was answered
+        rows = rows.loc[rows["leaf_certified"].eq(rows["leaf_asked"]) & rows["ours_certified"].eq(rows["ours_asked"])]
+    if rows.empty:
+        return None, "method=robust_leaf was not run beside the default"
+    faster = int((rows["leaf_median"] < rows["ours_median"]).sum())
+    farther = int((rows["leaf_distance"] >= rows["ours_distance"] * (1 - 1e-6)).sum())
+    holds = faster > len(rows) / 2 and farther == len(rows)
+    return holds, f"faster in {faster}, not nearer in {farther} of {len(rows)} rows"
+
+
+def _certain(numbers: Numbers) -> Verdict:
+    """Whether every answer of ours to Table 3's networks is robust."""
+    found = _rows(numbers, ("robust_table3",), ("ours_robustness",))["ours_robustness"]
+    return bool((found == 1.0).all()) if len(found) else None, f"1.00 in {(found == 1.0).sum()} of {len(found)} rows"
+
+
+def _rival(numbers: Numbers) -> Verdict:
+    """Whether the rival's answers are less robust in every row where it was run."""
+    rows = _rows(numbers, ("robust_table3",), ("ours_robustness", "ours_dominguez_olmedo_robustness"))
+    less = int((rows["ours_dominguez_olmedo_robustness"] < rows["ours_robustness"]).sum())
+    return less == len(rows) if len(rows) else None, f"less robust in {less} of {len(rows)} rows"
+
+
+def _larger(numbers: Numbers) -> Verdict:
+    """Whether the larger radius takes Algorithm 1 more iterations, for most models."""
+    rows = _rows(numbers, BOTH, ("paper_algorithm_iterations",))
+    keys, nothing = ["table", "dataset", "model", "spec"], "Algorithm 1 was not run at two radii"
+    if rows.empty:
+        return None, nothing
+    wide = rows.pivot_table(index=keys, columns="rho", values="paper_algorithm_iterations").dropna()
+    if wide.empty or wide.shape[1] < 2:
+        return None, nothing
+    more = int((wide.iloc[:, -1] >= wide.iloc[:, 0]).sum())
+    return more > len(wide) / 2, f"as many or more in {more} of {len(wide)} models"
+
+
+BOTH = ("robust_table1", "robust_table2")
+CLAIMS = {
+    "robust_certain": Claim(
+        "Every counterfactual of a network is robust within its radius.", ("robust_table3",), _certain
+    ),
+    "robust_rival": Claim(
+        "The method of Dominguez-Olmedo et al. is less robust in every row.", ("robust_table3",), _rival
+    ),
+    "robust_larger": Claim("A larger radius takes Algorithm 1 more iterations for most models.", (), _larger),
+    "robust_leaf": Claim("The leaf heuristic is faster but farther.", (), _leaf),
 }

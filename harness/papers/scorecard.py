@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -15,6 +15,8 @@ import pandas as pd
 from harness.answers import Cell
 from harness.data import load_dataset
 from harness.errors import HarnessError
+from harness.reproduction import Claim, Verdict
+from harness.reproduction import Numbers as Numeric
 from harness.scorecard import Bin, Card, card_of
 from harness.tables import DASH, PUBLISHED, Table, markdown, number
 
@@ -23,18 +25,25 @@ UNITS = (
     "Proximity is relative to the range of a feature's contributions to the score, as OptBinning has it: the published "
     "numbers agree with that, not with the inverse range of the feature that the paper states."
 )
+CHOSEN = (
+    "The paper does not say how its model was fitted. Of about thirty ways to fit it the one was taken whose answers "
+    "agree best with the published ones, so that the agreement is in part one of selection."
+)
 HELOC = (
     "The model is the paper's as nearly as can be told: all rows train it, twelve features of information value 0.02 "
     "to 1 and a quality score of at least 0.1 are taken, every feature is a number. The factual's probability of "
     "default is 0.743 here and 0.742 in the paper: versions of OptBinning and scikit-learn differ.",
+    CHOSEN,
     UNITS,
 )
 ADULT = (
     "The model is a scorecard of the census' first file, raw: its bins of age, hours and education are those that the "
     "paper names. The person's marital status *Single* and occupation *Service* are no categories there and so are "
     "worth nothing; read as *Never-married* or *Other-service*, most published counterfactuals would be invalid.",
-    "Closeness depends on the order of the features; with the census file's own the published sets are found.",
-    UNITS,
+    CHOSEN,
+    "Closeness depends on the order of the features, which is the census file's own here.",
+    "Proximity is relative to the range of a feature's contributions to the score, as in the HELOC tables; of Adult "
+    "the paper prints no proximity to compare with.",
 )
 
 
@@ -206,8 +215,8 @@ class Changes:
                 first = list(map(str, part)) if line == 0 else [""] * len(part)
                 cells = [*told[:1], published.get(feature, DASH), *told[1:]]
                 body.append([*first, feature, *(text.replace("|", " or ") for text in cells)])
-                records.append({**dict(zip(self.part, part, strict=True)), "feature": feature,
-                                "published": published.get(feature), "ours": told[1]})  # fmt: skip
+                records.append({**dict(zip(self.part, part, strict=True)), "feature": feature, "measure": "required",
+                                "published": published.get(feature, ""), "ours": told[1] if own else ""})  # fmt: skip
             body.append([""] * len(part) + (["*not run*", *[""] * 5] if own is None else _summary(*own)))
         head = [*(name.replace("_", " ") for name in self.part)]
         head += ["feature", "current", "required, published", "required, ours", "value in it", "points"]
@@ -267,12 +276,15 @@ class Numbers:
         The columns that tell its rows apart.
     notes
         What a reader has to know, one sentence each.
+    parts
+        The columns whose sum is the objective of the weighted rows; it is printed beside them, if any.
     """
 
     number: int
     published: str
     keys: tuple[str, ...]
     notes: tuple[str, ...]
+    parts: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -289,21 +301,31 @@ class Numbers:
         for row in table.to_dict("records"):
             place = tuple(row[name] for name in self.keys)
             own = ours.get(place)
-            body.append([*map(str, place), "published", *(_shown(name, row[name]) for name in measures)])
-            last = ["not run", *[""] * (len(measures) - 1)] if own is None else [_shown(n, own[n]) for n in measures]
+            body.append([*map(str, place), "published", *self._line(row, row, measures)])
+            last = ["not run", *[""] * (len(measures) - 1)] if own is None else self._line(own, row, measures)
             body.append([*[""] * len(place), "ours", *last])
             for name in measures:
                 records.append({**dict(zip(self.keys, place, strict=True)), "measure": name, "published": row[name],
                                 "ours": None if own is None else own[name]})  # fmt: skip
         head = [*(name.replace("_", " ") for name in self.keys), "", *(name.replace("_", " ") for name in measures)]
+        head += ["objective"] if self.parts else []
         notes = "".join(f"- {note}\n" for note in self.notes)
         return f"{markdown(head, body)}\n{notes}", pd.DataFrame(records)
+
+    def _line(self, shown: Mapping[str, Any], row: Mapping[str, Any], measures: Sequence[str]) -> list[str]:
+        """Numbers of a published row or of ours for it."""
+        line = [_shown(name, shown[name]) for name in measures]
+        if not self.parts:
+            return line
+        parts = [shown[name] for name in self.parts]
+        whole = row["approach"] == "weighted" and None not in parts
+        return [*line, number(sum(parts), 3) if whole else DASH]
 
 
 def _known(sheet: Sheet) -> dict[str, Any]:
     """Everything about a cell that a published table of numbers asks for; None where there is no full set."""
     method = sheet.cell.meta["config"]["method"]
-    kept = "".join("+NA" for _ in range(bool(sheet.cell.meta["config"]["dataset"].get("immutable"))))
+    kept = "+NA" if sheet.cell.meta["config"]["dataset"].get("immutable") else ""
     said = {
         "max_changes": sheet.k,
         "n_counterfactuals": sheet.n,
@@ -334,9 +356,20 @@ PRINTED = (
     "four; ours has that: the age printed for the first counterfactual does not go with Table 9."
 )
 ALONE = "Ours is by proximity alone, as in Table 8: with closeness too, the published probabilities are not met."
+DEEPER = (
+    "Five that differ in features only are the same set of ours for K = 4 and 5, proven cheapest; the published "
+    "probabilities change. Which features the paper's NA fixes, it does not say: race and sex here."
+)
 SECONDS = (
     "Published seconds are of CBC (HELOC) and CP-SAT (Adult), one thread, on a laptop of 2012; ours of the method "
     "alone, without its preparation, which serves all factuals."
+)
+OBJECTIVE = (
+    "Objective is the sum of proximity and closeness, which the weighted rows minimise; ours is proven to be the least."
+)
+BETTER = (
+    "Where N = 4 and K = 3 the published set is another one, and dearer by that objective than ours (9.301 against "
+    "9.143): for this model it is no optimum. Whether it had to meet a further requirement, the paper does not say."
 )
 CHANGES = "scorecard_table2_3.csv"
 TABLES: dict[str, Table] = {
@@ -347,14 +380,72 @@ TABLES: dict[str, Table] = {
         (*HELOC, "Table 2's weights are lost in the text at hand; weights of 1 and 1 give all its rows."),
     ),
     "scorecard_table3": Changes(3, CHANGES, ("approach", "max_changes"), HELOC),
-    "scorecard_table4": Numbers(4, "scorecard_table4.csv", ("max_changes", "approach"), (*HELOC, SECONDS)),
+    "scorecard_table4": Numbers(
+        4,
+        "scorecard_table4.csv",
+        ("max_changes", "approach"),
+        (OBJECTIVE, *HELOC, SECONDS),
+        ("proximity", "closeness"),
+    ),
     "scorecard_table5": Changes(5, "scorecard_table5.csv", ("counterfactual",), HELOC),
     "scorecard_table6": Numbers(
-        6, "scorecard_table6.csv", ("n_counterfactuals", "max_changes", "approach"), (*HELOC, SECONDS)
+        6,
+        "scorecard_table6.csv",
+        ("n_counterfactuals", "max_changes", "approach"),
+        (OBJECTIVE, BETTER, *HELOC),
+        ("mean_proximity", "mean_closeness"),
     ),
     "scorecard_table7": Changes(7, "scorecard_table7_8.csv", ("counterfactual",), ADULT),
     "scorecard_table8": Changes(8, "scorecard_table7_8.csv", ("counterfactual",), (*ADULT, PRINTED)),
     "scorecard_table9": Numbers(
-        9, "scorecard_table9.csv", ("n_counterfactuals", "max_changes", "diversity"), (*ADULT, ALONE, SECONDS)
+        9, "scorecard_table9.csv", ("n_counterfactuals", "max_changes", "diversity"), (*ADULT, ALONE, DEEPER, SECONDS)
+    ),
+}
+
+
+def _pivoted(frame: pd.DataFrame) -> pd.DataFrame:
+    """Our numbers by setting (rows) and measure (columns)."""
+    keys = list(frame.columns[: list(frame.columns).index("measure")])
+    rows = frame.loc[frame["ours"].map(lambda value: isinstance(value, int | float) and not math.isnan(value))]
+    return rows.assign(ours=rows["ours"].astype(float)).pivot_table(index=keys, columns="measure", values="ours")
+
+
+def _first(measure: str, approach: str) -> Callable[[Numeric], Verdict]:
+    """Whether the approach that minimises a measure first is nowhere above any other with as many changes."""
+
+    def decide(numbers: Numeric) -> Verdict:
+        table = _pivoted(numbers["scorecard_table4"])
+        if measure not in table:
+            return None, "no row was run"
+        values = table.reset_index().pivot_table(index="max_changes", columns="approach", values=measure)
+        if approach not in values or values[approach].dropna().empty:
+            return None, f"{approach} was not run"
+        values = values.dropna(subset=[approach])
+        least = values[approach] <= values.min(axis=1) + 1e-6
+        return bool(least.all()), f"least in {int(least.sum())} of {len(values)} rows"
+
+    return decide
+
+
+def _agree(numbers: Numeric) -> Verdict:
+    """Whether weighted and hierarchical sets differ in as many features and bins, as published."""
+    table = _pivoted(numbers["scorecard_table6"])
+    measures = [name for name in ("diversity_features", "diversity_values") if name in table]
+    if not measures:
+        return None, "no row was run"
+    rows = table[measures].groupby(level=["n_counterfactuals", "max_changes"])
+    several = [block for _, block in rows if len(block) > 1]
+    same = sum(bool((block == block.iloc[0]).all(axis=None)) for block in several)
+    return same == len(several) if several else None, f"equal in {same} of {len(several)} settings"
+
+
+CLAIMS = {
+    "scorecard_agree": Claim(
+        "The weighted and the hierarchical approach find equally diverse sets.", ("scorecard_table6",), _agree
+    ),
+    "scorecard_proximity": Claim(
+        "The hierarchical approach with proximity first is the nearest.",
+        ("scorecard_table4",),
+        _first("proximity", "hierarchical(1,0)"),
     ),
 }

@@ -47,9 +47,9 @@ REQUIREMENTS = (
     Requirement("plausible", ("plausibility/ynn",), "higher", "share of near training rows predicted as desired"),
     Requirement(
         "robust",
-        ("robustness/invalidation_rate",),
-        "lower",
-        "share of small perturbations that undo it",
+        ("robustness/certified_radius_linf", "robustness/region_validity"),
+        "higher",
+        "radius of the largest box around it proven valid, in scaled units; else the share of a box that is valid",
     ),
     Requirement("diverse", ("mothilal/sparsity_diversity",), "higher", "share of features that differ between answers"),
     Requirement("fast", ("seconds",), "lower", "seconds per factual, all its counterfactuals"),

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
 
 from harness.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Columns, Question, model_of
-from methods.carla.method import CarlaExplainer, CarlaMethod
+from methods.carla.method import Ask, CarlaExplainer, CarlaMethod
 
 MODES = ("knn", "epsilon")
 LEAST = 60  # rows of a graph in which 53 neighbours, the published code's most, can be found
@@ -24,7 +30,9 @@ class Face(CarlaMethod):
     Parameters
     ----------
     mode
-        ``knn`` or ``epsilon``: rows are near if among the 47 to 53 nearest, or within a distance of 0.15 to 0.35.
+        ``knn`` or ``epsilon``: rows are near if among the 47 to 53 nearest, or within a distance.
+    radius
+        That distance, above 0, in scaled units; None: the published code's 0.15, 0.25 and 0.35 in turn.
     fraction
         Of the rows, drawn for each graph, 60 at least; between 0 and 1.
     max_rows
@@ -37,12 +45,17 @@ class Face(CarlaMethod):
     """
 
     mode: str = "knn"
+    radius: float | None = None
     fraction: float = 0.1
     max_rows: int = 2000
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise ValueError(f"mode is {self.mode!r}; allowed: {', '.join(MODES)}.")
+        if self.radius is not None and self.mode != "epsilon":
+            raise ValueError(f"radius is {self.radius}, but mode {self.mode!r} has none; leave it out, or use epsilon.")
+        if self.radius is not None and self.radius <= 0:
+            raise ValueError(f"radius is {self.radius}; it must be above 0.")
         if not 0 < self.fraction < 1:
             raise ValueError(f"fraction is {self.fraction}; it must lie between 0 and 1.")
         if self.max_rows < LEAST:
@@ -64,5 +77,20 @@ class Face(CarlaMethod):
         rows = len(problem.reference)
         fraction = max(min(self.fraction, self.max_rows / rows), LEAST / rows)
         model = model_of(question, problem.reference)
-        method = compat.library().Face(model, {"mode": self.mode, "fraction": fraction})
-        return CarlaExplainer(self.title, question, lambda table, _: method.get_counterfactuals(table), 3)
+        library = compat.library()
+        method = library.Face(model, {"mode": self.mode, "fraction": fraction})
+        return CarlaExplainer(self.title, question, self._ask(method, library.modules["face_search"]), 3)
+
+    def _ask(self, method: Any, search: ModuleType) -> Ask:
+        def ask(table: pd.DataFrame, _: int) -> pd.DataFrame:
+            if self.radius is None:
+                return method.get_counterfactuals(table)
+            near = search.radius_neighbors_graph
+
+            def within(rows: np.ndarray, **options: Any) -> Any:
+                return near(rows, **{**options, "radius": self.radius})
+
+            with patch.object(search, "radius_neighbors_graph", within):  # CARLA has no way to set it
+                return method.get_counterfactuals(table)
+
+        return ask

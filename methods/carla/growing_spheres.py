@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from unittest.mock import patch
+
+import pandas as pd
 
 from harness.problem import Problem
 from methods.carla import compat
@@ -19,6 +23,8 @@ class GrowingSpheres(CarlaMethod):
 
     Parameters
     ----------
+    step
+        By which each sphere is wider than the last, in scaled units; above 0. The published code's is 0.2.
     max_iter
         The most spheres; the published code has no end where none holds the wanted class.
 
@@ -28,9 +34,12 @@ class GrowingSpheres(CarlaMethod):
        classification for interpretability in machine learning. *IPMU*.
     """
 
+    step: float = 0.2
     max_iter: int = 1000
 
     def __post_init__(self) -> None:
+        if self.step <= 0:
+            raise ValueError(f"step is {self.step}; it must be above 0.")
         if self.max_iter < 1:
             raise ValueError(f"max_iter is {self.max_iter}; it must be at least 1.")
 
@@ -40,8 +49,13 @@ class GrowingSpheres(CarlaMethod):
 
     def build(self, problem: Problem) -> CarlaExplainer:
         question = Question(problem, Columns(problem.space, held(problem.space)))
-        method = compat.library().GrowingSpheres(model_of(question, problem.train))
+        library = compat.library()
+        method, spheres = library.GrowingSpheres(model_of(question, problem.train)), library.modules["spheres"]
+        search = partial(spheres.growing_spheres_search, step=self.step)
+
+        def ask(table: pd.DataFrame, _: int) -> pd.DataFrame:
+            with patch.object(spheres, "growing_spheres_search", search):  # CARLA has no way to set the step
+                return method.get_counterfactuals(table)
+
         # Calls of the model beside one a sphere: the factual's class, and the verdict at the end.
-        return CarlaExplainer(
-            self.title, question, lambda table, _: method.get_counterfactuals(table), 3, self.max_iter + 2
-        )
+        return CarlaExplainer(self.title, question, ask, 3, self.max_iter + 2)

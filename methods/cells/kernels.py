@@ -582,6 +582,30 @@ def guess(
             keep(point, cost_of(point, cost, soff), upper, best, counters)
 
 
+@njit(cache=True)
+def guess_touched(grid, base, kinds, soff, home, cost, weight, most, clauses, rows, upper, best, counters, reach):
+    """Incumbents to begin with where all that a point touches counts: the first right ones of some rows of states."""
+    used, found = counters[CLAUSES], 0
+    point = np.empty(len(kinds), np.int64)
+    held = np.empty(clauses[6].shape[1], np.uint64)
+    for r in range(rows.shape[0]):
+        for f in range(len(kinds)):
+            point[f] = rows[r, f]
+        around(clauses, used, kinds, soff, point, held)
+        free = True
+        for w in range((used + 63) // 64):
+            free &= held[w] == 0
+        if not free or weakest(grid, base, kinds, soff, point, reach) <= TINY or reach[20][STUCK]:
+            continue
+        pull_in(grid, base, kinds, soff, home, cost, clauses, used, point, held, reach)
+        if changes_of(point, home, weight) <= most:
+            keep(point, cost_of(point, cost, soff), upper, best, counters)
+            found += 1
+        if found == GUESSES:
+            break
+    counters[WORK] += spent(reach, grid[1].shape[0])
+
+
 # Positions in the array of counters that outlives a pause.
 HEAP, TOP, FREE, CLAUSES, HARD, FOUND, WORK, NODES_SEEN, ROOT = range(9)
 

@@ -17,11 +17,13 @@ from harness.objective import Objective, Term
 from harness.problem import Feature, Kind, Problem
 from methods.cells import balls, kernels, touched
 from methods.cells.grid import Grid
-from methods.cells.search import CLAUSES, NODES, CellSearch, Closest, _Layout, _State
+from methods.cells.search import CLAUSES, NODES, ROWS, CellSearch, Closest, _Layout, _State
+from methods.milp.target import raw_interval
 from methods.perturbation import Outcome, Perturbation, Settings
 
 LOOKS = 2000  # boxes that the adversary may look at for one point, to begin with
 SHARE = 0.3  # of the time for a ball that may go into the box of the same radius
+NEAREST, SUREST = 200, 50  # training rows that are tried for a first point: by cost, and by score
 EXCUSES = 16  # room for boxes on which the model said it is right, to begin with
 
 
@@ -39,10 +41,9 @@ class RobustCells:
         coefficients = Objective(tuple(terms)).separable(problem.space)
         if coefficients is None:
             raise UnsupportedError(f"the cell search takes no distance {settings.distance!r}; use l1 or l2sq.")
-        kind = BallSearch if settings.norm == "l2" and settings.rho > 0 else TouchSearch
+        kind = BallSearch if settings.norm == "l2" and settings.radius > 0 else TouchSearch
         self.search = kind(problem, settings, coefficients)
-        origin = problem.train.iloc[0].to_dict()
-        self.search.region(origin, Deadline.after(0.0))
+        self.search.compile(problem.train.iloc[0].to_dict())
 
     def solve(self, row: Mapping[str, Any], deadline: Deadline) -> Outcome:
         start = time.monotonic()
@@ -60,7 +61,7 @@ class TouchSearch(CellSearch):
     ) -> None:
         self.perturbation = Perturbation.of(settings, problem)
         self.clip = settings.clip
-        self.space = settings.space(problem.space)
+        self.space = problem.space
         most = math.inf if settings.max_changes is None else float(settings.max_changes)
         count = len(problem.space.features)
         relaxed = replace(self.perturbation, space=self.space).relaxed
@@ -68,6 +69,16 @@ class TouchSearch(CellSearch):
         self.original = problem
         self.reach = self.perturbation.reach
         self.spans = _spans(self.grid)
+        valid = problem.train.loc[problem.valid(problem.train)]
+        self.examples = valid.iloc[np.random.default_rng(0).permutation(len(valid))[:ROWS]]
+        sure = (
+            raw_interval(problem).sense * problem.classifier.raw(self.examples).ravel() if len(valid) else np.empty(0)
+        )
+        self.surest = np.argsort(-sure, kind="stable")[:SUREST]
+
+    def compile(self, row: Mapping[str, Any]) -> None:
+        self.region(row, Deadline.after(0.0))
+        _TouchState(self, _TouchLayout(self, row)).guess()
 
     def region(self, factual: Mapping[str, Any], deadline: Deadline) -> Closest:
         """The cheapest point all of whose box is right."""
@@ -92,6 +103,7 @@ class _TouchLayout(_Layout):
 
     def __init__(self, search: TouchSearch, factual: Mapping[str, Any]) -> None:
         super().__init__(search, factual, [], 0.5)
+        self.search = search
         self.plain = {  # cells and values of the states of what is not perturbed
             f: (self.cell_of[int(self.soff[f]) : int(self.soff[f + 1])], self.values[f]) for f in range(len(self.home))
         }
@@ -115,6 +127,33 @@ class _TouchLayout(_Layout):
         self.soff = np.concatenate([[0], np.cumsum([len(part) for part in values])]).astype(np.int64)
         self.high = np.diff(self.soff) - 1
         self.low = np.zeros_like(self.high)
+
+    def examples(self) -> np.ndarray:
+        """States near valid training rows, the cheapest first, then those of the surest; shape (rows, features).
+
+        A perturbed number takes the last state on its way from the factual to the row; what a row has out of reach is
+        left as it is.
+        """
+        search, columns, price = self.search, list[np.ndarray](), np.zeros(len(self.search.examples))
+        for f, (feature, values) in enumerate(zip(self.features, self.values, strict=True)):
+            home, told = int(self.home[f]), search.examples[feature.name]
+            if search.reach[f] > 0:
+                seen = told.to_numpy(float)
+                up = np.searchsorted(values, seen, side="right") - 1
+                down = np.searchsorted(values, seen, side="left")
+                states = np.where(seen >= values[home], np.maximum(up, home), np.minimum(down, home))
+            else:
+                cells = self.plain[f][0]
+                own = np.searchsorted(self.grid.ends[f], told) if feature.numeric else feature.codes(told)
+                place = np.minimum(np.searchsorted(cells, own), len(cells) - 1)
+                right = cells[place] == own
+                if feature.kind is Kind.CATEGORICAL:
+                    right &= (self.sets[f] >> place.astype(np.uint64)) & np.uint64(1) == 1
+                states = np.where(right, place, home)
+            columns.append(states)
+            price += self.cost[int(self.soff[f]) + states]
+        order = np.concatenate([np.argsort(price, kind="stable")[:NEAREST], search.surest])
+        return np.ascontiguousarray(np.column_stack(columns)[order], dtype=np.int64)
 
     def cells_of(self, row: Mapping[str, Any]) -> np.ndarray:
         """The cell that a decoded row lies in itself."""
@@ -198,7 +237,12 @@ class _TouchState(_State):
         super().refuse()
 
     def guess(self) -> None:
-        """No first guess: points that stand a radius are rare."""
+        """Training rows that are right with all that they touch, moved to states nearer to the factual."""
+        search, layout = self.search, self.layout
+        kernels.guess_touched(
+            search._grid, search.grid.base, search.grid.split, layout.soff, layout.home, layout.cost, search.weights,
+            search.most, self.clauses, layout.examples(), self.upper, self.best, self.counters, self.reach,
+        )  # fmt: skip
 
     def more_looks(self) -> None:
         """Twice the effort for a single point."""
@@ -249,6 +293,9 @@ class _BallState(_TouchState):
             search._grid, search.grid.base, self.board, search.most, self.clauses, self.nodes, self.counters,
             self.best, self.groups, self.asked, self.upper, effort, self.reach,
         )  # fmt: skip
+
+    def guess(self) -> None:
+        """No other guess than the optimum for the box."""
 
     def refuse(self) -> None:
         """Start again without the leaves of the incumbent, which the real model has refused."""

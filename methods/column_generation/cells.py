@@ -56,6 +56,9 @@ def warm(group: Group) -> None:
     singles = np.array([words(np.arange(group.size) == place) for place in range(group.size)])
     group.extended(singles, np.arange(group.size))
     group.search(np.ones(group.size), 0, 0.0, True, ROOM, LIMIT)
+    group.coverable()
+    points, _ = group.listed(1, 1, LIMIT)
+    group.reading.scores(np.concatenate([points, group.codes]))
     search.best = [np.array([place]) for place in range(group.size)]
     search._improve([*search.best, np.arange(group.size)], 1)
 

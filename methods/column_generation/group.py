@@ -115,6 +115,13 @@ class Group:
         )  # fmt: skip
         return settled, point
 
+    def listed(self, changes: int, room: int, limit: int) -> tuple[np.ndarray, bool]:
+        """Counterfactuals of the first profile that change exactly so many features, at most ``room``, as codes; and
+        whether the search for them ended within ``limit`` nodes."""
+        return kernels.listed(
+            self.reading.model, self.codes[0], self.reach[0], self.movable, changes, self.reading.threshold, room, limit
+        )
+
     def extended(self, groups: np.ndarray, order: np.ndarray) -> np.ndarray:
         """Groups, as bit sets over profiles, made maximal: profiles join in this order."""
         groups = groups.copy()

@@ -130,10 +130,7 @@ class _Explainer:
             if len(answers) >= n or deadline.passed:
                 complete &= len(answers) >= n
                 break
-            points, settled = kernels.listed(
-                self.reading.model, group.codes[0], group.reach[0], group.movable, changes, self.reading.threshold,
-                max(CHOICE, n), LIMIT,
-            )  # fmt: skip
+            points, settled = group.listed(changes, max(CHOICE, n), LIMIT)
             points = points[np.argsort(-self.reading.scores(points), kind="stable")]
             for row in self.valid(points)[: n - len(answers)]:
                 proven = claims and complete and not answers

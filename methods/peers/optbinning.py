@@ -19,7 +19,7 @@ from harness.problem import Actionability, Interval, Label, Problem
 from harness.scorecard import Card, card_of
 from methods.peers.library import quiet
 from methods.scorecard import Scorecard
-from methods.scorecard.moves import Board
+from methods.scorecard.moves import Board, closeness_factor
 
 GAP = 1e-4  # relative, at which OR-Tools has CBC stop
 
@@ -105,16 +105,13 @@ def _ends(problem: Problem) -> tuple[float, str | None]:
 
 class _Explainer:
     def __init__(self, method: OptBinningCounterfactual, problem: Problem) -> None:
-        from optbinning.scorecard import Counterfactual
-
         card = card_of(problem.classifier)
         assert card is not None
         self.method, self.problem, self.card = method, problem, card
         self.claim = method.objective(problem)
         free = {f.name: {"actionability": Actionability.FREE} for f in problem.space.features}
         self.boards = [Board(card, problem), Board(card, replace(problem, space=problem.space.replace(free)))]
-        with quiet():
-            self.library = Counterfactual(restated(card)).fit(problem.train[list(card.names)])
+        self.library = prepared(card, problem.train)
         immutable = {f.name for f in problem.space.features if f.actionability is Actionability.IMMUTABLE}
         own = {"proximity": 1.0, "closeness": 1.0}
         self.asked: dict[str, Any] = {
@@ -192,6 +189,26 @@ class _Explainer:
             else:
                 return None
         return row
+
+
+def prepared(card: Card, train: pd.DataFrame) -> Any:
+    """The library's generator for a card, told what its ``fit`` would compute of the training rows.
+
+    The same, but for features that depend on each other: there the library has no inverse of their covariance.
+    """
+    from optbinning.scorecard import Counterfactual
+
+    values = card.values(card.bins(train))
+    parts = [v.contributions[[b.role != "unknown" for b in v.bins]] for v in card.variables]
+    low, high = np.array([part.min() for part in parts]), np.array([part.max() for part in parts])
+    width = np.where(high > low, high - low, 1.0)  # a feature of one bin has no proximity
+    library = Counterfactual(restated(card))
+    library._variable_names = list(card.names)
+    library._intercept, library._coef = float(card.intercept), card.coefficients
+    library._min_p, library._max_p = float(low.sum() + card.intercept), float(high.sum() + card.intercept)
+    library._wrange, library._F, library._mu = 1.0 / width, closeness_factor(values), values.mean(axis=0)
+    library._time_fit, library._is_fitted, library._is_generated = 0.0, True, False
+    return library
 
 
 def restated(card: Card) -> Any:

@@ -1,0 +1,126 @@
+"""Recourse by gradient descent against perturbations: against finite differences, grids and the exact certificate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from harness.certificate import Ball, Checker
+from harness.classifier import Classifier, space_inputs
+from harness.explanation import Status
+from harness.method import Deadline
+from harness.problem import Feature, Kind, Label, Probability, Problem, Space
+from methods.adversarial_recourse import AdversarialRecourse, Score
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+SPACE = Space(
+    (
+        Feature("a", Kind.CONTINUOUS, scale=(0, 10), bounds=(0, 10)),
+        Feature("b", Kind.CONTINUOUS, scale=(-1, 1), bounds=(-1, 1)),
+        Feature("c", Kind.CATEGORICAL, ("red", "green", "blue")),
+    )
+)
+MODELS: dict[str, Any] = {
+    "lr": LogisticRegression(C=100),
+    "relu": MLPClassifier((8,), max_iter=300, random_state=0),
+    "tanh": MLPClassifier((5, 5), activation="tanh", max_iter=300, random_state=1),
+    "logistic": MLPClassifier((5,), activation="logistic", max_iter=300, random_state=1),
+}
+
+
+@cache
+def problem(name: str, wanted: str = "yes") -> Problem:
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        {"a": rng.uniform(0, 10, 300), "b": rng.uniform(-1, 1, 300), "c": rng.choice(["red", "green", "blue"], 300)}
+    )
+    right = frame["a"] / 10 + frame["b"] ** 2 + 0.2 * (frame["c"] == "red") > 0.8
+    labels = np.where(right, "yes", "no")
+    classifier = Classifier(MODELS[name], space_inputs(SPACE), ("no", "yes"))
+    classifier.estimator.fit(classifier.matrix(frame), right.astype(int))
+    return Problem(SPACE, classifier, frame, labels, Label(wanted))
+
+
+def refused(question: Problem) -> pd.DataFrame:
+    return question.train.loc[~question.valid(question.train)]
+
+
+@pytest.mark.parametrize("wanted", ["yes", "no"])
+@pytest.mark.parametrize("name", MODELS)
+def test_score_and_gradient(name: str, wanted: str) -> None:
+    """The score is the model's own, signed; its gradient is that of central differences."""
+    question = problem(name, wanted)
+    score = Score(question)
+    for frame in (question.train.iloc[[place]] for place in range(5)):
+        point = SPACE.encode(frame)[0]
+        value, slope = score(point)
+        sign = 1.0 if wanted == "yes" else -1.0
+        raw = float(question.classifier.raw(frame).ravel()[0])
+        assert value == pytest.approx(sign * (raw - question.classifier.raw_threshold), abs=1e-9)
+        step = 1e-6 * np.eye(len(point))
+        by_hand = [(score(point + part)[0] - score(point - part)[0]) / 2e-6 for part in step]
+        np.testing.assert_allclose(slope, by_hand, atol=1e-5)
+
+
+def test_the_worst_perturbation_of_a_linear_model() -> None:
+    """It goes against the weights of the numbers, to the end of the ball."""
+    question = problem("lr")
+    explainer = AdversarialRecourse(rho=0.2).fit(question)
+    weights = np.ravel(question.classifier.estimator.coef_)[:2]
+    worst = explainer.worst(SPACE.encode(question.train.iloc[[0]])[0])
+    np.testing.assert_allclose(worst, [*(-0.2 * weights / np.linalg.norm(weights)), 0, 0, 0], atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["lr", "relu"])
+def test_answers_stand_the_ball_where_it_is_said(name: str) -> None:
+    """Every answer is valid; without a remark most are certified, and none is invalid far within the ball."""
+    question = problem(name)
+    explainer = AdversarialRecourse(rho=0.05).fit(question)
+    judge, ball, certified = Checker(SPACE, question.classifier, question.target), Ball.scaled(SPACE, "l2"), []
+    for place in range(3):
+        factual = refused(question).iloc[[place]]
+        (answer,) = explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(30)).answers
+        assert answer.status is Status.FOUND
+        assert answer.row is not None
+        assert question.valid(SPACE.frame([answer.row]))[0]
+        assert not SPACE.violations(factual, SPACE.frame([answer.row]))[0]
+        if not answer.detail:
+            certified.append(judge.certify(answer.row, ball, 0.05, 10).radius >= 0.05 * (1 - 1e-6))
+    assert len(certified) == 3
+    assert sum(certified) >= 2
+
+
+def test_a_ball_too_large_for_the_space() -> None:
+    """The answer keeps to the bounds and says that it is not robust; with room it is."""
+    question = problem("lr")
+    factual = refused(question).iloc[[0]]
+    wide = SPACE.replace({"a": {"bounds": (-1e4, 1e4)}, "b": {"bounds": (-1e4, 1e4)}})
+    for space in (SPACE, wide):
+        explainer = AdversarialRecourse(rho=2.0, rounds=8).fit(replace(question, space=space))
+        (answer,) = explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(60)).answers
+        assert answer.row is not None
+        inside = 0 <= answer.row["a"] <= 10 and -1 <= answer.row["b"] <= 1
+        assert inside == bool(answer.detail) == (space is SPACE)
+
+
+def test_what_it_refuses() -> None:
+    """Models without gradients, targets other than a class, and parameters out of range."""
+    question = problem("lr")
+    assert AdversarialRecourse().refuses(question) is None
+    tree = DecisionTreeClassifier(max_depth=2).fit(question.classifier.matrix(question.train), question.labels == "yes")
+    wooden = replace(question, classifier=replace(question.classifier, estimator=tree))
+    assert "follows gradients" in str(AdversarialRecourse().refuses(wooden))
+    between = replace(question, target=Probability("yes", 0.6, 0.9))
+    assert "wanted class only" in str(AdversarialRecourse().refuses(between))
+    for wrong in ({"decay": 1.0}, {"rho": -1.0}, {"rate": 0.0}, {"steps": 0}):
+        (name, value), *_ = wrong.items()
+        with pytest.raises(ValueError, match=f"{name} is {value}"):
+            AdversarialRecourse(**wrong)

@@ -1,0 +1,133 @@
+"""``python -m harness.explain``: what it prints is what the model says, and it leaves nothing behind."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hydra.core.hydra_config import HydraConfig
+
+from harness import explain
+from harness.explanation import Explanation
+from harness.run import explained
+
+CART = ("dataset=pima", "model=cart")
+Told = Callable[..., str]
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """An empty folder, and Hydra as it was found."""
+    monkeypatch.chdir(tmp_path)
+    before = HydraConfig.instance().cfg
+    yield
+    HydraConfig.instance().cfg = before
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Told:
+    """What the command prints: on standard output, or, where it exits with 1, on standard error."""
+
+    def run(*arguments: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["harness.explain", *arguments])
+        code: object = 0
+        try:
+            explain.main()
+        except SystemExit as fault:
+            code = fault.code
+        printed = capsys.readouterr()
+        assert code == (1 if printed.err else 0)
+        return printed.err or printed.out
+
+    return run
+
+
+def asked(*arguments: str) -> Explanation:
+    ((explanation, _),) = explained(list(arguments))
+    return explanation
+
+
+@pytest.fixture(scope="module")
+def people() -> pd.DataFrame:
+    """Two people whom the tree refuses, and one whom it does not, by row."""
+    ((first, _),) = explained([*CART, "method=nearest", "n_factuals=1"])
+    assert first.context is not None
+    problem = first.context.problem
+    fine = problem.valid(problem.train)
+    return pd.concat([problem.train[~fine].iloc[:2], problem.train[fine].iloc[:1]])
+
+
+def test_a_person_is_explained_and_nothing_is_stored(told: Told, people: pd.DataFrame, tmp_path: Path) -> None:
+    """The changed features, scores that the model gives, the objective, and what proves it."""
+    row = people.index[0]
+    text = told(*CART, "method=ce_ocl", f"factual={row}", "n_counterfactuals=2")
+    explanation = asked(*CART, "method=ce_ocl", f"factuals={row}", "n_counterfactuals=2")
+    context = explanation.context
+    assert context is not None
+    assert text.startswith(str(explanation))
+    lines = {line.split("  ")[0]: line for line in text.splitlines()}
+    for answer in explanation.answers:
+        after = pd.DataFrame([answer.row])
+        classifier = context.problem.classifier
+        assert f"→ {classifier.score(after)[0]:.6g}" in next(line for line in lines.values() if "score of" in line)
+        assert f"{answer.objective:.6g}" in lines["objective"]
+        changed = [name for name in after if after[name][0] != people.loc[row, name]]
+        assert changed
+        for name in changed:
+            assert f"→ {after[name][0]:g}" in lines[name]
+    assert "OPTIMAL: proven" in text
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_who_has_what_is_wanted_gets_one_sentence(told: Told, people: pd.DataFrame) -> None:
+    row = people.index[2]
+    text = told(*CART, "method=ce_ocl", f"factual={row}")
+    assert text == f"Factual {row}: the model already says what is wanted of this factual.\n"
+
+
+def test_a_file_names_several_people(told: Told, people: pd.DataFrame, tmp_path: Path) -> None:
+    people.to_csv(tmp_path / "people.csv", index=False)
+    text = told(*CART, "method=ce_ocl", "factual=people.csv")
+    assert text.count("wanted is") == 2
+    assert text.count("already says what is wanted") == 1
+
+
+def test_a_robust_answer_shows_intervals_that_hold(told: Told, people: pd.DataFrame) -> None:
+    """Each feature with room is shown with it; the model says what is wanted at random points of the whole box."""
+    arguments = (*CART, "method=robust")
+    explanation = asked(*arguments, f"factuals={people.index[0]}")
+    answer, context = explanation.answers[0], explanation.context
+    assert context is not None
+    assert answer.region
+    text = told(*arguments, f"factual={people.index[0]}")
+    rng = np.random.default_rng(0)
+    points = pd.concat([pd.DataFrame([answer.row])] * 500, ignore_index=True)
+    for name, (low, high) in answer.region.items():
+        assert (f"{name} may be" in text) == (low < high)
+        if low < high:
+            points[name] = rng.uniform(low, high, len(points))
+    assert context.problem.valid(points).all()
+    assert "may be: the prediction is proven" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "nobody is named"),
+        (("factual=100000",), "there is no row 100000"),
+        (("factual=nobody.csv",), "nobody.csv is no file"),
+        (("factual=3", "methd=nearest"), "did you mean 'method'"),
+        (("factual=3", "method=nearst"), "did you mean 'nearest'"),
+        (("factual=3", "group=true"), "group does not fit"),
+        (("factual=3", "time_limit=0"), "time_limit=0"),
+    ],
+    ids=["nobody", "no row", "no file", "no setting", "no method", "group", "limit"],
+)
+def test_a_wrong_argument_is_one_sentence(told: Told, arguments: tuple[str, ...], words: str) -> None:
+    text = told(*CART, *arguments)
+    assert words in text
+    assert len(text.strip().splitlines()) == 1

@@ -1,0 +1,118 @@
+"""What Table II of the MD-PSO paper sets of others' methods, and the number its tuning maximises."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.spatial.distance import pdist
+from sklearn.linear_model import LogisticRegression
+
+from harness.classifier import Classifier, space_inputs
+from harness.errors import HarnessError
+from harness.explanation import Answer
+from harness.method import Deadline
+from harness.problem import Actionability, Feature, Kind, Label, Problem, Space
+from harness.run import _merit
+from methods.carla import compat
+from methods.carla.face import Face
+from methods.carla.growing_spheres import GrowingSpheres
+
+carla = pytest.mark.skipif(not compat.installed(), reason=compat.ABSENT)
+SPACE = Space(
+    (
+        Feature("income", Kind.CONTINUOUS, scale=(0, 1)),
+        Feature("debt", Kind.CONTINUOUS, scale=(0, 1)),
+        Feature("region", Kind.CONTINUOUS, scale=(0, 1), actionability=Actionability.IMMUTABLE),
+    )
+)
+
+
+def problem() -> Problem:
+    """Granted are incomes above a half; all 70 rows are of one region, which CARLA's FACE needs to be 1."""
+    train = pd.DataFrame(np.random.default_rng(0).uniform(size=(70, 3)), columns=list(SPACE.names)).assign(region=1.0)
+    labels = np.where(train["income"] > 0.5, "granted", "refused").astype(object)
+    model = LogisticRegression(C=1e6).fit(SPACE.encode(train), labels == "granted")
+    classifier = Classifier(model, space_inputs(SPACE), ("refused", "granted"))
+    return Problem(SPACE, classifier, train, labels, Label("granted"))
+
+
+FACTUAL = pd.DataFrame({"income": [0.3], "debt": [0.5], "region": [1.0]})
+
+
+def ask(method: GrowingSpheres | Face) -> Answer:
+    explainer = method.fit(problem())
+    return explainer.explain(FACTUAL, 1, np.random.default_rng(0), Deadline.after(60)).answers[0]
+
+
+@carla
+@pytest.mark.parametrize("step", [0.02, 0.05, 0.2])
+def test_spheres_grow_by_the_step(step: float) -> None:
+    """Each ring is as wide as asked, and the answer lies in the first that reaches over the model's border."""
+    search: Any = compat.library().modules["spheres_search"]
+    rings: list[tuple[float, float]] = []
+    draw = search.hyper_sphere_coordindates
+
+    def spy(count: int, instance: np.ndarray, high: float, low: float, norm: int) -> Any:
+        rings.append((low, high))
+        return draw(count, instance, high, low, norm)
+
+    with patch.object(search, "hyper_sphere_coordindates", spy):
+        row = ask(GrowingSpheres(step=step)).row
+    assert row is not None
+    np.testing.assert_allclose(rings, [(k * step, (k + 1) * step) for k in range(len(rings))])
+    far = math.hypot(row["income"] - 0.3, row["debt"] - 0.5)
+    assert rings[-1][0] - 1e-9 <= far <= rings[-1][1] + 1e-9
+    model = problem().classifier.estimator
+    nearest = abs(model.decision_function(SPACE.encode(FACTUAL))[0]) / np.hypot(*model.coef_[0][:2])
+    assert nearest - 1e-9 <= far <= nearest + 2 * step
+
+
+@carla
+@pytest.mark.parametrize("radius", [0.1, 0.25, None])
+def test_rows_are_near_within_the_radius(radius: float | None) -> None:
+    """Graphs have as many edges as there are pairs of rows so near: in turn the published radii, or one."""
+    search: Any = compat.library().modules["face_search"]
+    edges: list[int] = []
+    walk, subset = search.shortest_path, search.choose_random_subset
+    drawn: list[np.ndarray] = []
+
+    def spy(graph: Any, index: int) -> Any:
+        edges.append(graph.nnz)
+        return walk(graph, index)
+
+    def keep(*args: Any) -> Any:
+        drawn.append(subset(*args))
+        return drawn[-1]
+
+    with patch.object(search, "shortest_path", spy), patch.object(search, "choose_random_subset", keep):
+        ask(Face(mode="epsilon", radius=radius, fraction=0.9))
+    gaps = pdist(drawn[0].to_numpy(float))
+    wanted = [0.15, 0.25, 0.35] if radius is None else [radius] * 3
+    assert edges[:3] == [2 * int((gaps <= width).sum()) for width in wanted]
+
+
+@pytest.mark.parametrize(
+    ("method", "setting", "said"),
+    [
+        (GrowingSpheres, {"step": 0.0}, "step is 0.0; it must be above 0"),
+        (Face, {"mode": "knn", "radius": 0.25}, "mode 'knn' has none"),
+        (Face, {"mode": "epsilon", "radius": -1.0}, "must be above 0"),
+    ],
+)
+def test_a_wrong_setting_is_told(method: Any, setting: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        method(**setting)
+
+
+def test_the_number_to_optimise_is_a_weighted_sum_of_means() -> None:
+    scores = pd.DataFrame({"coverage": [1.0, 0.5], "pso/proximity": [0.2, math.nan], "distance/l0": [math.nan] * 2})
+    assert _merit(scores, {"coverage": 1}) == 0.75
+    assert _merit(scores, {"coverage": 2, "pso/proximity": -0.5}) == pytest.approx(1.4)
+    assert _merit(scores, {"coverage": 2, "distance/l0": -0.5}) == 1.5
+    with pytest.raises(HarnessError, match="did you mean 'pso/proximity'"):
+        _merit(scores, {"pso/proximty": -1})
