@@ -35,7 +35,9 @@ from methods.nearest import Nearest
 CONF = Path(__file__).parents[1] / "conf"
 METHODS, MODELS, DATASETS = map(complete, ("method", "model", "dataset"))
 WRAPPERS = ("methods.dice", "methods.carla", "methods.peers")  # of libraries that decide for themselves
-GENERAL = ("ce_ocl", "nearest")  # methods that meet every model
+GENERAL = "nearest"  # the method that meets every model
+QUICK = ("lr", "cart", "rf", "gbm", "mlp", "scorecard", "ridge", "rf_regressor")  # kinds of models of the quick tests
+LONG = "robust_"  # variants of a method of which some, by programs, take minutes on the small problem
 USUAL = ("lr", "rf")  # models that meet every method
 ProblemOf = Callable[..., Problem]
 
@@ -58,9 +60,10 @@ REGRESSORS = {
 }
 
 
-def together(*pair: str) -> Any:
+def together(*pair: str, slow: bool = False) -> Any:
     """Parameters of a test whose laws all run in one process, which asks the method once."""
-    return pytest.param(*pair, marks=pytest.mark.xdist_group("/".join(pair)))
+    group = pytest.mark.xdist_group("/".join(pair))
+    return pytest.param(*pair, marks=[group, pytest.mark.slow] if slow else group)
 
 
 def kinds(group: str, names: list[str]) -> list[str]:
@@ -79,10 +82,10 @@ MODEL_KINDS, METHOD_KINDS = kinds("model", MODELS), kinds("method", METHODS)
 PAIRS = [pair for pair in product(DATASETS, MODEL_KINDS) if (pair[0] in REGRESSION) == (pair[1] in REGRESSORS)]
 # Each kind of method meets each kind of model; those that differ in numbers and options meet two of the other side.
 MET = [
-    (method, model)
+    together(method, model, slow=method.startswith(LONG) or (method not in {GENERAL, "ce_ocl"} and model not in QUICK))
     for method, model in product(METHODS, MODELS)
     if (model in MODEL_KINDS and method in METHOD_KINDS)
-    or (method in METHOD_KINDS and method in GENERAL)
+    or method == GENERAL
     or (method not in METHOD_KINDS and model in USUAL)
 ]
 
@@ -117,7 +120,7 @@ def small(problem_of: ProblemOf) -> Callable[[str, str], Case]:
 
 
 @pytest.mark.parametrize("law", laws.ALL, ids=lambda law: law.__name__)
-@pytest.mark.parametrize(("method", "model"), [together(*pair) for pair in MET])
+@pytest.mark.parametrize(("method", "model"), MET)
 def test_method(small: Callable[[str, str], Case], method: str, model: str, law: Callable[[Case], None]) -> None:
     law(small(method, model))
 
