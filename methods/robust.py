@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
+from harness.certificate import checker
 from harness.errors import UnsupportedError
 from harness.explanation import Answer, Explanation, Reason, Status
 from harness.method import Deadline
@@ -79,6 +80,7 @@ class Robust(Settings):
         if problem.classifier.opaque:
             return problem.classifier.opaque
         try:
+            checker(problem.space, problem.classifier, problem.target)  # no region without somebody to prove it again
             self.start(problem)
         except UnsupportedError as fault:
             return str(fault)

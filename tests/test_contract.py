@@ -125,7 +125,9 @@ def test_method(small: Callable[[str, str], Case], method: str, model: str, law:
     law(small(method, model))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "method", [pytest.param(name, marks=pytest.mark.slow if name.startswith(LONG) else ()) for name in METHODS]
+)
 def test_method_takes_some_model(small: Callable[[str, str], Case], method: str) -> None:
     cases = [small(method, model) for model in MODEL_KINDS]
     absent = [case.refusal for case in cases if case.refusal and "uv sync --extra" in case.refusal]
