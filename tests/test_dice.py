@@ -235,7 +235,7 @@ def test_refusals_have_a_reason(forest: Problem) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"search": "gradient"},
+        {"search": "annealing"},
         {"sample_size": 0},
         {"posthoc_sparsity_param": 2.0},
         {"posthoc_sparsity_algorithm": "cubic"},
