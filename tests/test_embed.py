@@ -163,7 +163,7 @@ def raw(classifier: Classifier, row: pd.DataFrame) -> np.ndarray:
 
 
 def test_every_registered_type_has_a_case() -> None:
-    """A new encoder needs a case above; the harness's own estimators and other libraries' trees have tests elsewhere."""
+    """A new encoder needs a case above; own estimators and other libraries' trees have tests elsewhere."""
     kinds = {kind for kind in (*embed.registry, *ensemble.registry) if not issubclass(kind, Foreign)}
     kinds = {kind for kind in kinds if not kind.__module__.startswith("harness.")}
     assert {type(estimator) for estimator, _ in CASES.values()} == kinds - {object}
