@@ -212,7 +212,8 @@ def _check_archive(path: Path) -> None:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
     except Exception as fault:
-        pickled = path.open("rb").read(1) == b"\x80"
+        with path.open("rb") as file:
+            pickled = file.read(1) == b"\x80"
         why = f"it is a pickle, which may run anything: {CONVERT}" if pickled else _short(fault)
         raise HarnessError(f"{path} is no skops file ({why}); save the model with skops.io.dump.") from fault
     names = [member.filename for member in members]

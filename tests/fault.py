@@ -12,13 +12,11 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import psutil
 
-KIND, AFTER, DELAY = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
-HERE = os.getcwd() + os.sep
-written = itertools.count(1)
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
@@ -35,19 +33,26 @@ def target(event: str, arguments: tuple[Any, ...]) -> str | None:
     return os.path.abspath(os.fsdecode(path))
 
 
-def watch(event: str, arguments: tuple[Any, ...]) -> None:
-    path = target(event, arguments)
-    if path is None or not path.startswith(HERE):
-        return
-    number = next(written)
-    if KIND == "full" and number >= AFTER:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
-    if number == AFTER:
-        threading.Timer(DELAY, strike).start() if DELAY else strike()
+def fault(kind: str, after: int, delay: float) -> Callable[[str, tuple[Any, ...]], None]:
+    """The audit hook that brings the fault."""
+    here = os.getcwd() + os.sep
+    written = itertools.count(1)
+
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:
+        path = target(event, arguments)
+        if path is None or not path.startswith(here):
+            return
+        number = next(written)
+        if kind == "full" and number >= after:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        if number == after:
+            threading.Timer(delay, strike, [kind]).start() if delay else strike(kind)
+
+    return watch
 
 
-def strike() -> None:
-    if KIND == "main":
+def strike(kind: str) -> None:
+    if kind == "main":
         os.kill(os.getpid(), signal.SIGKILL)
     for child in psutil.Process().children():
         child.kill()
@@ -57,6 +62,6 @@ def strike() -> None:
 if __name__ == "__main__":
     from harness.run import main
 
+    sys.addaudithook(fault(sys.argv[1], int(sys.argv[2]), float(sys.argv[3])))
     del sys.argv[1:4]
-    sys.addaudithook(watch)
     main()

@@ -21,6 +21,7 @@ from harness.answers import Cell, answer_row
 from harness.check import judge
 from harness.errors import HarnessError
 from harness.explanation import Answer, Reason, Status
+from harness.papers import robust
 from harness.problem import Problem
 from harness.tables import DASH, Comparison, Listing
 from metrics import _example as loans
@@ -42,13 +43,14 @@ Made = Callable[..., Cell]
 
 
 def started(folder: Path, problem: Problem, factual: pd.DataFrame, answers: list[Any], **settings: Any) -> Cell:
-    """A finished, judged and scored cell: one factual an answer, all the same row; None for none."""
+    """A finished, judged and scored cell: one factual an answer, all the same row; None for none. ``options`` are those
+    of the method."""
     names = {"dataset": "loans", "model": "tree", "method": "ours"}
     names |= {key: settings.pop(key) for key in names if key in settings}
     cell = Cell(folder / "answers" / "-".join([*names.values(), settings.pop("fingerprint", "0")]))
     factuals = pd.concat([factual] * len(answers)).set_axis(range(len(answers)))
     targets = dict.fromkeys(factuals.index, problem.target)
-    config = {"method": {"margin": 1e-6}, "time_limit": 5, **settings}
+    config = {"method": {"margin": 1e-6} | settings.pop("options", {}), "time_limit": 5, **settings}
     meta = {**names, "n_counterfactuals": 1, "seed": 0, "data_sha256": "abc", "environment": MACHINE, "config": config}
     cell.start(
         {**meta, "scored": {"metrics": {"names": PATHS}}}, problem.space, problem.classifier, targets, None, factuals
@@ -109,6 +111,23 @@ def test_means_are_those_of_the_answers(made: Made, comparison: Comparison) -> N
     assert line(lines, "Exact", "validity")["ours"] == pytest.approx(1 / 3)
     assert line(lines, "Exact", "sparsity")["ours"] == pytest.approx((0.6 + 0.2 + 0.8) / 3)
     assert line(lines, "Exact", "categorical_proximity")["ours"] == pytest.approx((1.0 + 0.0 + 0.67) / 3, abs=1e-12)
+
+
+def test_each_algorithm_of_robust_regions_has_its_own_place(made: Made) -> None:
+    """The default's, the paper's own and the heuristic's runs stand beside the same published cell, none in another's."""
+    names = {"dataset": "banknote", "model": "robust_rf_5"}
+    asked = {"auto": [GRANTED], "adversarial": [GRANTED, None], "leaf": [GRANTED, None, None]}
+    cells = [
+        made(*answers, **names, method=kind, options={"algorithm": kind, "norm": "linf", "rho": 0.01})
+        for kind, answers in asked.items()
+    ]
+    text, lines = robust.TABLES["robust_table1"].build(cells)
+    place = lines["rho"].eq(0.01) & lines["dataset"].eq("banknote") & lines["spec"].eq("# est.: 5")
+    (row,) = lines.loc[place & lines["model"].eq("rf")].to_dict("records")
+    assert [row[f"{prefix}_asked"] for prefix in ("ours", "paper_algorithm", "leaf")] == [1, 2, 3]
+    assert [row[f"{prefix}_stopped"] for prefix in ("ours", "paper_algorithm", "leaf")] == [0, 1, 2]
+    assert lines["ours_asked"].notna().sum() == 1
+    assert "| 0.50 |" in next(line for line in text.splitlines() if "| banknote | rf # est.: 5 |" in line)
 
 
 def test_a_difference_is_in_standard_errors_of_both(made: Made, comparison: Comparison) -> None:

@@ -48,10 +48,9 @@ TABLE_4 = {
 ALGORITHMS = {"adversarial": "paper_algorithm", "leaf": "leaf"}  # of ours, besides the default
 PREFIXES = ("paper_algorithm", "ours")
 BASELINE = "adversarial_recourse"
-STOPPED = 0.99  # of rho: a certified radius below it is what the paper calls an early stop
 SHORT = 1e-6  # relative, by which a radius may fall short of rho in Table 3
 SECONDS = 60.0  # for the certificate of one answer
-ALGORITHMS = {"auto": "cells (exact)", "adversarial": "Algorithm 1 (exact)", "leaf": "one leaf (heuristic)"}
+CAPTIONS = {"auto": "cells (exact)", "adversarial": "Algorithm 1 (exact)", "leaf": "one leaf (heuristic)"}
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 SIDE = 400  # points a side on which a model's classes are drawn
 
@@ -148,13 +147,14 @@ def runs(cell: Cell) -> dict[str, float]:
     rows = [row for row in cell.rows() if row["ce"] == 1]
     seconds = np.array([row["seconds"] for row in rows], dtype=float)
     found = np.array([row["row"] is not None for row in rows], dtype=bool)
+    distances = np.array([row["objective"] for row in rows], dtype=float)
     steps = [max((int(step["iteration"]) for step in row.get("trace") or ()), default=0) for row in rows]
     return {
         "median": float(np.median(seconds)) if len(rows) else math.nan,
         "worst": float(seconds.max()) if len(rows) else math.nan,
         "mean": float(seconds[found].mean()) if found.any() else math.nan,
         "iterations": float(np.array(steps)[found].mean()) if found.any() else math.nan,
-        "distance": float(np.mean([row["objective"] for row in rows if row["row"] is not None] or [math.nan])),
+        "distance": float(distances[found].mean()) if found.any() else math.nan,
         "proven": float(sum(row["status"] == "OPTIMAL" for row in rows)),
         "certified": float(found.sum()),
         "stopped": float((~found).sum()),
@@ -327,7 +327,7 @@ def pareto(found: Sequence[Cell], title: str, key: str = "model") -> Figure:
 
 def _algorithm(cell: Cell) -> str:
     algorithm = cell.meta["config"]["method"].get("algorithm", "auto")
-    return ALGORITHMS.get(algorithm, algorithm)
+    return CAPTIONS.get(algorithm, algorithm)
 
 
 def _first(cell: Cell) -> dict[Any, dict[str, Any]]:
