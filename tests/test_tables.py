@@ -114,7 +114,7 @@ def test_means_are_those_of_the_answers(made: Made, comparison: Comparison) -> N
 
 
 def test_each_algorithm_of_robust_regions_has_its_own_place(made: Made) -> None:
-    """The default's, the paper's own and the heuristic's runs stand beside the same published cell, none in another's."""
+    """The default, the paper's own and the heuristic one stand beside one published cell, each in its place."""
     names = {"dataset": "banknote", "model": "robust_rf_5"}
     asked = {"auto": [GRANTED], "adversarial": [GRANTED, None], "leaf": [GRANTED, None, None]}
     cells = [
