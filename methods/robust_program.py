@@ -33,6 +33,7 @@ ENOUGH = 1e-9  # by which a certified radius may fall short of rho: rounding of 
 WIDE = 10.0  # scaled units around the factual in which unbounded numbers are looked at while nothing is known
 TRIED = 40  # training rows whose neighbourhood is certified, in search of a first robust point
 HALVINGS = 12  # of its way back to the factual
+FARTHER = (1.02, 1.05, 1.1, 1.2, 1.4, 1.8, 2.6)  # times as far from the factual as a point that is not robust
 SHARE = 0.25  # of the time left that a certificate may take
 PLANES = 50  # that cut a ball out of its box, for one adversary
 SHARP = 1e-9  # feasibility under squares: what a row is missed by counts more than their own tolerance
@@ -62,50 +63,70 @@ class Judge:
 
 
 class Starts:
-    """A first robust point: a training row with room around it, moved towards the factual while it keeps that room."""
+    """Robust points without a program: training rows with room around them, moved on lines as far as they keep it."""
 
     def __init__(self, problem: Problem, space: Space, objective: Objective, judge: Judge) -> None:
         self.space, self.objective, self.judge = space, objective, judge
         valid = problem.train.loc[problem.valid(problem.train)].drop_duplicates()
         self.rows = valid.reset_index(drop=True)
+        self.numbers = [s.start for s, f in zip(space.slices, space.features, strict=True) if f.numeric]
 
     def near(self, factual: pd.DataFrame, deadline: Deadline) -> tuple[dict[str, Any] | None, float]:
-        """The best found, and its cost; None and infinity where none was."""
+        """A robust row moved towards the factual, and its cost; None and infinity where none was met."""
         rows = self.rows
         allowed = [not faults for faults in self.space.violations(factual, rows)]
         rows = rows.loc[allowed]
         if rows.empty:
             return None, math.inf
-        short = [not faults for faults in self.objective.exceeded(self.space, factual, rows)]
-        rows = rows.loc[short]
         values = self.objective.evaluate(self.space, factual, rows)
-        best, least = None, math.inf
         seconds = 0.2 * deadline.left / TRIED
         for place in np.argsort(values, kind="stable")[:TRIED]:
             row = rows.iloc[[int(place)]].to_dict("records")[0]
-            if self.judge.robust(row, seconds):
-                row, value = self._pulled(row, factual, seconds)
-                if value < least:
-                    best, least = row, value
-                break
-        return best, least
+            if self.stands(row, factual, seconds):
+                return self.between(factual, row, factual, Deadline.after(TRIED * seconds))
+        return None, math.inf
 
-    def _pulled(self, row: dict[str, Any], factual: pd.DataFrame, seconds: float) -> tuple[dict[str, Any], float]:
-        ends = self.space.encode(self.space.frame([row]))[0]
-        origin = self.space.encode(factual)[0]
-        numbers = [s.start for s, f in zip(self.space.slices, self.space.features, strict=True) if f.numeric]
+    def stands(self, row: Mapping[str, Any], factual: pd.DataFrame, seconds: float) -> bool:
+        """Whether a row may be answered: permitted, within the limits, and robust."""
+        frame = self.space.frame([row])
+        if self.space.violations(factual, frame)[0] or self.objective.exceeded(self.space, factual, frame)[0]:
+            return False
+        return self.judge.robust(row, seconds)
+
+    def between(
+        self, near: pd.DataFrame, row: dict[str, Any], factual: pd.DataFrame, deadline: Deadline
+    ) -> tuple[dict[str, Any], float]:
+        """A robust row, its numbers moved towards those of another one as far as it may be answered; and its cost."""
+        ends, start = self.space.encode(self.space.frame([row]))[0], self.space.encode(near)[0]
         low, high, best = 0.0, 1.0, row
         for _ in range(HALVINGS):
+            if deadline.passed:
+                break
             middle = (low + high) / 2
-            point = ends.copy()
-            point[numbers] = origin[numbers] + middle * (ends[numbers] - origin[numbers])
-            trial = self.space.decode(point, like=factual).to_dict("records")[0]
-            if self.judge.robust(trial, seconds):
+            trial = self._on(start, ends, middle, factual)
+            if self.stands(trial, factual, deadline.left):
                 best, high = trial, middle
             else:
                 low = middle
-        frame = self.space.frame([best])
-        return best, float(self.objective.evaluate(self.space, factual, frame)[0])
+        return best, float(self.objective.evaluate(self.space, factual, self.space.frame([best]))[0])
+
+    def beyond(self, row: Mapping[str, Any], factual: pd.DataFrame, deadline: Deadline) -> dict[str, Any] | None:
+        """The first robust row found on the way from the factual through one that is not; None where none was met."""
+        ends, start = self.space.encode(self.space.frame([row]))[0], self.space.encode(factual)[0]
+        for share in FARTHER:
+            trial = self._on(start, ends, share, factual)
+            if deadline.passed:
+                return None
+            if self.stands(trial, factual, deadline.left):
+                return trial
+        return None
+
+    def _on(self, start: np.ndarray, ends: np.ndarray, share: float, factual: pd.DataFrame) -> dict[str, Any]:
+        """A point on the line through two others, whose categories are those of the second."""
+        point = ends.copy()
+        point[self.numbers] = start[self.numbers] + share * (ends[self.numbers] - start[self.numbers])
+        found: dict[str, Any] = self.space.decode(point, like=factual).to_dict("records")[0]
+        return found
 
 
 def objective_of(settings: Settings) -> Objective:

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from harness.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Columns, Question, held, model_of
-from methods.carla.gradient import TorchMethod, in_batches, layers
+from methods.carla.gradient import BATCH, TorchMethod, autoencoder, check_layers, in_batches
 from methods.carla.method import CarlaExplainer
-
-BATCH = 32  # rows a step of the autoencoder's training, as published
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Cchvae(TorchMethod):
     max_iter: int = 1000
 
     def __post_init__(self) -> None:
-        layers(self.hidden, self.latent, self.epochs)
+        check_layers(self.hidden, self.latent, self.epochs)
         if self.n_search_samples < 1 or self.max_iter < 1:
             raise ValueError(
                 f"n_search_samples is {self.n_search_samples} and max_iter {self.max_iter}; each must be at least 1."
@@ -64,11 +62,7 @@ class Cchvae(TorchMethod):
             "n_search_samples": self.n_search_samples,
             "step": self.step,
             "max_iter": self.max_iter,
-            "vae_params": {
-                "layers": [len(question.columns.names), *layers(self.hidden, self.latent, self.epochs)],
-                "epochs": self.epochs,
-                "batch_size": BATCH,
-            },
+            "vae_params": autoencoder(question, self.hidden, self.latent, self.epochs, batch_size=BATCH),
         }
         with compat.workshop():
             method = compat.library().CCHVAE(model_of(question, in_batches(problem.train, BATCH)), options)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from harness.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Columns, Question, held, model_of
-from methods.carla.gradient import GradientMethod, layers, module_of
+from methods.carla.gradient import GradientMethod, autoencoder, check_descent, check_layers, module_of
 from methods.carla.method import CarlaExplainer
 
 
@@ -46,11 +46,8 @@ class Cruds(GradientMethod):
     max_iter: int = 500
 
     def __post_init__(self) -> None:
-        layers(self.hidden, self.latent, self.epochs)
-        if self.max_iter < 1:
-            raise ValueError(f"max_iter is {self.max_iter}; it must be at least 1.")
-        if self.lr <= 0:
-            raise ValueError(f"lr is {self.lr}; it must be > 0.")
+        check_layers(self.hidden, self.latent, self.epochs)
+        check_descent(self.max_iter, self.lr)
 
     @property
     def title(self) -> str:
@@ -63,10 +60,7 @@ class Cruds(GradientMethod):
             "lambda_param": self.lambda_,
             "lr": self.lr,
             "max_iter": self.max_iter,
-            "vae_params": {
-                "layers": [len(question.columns.names), *layers(self.hidden, self.latent, self.epochs)],
-                "epochs": self.epochs,
-            },
+            "vae_params": autoencoder(question, self.hidden, self.latent, self.epochs),
         }
         with compat.workshop():
             model = model_of(question, problem.train, module=module_of(problem, question))

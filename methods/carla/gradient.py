@@ -16,6 +16,8 @@ from methods.carla.compat import check_clock
 from methods.carla.method import CarlaMethod
 from methods.gradients import network, without_gradients
 
+BATCH = 32  # rows a step of an autoencoder's training, as published
+
 
 @dataclass(frozen=True)
 class TorchMethod(CarlaMethod):
@@ -81,11 +83,23 @@ def in_batches(frame: pd.DataFrame, batch_size: int) -> pd.DataFrame:
     return frame.iloc[:-1] if len(frame) % batch_size == 1 else frame
 
 
-def layers(hidden: Sequence[int], latent: int, epochs: int) -> list[int]:
-    """Units of an autoencoder's layers after the first; ValueError unless it is one that can be trained."""
+def check_layers(hidden: Sequence[int], latent: int, epochs: int) -> None:
+    """ValueError unless an autoencoder of these layers can be trained."""
     if min((*hidden, latent, epochs, len(hidden))) < 1:
         raise ValueError(
             f"hidden is {list(hidden)}, latent {latent}, epochs {epochs}; give at least one hidden layer, and "
             f"at least 1 everywhere."
         )
-    return [*hidden, latent]
+
+
+def check_descent(max_iter: int, lr: float) -> None:
+    """ValueError unless these steps can be taken."""
+    if max_iter < 1:
+        raise ValueError(f"max_iter is {max_iter}; it must be at least 1.")
+    if lr <= 0:
+        raise ValueError(f"lr is {lr}; it must be > 0.")
+
+
+def autoencoder(question: Question, hidden: Sequence[int], latent: int, epochs: int, **more: int) -> dict[str, Any]:
+    """CARLA's settings of an autoencoder of the shown columns."""
+    return {"layers": [len(question.columns.names), *hidden, latent], "epochs": epochs, **more}

@@ -7,10 +7,16 @@ from dataclasses import dataclass
 from harness.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Columns, Question, held, model_of
-from methods.carla.gradient import GradientMethod, in_batches, layers, module_of
+from methods.carla.gradient import (
+    BATCH,
+    GradientMethod,
+    autoencoder,
+    check_descent,
+    check_layers,
+    in_batches,
+    module_of,
+)
 from methods.carla.method import CarlaExplainer
-
-BATCH = 32  # rows a step of the autoencoder's training, as published
 
 
 @dataclass(frozen=True)
@@ -48,11 +54,8 @@ class Revise(GradientMethod):
     max_iter: int = 500
 
     def __post_init__(self) -> None:
-        layers(self.hidden, self.latent, self.epochs)
-        if self.max_iter < 1:
-            raise ValueError(f"max_iter is {self.max_iter}; it must be at least 1.")
-        if self.lr <= 0:
-            raise ValueError(f"lr is {self.lr}; it must be > 0.")
+        check_layers(self.hidden, self.latent, self.epochs)
+        check_descent(self.max_iter, self.lr)
 
     @property
     def title(self) -> str:
@@ -66,11 +69,7 @@ class Revise(GradientMethod):
             "lambda": self.lambda_,
             "lr": self.lr,
             "max_iter": self.max_iter,
-            "vae_params": {
-                "layers": [len(question.columns.names), *layers(self.hidden, self.latent, self.epochs)],
-                "epochs": self.epochs,
-                "batch_size": BATCH,
-            },
+            "vae_params": autoencoder(question, self.hidden, self.latent, self.epochs, batch_size=BATCH),
         }
         with compat.workshop():
             method = compat.library().Revise(model, model.data, options)
