@@ -37,7 +37,7 @@ METHODS, MODELS, DATASETS = map(complete, ("method", "model", "dataset"))
 WRAPPERS = ("methods.dice", "methods.carla", "methods.peers")  # of libraries that decide for themselves
 GENERAL = "nearest"  # the method that meets every model
 QUICK = ("lr", "cart", "rf", "gbm", "mlp", "scorecard", "ridge", "rf_regressor")  # kinds of models of the quick tests
-LONG = "robust_"  # variants of a method of which some, by programs, take minutes on the small problem
+LONG = ("robust_", "actionable_recourse_carla")  # variants, of which some take minutes on the small problem
 USUAL = ("lr", "rf")  # models that meet every method
 ProblemOf = Callable[..., Problem]
 
