@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 Drawing = Callable[[Sequence[Cell]], "Figure"]
 
-# Okabe and Ito's palette, which every kind of colour vision tells apart.
+# Okabe and Ito's palette, which every kind of colour vision tells apart, with a grey that keeps to that.
 BLUE, ORANGE, GREEN, PINK, SKY, RED, GREY = (
-    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999999",
+    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#555555",
 )  # fmt: skip
 COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, RED, GREY)
 HATCHES = ("", "///", "...", "xxx", "\\\\\\", "+++", "ooo")
