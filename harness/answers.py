@@ -25,6 +25,7 @@ from harness.problem import Feature, Interval, Label, Probability, Space, Target
 SCHEMA = 2  # of rows and group lines; 1 is read, too
 ROW_1: dict[str, Any] = {"compile_seconds": 0.0, "beside": 1}  # what rows of version 1 lack, as it was then
 _TAG, _ARRAY = "__type__", "__array__"
+_read: dict[str, Any] = {}  # the estimator read last, by its file's checksum
 _TYPES = {
     kind.__name__: kind
     for kind in (
@@ -90,6 +91,11 @@ class Cell:
     @property
     def done(self) -> bool:
         return (self.path / "done").is_file()
+
+    @property
+    def asked(self) -> bool:
+        """Whether every factual was asked about; unlike ``done``, also where some failed and will be tried again."""
+        return self.done or (self.started and set(self.factuals()[0].index) <= {row["factual"] for row in self.rows()})
 
     @property
     def started(self) -> bool:
@@ -207,7 +213,7 @@ class Cell:
         meta = self.meta
         known = {name: from_plain(meta[name]) for name in ("inputs", "classes", "threshold")}
         if meta.get("model_file") is None:
-            return Classifier(models.load(self.path / "estimator.skops"), **known)
+            return Classifier(_estimator(self.path / "estimator.skops"), **known)
         file = from_plain(meta["model_file"])
         path, labels, opaque = self.path / file.pop("file"), file.pop("labels"), file.pop("opaque")
         if path.parent != self.path or not path.is_file() or models.checksum(path) != file["sha256"]:
@@ -254,11 +260,9 @@ class Cell:
         return [row for (factual, _), row in last.items() if counts[factual] == expected]
 
     def answered(self) -> set[Any]:
-        """Ids of the factuals that need no (further) try: all but those that failed or were interrupted."""
-        again = {Status.FAILED}
+        """Ids of the factuals that need no (further) try: all but those that failed."""
         rows = self.rows()
-        retry = {row["factual"] for row in rows if row["status"] in again or row["reason"] == "interrupted"}
-        return {row["factual"] for row in rows} - retry
+        return {row["factual"] for row in rows} - {row["factual"] for row in rows if row["status"] == Status.FAILED}
 
     def put_verdicts(self, verdicts: Iterable[Mapping[str, Any]]) -> None:
         """Store what the checker said, replacing what it said before."""
@@ -267,6 +271,16 @@ class Cell:
     def verdicts(self) -> list[dict[str, Any]]:
         """What the checker said, one line a row."""
         return list(_lines(self.path / "verdicts.jsonl"))
+
+
+def _estimator(path: Path) -> Any:
+    """The estimator in a file. The last one is kept: cells of one model hold files that are the same to the bit."""
+    digest = models.checksum(path) if path.is_file() else ""
+    if digest not in _read:
+        found = models.load(path)
+        _read.clear()
+        _read[digest] = found
+    return _read[digest]
 
 
 def cells(folder: Path, trust: bool = False) -> list[Cell]:

@@ -36,7 +36,6 @@ class Reason(StrEnum):
     MEMORY = "memory"
     CRASH = "crash"
     REFUSED = "refused"
-    INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True)

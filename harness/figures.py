@@ -191,14 +191,16 @@ def known() -> dict[str, tuple[str, Drawing]]:
     return papers.collected("FIGURES")
 
 
-def write(folder: Path, name: str) -> str:
+def write(folder: Path, name: str | None) -> str:
     """Draw a figure from an experiment's stored cells, as PNG and SVG; returns what to say of it.
 
     Raises
     ------
     HarnessError
-        For a figure that does not exist, or without finished cells.
+        For a figure that does not exist, for None, or without finished cells.
     """
+    if name is None:
+        raise HarnessError(f"the experiment of {folder} names no figure; known: {', '.join(known())}.")
     if name not in known():
         raise HarnessError(f"there is no figure {name!r}; {choices(name, known())}.")
     file, draw = known()[name]
@@ -210,7 +212,7 @@ def write(folder: Path, name: str) -> str:
 
 def main() -> None:
     """Draw the figures of result folders again."""
-    rebuild("figure", known(), write)
+    rebuild("figure", write)
 
 
 if __name__ == "__main__":

@@ -282,17 +282,21 @@ def known() -> dict[str, Table]:
     return papers.collected("TABLES")
 
 
-def write(folder: Path, name: str) -> str:
+def write(folder: Path, name: str | None) -> str:
     """Write ``table.md``, ``table.tex`` and ``table.csv`` of an experiment from its stored cells.
+
+    Without a name, what every method answered on every model.
 
     Raises
     ------
     HarnessError
         For a table that does not exist, or without finished cells.
     """
-    if name not in known():
+    from harness.overview import Overview
+
+    if name is not None and name not in known():
         raise HarnessError(f"there is no table {name!r}; {choices(name, known())}.")
-    found, table = latest(folder), known()[name]
+    found, table = latest(folder), Overview() if name is None else known()[name]
     text, numbers = table.build(found)
     (folder / "table.md").write_text(f"# {table.title}\n\n{provenance(found)}\n\n{text}")
     (folder / "table.tex").write_text(latex(text))
@@ -301,13 +305,14 @@ def write(folder: Path, name: str) -> str:
 
 
 def latest(folder: Path) -> list[Cell]:
-    """The finished cells of an experiment: of equal names, the one that the last sweep made or took over."""
+    """The cells of an experiment that were asked to the end, failures included: of equal names, the one that the last
+    sweep made or took over."""
     found = {cell.path.name: cell for cell in cells(folder)}
     order = list(found)
     for record in sorted((folder / "sweeps").glob("*.jsonl")):
         lines = (json.loads(line) for line in record.read_text().splitlines())
         order += [Path(line["cell"]).name for line in lines if line["state"] != "failed"]
-    last = {found[name].label: found[name] for name in order if name in found and found[name].done}
+    last = {found[name].label: found[name] for name in order if name in found and found[name].asked}
     if not last:
         raise HarnessError(f"no cell under {folder} is finished; run its experiment to the end.")
     return list(last.values())
@@ -465,17 +470,15 @@ def asked(program: str, description: str) -> list[Path]:
     return folders
 
 
-def rebuild(kind: str, known: Iterable[str], write: Callable[[Path, str], str]) -> None:
+def rebuild(kind: str, write: Callable[[Path, Any], str]) -> None:
     """The command line that makes every ``kind`` (table, figure) of result folders again from their stored cells.
 
-    Exit code 1 where an experiment names none.
+    Exit code 1 where one cannot be made.
     """
     wrong = False
     for folder in asked(f"{kind}s", f"Make {kind}s of stored answers."):
         try:
             name = next((cell.meta["config"].get(kind) for cell in latest(folder)), None)
-            if name is None:
-                raise HarnessError(f"the experiment of {folder} names no {kind}; known: {', '.join(known)}.")
             print(write(folder, name))
         except HarnessError as fault:
             print(fault, file=sys.stderr)
@@ -491,7 +494,7 @@ def main() -> None:
         homes = [argument.removeprefix("output_dir=") for argument in sys.argv[1:] if argument != "--all"]
         print(reproduction.write(Path(homes[0] if homes else "results")))
         return
-    rebuild("table", known(), write)
+    rebuild("table", write)
 
 
 if __name__ == "__main__":

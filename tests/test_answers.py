@@ -113,11 +113,10 @@ def test_the_last_try_counts(cell: Cell, problem: Problem) -> None:
         (Answer(Status.GAVE_UP, reason=Reason.TIME_LIMIT), True),
         (Answer(Status.UNSUPPORTED, reason=Reason.REFUSED), True),
         (Answer(Status.FAILED, reason=Reason.CRASH), False),
-        (Answer(Status.GAVE_UP, reason=Reason.INTERRUPTED), False),
     ],
 )
 def test_what_is_tried_again(cell: Cell, answer: Answer, settled: bool) -> None:
-    """Faults and interruptions; a limit that was reached is an answer."""
+    """Faults; a limit that was reached is an answer."""
     cell.append(rows(0, answer, answer))
     assert cell.answered() == ({0} if settled else set())
 

@@ -191,7 +191,7 @@ def test_a_table_is_written_from_files_alone(
 
 
 def test_faults_are_told(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    """A table that does not exist; an experiment that names none; a folder without a finished cell."""
+    """A table that does not exist; a folder without answers, and one without a finished cell."""
     cell = made(method="exact")
     with pytest.raises(HarnessError, match="no table 'ce_ocl_table4'; did you mean"):
         tables.write(tmp_path, "ce_ocl_table4")
@@ -200,9 +200,31 @@ def test_faults_are_told(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyP
         tables.main()
     assert ended.value.code == 1
     told = capsys.readouterr().err
-    assert "names no table; known: ce_ocl_table2" in told
     assert "there are no stored answers" in told
     (cell.path / "done").unlink()
+    (cell.path / "rows.jsonl").write_text("")
+    with pytest.raises(HarnessError, match=r"no cell under .* is finished"):
+        tables.latest(tmp_path)
+
+
+def test_an_experiment_without_a_paper_shows_methods_by_models(made: Made, tmp_path: Path) -> None:
+    """Valid of asked, and the median second; a dash only where the method refused."""
+    made(method="exact", model="tree")
+    made(GRANTED, method="exact", model="forest")
+    made(None, None, method="guess", model="tree")
+    tables.write(tmp_path, None)
+    rows = [line.split(" | ") for line in (tmp_path / "table.md").read_text().splitlines() if line.startswith("| `")]
+    assert [row[:3] for row in rows] == [["| `exact`", "1/1, 0.5 s", "1/4, 0.5 s"], ["| `guess`", "", "0/2, 0.5 s"]]
+    numbers = pd.read_csv(tmp_path / "table.csv").set_index(["model", "method"])
+    assert numbers["valid"].to_dict() == {("forest", "exact"): 1, ("tree", "exact"): 1, ("tree", "guess"): 0}
+
+
+def test_a_cell_with_failures_is_shown(made: Made, tmp_path: Path) -> None:
+    """It is not done, since what failed is tried again; one whose factuals were not all asked about is left out."""
+    cell = made(GRANTED, None, method="exact")
+    (cell.path / "done").unlink()
+    assert [found.path for found in tables.latest(tmp_path)] == [cell.path]
+    (cell.path / "rows.jsonl").write_text((cell.path / "rows.jsonl").read_text().splitlines()[0] + "\n")
     with pytest.raises(HarnessError, match=r"no cell under .* is finished"):
         tables.latest(tmp_path)
 
