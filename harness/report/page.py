@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 
 from harness import tables, tracking
 from harness.explain import wish
+from harness.overview import Overview
 from harness.report import charts
 from harness.report.results import ACCEPTED, NAMES, VIOLATIONS, Results
 from harness.report.statistics import LEVEL, Ranking, rank
@@ -75,7 +76,8 @@ def write(folder: Path) -> Path:
         question=_question(results),
         provenance=tables.provenance(results.cells),
         summary=_summary(results),
-        papers=_papers(folder),
+        papers=_papers(results, folder),
+        overview=_rendered(Overview().build(results.cells)[0]),
         pictures=_pictures(folder),
         figures=_figures(results, rankings),
         worst=_worst(results),
@@ -212,10 +214,11 @@ def _inline(figure: Figure, title: str) -> Markup:
     return Markup(svg.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1))
 
 
-def _papers(folder: Path) -> Markup | None:
+def _papers(results: Results, folder: Path) -> Markup | None:
     """The paper's table, where the experiment regenerates one."""
     path = folder / "table.md"
-    return _rendered(path.read_text()) if path.is_file() else None
+    follows = any(meta["config"].get("table") for meta in results.metas)
+    return _rendered(path.read_text()) if follows and path.is_file() else None
 
 
 def _pictures(folder: Path) -> list[tuple[str, str]]:
@@ -227,7 +230,7 @@ def _pictures(folder: Path) -> list[tuple[str, str]]:
 
 
 def _rendered(text: str) -> Markup:
-    """Markdown as ``harness.tables`` writes it: headings, paragraphs, tables, bold and italics."""
+    """Markdown as ``harness.tables`` writes it: headings, paragraphs, tables, code, bold and italics."""
     out: list[str] = []
     for block in re.split(r"\n\s*\n", text.strip()):
         lines = block.splitlines()
@@ -251,7 +254,8 @@ def _tr(cells: Iterable[str], tag: str) -> str:
 
 
 def _inlined(text: str) -> str:
-    bold = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", str(escape(text)))
+    code = re.sub(r"`(.+?)`", r"<code>\1</code>", str(escape(text)))
+    bold = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", code)
     return re.sub(r"\*(.+?)\*", r"<i>\1</i>", bold)
 
 
