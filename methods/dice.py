@@ -223,6 +223,11 @@ class DiceExplainer:
                 )
         except LateError:
             return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
+        except ValueError as error:
+            if "empty range for randrange" not in str(error):
+                raise
+            detail = "DiCE's genetic search fails on a population of one."
+            return Explanation.none(n, Status.GAVE_UP, Reason.FINISHED, detail)
         except UserConfigValidationException as error:
             if not str(error).startswith("No counterfactuals found"):
                 raise

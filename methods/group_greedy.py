@@ -160,10 +160,13 @@ class _Greedy:
             Whether what differs may change, shape (points, profiles).
         """
         left = np.ones(serves.shape[1], dtype=bool)
+        serves = serves & (differs.sum(axis=2) <= self.method.t_max)
         found = []
         while left.any():
             best: tuple[int, np.ndarray, np.ndarray] | None = None
-            for point in range(len(differs)):
+            for point, most in enumerate((serves & left).sum(axis=1)):
+                if best is not None and most <= len(best[1]):
+                    continue
                 members, features = self._grown(differs[point], serves[point] & left)
                 if best is None or len(members) > len(best[1]):
                     best = (point, members, features)

@@ -24,6 +24,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from harness import models
+from harness.causality import equations
 from harness.data import load_dataset
 from harness.explanation import Answer, Reason, Status
 from harness.method import Deadline
@@ -32,6 +33,7 @@ from methods.carla import compat
 from methods.carla.actionable_recourse import ActionableRecourse
 from methods.carla.adapter import Codes, Columns, Question, whole
 from methods.carla.carla_dice import Dice
+from methods.carla.causal_recourse import CausalRecourse
 from methods.carla.face import Face
 from methods.carla.feature_tweak import FeatureTweak
 from methods.carla.growing_spheres import GrowingSpheres
@@ -290,14 +292,52 @@ def test_several_categories_stay(toy: Problem) -> None:
     assert moved <= {Face, Dice}
 
 
+@pytest.mark.parametrize("kind", ["lr", "rf"])
+def test_causal_recourse_answers_with_what_follows(kind: str) -> None:
+    """On COMPAS, where a stay is made to depend on priors: valid rows, in which the effect moved with its cause."""
+    problem, factuals = compas(kind)
+    assert "causality" in str(CausalRecourse().refuses(problem))
+    space, stay = problem.space.replace({"length_of_stay": {"kind": "continuous"}}), {"length_of_stay": float}
+    train, factuals, rows = problem.train.astype(stay), factuals.astype(stay), []
+    described = equations(space, train, {"length_of_stay": {"formula": "3 * priors_count"}})
+    problem = replace(problem, space=space, train=train, reference=None, equations=described)
+    for row in range(4):
+        (answer,) = ask(CausalRecourse(max_actions=20), problem, factuals.iloc[[row]])
+        if answer.row is not None:
+            rows.append(answer.row)
+            moved = {name: answer.row[name] - factuals.iloc[row][name] for name in ("priors_count", "length_of_stay")}
+            assert moved["priors_count"] != 0
+            assert moved["length_of_stay"] == pytest.approx(3 * moved["priors_count"], abs=2)  # a whole prior is 3 days
+    assert problem.valid(problem.space.frame(rows)).any()
+
+
+@pytest.mark.parametrize(
+    "method", [Face(fraction=0.5), Face("epsilon", radius=0.5, fraction=0.5)], ids=["knn", "epsilon"]
+)
+def test_face_needs_no_immutable_feature(toy: Problem, method: Face) -> None:
+    """Without one, which the published code does not expect, a row of the data is the answer all the same."""
+    free = replace(toy, space=SPACE.replace({"age": {"actionability": "free"}}))
+    assert method.refuses(free) is None
+    rows = [
+        answer.row
+        for row in range(4)
+        for answer in ask(method, free, toy.train.loc[~toy.valid(toy.train)].iloc[[row]])
+        if answer.row is not None
+    ]
+    assert rows
+    assert toy.valid(SPACE.frame(rows)).all()
+    known = {tuple(np.round(values, 9)) for values in SPACE.encode(toy.train)}
+    assert all(tuple(np.round(values, 9)) in known for values in SPACE.encode(SPACE.frame(rows)))
+
+
 def test_refusals_have_a_reason(toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
     frame = sample()
     three = models.train(LogisticRegression(), SPACE, frame, frame["grade"].to_numpy(object), ("low", "middle", "high"))
-    free = replace(toy, space=SPACE.replace({"age": {"actionability": "free"}}))
     for method in (GrowingSpheres(), Face(), ActionableRecourse(), FeatureTweak(), Dice()):
         assert "wanted class" in str(method.refuses(replace(toy, target=Interval(0, 1))))
         assert "two classes" in str(method.refuses(replace(toy, classifier=three, target=Label("high"))))
-    assert "immutable" in str(Face().refuses(free))
+    few = replace(toy, train=toy.train.iloc[:60], labels=toy.labels[:60], reference=None)
+    assert "more than 60 rows" in str(Face().refuses(few))
     assert "LogisticRegression" in str(FeatureTweak().refuses(toy))
     monkeypatch.setattr(compat, "installed", lambda: False)
     assert GrowingSpheres().refuses(toy) == "CARLA is not installed; run `uv sync --group carla`."
@@ -312,6 +352,7 @@ def test_refusals_have_a_reason(toy: Problem, monkeypatch: pytest.MonkeyPatch) -
         (Face, {"max_rows": 5}),
         (ActionableRecourse, {"fs_size": 0}),
         (FeatureTweak, {"eps": 0.0}),
+        (CausalRecourse, {"max_actions": 10}),
     ],
 )
 def test_wrong_parameters_are_named(method: type, wrong: dict[str, Any]) -> None:

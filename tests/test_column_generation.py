@@ -192,6 +192,18 @@ def test_a_threshold_binds(model: str, tau: float) -> None:
         assert set(explanation.uncoverable) == set(factuals.index[sorted(left)])
 
 
+def test_a_strict_threshold_and_few_changes_bind() -> None:
+    """At 1/2 the model hardly matters; at 0.9 more points are needed, and at 0.99 nobody is served by one change."""
+    problem = posed("linear")
+    factuals = negatives(problem, 12, 1)
+    few, many, none = (
+        asked(ColumnGeneration(t, threshold=tau), problem, factuals) for t, tau in ((2, 0.5), (2, 0.9), (1, 0.99))
+    )
+    assert len(few.points) < len(many.points) or many.uncoverable
+    assert len(none.uncoverable) > len(few.uncoverable)
+    assert (few.status, many.status) == (Status.OPTIMAL, Status.OPTIMAL)
+
+
 @pytest.mark.parametrize("model", ["linear", "svm", "forest", pytest.param("network", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("limited", [False, True])
 def test_solvers_agree(model: str, limited: bool) -> None:
@@ -372,6 +384,49 @@ def test_rounded_weights_are_repaired_by_the_model() -> None:
             assert problem.valid(problem.space.frame([point.row]))[0]
         named = {*explanation.assignment, *explanation.uncoverable, *explanation.undecided}
         assert named == set(factuals.index)
+
+
+@pytest.mark.parametrize("model", ["linear", "network"])
+def test_few_nodes_a_call_lose_no_proof(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where one profile alone takes more nodes than a call may, they are granted; without time, no proof is claimed."""
+    problem = posed(model)
+    factuals = negatives(problem, 40, 7)
+    known = asked(ColumnGeneration(2), problem, factuals)
+    monkeypatch.setattr(cells, "LIMIT", 1)
+    explainer: Any = ColumnGeneration(2).fit(problem)
+    told = explainer.explain_group(factuals, np.random.default_rng(0), Deadline.after(600))
+    assert (told.status, told.bound) == (known.status, known.bound) == (Status.OPTIMAL, len(told.points))
+
+
+def weighed(space: Space, weights: list[float], intercept: float, factuals: list[dict[str, Any]]) -> Any:
+    """A linear model with these weights of the columns, and factuals a, b, ..."""
+    frame = grid(space)
+    labels = np.where(np.arange(len(frame)) % 2, "good", "bad").astype(object)
+    classifier = models.train(LogisticRegression(), space, frame, labels, ("bad", "good"))
+    classifier.estimator.coef_[:], classifier.estimator.intercept_[:] = weights, intercept
+    rows = space.frame(factuals).set_axis(list("ab")[: len(factuals)])
+    return Problem(space, classifier, frame, labels, Label("good")), rows
+
+
+@pytest.mark.parametrize("solver", ["cells", "column_generation", "milp"])
+def test_an_output_that_is_the_margin_is_enough(solver: str) -> None:
+    """A sum of rounded weights that is 1e-4, but for the rounding of the sum."""
+    assert 0.2998 + 0.0002 - 0.2999 < 1e-4
+    space = Space((Feature("x", "binary", (0, 1)), Feature("y", "binary", (0, 1))))
+    problem, factuals = weighed(space, [0.2998, 0.0002], -0.2999, [{"x": 0, "y": 0}])
+    found = asked(ColumnGeneration(2, solver=solver), problem, factuals)
+    assert (found.status, len(found.points)) == (Status.OPTIMAL, 1)
+
+
+@pytest.mark.parametrize("solver", ["cells", "column_generation", "milp"])
+def test_what_only_a_tolerance_accepts_is_no_answer(solver: str) -> None:
+    """The one point that serves both falls short of the margin by less than a solver sees."""
+    space = Space((Feature("x", "binary", (0, 1)), Feature("y", "categorical", ("p", "q", "r"))))
+    problem, factuals = weighed(space, [1.0, 0.0, 0.0, 1e-4 - 2e-10], 0.0, [{"x": 0, "y": "p"}, {"x": 0, "y": "q"}])
+    method = ColumnGeneration(1, solver=solver)
+    found = asked(method, problem, factuals)
+    keeps_its_promises(found, problem, factuals, method)
+    assert len(found.points) == 2
 
 
 def test_a_past_deadline_leaves_a_valid_answer() -> None:

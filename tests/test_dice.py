@@ -13,6 +13,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
+from test_carla import compas
 
 from harness.classifier import Classifier, space_inputs
 from harness.explanation import Explanation, Reason, Status
@@ -97,6 +98,23 @@ def test_answers_are_valid_and_keep_the_constraints(method: Dice, model: str) ->
         assert SPACE.changed(factual, frame).any(axis=1).all()
         assert not frame.duplicated().any()
         found += len(rows)
+    assert found
+
+
+@pytest.mark.parametrize("kind", ["lr", "rf"])
+def test_compas_is_answered(method: Dice, kind: str) -> None:
+    """At least one valid counterfactual of ten people, none of which changes what may not change."""
+    problem, factuals = compas(kind)
+    explainer, found = method.fit(problem), 0
+    for row in range(10):
+        factual = factuals.iloc[[row]]
+        (answer,) = explainer.explain(factual, 1, np.random.default_rng(row), Deadline.after(5)).answers
+        if answer.row is not None:
+            frame = problem.space.frame([answer.row])
+            assert problem.valid(frame)[0]
+            assert not problem.space.violations(factual, frame)[0]
+            found += 1
+            break
     assert found
 
 
@@ -244,3 +262,21 @@ def test_refusals_have_a_reason(forest: Problem) -> None:
 def test_wrong_parameters_are_named(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         Dice(**wrong)
+
+
+@pytest.mark.parametrize("fault", ["empty range for randrange()", "something else"])
+def test_a_population_of_one_is_no_answer(forest: Problem, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    """What the library's genetic search raises then is told; any other fault stays one."""
+    explainer = Dice("genetic").fit(forest)
+
+    def fails(*_: Any, **__: Any) -> None:
+        raise ValueError(fault)
+
+    monkeypatch.setattr(explainer.library, "generate_counterfactuals", fails)  # type: ignore[attr-defined]
+    factual, rng = undesired(forest), np.random.default_rng(0)
+    if fault == "something else":
+        with pytest.raises(ValueError, match=fault):
+            explainer.explain(factual, 2, rng, Deadline.after(20))
+    else:
+        answers = explainer.explain(factual, 2, rng, Deadline.after(20)).answers
+        assert [answer.status for answer in answers] == [Status.GAVE_UP] * 2

@@ -13,16 +13,18 @@ import pytest
 from hydra import compose, initialize_config_dir
 from matplotlib.colors import to_rgb
 from omegaconf import OmegaConf
+from sklearn.linear_model import LogisticRegression
 from test_figures import covered
 from test_groups import CONF, LIMITS, SPACE, Recorder, at_one, question, started
 
-from harness import figures, tables
+from harness import figures, models, tables
 from harness.answers import Cell
+from harness.data import load_dataset
 from harness.errors import HarnessError
-from harness.experiment import run_groups
+from harness.experiment import pose, run_groups
 from harness.explanation import Status
 from harness.figures import GREEN
-from harness.papers.column_generation import Fewest, Thresholds, heat_map, perturbed, spread
+from harness.papers.column_generation import Fewest, Models, Thresholds, _remark, heat_map, perturbed, spread
 from methods.group_greedy import GroupGreedy
 
 
@@ -82,6 +84,7 @@ def test_every_published_row_is_there(number: int, found: list[Cell]) -> None:
         assert row["y* published"] == str(known["n_explanations"])
         late = known["cg_seconds"] >= 3600
         assert row["CG s published"] == ("≥ 3600" if late else f"{known['cg_seconds']:,.2f}")
+        assert row["CG − MIP published"] == str(known["gap_cg_minus_mip"])
         there = (known["n_instances"], known["t_max"]) == (20, 3)
         assert (row["y* ours"] == "not run") == (not there)
 
@@ -116,6 +119,60 @@ def test_every_published_number_is_accounted_for(found: list[Cell]) -> None:
     assert set(there.itertuples(index=False, name=None)) == {
         (10, 2, "n_explanations"), (10, 2, "cg_seconds"), (20, 3, "n_explanations"),
     }  # fmt: skip
+
+
+def test_an_unclear_gap_is_printed_and_not_compared(tmp_path: Path) -> None:
+    """The published +1, of which nobody knows whose is smaller; any other gap is compared where both were run."""
+    run = [cell_of(tmp_path, Made(100, t, 0, solver)) for t in (2, 3) for solver in ("column_generation", "milp")]
+    text, numbers = Fewest(4).build(run)
+    gaps = numbers[(numbers["measure"] == "gap_cg_minus_mip") & (numbers["n_factuals"] == 100)].set_index("t_max")
+    assert gaps["published"].to_dict() == {2: -7, 3: 1}
+    assert gaps.loc[2, "ours"] == 0
+    assert math.isnan(gaps.loc[3, "ours"])
+    assert [row["CG − MIP published"] for row in shown(text) if row["\\|S\\|"] == "100"] == ["-7", "1"]
+
+
+def test_groups_that_are_none_of_their_own_are_told(found: list[Cell]) -> None:
+    """The same people twice, and fewer people than asked for."""
+    text, _ = Fewest(4).build(found)
+    assert "|S| = 10: 2 draws gave 1 different group." in text
+    assert "|S| = 20: only 12 people are predicted undesired." in text
+
+
+def test_what_is_known_of_a_larger_number_is_said() -> None:
+    """Proven for our groups, or at least that no group of ours has as few as published."""
+    row = {"n_explanations": 3, "cg_seconds": 9.0}
+    ours = {"mean": 8.0, "least": 7, "most": 9, "runs": 5, "proven": 5, "bound": 6}
+    assert _remark(row, ours).startswith("larger, proven for our S")
+    assert _remark(row, ours | {"proven": 3}).startswith("larger, at least 6 proven for every S of ours")
+    assert _remark(row, ours | {"proven": 3, "bound": 3}) == "larger: other bins, model and S"
+    assert _remark(row, ours | {"least": 3}) == "in our range"
+
+
+def test_tables_2_and_3_count_what_was_loaded(tmp_path: Path) -> None:
+    """Rows, features, columns and the accuracy on the test half of a model trained as the experiment has it."""
+    OmegaConf.register_new_resolver("experiment_name", lambda: "adhoc", replace=True)
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        chosen = compose("config", overrides=["+experiment=cg_table2_3"])
+    config: Any = {name: OmegaConf.to_container(chosen[name]) for name in ("dataset", "split", "features")}
+    config["model"] = {"estimator": OmegaConf.to_container(chosen.model.estimator)}
+    data = load_dataset(**config["dataset"], split=config["split"], overrides=config["features"])
+    estimator = LogisticRegression(C=10.0, solver="newton-cholesky")
+    classifier = models.train(estimator, data.space, data.frame.iloc[data.train], data.labels[data.train], data.classes)
+    asked, cell = pose(data, classifier, n_factuals=1), Cell(tmp_path / "cell")
+    meta = {"dataset": "compas_binned", "model": "lr_c10", "method": "m", "n_counterfactuals": 1, "config": config}
+    cell.start(meta, data.space, classifier, asked.targets, None, asked.factuals)
+    text, numbers = Models().build([cell])
+    ours = numbers[numbers["dataset"] == "compas"].set_index("measure")["ours"]
+    assert (ours["n_instances"], ours["n_features"], ours["n_binary_columns"]) == (6172, 5, 15)
+    rows, labels = data.frame.iloc[data.test], data.labels[data.test]
+    right = (estimator.predict(classifier.matrix(rows)) == (labels == classifier.classes[1])).mean()
+    assert ours["lr_test_accuracy"] == pytest.approx(right)
+    assert right == pytest.approx(0.671, abs=0.02)
+    assert len(data.test) == 3086
+    assert numbers["published"].notna().all()
+    assert numbers.loc[numbers["dataset"] != "compas", "ours"].isna().all()
+    assert "| compas | published | 6,172 | 5 | 15 |" in text
 
 
 def test_what_the_checker_refuses_is_no_proof(found: list[Cell]) -> None:

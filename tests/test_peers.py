@@ -1,4 +1,4 @@
-"""NICE and CFNOW behind the harness's protocol: valid points on COMPAS, and what the libraries must not touch."""
+"""Peers behind the harness's protocol: valid points on COMPAS, and what the libraries must not touch."""
 
 from __future__ import annotations
 
@@ -25,15 +25,19 @@ from harness.data import load_dataset
 from harness.explanation import Explanation, Reason, Status
 from harness.method import Deadline
 from harness.problem import Interval, Label, Probability, Problem
+from harness.scorecard import ScorecardClassifier
 from methods.peers.cfnow import Cfnow
 from methods.peers.library import LateError, quiet, seeded, shares
 from methods.peers.nice import Nice
+from methods.peers.optbinning import OptBinningCounterfactual
+from methods.peers.treecf import TreeCf
 
 ROOT = Path(__file__).parents[1]
 ESTIMATORS = {
     "lr": LogisticRegression(max_iter=1000),
     "rf": RandomForestClassifier(20, max_depth=5, random_state=0),
     "svm": LinearSVC(),
+    "scorecard": ScorecardClassifier(),
 }
 
 
@@ -71,7 +75,7 @@ def asked(method: Any, problem: Problem, factual: pd.DataFrame, n: int = 1, seco
     return method.fit(problem).explain(factual, n, np.random.default_rng(0), Deadline.after(seconds))
 
 
-@pytest.mark.parametrize("model", ESTIMATORS)
+@pytest.mark.parametrize("model", ["lr", "rf", "svm"])
 @pytest.mark.parametrize("method", METHODS)
 def test_a_valid_counterfactual_is_found_on_compas(method: Any, model: str) -> None:
     """Of the wanted class for scikit-learn's own prediction, and one of the space's values."""
@@ -90,6 +94,37 @@ def test_a_valid_counterfactual_is_found_on_compas(method: Any, model: str) -> N
         assert problem.classifier.classes[code] == problem.target.value
         found += 1
     assert found
+
+
+@installed("treecf", "treecf")
+@pytest.mark.parametrize("backend", ["exact", "genetic"])
+def test_treecf_answers_on_compas(backend: str) -> None:
+    """On a forest, valid and permitted; a linear model is refused by name."""
+    method, problem = TreeCf(backend=backend), compas("rf")
+    assert "LogisticRegression" in str(method.refuses(compas("lr")))
+    explainer, found = method.fit(problem), 0
+    for number in range(8):
+        factual = undesired(problem, 8).iloc[[number]]
+        answer = explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(5)).answers[0]
+        if answer.row is not None:
+            frame = problem.space.frame([answer.row])
+            assert problem.valid(frame)[0]
+            assert problem.space.violations(factual, frame) == [[]]
+            found += 1
+    assert found
+
+
+def test_optbinning_answers_on_compas() -> None:
+    """On a scorecard; a linear model is refused."""
+    method, problem = OptBinningCounterfactual(), compas("scorecard")
+    assert "scorecard" in str(method.refuses(compas("lr")))
+    explainer, rows = method.fit(problem), []
+    for number in range(3):
+        factual = undesired(problem).iloc[[number]]
+        answer = explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(5)).answers[0]
+        rows += [] if answer.row is None else [answer.row]
+    assert rows
+    assert problem.valid(problem.space.frame(rows)).all()
 
 
 @pytest.mark.parametrize("method", METHODS)

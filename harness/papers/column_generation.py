@@ -34,12 +34,14 @@ DATASETS = {
     "student_performance": "students_binned",
 }
 NETWORKS = {"compas": "mlp_10x2", "german_credit": "mlp_20x2", "student_performance": "mlp_14x3"}
-STATISTICS = ("runs", "proven", "mean", "deviation", "least", "most", "gap", "left", "uncoverable", "median", "worst")
+STATISTICS = (
+    "runs", "proven", "mean", "deviation", "least", "most", "bound", "gap", "left", "uncoverable", "median", "worst",
+)  # fmt: skip
 
 
 def solved(found: Sequence[Cell]) -> pd.DataFrame:
-    """One row a stored group: ``approach``, ``n_factuals``, ``t_max``, ``threshold``, ``picked`` (the seed of S), and
-    the columns of ``harness.scoring.group_table``."""
+    """One row a stored group: ``approach``, ``n_factuals``, ``t_max``, ``threshold``, ``picked`` (the seed of S),
+    ``people`` (S as text), and the columns of ``harness.scoring.group_table``."""
     parts = []
     for cell in found:
         config = cell.meta["config"]
@@ -50,22 +52,25 @@ def solved(found: Sequence[Cell]) -> pd.DataFrame:
             "threshold": config["model"].get("threshold") or 0.5,
             "picked": config["seed"] if config["factuals_seed"] is None else config["factuals_seed"],
         }
-        parts.append(group_table(cell).reset_index().assign(**settings))
+        people = {line["group"]: " ".join(map(str, sorted(line["factuals"]))) for line in cell.groups()}
+        table = group_table(cell).reset_index()
+        parts.append(table.assign(people=table["group"].map(people), **settings))
     columns = ["approach", "n_factuals", "t_max", "threshold", "points", "optimal", "late"]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
 
 def summed(groups: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     """One row per setting and approach: ``runs``, ``proven`` ones; ``mean``, standard ``deviation``, ``least`` and
-    ``most`` points, of runs that found any; the greatest ``gap``; factuals ``left`` and ``uncoverable``; seconds
-    (``median``, ``worst``)."""
+    ``most`` points, of runs that found any; the least proven ``bound`` on them and the greatest ``gap``; factuals
+    ``left`` and ``uncoverable``; seconds (``median``, ``worst``)."""
     lines = []
     for place, runs in groups.groupby([*keys, "approach"], sort=True):
         points = runs["points"].dropna()
         lines.append(
             dict(zip([*keys, "approach"], place, strict=True))
             | {"runs": len(runs), "proven": int(runs["optimal"].sum()), "mean": points.mean()}
-            | {"deviation": points.std(), "least": points.min(), "most": points.max(), "gap": runs["gap"].max()}
+            | {"deviation": points.std(), "least": points.min(), "most": points.max()}
+            | {"bound": (runs["points"] - runs["gap"]).min(), "gap": runs["gap"].max()}
             | {"left": runs["left"].mean(), "uncoverable": runs["uncoverable"].mean()}
             | {"median": runs["seconds"].median(), "worst": runs["seconds"].max()}
         )
@@ -110,7 +115,7 @@ class Fewest:
         by_place = {(line["n_factuals"], line["t_max"], line["approach"]): line for line in lines.to_dict("records")}
         others = [name for name in ("CG", "MIP", GREEDY) if name in set(lines["approach"])]
         head = ["\\|S\\|", "T_max", "y* published", "y* ours", "proven", "gap"]
-        head += ["CG s published", "MIP s published", "ours s, median (worst)"]
+        head += ["CG − MIP published", "CG s published", "MIP s published", "ours s, median (worst)"]
         # The baseline proves nothing.
         head += [
             f"{what} {name}" for name in others for what in ("y", "proven", "s") if (what, name) != ("proven", GREEDY)
@@ -127,7 +132,8 @@ class Fewest:
             place = (row["n_instances"], row["t_max"])
             ours = by_place.get((*place, OURS))
             line = [*place, number(row["n_explanations"], 0), *_found(ours)]
-            line += [_seconds(row["cg_seconds"]), _seconds(row["mip_seconds"]), _spent(ours)]
+            line += [number(row["gap_cg_minus_mip"], 0), _seconds(row["cg_seconds"]), _seconds(row["mip_seconds"])]
+            line.append(_spent(ours))
             for name in others:
                 other = by_place.get((*place, name))
                 line += [*_found(other)[: 1 if name == GREEDY else 2], _spent(other)]
@@ -136,7 +142,7 @@ class Fewest:
                 row, {name: by_place[*place, name] for name in (OURS, *others) if (*place, name) in by_place}
             )
         limits = ", ".join(dict.fromkeys(f"{cell.meta['config']['group_time_limit']:g} s" for cell in found))
-        notes = [*NOTES, f"Limit of ours: {limits} a group.", *_certified(groups)]
+        notes = [*NOTES, f"Limit of ours: {limits} a group.", *_drawn(groups), *_certified(groups)]
         return markdown([*head, "why"], body) + "\n" + "".join(f"- {note}\n" for note in notes), pd.DataFrame(records)
 
 
@@ -151,7 +157,8 @@ def _measured(row: Mapping[str, Any], lines: Mapping[str, Mapping[str, Any]]) ->
     deviation = ours["deviation"] * math.sqrt(1 + 1 / ours["runs"])
     made = {
         "n_explanations": ours["mean"],
-        "gap_cg_minus_mip": columns["mean"] - program["mean"],
+        # Which is which is unclear where a gap is positive.
+        "gap_cg_minus_mip": math.nan if row["gap_cg_minus_mip"] > 0 else columns["mean"] - program["mean"],
         "cg_seconds": columns["median"],
         "mip_seconds": program["median"],
     }
@@ -172,8 +179,9 @@ NOTES = (
     "factuals neither served nor proven uncoverable, mean.",
     "The paper's S, bins and models are not published: where five groups disagree among themselves, a published number "
     "outside their range says nothing of either method.",
-    "Published MIP: its number of counterfactuals is the published y* less the published gap, but for two rows with a "
-    "gap of +1 (COMPAS, |S| = 100, T_max = 3), where it is unclear which is which; no gap is compared.",
+    "*CG − MIP published*: the published gap, y* of column generation less that of the program, whose own y* therefore "
+    "is the difference; but for two rows with +1 (COMPAS, |S| = 100, T_max = 3), where it is unclear which is which: "
+    "these are compared with neither.",
     "Published seconds are a commercial solver's on the paper's machine.",
 )
 
@@ -203,8 +211,21 @@ def _remark(row: Mapping[str, Any], ours: Mapping[str, Any] | None) -> str:
     if ours["most"] < published:
         unproven = row["cg_seconds"] >= LIMIT
         return "smaller: published run stopped unproven" if unproven else "smaller: other bins, model and S"
-    all_proven = ours["proven"] == ours["runs"]
-    return f"larger{', proven for our S' if all_proven else ''}: other bins, model and S"
+    if ours["proven"] == ours["runs"]:
+        return "larger, proven for our S: other bins, model and S"
+    known = f", at least {ours['bound']:.0f} proven for every S of ours" if ours["bound"] > published else ""
+    return f"larger{known}: other bins, model and S"
+
+
+def _drawn(groups: pd.DataFrame) -> list[str]:
+    """Of which |S| there are too few people, or too few to draw as many different groups."""
+    notes = []
+    for asked, runs in groups.loc[groups["approach"] == OURS].groupby("n_factuals"):
+        draws, different, size = runs["picked"].nunique(), runs["people"].nunique(), int(runs["size"].min())
+        few = [f"only {size} people are predicted undesired"] if size < asked else []
+        few += [f"{draws} draws gave {different} different group{'s' * (different > 1)}"] if different < draws else []
+        notes += [f"|S| = {asked}: {', and '.join(few)}."] if few else []
+    return notes
 
 
 def _certified(groups: pd.DataFrame) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -23,9 +24,9 @@ LEAST = 60  # rows of a graph in which 53 neighbours, the published code's most,
 class Face(CarlaMethod):
     """A row of the data that a path of near rows leads to [1]_.
 
-    In the published code only the last immutable feature shapes the paths, none at all is an error, and a factual
-    without a path is given the closest wanted row it cannot reach. Further counterfactuals are those of further draws
-    of rows.
+    In the published code only the last immutable feature shapes the paths, and a factual without a path is given the
+    closest wanted row it cannot reach. Without an immutable feature it ends in an error; here paths are then free.
+    Further counterfactuals are those of further draws of rows.
 
     Parameters
     ----------
@@ -66,8 +67,6 @@ class Face(CarlaMethod):
         return "FACE"
 
     def needs(self, problem: Problem) -> str | None:
-        if not Columns(problem.space).immutable:
-            return "CARLA's FACE fails without an immutable feature; make one immutable."
         if len(problem.reference) <= LEAST:
             return f"CARLA's FACE needs more than {LEAST} rows, not {len(problem.reference)}; give more."
         return None
@@ -79,18 +78,26 @@ class Face(CarlaMethod):
         model = model_of(question, problem.reference)
         library = compat.library()
         method = library.Face(model, {"mode": self.mode, "fraction": fraction})
-        return CarlaExplainer(self.title, question, self._ask(method, library.modules["face_search"]), 3)
+        free = not question.columns.immutable
+        if free:
+            method._immutables = question.columns.names[:1]  # any: it constrains nothing
+        return CarlaExplainer(self.title, question, self._ask(method, library.modules["face_search"], free), 3)
 
-    def _ask(self, method: Any, search: ModuleType) -> Ask:
+    def _ask(self, method: Any, search: ModuleType, free: bool) -> Ask:
+        def unconstrained(rows: pd.DataFrame, *_: Any) -> tuple[np.ndarray, np.ndarray]:
+            return np.ones((len(rows), len(rows))), np.ones((len(rows), len(rows)))
+
         def ask(table: pd.DataFrame, _: int) -> pd.DataFrame:
-            if self.radius is None:
-                return method.get_counterfactuals(table)
             near = search.radius_neighbors_graph
 
             def within(rows: np.ndarray, **options: Any) -> Any:
                 return near(rows, **{**options, "radius": self.radius})
 
-            with patch.object(search, "radius_neighbors_graph", within):  # CARLA has no way to set it
+            with ExitStack() as stack:
+                if self.radius is not None:  # CARLA has no way to set it
+                    stack.enter_context(patch.object(search, "radius_neighbors_graph", within))
+                if free:
+                    stack.enter_context(patch.object(search, "build_constraints", unconstrained))
                 return method.get_counterfactuals(table)
 
         return ask

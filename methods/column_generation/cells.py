@@ -18,6 +18,7 @@ REDUCED = 1e-7  # a weight of more than 1 by so little is no violated column
 ROUND = 1e-6  # of a bound, before it is rounded up
 ROOM = 400_000  # columns that a listing may find
 LIMIT = 4_000_000  # nodes of one call of the search, so that the deadline is seen
+MORE = 4  # times as many nodes where they did not suffice
 SWAPS = 50_000  # of the local search at a time
 SHARES = (0.3, 1.0)  # of the gap, that reduced costs may have in a listing
 
@@ -121,14 +122,19 @@ class _Search:
             value, weight = relaxed
             weight[weight < ROUND * REDUCED] = 0.0
             iterations += 1
-            first, found = 0, 0
+            first, found, effort = 0, 0, 1
             heaviest = 1.0 + REDUCED
             while first < n:
-                groups, weights, first = self.group.search(weight, first, 1.0 + REDUCED, False, ROOM, LIMIT)
+                before, left = first, self.deadline.left
+                groups, weights, first = self.group.search(weight, first, 1.0 + REDUCED, False, ROOM, LIMIT, effort)
                 heaviest = max(heaviest, float(weights.max(initial=0.0)))
                 found += self._add(self.group.extended(groups, np.argsort(-weight, kind="stable")))
                 if self.deadline.passed:
                     break
+                if first == before:  # one profile alone takes more nodes: they are granted where time for them is left
+                    effort *= MORE
+                    if MORE * (left - self.deadline.left) > self.deadline.left:
+                        return False
             if first >= n:
                 self.bound = max(self.bound, float(weight.sum()) / heaviest)  # Farley's bound
                 if found == 0:

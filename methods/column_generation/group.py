@@ -132,13 +132,16 @@ class Group:
         return groups
 
     def search(
-        self, weight: np.ndarray, first: int, least: float, listing: bool, room: int, limit: int
+        self, weight: np.ndarray, first: int, least: float, listing: bool, room: int, limit: int, effort: int = 1
     ) -> tuple[np.ndarray, np.ndarray, int]:
-        """Groups of at least a weight, as ``kernels.search``; heavy profiles are dealt with first."""
+        """Groups of at least a weight, as ``kernels.search``; heavy profiles are dealt with first.
+
+        ``effort`` times as many nodes may be taken, by the search and by each of its questions about a point.
+        """
         order = np.argsort(-weight, kind="stable")
         return kernels.search(
             self.codes, self.reach, self.movable, self.free, weight, order, first, self.most, self.reading.model,
-            self.reading.threshold, least, listing, room, limit, NODES,
+            self.reading.threshold, least, listing, room, effort * limit, effort * NODES,
         )  # fmt: skip
 
 

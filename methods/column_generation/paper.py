@@ -144,15 +144,16 @@ def solve_by_columns(group: Group, seed: int, deadline: Deadline) -> Found:
     end = deadline.at - SHARE * deadline.left
 
     def add(found: list[np.ndarray], weight: np.ndarray) -> int:
-        """Columns that violate (20) join the master, others the pool."""
+        """Columns that violate (20) join the master, others the pool; not those that only a tolerance lets share."""
         new = []
         for column in found:
-            if len(column) and column.tobytes() not in known:
-                if weight[column].sum() > 1.0 + REDUCED:
-                    known.add(column.tobytes())
-                    new.append(column)
-                else:
-                    pool.append(column)
+            if not len(column) or column.tobytes() in known:
+                continue
+            if weight[column].sum() <= 1.0 + REDUCED:
+                pool.append(column)
+            elif group.point(column) is not None:
+                known.add(column.tobytes())
+                new.append(column)
         cover.add(new)
         return len(new)
 
@@ -167,7 +168,8 @@ def solve_by_columns(group: Group, seed: int, deadline: Deadline) -> Found:
         trace.append({"step": "pricing", "columns": len(cover.columns), "value": value, "bound": bound})
         if not found or weight[found[-1]].sum() <= 1.0 + REDUCED:
             break
-        add([*found, *pricing.wider(found[-1], inner.left)], weight)
+        if not add([*found, *pricing.wider(found[-1], inner.left)], weight):
+            break
     solution = Cover.solve(group.size, cover.columns, deadline.left)
     groups = greedy(group.size, cover.columns)
     if solution.x is not None and solution.x.round().sum() < len(groups):
@@ -244,7 +246,9 @@ def solve_at_once(group: Group, seed: int, deadline: Deadline) -> Found:
     solution = whole.solve(Linear((starts + used).astype(np.int32), np.ones(copies)), deadline.left)
     if solution.x is not None and round(solution.objective) <= len(groups):
         members = [np.flatnonzero(solution.x[start + columns_of] > 0.5) for start in starts]
-        groups = [column for start, column in zip(starts, members, strict=True) if solution.x[start + used] > 0.5]
+        chosen = [column for start, column in zip(starts, members, strict=True) if solution.x[start + used] > 0.5]
+        if all(group.point(column) is not None for column in chosen if len(column)):  # not by a tolerance only
+            groups = chosen
     bound = len(groups) if solution.infeasible else max(math.ceil(max(solution.bound, 1.0) - ROUND), 1)
     trace = [{"step": "program", "columns": width * copies, "bound": solution.bound, "groups": len(groups)}]
     return Found([column for column in groups if len(column)], min(bound, len(groups)), trace)

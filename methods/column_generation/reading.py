@@ -20,6 +20,7 @@ from methods.milp.space import seen
 from methods.trees import TINY, ensemble, leaves_of, splits_only
 
 SAMPLE = 20  # training rows over which the effect of a code is averaged
+HAIR = 1e-6  # of the margin
 LINEAR = (LogisticRegression, LinearSVC, RidgeClassifier)
 
 
@@ -96,6 +97,8 @@ def ends(problem: Problem, tau: float, margin: float) -> tuple[int, float]:
     if splits_only(classifier.estimator):
         rounding = ensemble(classifier.estimator).rounding(sign * bar)
         margin = min(margin, 100 * TINY) + rounding
+    else:  # an output that is the margin exactly, as sums of rounded weights may be, is not lost to rounding
+        margin *= 1.0 - HAIR
     return sign, bar + margin
 
 
