@@ -226,6 +226,8 @@ def test_missing_category(load):
     assert load(with_gaps("city"), missing="category").space["city"].categories == ("Bonn", "Köln", "Ulm", "missing")
     flag = load(with_gaps("flag"), missing="category", overrides={"flag": {"kind": "categorical"}}).space["flag"]
     assert flag.categories == (0, 1, "missing")
+    assert flag.special == ("missing",)  # which no counterfactual enters, unless it may
+    assert load(with_gaps("city"), missing="category", overrides={"city": {"special": []}}).space["city"].special == ()
 
 
 def test_label_from_raw_values(load):

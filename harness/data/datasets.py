@@ -29,6 +29,7 @@ TASKS = ("classification", "regression")
 OF_NUMBERS = ("bounds", "special")
 OF_CATEGORIES = ("categories", "order")
 ATTRIBUTES = ("kind", "actionability", *OF_NUMBERS, *OF_CATEGORIES)
+MISSED = "missing"  # the category of gaps, which no counterfactual enters unless the feature has an empty ``special``
 NUMERIC = {Kind.CONTINUOUS, Kind.INTEGER}
 FAR = 1000  # training ranges beyond the scale that stand for no bound: more than any distance worth its cost
 EXACT = 10**14  # greatest whole number that scaling to [0, 1] and back gives back, whatever the range
@@ -192,7 +193,8 @@ def load_dataset(
     for feature, entry in entries.items():
         inferred = _infer(raw[feature], missing)
         kind = Kind(_allowed(entry.get("kind", inferred), Kind, f"the kind of {feature} cannot be"))
-        entry = _fitting(feature, kind, entry)
+        closed = "special" not in entry and kind not in NUMERIC and raw[feature].isna().any()
+        entry = _fitting(feature, kind, entry) | ({"special": (MISSED,)} if closed else {})
         filled = _fill(feature, raw[feature], kind, missing, train, entry.get("special", ()))
         data[feature] = values = _typed(feature, filled, kind)
         if (values == values.iloc[0]).all():
@@ -501,7 +503,7 @@ def _fill(
             f"allowed: drop, {'median' if numeric else 'category'}."
         )
     if not numeric:
-        return _plain(values.dropna()).astype(object).reindex(values.index, fill_value="missing")
+        return _plain(values.dropna()).astype(object).reindex(values.index, fill_value=MISSED)
     known = values.iloc[train].dropna()
     median = _check_numbers(feature, known[~known.isin(special)], kind).median()
     if np.isnan(median):
@@ -591,7 +593,8 @@ def _feature(
     raw = {str(value): value for value in present}
     categories = tuple(raw.get(str(value), value) for value in entry.get("categories", present))
     order = tuple(raw.get(str(value), value) for value in entry.get("order", ()))
-    return Feature(feature, kind, categories, actionability=actionability, order=order)
+    special = entry.get("special", ())
+    return Feature(feature, kind, categories, actionability=actionability, order=order, special=special)
 
 
 def _bounds(scale: tuple[float, float], wished: Sequence[float | None]) -> tuple[float, float]:

@@ -123,6 +123,7 @@ class _Explainer:
         }
         if isinstance(problem.target, Label):
             self.asked |= {"outcome_type": "binary", "y": problem.classifier.code(problem.target.value)}
+            self.library._intercept -= problem.classifier.raw_threshold  # its own threshold is a score of 0
             self.hard: list[str] = []
         else:
             number = isinstance(problem.target, Interval)
@@ -216,12 +217,16 @@ def restated(card: Card) -> Any:
 
     Special and missing bins are worth what the model takes them for. The library's own table has their empirical
     weights of evidence instead, also where the model does not, which widens the range that it divides proximity by.
+    A feature without special codes has a line for them too, worth what a missing value is: the library takes the last
+    two lines of each feature for bins that are no targets.
     """
     from optbinning import Scorecard as LibraryScorecard
 
     lines = []
     for variable in card.variables:
         listed = [place for place, b in enumerate(variable.bins) if b.role != "unknown"]
+        if all(b.role != "special" for b in variable.bins):
+            listed.append(listed[-1])
         metric, weight = variable.values[listed], np.full(len(listed), variable.coefficient)
         columns = {"Variable": variable.name, "Bin": listed, "WoE": metric, "Mean": metric, "Coefficient": weight}
         lines.append(pd.DataFrame(columns))

@@ -22,7 +22,7 @@ from methods.conflict import groups_of, irreducible, lifted
 from methods.milp.target import raw_interval
 from methods.scorecard import kernels
 from methods.scorecard.milp import Programmed
-from methods.scorecard.moves import Board, Moves, closeness_factor, optbinning_spread, spread
+from methods.scorecard.moves import Board, Moves, closeness_factor, opened, optbinning_spread, spread
 from methods.scorecard.search import Form, Rules, Search, Sets
 from methods.scorecard.terms import table_of
 
@@ -78,7 +78,8 @@ class Scorecard:
     wish
         y' of ``outcome``: for a probability, that of the target's class.
     special
-        Whether special codes and bins of unknown categories are targets, where the space has a value for them.
+        Whether special codes and bins of unknown categories are targets, where the space has a value for them: codes
+        that the model has bins for, and the space takes for numbers as any. Missing values are none of a space's.
     margin
         :math:`\delta` > 0, where the target does not include its end.
     engine
@@ -155,6 +156,11 @@ class Scorecard:
             raw_interval(problem)
         except UnsupportedError as fault:
             return str(fault)
+        if self.special and not opened(card, problem.space):
+            return (
+                "special=true, but no special code is open to counterfactuals; for a feature's codes, set "
+                "features.NAME.special=[] and name them in model.estimator.special_codes, or set method.special=false."
+            )
         if self.wish is not None and card.binary and not 0 <= self.wish <= 1:
             return f"wish is {self.wish}, which is no probability; give a number from 0 to 1."
         return None
@@ -225,7 +231,7 @@ class _Sight:
         """The same card and rows, with other requirements."""
         other = copy(self)
         other.method, other.rules = method, _rules(method, problem)
-        other.board = Board(self.board.card, problem, method.special)
+        other.board = Board(self.board.card, problem, method.special, self.board.often)
         return other
 
     def engine(self, moves: Moves, rules: Rules) -> Engine:
@@ -272,7 +278,7 @@ class _Explainer:
             found = self._best(self.sight, moves, count, deadline)
             if found.choices or not found.proven:
                 break
-        conflict: tuple[str, ...] = ()
+        conflict: tuple[str, ...] | None = ()
         if len(found.choices) == n:
             filler = Answer(Status.GAVE_UP)
         elif found.proven:
@@ -281,7 +287,7 @@ class _Explainer:
         else:
             filler = Answer(Status.GAVE_UP, None, Reason.TIME_LIMIT, detail="nothing was found within the time limit")
         answers, trace = self._told(origin, moves, found)
-        return Explanation(tuple(answers), conflict, tuple(trace)).padded(n, filler)
+        return Explanation(tuple(answers), conflict or (), tuple(trace)).padded(n, filler)
 
     def _best(self, sight: _Sight, moves: Moves, n: int, deadline: Deadline) -> Sets:
         """The best set by one level of the hierarchy after another."""
@@ -345,8 +351,11 @@ class _Explainer:
             )
         return changes
 
-    def _conflict(self, origin: dict[str, Any], n: int, deadline: Deadline) -> tuple[str, ...]:
-        """Requirements that leave no n counterfactuals, none of which can be spared."""
+    def _conflict(self, origin: dict[str, Any], n: int, deadline: Deadline) -> tuple[str, ...] | None:
+        """Requirements that leave no n counterfactuals, none of which can be spared; None where it takes none of them.
+
+        Empty where time did not allow to tell.
+        """
         method = self.method
         own = ["max_changes"] if method.max_changes is not None else []
         own += [f"diversity of {name}" for name in method.diversity] if n > 1 else []
@@ -363,13 +372,17 @@ class _Explainer:
             found = sight.engine(moves, sight.rules).best(n, free.forms(n), np.full(1, math.inf), deadline, first=True)
             return None if not found.choices and not found.proven else not found.choices
 
-        return irreducible([*groups_of(self.problem), *own], infeasible)
+        groups = [*groups_of(self.problem), *own]
+        conflict = irreducible(groups, infeasible)
+        return None if not conflict and infeasible(frozenset(groups)) else conflict
 
 
 def _plain(factual: pd.DataFrame) -> dict[str, Any]:
     return dict(zip(factual.columns, factual.to_numpy(object)[0].tolist(), strict=True))
 
 
-def _nothing(have: int, conflict: tuple[str, ...]) -> str:
+def _nothing(have: int, conflict: tuple[str, ...] | None) -> str:
     said = f"there are no {have + 1} such counterfactuals" if have else "there is no counterfactual"
+    if conflict is None:
+        return f"{said}: too few of this scorecard's bins reach the target, whatever else is asked"
     return f"{said}; these cannot hold together: {', '.join(conflict)}" if conflict else said

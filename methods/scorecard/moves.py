@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from harness.problem import Actionability, Feature, Kind, Problem
+from harness.problem import Actionability, Feature, Kind, Problem, Space
 from harness.scorecard import Bin, Card, Variable
 
 FLOOR = 0.01  # of its range: the least MAD of a feature's values that divides
@@ -53,12 +53,20 @@ class Board:
     ----------
     special
         Whether special, missing and unknown bins are targets, as far as the space has values for them.
+    often
+        How many training rows hold each category, by feature; counted where None.
     """
 
-    def __init__(self, card: Card, problem: Problem, special: bool = False) -> None:
+    def __init__(
+        self, card: Card, problem: Problem, special: bool = False, often: Mapping[str, dict[Any, int]] | None = None
+    ) -> None:
         self.card, self.space = card, problem.space
         self.coefficients = card.coefficients
-        self.axes = [_Axis(variable, problem, special) for variable in card.variables]
+        if often is None:
+            text = [name for name in card.names if not problem.space[name].numeric]
+            often = {name: problem.train[name].value_counts().to_dict() for name in text}
+        self.often = often
+        self.axes = [_Axis(v, problem.space[v.name], special, often.get(v.name, {})) for v in card.variables]
 
     def moves(self, origin: Mapping[str, Any]) -> Moves:
         """The moves from decoded values by feature name."""
@@ -84,8 +92,8 @@ class Board:
 class _Axis:
     """One feature: which bin a value lies in, and the nearest value within reach in each other bin."""
 
-    def __init__(self, variable: Variable, problem: Problem, special: bool) -> None:
-        self.feature: Feature = problem.space[variable.name]
+    def __init__(self, variable: Variable, feature: Feature, special: bool, often: Mapping[Any, int]) -> None:
+        self.feature = feature
         self.variable, self.values = variable, variable.values
         self.codes = {code for b in variable.bins if b.role == "special" for code in b.members}
         self.codes |= set(self.feature.special)
@@ -97,8 +105,7 @@ class _Axis:
             return
         categories = self.feature.categories
         self._bin = dict(zip(categories, variable.bins_of(categories).tolist(), strict=True))
-        counts = problem.train[self.feature.name].value_counts()
-        self._often = {category: int(counts.get(category, 0)) for category in categories}
+        self._often = {category: often.get(category, 0) for category in categories}
 
     def bin_of(self, value: Any) -> int:
         """The position of a value's bin."""
@@ -150,6 +157,19 @@ class _Axis:
 
 def _typed(value: float, whole: bool) -> float | int:
     return int(value) if whole else float(value)
+
+
+def opened(card: Card, space: Space) -> bool:
+    """Whether a space has a value that counterfactuals may take in some bin of special codes or unknown categories."""
+    for variable in card.variables:
+        feature = space[variable.name]
+        values: Iterable[Any] = feature.categories
+        if feature.numeric:
+            low, high = feature.bounds
+            values = [code for b in variable.bins if b.role == "special" for code in b.members if low <= code <= high]
+        if any(v not in feature.special and not variable.bins[variable.bin_of(v)].ordinary for v in values):
+            return True
+    return False
 
 
 def spread(values: np.ndarray, how: str) -> np.ndarray:
