@@ -217,7 +217,7 @@ ALL: tuple[Callable[[Case], None], ...] = (
 def some_problem_is_taken(cases: list[Case]) -> None:
     """A method that refuses every problem, or, where it is our own, finds nothing for any, is no method.
 
-    What other libraries train on a few hundred rows may find nothing there; on COMPAS they are asked by tests of theirs.
+    What other libraries train on a few hundred rows may find nothing; tests of theirs ask them on COMPAS.
     """
     reasons = "; ".join(str(case.refusal) for case in cases)
     assert any(case.refusal is None for case in cases), f"everything is refused: {reasons}"
