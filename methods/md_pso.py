@@ -20,7 +20,8 @@ from methods.md_pso_swarm import Actions, Oracle, Swarms, distinct
 BINS = 10  # of a number, for its information value
 OUTLYING = 1.5  # interquartile ranges beyond the quartiles
 EMPTY = 0.5  # what an empty bin is taken to hold
-PULLED = 60  # candidates that are pulled back, of all valid points met
+UNDONE = 120  # candidates of which changes are undone, of all valid points met
+HALVED = 30  # of them, the best whose other changes are halved
 HALVINGS = 8  # of each change in a pull-back
 CHOICES = {
     "selection": ("kmeans", "top", "personal"),
@@ -79,8 +80,8 @@ class MdPso:
     pick
         Of a cluster: its ``best`` point or, as in the paper, a ``random`` one.
     pull_back
-        Undo changes of 60 of the points met, the smallest first, and halve the others, as long as they stay valid; the
-        results are candidates beside what they came from.
+        Undo changes of 120 of the points met, the smallest first, as long as they stay valid, and halve the other
+        changes of the best 30; the results are candidates beside what they came from.
 
     References
     ----------
@@ -180,9 +181,8 @@ class MdPsoExplainer:
                 swarms.step()
             points, owner = swarms.candidates()
             if self.method.pull_back:
-                best = np.concatenate([_spread(np.flatnonzero(owner == place)) for place in range(len(lacking))])
-                pulled = pull_back(swarms.actions, points[best], owner[best], deadline)
-                points, owner = np.concatenate([points, pulled]), np.concatenate([owner, owner[best]])
+                pulled, whose = pull_back(swarms, points, owner, deadline)
+                points, owner = np.concatenate([points, pulled]), np.concatenate([owner, whose])
             held, merit = swarms.verdict(points, owner)
             for place, s in enumerate(lacking):
                 mine = held & (owner == place)
@@ -265,28 +265,49 @@ class _Pool:
 
 
 def _spread(places: np.ndarray) -> np.ndarray:
-    """At most ``PULLED`` of some places, the first among them: the best points lie together, and pull back to one."""
-    return places[np.unique(np.linspace(0, len(places) - 1, min(PULLED, len(places))).astype(int))]
+    """At most ``UNDONE`` of some places, the first among them: the best points lie together, and pull back to one."""
+    return places[np.unique(np.linspace(0, len(places) - 1, min(UNDONE, len(places))).astype(int))]
 
 
-def pull_back(actions: Actions, points: np.ndarray, owner: np.ndarray, deadline: Deadline) -> np.ndarray:
-    """Valid points with fewer and smaller changes, one a point given; both snapped, shape (points, columns).
+def pull_back(
+    swarms: Swarms, points: np.ndarray, owner: np.ndarray, deadline: Deadline
+) -> tuple[np.ndarray, np.ndarray]:
+    """Valid points with fewer and smaller changes than some valid points, each swarm's best first; and their owners.
 
-    Every feature is put back in turn, the smallest change first, where the point stays valid; what is left of a number
-    is then halved several times, towards the factual where it stays valid and away from it where not, the largest
-    change first. All points are asked about at once.
+    Changes are undone from up to ``UNDONE`` points of each swarm, and those of its best ``HALVED`` results halved. All
+    swarms' points are asked about at once.
     """
-    points = points.copy()
-    rows = np.arange(len(points))
-    home = actions.origin[owner]
+    actions, places = swarms.actions, range(swarms.shape[0])
+    chosen = np.concatenate([_spread(np.flatnonzero(owner == place)) for place in places])
+    owner = owner[chosen]
+    points = undo(actions, points[chosen], owner, deadline)
+    cost = swarms.merit(actions.displacement(points, owner))
+    order = np.argsort(cost, kind="stable")
+    best = np.concatenate([distinct(points, order[owner[order] == place], HALVED) for place in places])
+    return halve(actions, points[best], owner[best], deadline), owner[best]
+
+
+def undo(actions: Actions, points: np.ndarray, owner: np.ndarray, deadline: Deadline) -> np.ndarray:
+    """Valid points whose features are put back in turn, the smallest change first, where the point stays valid.
+
+    Snapped, one a point given, shape (points, columns).
+    """
+    points, rows, home = points.copy(), np.arange(len(points)), actions.origin[owner]
     gaps = actions.displacement(points, owner)
     for feature in np.argsort(gaps, axis=1, kind="stable").T:
-        mask = actions.owned[feature]
-        tried = np.where(mask, home, points)
         if deadline.passed:
             return points
-        moved = gaps[rows, feature] > 0
-        _replace(points, tried, moved, actions, owner)
+        tried = np.where(actions.owned[feature], home, points)
+        _replace(points, tried, gaps[rows, feature] > 0, actions, owner)
+    return points
+
+
+def halve(actions: Actions, points: np.ndarray, owner: np.ndarray, deadline: Deadline) -> np.ndarray:
+    """Valid points whose numbers are halved several times, towards the factual while valid and away from it while not.
+
+    The largest change first; snapped, one a point given, shape (points, columns).
+    """
+    points, rows, home = points.copy(), np.arange(len(points)), actions.origin[owner]
     gaps = actions.displacement(points, owner)
     for feature in np.argsort(-gaps, axis=1, kind="stable").T:
         moved = (gaps[rows, feature] > 0) & actions.halved[feature]

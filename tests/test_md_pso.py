@@ -18,7 +18,7 @@ from harness.classifier import Classifier, space_inputs
 from harness.explanation import Status
 from harness.method import Deadline
 from harness.problem import Actionability, Feature, Interval, Kind, Label, Probability, Problem, Space
-from methods.md_pso import MdPso, information_value
+from methods.md_pso import HALVED, MdPso, halve, information_value, pull_back, undo
 from methods.md_pso_swarm import INVALID, Actions, Swarms
 
 ProblemOf = Callable[[str], Problem]
@@ -82,6 +82,30 @@ def test_pull_back_undoes_what_is_not_needed() -> None:
     assert found is not None
     assert {**found, "income": 40.0} == FACTUAL.iloc[0].to_dict()
     assert found["income"] == pytest.approx(60.5, abs=0.5)
+
+
+def test_undoing_and_halving_leave_points_valid_and_no_dearer(problem_of: ProblemOf) -> None:
+    problem = problem_of("rf")
+    factuals = problem.train.loc[~problem.valid(problem.train)].iloc[:2]
+    swarms = swarms_of(MdPso(iterations=20, epsilon=1.0), problem, factuals)
+    for _ in range(20):
+        swarms.step()
+    points, owner = swarms.candidates()
+    fewer = undo(swarms.actions, points, owner, soon())
+    nearer = halve(swarms.actions, fewer, owner, soon())
+    merits = []
+    for found in (points, fewer, nearer):
+        held, merit = swarms.verdict(found, owner)
+        assert held.all()
+        merits.append(merit)
+    assert (np.diff(merits, axis=0) <= 1e-12).all()
+    assert (merits[2] < merits[0]).any()
+    pulled, whose = pull_back(swarms, points, owner, soon())
+    held, merit = swarms.verdict(pulled, whose)
+    assert held.all()
+    for swarm in range(2):
+        assert 0 < (whose == swarm).sum() <= HALVED
+        assert merit[whose == swarm].min() <= merits[1][owner == swarm].min()
 
 
 def test_the_cost_by_hand() -> None:
