@@ -26,6 +26,7 @@ SCHEMA = 2  # of rows and group lines; 1 is read, too
 ROW_1: dict[str, Any] = {"compile_seconds": 0.0, "beside": 1}  # what rows of version 1 lack, as it was then
 _TAG, _ARRAY = "__type__", "__array__"
 _read: dict[str, Any] = {}  # the estimator read last, by its file's checksum
+_written: list[tuple[Any, bytes]] = []  # the estimator stored last
 _TYPES = {
     kind.__name__: kind
     for kind in (
@@ -137,7 +138,7 @@ class Cell:
         """Store the estimator, or the very file that a whole model came from; what ``cell.json`` says of that."""
         whole = classifier.whole
         if whole is None:
-            models.save(classifier.estimator, self.path / "estimator.skops")
+            _put_estimator(classifier.estimator, self.path / "estimator.skops")
             return None
         source, name = Path(whole.path), f"model{Path(whole.path).suffix.lower()}"
         if not source.is_file() or models.checksum(source) != whole.sha256:
@@ -271,6 +272,17 @@ class Cell:
     def verdicts(self) -> list[dict[str, Any]]:
         """What the checker said, one line a row."""
         return list(_lines(self.path / "verdicts.jsonl"))
+
+
+def _put_estimator(estimator: Any, path: Path) -> None:
+    """Store an estimator; where it was the last one, too, by the bytes of then."""
+    if _written and _written[0][0] is estimator:
+        temporary = path.with_name(path.name + ".tmp")
+        temporary.write_bytes(_written[0][1])
+        os.replace(temporary, path)
+        return
+    models.save(estimator, path)
+    _written[:] = [(estimator, path.read_bytes())]
 
 
 def _estimator(path: Path) -> Any:

@@ -47,7 +47,15 @@ class Question:
 
     def satisfied(self, factual: Any) -> bool:
         """Whether the model already says what is wanted."""
-        return bool(self.problem(factual).valid(self.factuals.loc[[factual]])[0])
+        return bool(self.content(self.factuals.loc[[factual]])[0])
+
+    def content(self, factuals: pd.DataFrame) -> np.ndarray:
+        """Of which of these factuals the model already says what is wanted, bool."""
+        found, wanted = np.zeros(len(factuals), bool), [self.targets[index] for index in factuals.index]
+        for target in dict.fromkeys(wanted):
+            having = np.array([each == target for each in wanted])
+            found[having] = self.problems[target].valid(factuals.loc[having])
+        return found
 
 
 def pose(
@@ -173,9 +181,9 @@ def _open(
     answered = cell.answered()
     progress(len(answered & set(question.factuals.index)))
     todo = question.factuals.loc[[index not in answered for index in question.factuals.index]]
-    satisfied = [question.satisfied(index) for index in todo.index]
+    satisfied = question.content(todo)
     done = (Outcome(index, refused(count, SATISFIED), 0.0, 0.0) for index in todo.index[satisfied])
-    return done, todo.loc[np.logical_not(satisfied)]
+    return done, todo.loc[~satisfied]
 
 
 def _close(cell: Cell, question: Question) -> None:
@@ -197,7 +205,7 @@ def groups(question: Question, by: bool | str) -> dict[str, pd.DataFrame]:
         For a feature that does not exist.
     """
     space, factuals = question.dataset.space, question.factuals
-    factuals = factuals.loc[[not question.satisfied(index) for index in factuals.index]]
+    factuals = factuals.loc[~question.content(factuals)]
     if by is not True and by not in space.names:
         raise DatasetError(f"group={by} is no feature of the dataset; {choices(by, ['true', *space.names])}.")
     several = len({question.targets[index] for index in factuals.index}) > 1

@@ -41,6 +41,7 @@ def write(cell: Cell) -> Path:
         verdicts[verdict["factual"], verdict["ce"]] = verdict
     rows = sorted(cell.rows(), key=lambda row: (frame.index.get_loc(row["factual"]), row["ce"]))
     asked = frame.loc[list(dict.fromkeys(row["factual"] for row in rows))]
+    origins = dict(zip(asked.index, asked.to_dict("records"), strict=True))
     there = [row for row in rows if row["row"] is not None and not verdicts[row["factual"], row["ce"]]["incoherent"]]
     before = dict(zip(asked.index, scored(classifier, asked, [targets[i] for i in asked.index]), strict=True))
     wanted = [targets[row["factual"]] for row in there]
@@ -52,7 +53,7 @@ def write(cell: Cell) -> Path:
         identity, number = row["factual"], row["ce"]
         score, label = before[identity]
         if number == 1:
-            values = asked.loc[[identity]].iloc[0].to_dict()
+            values = origins[identity]
             lines.append([identity, 0, *[None] * 5, score, None, label, None, *(values[name] for name in space.names)])
         objective, bound = row["objective"], row["bound"]
         score_after, label_after = after_of.get((identity, number), (None, None))

@@ -220,15 +220,15 @@ class Pool:
         generator, so that neither order nor ``jobs`` changes an answer.
         """
 
-        def task(factual: pd.DataFrame) -> _Task:
-            identity = factual.index[0]
+        def task(number: int) -> _Task:
+            identity = factuals.index[number]
             return _Task(
                 lambda: problem_of(identity),
-                lambda worker: _answered(worker, factual, count, seed(identity), limits),
+                lambda worker: _answered(worker, factuals.iloc[[number]], count, seed(identity), limits),
                 lambda fitted: _without(fitted, identity, count),
             )
 
-        yield from self._run(method, [task(factuals.iloc[[i]]) for i in range(len(factuals))], limits, jobs)
+        yield from self._run(method, [task(number) for number in range(len(factuals))], limits, jobs)
 
     def explain_groups(
         self,

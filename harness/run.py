@@ -1,4 +1,7 @@
-"""The command line: composes configurations, runs cells, sums them up. Hydra is known here and in ``arguments.py``."""
+"""The command line: composes configurations, runs cells, sums them up.
+
+Hydra is known here, in ``arguments.py`` and in ``composition.py``.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ import platform
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,12 +29,11 @@ from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
 from hydra.experimental.callback import Callback
 from hydra.plugins.search_path_plugin import SearchPathPlugin
-from hydra.plugins.sweeper import Sweeper
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
-from harness import plugins
+from harness import composition, plugins
 from harness.arguments import plain_names, readable, sentence
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ SOURCES = (
     "program.py", "worker.py", "data",
 )  # fmt: skip
 COLUMN_TYPES = {"CONTINUOUS": "double", "INTEGER": "long"}  # in MLflow's words; all others are texts
-SWEEP, CELLS = "CE_HARNESS_SWEEP", "CE_HARNESS_CELLS"  # how jobs in other processes know their sweep
+SWEEP, CELLS = "CE_HARNESS_SWEEP", "CE_HARNESS_CELLS"  # how jobs in other processes know their sweep: see composition
 
 
 def main() -> None:
@@ -70,7 +72,6 @@ def main() -> None:
     try:
         sys.argv[1:] = [readable(argument) for argument in _extend(sys.argv[1:])]
         Plugins.instance().register(SearchPath)
-        Sweeper.validate_batch_is_legal = _compose_every_choice  # type: ignore[assignment]
         hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")(job)()
     except KeyboardInterrupt:
         log.warning("interrupted: what was answered is kept, and the same command goes on from there")
@@ -160,6 +161,7 @@ def _experiment(hydra_node: Any) -> str:
 
 
 # Where a job runs in another process, importing this module is all the set-up it gets.
+composition.quicken()
 OmegaConf.register_new_resolver("experiment_name", lambda *, _root_: _experiment(_root_.hydra), replace=True)
 
 
@@ -187,9 +189,18 @@ class Sweep(Callback):
     def _start(self, config: DictConfig, jobs: int) -> None:
         from harness import tracking
 
+        for part in (config.hydra.launcher, config.hydra.sweeper):
+            if why := composition.missing(part):
+                log.error("%s", why)
+                raise SystemExit(1)
         os.environ[SWEEP] = f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:6]}"
         os.environ[CELLS] = str(jobs)
         tracking.prepare(Path.cwd())
+        if _spread(config.hydra.launcher) and os.environ["MLFLOW_TRACKING_URI"].startswith("sqlite:"):
+            log.warning(
+                "several machines cannot write to one %s: start a server and set MLFLOW_TRACKING_URI to its address.",
+                os.environ["MLFLOW_TRACKING_URI"].removeprefix("sqlite:///"),
+            )
 
     @_stopping_where_full()
     def _end(self, config: DictConfig) -> None:
@@ -213,20 +224,16 @@ class Sweep(Callback):
                     log.error("%s", fault)
                     troubled += 1
         log.info("%s", tracking.page(_experiment(config.hydra)))
+        tracking.close()
         if len(lines) > 1:
             for line in failed:
                 log.error("%s failed: %s", line["label"], line["message"])
         Sweep.faults = len(failed) + troubled
 
 
-def _compose_every_choice(sweeper: Any, batch: Sequence[Sequence[str]]) -> None:
-    """Compose, before any job, as few of them as name every choice; Hydra would compose each, and again to run it."""
-    groups, seen = sweeper.config.hydra.runtime.choices, set[str]()
-    for number, overrides in enumerate(batch):
-        chosen = {override for override in overrides if override.partition("=")[0].lstrip("+") in groups}
-        if number == 0 or not chosen <= seen:
-            sweeper.hydra_context.config_loader.load_sweep_config(sweeper.config, list(overrides))
-            seen |= chosen
+def _spread(launcher: DictConfig) -> bool:
+    """Whether jobs may run on other machines."""
+    return bool(OmegaConf.select(launcher, "ray.init.address") or str(launcher._target_).endswith("SlurmLauncher"))
 
 
 def _count_jobs(config: DictConfig) -> int:
@@ -247,6 +254,7 @@ def job(config: DictConfig) -> float:
     from harness.errors import HarnessError
 
     _talk()
+    _settle_in(HydraConfig.get().runtime.cwd)
     names = _names(config)
     label = "/".join(names.values())
     experiment = _experiment(HydraConfig.get())
@@ -266,6 +274,14 @@ def job(config: DictConfig) -> float:
         _note(record, label=label, state="failed", message=f"{type(fault).__name__}: {fault}")
         log.exception("%s: unexpected %s", label, type(fault).__name__)
     return math.nan
+
+
+def _settle_in(folder: str) -> None:
+    """Work where the sweep was started, in whatever process, on whatever machine that shares its files."""
+    if os.getcwd() != folder:
+        os.chdir(folder)
+    if folder not in sys.path:
+        sys.path.append(folder)
 
 
 def _note(record: Path, **line: Any) -> None:
@@ -298,10 +314,11 @@ def _run(config: DictConfig, names: dict[str, str], experiment: str, title: str)
     scored = {"metrics": plain["metrics"], "population": plain["population"]}
     scored |= {"divide": plain["divide"]} if plain["group"] else {}
     if state != "skipped" or cell.meta.get("scored") != scored:
-        _score(cell, question, metrics, plain)
+        scores = _score(cell, question, metrics, plain)
         cell.update(scored=scored)
-    scores = _scores(cell)
-    log.info("%s  %s", title, _line(scores, state))
+    else:
+        scores = _scores(cell)
+    log.info("%s  %s", title, _line(cell, scores, state))
     if plain["group"] and os.environ[CELLS] == "1":
         from harness import groups
 
@@ -433,15 +450,18 @@ def _answer(
 
 
 def _beside() -> int:
-    """How many cells the launcher runs at once on this machine."""
+    """How many cells the launcher runs at once on this machine; at most, where it does not say."""
     from joblib import effective_n_jobs
 
-    wanted = OmegaConf.select(HydraConfig.get().launcher, "n_jobs")
+    launcher = HydraConfig.get().launcher
     cells = int(os.environ[CELLS]) or math.inf  # 0: it is not known how many there will be
-    return 1 if wanted is None else int(min(effective_n_jobs(wanted), cells))
+    if (wanted := OmegaConf.select(launcher, "n_jobs")) is not None:
+        return int(min(effective_n_jobs(wanted), cells))
+    kept = OmegaConf.select(launcher, "ray.remote.num_cpus") or OmegaConf.select(launcher, "cpus_per_task")
+    return 1 if kept is None else int(max(1, min((os.cpu_count() or 1) // kept, cells)))
 
 
-def _score(cell: Cell, question: Question, metrics: list[Metric], plain: Mapping[str, Any]) -> None:
+def _score(cell: Cell, question: Question, metrics: list[Metric], plain: Mapping[str, Any]) -> pd.DataFrame:
     """Judge the stored answers, write them as a CSV, compute the metrics, and show all of it in MLflow."""
     from harness import check, export, groups, scoring
     from harness.answers import write_whole
@@ -455,6 +475,7 @@ def _score(cell: Cell, question: Question, metrics: list[Metric], plain: Mapping
     scores = scoring.score(cell, problems, metrics, plain["population"])
     write_whole(cell.path / "scores.csv", scores.to_csv())
     _track(cell, scores, plain)
+    return scores
 
 
 def _scores(cell: Cell) -> pd.DataFrame:
@@ -474,7 +495,12 @@ def _merit(scores: pd.DataFrame, weights: Mapping[str, float]) -> float:
     return float(sum(weight * means[name] for name, weight in weights.items() if not math.isnan(means[name])))
 
 
-def _line(scores: pd.DataFrame, state: str) -> str:
+def _line(cell: Cell, scores: pd.DataFrame, state: str) -> str:
+    from harness import scoring
+
+    outcome = scoring.outcome(cell)
+    if set(outcome["status"]) == {"UNSUPPORTED"}:
+        return f"{state}: UNSUPPORTED, {outcome['details'][0]}"
     returned = scores["returned"].sum()
     validity = f"{scores['valid'].sum() / returned:.2f}" if returned else "–"
     said = f"{state}: {len(scores)} factuals, coverage {scores['coverage'].mean():.2f}, validity {validity}, "
@@ -823,6 +849,13 @@ def _source_digest(module: str) -> bytes:
 
 def _environment(plain: Mapping[str, Any]) -> dict[str, Any]:
     """What a reader needs to judge a timing and to repeat a run."""
+    import psutil
+
+    return {**_machine(), "threads": plain["threads"], "jobs": plain["jobs"], "load": psutil.getloadavg()[0]}
+
+
+@functools.cache
+def _machine() -> dict[str, Any]:
     from importlib.metadata import PackageNotFoundError, version
 
     import psutil
@@ -852,9 +885,6 @@ def _environment(plain: Mapping[str, Any]) -> dict[str, Any]:
         "cpu": _cpu(),
         "cores": psutil.cpu_count(),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
-        "threads": plain["threads"],
-        "jobs": plain["jobs"],
-        "load": psutil.getloadavg()[0],
         "packages": {package: installed(package) for package in packages},
     }
 

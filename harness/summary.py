@@ -45,11 +45,15 @@ def write(folder: Path, finished: Sequence[Cell]) -> int:
     metas = {cell: cell.meta for cell in finished}
     outcomes = {cell: scoring.outcome(cell) for cell in finished}
     able = {metas[cell]["method"] for cell in finished if set(outcomes[cell]["status"]) - {"UNSUPPORTED", "FAILED"}}
+    posed = {cell: (metas[cell]["dataset"], metas[cell]["model"]) for cell in finished}
+    common_of = {
+        those: scoring.commonly_solved([scores[cell] for cell in finished if posed[cell] == those])
+        for those in dict.fromkeys(posed.values())
+    }
     long, table, troubled = [], [], 0
     for cell in finished:
         meta = metas[cell]
         names = {key: meta[key] for key in ("dataset", "model", "method")}
-        peers = [scores[c] for c in finished if all(metas[c][k] == meta[k] for k in ("dataset", "model"))]
         outcome = outcomes[cell]
         refused = {"UNSUPPORTED", "FAILED"} & set(outcome["status"])
         if refused:
@@ -57,8 +61,8 @@ def write(folder: Path, finished: Sequence[Cell]) -> int:
             first = outcome["details"][0].strip().splitlines()[-1] if outcome["details"] else ""
             log.warning("%s: %s (%s)", cell.label, ", ".join(sorted(refused)), first)
         means = scoring.summarise(scores[cell])
-        common = scoring.commonly_solved(peers)
-        means["mean_common"] = scoring.summarise(scores[cell], common)["mean"]
+        common = common_of[posed[cell]]
+        means["mean_common"] = scores[cell].loc[scores[cell].index.intersection(common)].mean()
         means["n_common"] = len(common)
         means = means.rename_axis("metric").reset_index()
         long.append(means.assign(**names)[[*names, *means.columns]])

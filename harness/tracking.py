@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import errno
+import json
 import logging
 import os
 import re
+import shutil
+import sqlite3
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -15,13 +19,18 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import yaml  # type: ignore[import-untyped]
 
 DIGEST = 36  # characters that MLflow keeps of a hash
 LIGHT = "MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false mlflow ui --workers 1"  # a third of the time, a quarter of the memory
 KIND = {"mlflow.experimentKind": "custom_model_development"}  # or MLflow guesses, and may open the pages of agents
 UNNAMED = re.compile(r"[^\w\-. /]", flags=re.ASCII)  # what MLflow takes in no parameter's name
 
+TABLE = "counterfactuals.json"
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # in C where that is to be had
+
 log = logging.getLogger(__name__)
+_opened: list[sqlite3.Connection] = []
 
 
 @dataclass(frozen=True)
@@ -81,11 +90,39 @@ def prepare(folder: Path) -> None:
     _client().search_experiments(max_results=1)
 
 
+@_telling_where_full()
+def close() -> None:
+    """Put all that was logged into the one file of a store of SQLite, which can then be copied or moved."""
+    for connection in _opened:
+        with suppress(sqlite3.ProgrammingError, sqlite3.OperationalError):  # closed, or busy with another process
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            connection.execute("PRAGMA journal_mode = DELETE")
+        connection.close()
+    _opened.clear()
+
+
+def _write_ahead(connection: Any, record: Any) -> None:
+    """Have SQLite append to a log what is committed, instead of waiting for the disk several times a commit.
+
+    A process may be killed at any point; a power cut may take the last commits along, and no more.
+    """
+    path = os.environ["MLFLOW_TRACKING_URI"].removeprefix("sqlite:///")
+    if not isinstance(connection, sqlite3.Connection):
+        return
+    if os.path.realpath(path) == connection.execute("PRAGMA database_list").fetchone()[2]:
+        _opened.append(connection)
+        with suppress(sqlite3.OperationalError):  # where a process uses it that does not
+            if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] == "wal":
+                connection.execute("PRAGMA synchronous = NORMAL")
+
+
 @lru_cache(maxsize=1)
 def _client() -> Any:
     os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
     from mlflow import MlflowClient
+    from sqlalchemy import Engine, event
 
+    event.listen(Engine, "connect", _write_ahead)
     for chatty in ("alembic", "mlflow"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # its errors are raised as well
@@ -116,7 +153,8 @@ def log_cell(
     files
         Kept as artifacts, too.
     """
-    from mlflow.entities import Metric, Param, RunTag
+    from mlflow.entities import Metric, Param
+    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
     from mlflow.utils.time import get_current_time_millis
 
     client = _client()
@@ -124,22 +162,36 @@ def log_cell(
     for stale in client.search_runs([identity], f"tags.fingerprint = '{tags['fingerprint']}'", max_results=50):
         client.delete_run(stale.info.run_id)
     # Its fingerprint comes with the run, so that one left half-written is found, and replaced, too.
-    run = client.create_run(identity, run_name=name, tags={"fingerprint": tags["fingerprint"]})
+    shown = {"mlflow.loggedArtifacts": json.dumps([{"path": TABLE, "type": "table"}])}
+    labels = {key: str(value) for key, value in {**tags, **shown, "commit": _commit()}.items()}
+    run = client.create_run(identity, run_name=name, tags=labels)
     now = get_current_time_millis()
     finite = {key: float(value) for key, value in metrics.items() if abs(float(value)) < float("inf")}
     client.log_batch(
         run.info.run_id,
         metrics=[Metric(key, value, now, 0) for key, value in finite.items()],
         params=[Param(UNNAMED.sub("_", key), str(value)[:6000]) for key, value in list(params.items())[:100]],
-        tags=[RunTag(key, str(value)) for key, value in {**tags, "commit": _commit()}.items()],
     )
-    client.log_inputs(run.info.run_id, datasets=[data.entity()])
-    client.log_dict(run.info.run_id, dict(config), "config.yaml")
-    client.log_table(run.info.run_id, answers, "counterfactuals.json")
-    for file in files:
-        client.log_artifact(run.info.run_id, str(file))
+    _log_data(run.info.run_id, data)
+    with tempfile.TemporaryDirectory() as made:
+        here = Path(made)
+        (here / "config.yaml").write_text(yaml.dump(dict(config), Dumper=_DUMPER, sort_keys=False))
+        answers.to_json(here / TABLE, orient="split", index=False)
+        for file in files:
+            shutil.copy(file, here)
+        get_artifact_repository(run.info.artifact_uri, client.tracking_uri).log_artifacts(made)
     client.set_terminated(run.info.run_id)
     return run.info.run_id
+
+
+def _log_data(run: str, data: Data) -> None:
+    """Show a run's dataset. Where several processes are the first to name it, all but one are told that it exists."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        _client().log_inputs(run, datasets=[data.entity()])
+    except MlflowException:
+        _client().log_inputs(run, datasets=[data.entity()])
 
 
 def page(experiment: str) -> str:
@@ -168,6 +220,7 @@ def runs(experiment: str) -> dict[str, str]:
             return kept
 
 
+@lru_cache(maxsize=64)
 def _experiment(name: str, folder: Path) -> str:
     client = _client()
     found = client.get_experiment_by_name(name)

@@ -6,25 +6,30 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 import pandas as pd
 
-from harness.certificate import Ball, checker
 from harness.errors import UnsupportedError, choices
 from harness.method import Deadline
-from harness.objective import WITHIN, Objective
+from harness.objective import WITHIN, Limit, Objective, Term
 from harness.problem import Actionability, Feature, Kind, Problem, Space
-from harness.program import PROVEN
 from harness.radius import radius as radius_for
+
+if TYPE_CHECKING:
+    from harness.certificate import Ball
 
 ALLOWED = {
     "norm": ("linf", "l2"),
     "distance": ("l1", "l2sq", "linf"),
     "algorithm": ("auto", "cells", "adversarial", "leaf", "network"),
+    "hull": ("none", "hard"),
+    "hull_norm": (1, 2, "inf"),
+    "hull_points": ("labelled", "predicted", "both"),
 }
 SECONDS = 10.0  # for the certificate of one point
+LEAST = 1e-6  # margin, above the solver's tolerance
 OPTIMAL = 1e-6  # a bound this near to the value, relative to max(1, value), proves it
 
 
@@ -40,6 +45,10 @@ class Settings:
     unperturbed: tuple[str, ...] = ()
     alpha: float = 0.0
     max_changes: int | None = None
+    hull: str = "none"
+    epsilon: float = 0.0
+    hull_norm: int | str = 1
+    hull_points: str = "labelled"
     margin: float = 1e-6
     probability: float | None = None
     sigma: float | None = None
@@ -48,7 +57,7 @@ class Settings:
         object.__setattr__(self, "unperturbed", tuple(self.unperturbed))
         for name, allowed in ALLOWED.items():
             if (value := getattr(self, name)) not in allowed:
-                raise ValueError(f"{name} is {value!r}; allowed: {', '.join(allowed)}.")
+                raise ValueError(f"{name} is {value!r}; allowed: {', '.join(map(str, allowed))}.")
         if self.rho is None:
             if self.probability is None or self.sigma is None:
                 raise ValueError("rho is null; give a number >= 0, or both probability and sigma to find it from.")
@@ -61,8 +70,12 @@ class Settings:
             raise ValueError(f"alpha is {self.alpha}; it must be >= 0.")
         if self.max_changes is not None and self.max_changes < 1:
             raise ValueError(f"max_changes is {self.max_changes}; it must be >= 1, or null for no bound.")
-        if self.margin < PROVEN:
-            raise ValueError(f"margin is {self.margin}; it must be at least {PROVEN}, above the solver's tolerance.")
+        if not (math.isfinite(self.epsilon) and self.epsilon >= 0):
+            raise ValueError(f"epsilon is {self.epsilon}; it must be >= 0, in scaled units.")
+        if self.epsilon and self.hull == "none":
+            raise ValueError(f"epsilon is {self.epsilon}; it enlarges a data manifold, so set hull=hard or leave it 0.")
+        if self.margin < LEAST:
+            raise ValueError(f"margin is {self.margin}; it must be at least {LEAST}, above the solver's tolerance.")
 
     def resolved(self, problem: Problem) -> Self:
         """With the radius as a number: (69) or (72) of the paper on as many columns as the problem has perturbed."""
@@ -71,6 +84,18 @@ class Settings:
         count = len(Perturbation(problem.space, 0.0, self.norm, self.unperturbed).columns)
         rho = radius_for(self.probability, self.sigma, count, self.norm) if count else 0.0
         return replace(self, rho=rho, probability=None, sigma=None)
+
+    def claim(self, problem: Problem) -> Objective:
+        """(3), the distance and the price of changes, with the limits on changes and to the data manifold."""
+        terms = [Term(self.distance)] + ([Term("l0", self.alpha)] if self.alpha else [])
+        limits = [] if self.max_changes is None else [Limit(Term("l0"), self.max_changes)]
+        if self.hull == "hard":
+            from methods.milp.manifold import supports
+
+            rows = problem.reference.loc[supports(problem, self.hull_points)]
+            points = np.unique(problem.space.encode(rows), axis=0)
+            limits.append(Limit(Term("slack", 1.0, {"points": points, "norm": self.hull_norm}), self.epsilon))
+        return Objective(tuple(terms), limits=tuple(limits))
 
     @property
     def radius(self) -> float:
@@ -163,6 +188,8 @@ class Perturbation:
 
     def ball(self, row: Mapping[str, Any]) -> Ball:
         """The perturbed points as the independent checker takes them."""
+        from harness.certificate import Ball
+
         moved = [f for f, moves in zip(self.space.features, self.moved, strict=True) if moves]
         limits = {f.name: self.limits(f, float(row[f.name])) for f in moved}
         return Ball(self.norm, {f.name: f.range for f in moved}, limits)
@@ -186,6 +213,8 @@ class RobustObjective(Objective):
 
     def exceeded(self, space: Space, factual: pd.DataFrame, frame: pd.DataFrame) -> list[list[str]]:
         """As ``Objective.exceeded``; the limit is named ``radius``."""
+        from harness.certificate import checker
+
         faults = super().exceeded(space, factual, frame)
         assert self.problem is not None
         assert self.perturbation is not None
@@ -213,7 +242,8 @@ class Outcome:
     radius
         Up to which radius the solver has proven the row valid, in scaled units; at least rho for a certified row.
     trace
-        What it did: plain values by iteration, such as ``iteration``, ``distance``, ``radius``, ``seconds``.
+        What it did: plain values by iteration, such as ``iteration``, ``distance``, ``radius``, ``seconds``, and where
+        the points of an iteration may be of use without a proof, its ``row``.
     """
 
     row: dict[str, Any] | None
@@ -221,6 +251,11 @@ class Outcome:
     bound: float
     radius: float = 0.0
     trace: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def farthest(self) -> float:
+        """The largest radius of a point of the trace, at least 0."""
+        return max((float(step["radius"]) for step in self.trace), default=0.0)
 
     @property
     def proven(self) -> bool:

@@ -9,17 +9,19 @@ import numpy as np
 import pandas as pd
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
-from harness.certificate import checker
+from harness.certificate import readable
+from harness.classifier import by_category
 from harness.errors import UnsupportedError
 from harness.explanation import Answer, Explanation, Reason, Status
 from harness.method import Deadline
-from harness.objective import Limit, Objective, Term
-from harness.problem import Problem
-from methods.cells.robust import RobustCells
+from harness.objective import Objective
+from harness.problem import Kind, Problem
+from methods.milp.target import raw_interval
 from methods.perturbation import Outcome, Perturbation, RobustObjective, Settings, Solver
-from methods.trees import splits_only
+from methods.trees import ensemble, splits_only
 
 RESERVE = 0.05  # of the time limit: for reading and checking the last solution
+WORD = 64  # categories that a mask of the cell search holds
 ONCE = "a factual has one closest region; ask for one counterfactual"
 
 
@@ -37,9 +39,11 @@ class Robust(Settings):
     actionability. This guards against a counterfactual that is carried out inexactly, not against another model.
 
     OPTIMAL means that the whole region is proven valid for the fitted estimator, ties and single precision included,
-    and that nothing cheaper is. FOUND is a certified point with a lower bound on the optimum. ``Answer.region`` are the
-    values, in original units, that stay valid together: :math:`x_j \pm \rho R_j`, for a ball
-    :math:`x_j \pm \rho R_j / \sqrt{|P|}`.
+    and that nothing cheaper is. FOUND is a point whose whole region is proven valid too, with a lower bound on the
+    optimum. GAVE_UP has no such point, but the lower bound; the points on its trace say how far each of them is
+    certified, all less than rho: none of them is an answer, as its region is not the one asked for.
+    ``Answer.region`` are the values, in original units, that stay valid together: :math:`x_j \pm \rho R_j`, for a
+    ball :math:`x_j \pm \rho R_j / \sqrt{|P|}`.
 
     Parameters
     ----------
@@ -63,6 +67,15 @@ class Robust(Settings):
         Weight :math:`\alpha \ge 0` of the number of changed features.
     max_changes
         The most features that may change; None for no bound.
+    hull
+        The data manifold: ``hard`` keeps x, not what perturbations make of it, within the convex hull of the wanted
+        class, as in ``CeOcl``; ``none``. Trees are then left to ``adversarial``, networks too.
+    epsilon
+        How far, in scaled units, x may lie outside the hull, >= 0.
+    hull_norm
+        The norm that ``epsilon`` is measured in: 1, 2 or inf.
+    hull_points
+        Reference rows ``labelled`` as wanted, ``predicted`` as wanted, or ``both``.
     margin
         :math:`\delta` > 0 by which programs keep a score away from its threshold; above the solver's tolerance of
         1e-7. The cells need none.
@@ -77,23 +90,54 @@ class Robust(Settings):
     """
 
     def refuses(self, problem: Problem) -> str | None:
-        if problem.classifier.opaque:
-            return problem.classifier.opaque
+        """Why not, without building anything, or loading what builds it."""
         try:
-            checker(problem.space, problem.classifier, problem.target)  # no region without somebody to prove it again
-            self.start(problem)
+            readable(problem.space, problem.classifier, problem.target)  # no region without somebody to prove it again
+            Perturbation.of(self, problem)
+            self._fits(problem, self.chosen(problem))
         except UnsupportedError as fault:
             return str(fault)
         return None
 
+    def chosen(self, problem: Problem) -> str:
+        """The algorithm that answers: ``cells``, ``adversarial``, ``leaf``, ``network`` or ``linear``."""
+        if self.algorithm != "auto":
+            return self.algorithm
+        if splits_only(problem.classifier.estimator):
+            # Cells count costs by feature, which the greatest move is not a sum of, and know of no hull.
+            coupled = self.distance == "linf" or self.hull != "none"
+            return "adversarial" if coupled or _unordered(problem) else "cells"
+        return "network" if isinstance(problem.classifier.estimator, MLPClassifier | MLPRegressor) else "linear"
+
+    def _fits(self, problem: Problem, algorithm: str) -> None:
+        """UnsupportedError where the algorithm cannot take the model, the target or the constraints."""
+        estimator = problem.classifier.estimator
+        if splits_only(estimator):
+            ensemble(estimator)
+        elif algorithm in {"cells", "leaf"}:
+            name = type(estimator).__name__
+            raise UnsupportedError(f"algorithm={algorithm} needs trees (here: {name}); set algorithm=auto.")
+        if algorithm == "network" and not isinstance(estimator, MLPClassifier | MLPRegressor):
+            name = type(estimator).__name__
+            raise UnsupportedError(f"algorithm=network needs a network (here: {name}); set algorithm=auto.")
+        if algorithm in {"cells", "adversarial", "network"} and not raw_interval(problem).sense:
+            raise UnsupportedError(f"algorithm={algorithm} needs a target with one end; leave out 'low' or 'high'.")
+        if self.clip and algorithm != "cells":
+            raise UnsupportedError("clip=true is for the search over cells; set algorithm=cells, or leave clip unset.")
+        if algorithm == "cells":
+            if self.distance == "linf":
+                raise UnsupportedError("the cell search takes no distance 'linf'; use l1 or l2sq, or algorithm=auto.")
+            if self.hull != "none":
+                raise UnsupportedError("the cell search knows of no data manifold; set algorithm=auto or hull=none.")
+            if (unfit := _unordered(problem)) is not None:
+                raise UnsupportedError(
+                    f"the cell search takes at most {WORD} categories, and levels in their order; {unfit} has more, or "
+                    f"an input that is not monotone in them. Set algorithm=auto."
+                )
+
     def objective(self, problem: Problem) -> Objective:
-        terms = [Term(self.distance)]
-        if self.alpha:
-            terms.append(Term("l0", self.alpha))
-        limits = () if self.max_changes is None else (Limit(Term("l0"), self.max_changes),)
-        return RobustObjective(
-            tuple(terms), limits=limits, problem=problem, perturbation=Perturbation.of(self, problem)
-        )
+        claim, perturbation = self.claim(problem), Perturbation.of(self, problem)
+        return RobustObjective(claim.terms, limits=claim.limits, problem=problem, perturbation=perturbation)
 
     def fit(self, problem: Problem) -> _Explainer:
         return _Explainer(self, problem)
@@ -106,27 +150,39 @@ class Robust(Settings):
         UnsupportedError
             Where it cannot take the model or the target.
         """
-        settings, algorithm = self.resolved(problem), self.algorithm
-        if algorithm == "auto" and splits_only(problem.classifier.estimator):
-            # The cells count costs by feature, which the greatest move is not a sum of.
-            algorithm = "adversarial" if self.distance == "linf" else "cells"
+        settings, algorithm = self.resolved(problem), self.chosen(problem)
+        self._fits(problem, algorithm)
         if algorithm == "cells":
+            from methods.cells.robust import RobustCells
+
             return RobustCells(problem, settings)
-        if algorithm == "adversarial":
-            from methods.robust_program import Adversarial
-
-            return Adversarial(problem, settings)
-        if algorithm == "leaf":
-            from methods.robust_program import Leaf
-
-            return Leaf(problem, settings)
-        if algorithm == "network" or isinstance(problem.classifier.estimator, MLPClassifier | MLPRegressor):
+        if algorithm == "network":
             from methods.robust_network import Network
 
             return Network(problem, settings)
-        from methods.robust_program import Linear
+        from methods.robust_program import Adversarial, Leaf, Linear
 
-        return Linear(problem, settings)
+        if algorithm == "adversarial":
+            return Adversarial(problem, settings)
+        return Leaf(problem, settings) if algorithm == "leaf" else Linear(problem, settings)
+
+
+def _unordered(problem: Problem) -> str | None:
+    """A feature whose categories the cells cannot hold: too many, or levels that trees split out of their order."""
+    for feature in problem.space.features:
+        if feature.kind is Kind.CATEGORICAL and len(feature.categories) > WORD:
+            return feature.name
+    ordinal = {feature.name: feature for feature in problem.space.features if feature.kind is Kind.ORDINAL}
+    if not ordinal:
+        return None
+    trees = ensemble(problem.classifier.estimator).trees
+    split = {int(column) for tree in trees for column in np.unique(tree.column[tree.left >= 0])}
+    for column, source in enumerate(problem.classifier.inputs):
+        if column in split and source.feature in ordinal:
+            steps = np.diff(by_category(ordinal[source.feature], source))
+            if (steps < 0).any() and (steps > 0).any():
+                return source.feature
+    return None
 
 
 class _Explainer:
@@ -141,15 +197,19 @@ class _Explainer:
         deadline = Deadline(deadline.at - RESERVE * deadline.left)
         origin = dict(zip(factual.columns, factual.to_numpy(object)[0].tolist(), strict=True))
         outcome = self.solver.solve(origin, deadline)
+        told = self._told(outcome, Reason.TIME_LIMIT if deadline.passed else Reason.FINISHED)
         filler = Answer(Status.GAVE_UP, reason=Reason.FINISHED, detail=ONCE)
-        return Explanation((self._told(outcome),), trace=outcome.trace).padded(n, filler)
+        return Explanation((told,), trace=outcome.trace).padded(n, filler)
 
-    def _told(self, outcome: Outcome) -> Answer:
+    def _told(self, outcome: Outcome, ended: Reason) -> Answer:
         if outcome.row is None:
             if math.isinf(outcome.bound):
                 detail = "no point is valid together with everything within rho of it; try a smaller rho"
                 return Answer(Status.INFEASIBLE, reason=Reason.PROOF, detail=detail)
-            return Answer(Status.GAVE_UP, reason=Reason.TIME_LIMIT, detail="no region was certified within the limits")
+            detail = f"no region of radius {self.perturbation.rho:g} was certified within the limits"
+            if outcome.farthest > 0:
+                detail += f"; the best point of the trace is certified up to {outcome.farthest:.4g}"
+            return Answer(Status.GAVE_UP, reason=ended, bound=max(outcome.bound, 0.0), detail=detail)
         region = self.perturbation.region(outcome.row)
-        status, reason = (Status.OPTIMAL, Reason.PROOF) if outcome.proven else (Status.FOUND, Reason.TIME_LIMIT)
+        status, reason = (Status.OPTIMAL, Reason.PROOF) if outcome.proven else (Status.FOUND, ended)
         return Answer(status, outcome.row, reason, outcome.value, outcome.bound, region)

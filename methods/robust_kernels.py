@@ -4,6 +4,9 @@ A *scenario* is a perturbation s. At a node, where each unit's sum a lies within
 most an affine function of x: a unit of positive weight lies below the line over its bounds, one of negative weight
 above either of its two pieces, of which the one that is active at a point is taken. Each such function has to reach the
 margin: a row of a linear program in x alone.
+
+The adversary, ``worst``, turns the signs: at a box of phases the margin at x + s is at *least* such functions of s, and
+the least value that all of them allow is found by a linear program in s alone, function by function.
 """
 
 from __future__ import annotations
@@ -14,10 +17,15 @@ from numba import njit
 from harness.simplex import INFEASIBLE, minimum
 
 EMPTY, BEYOND, CANDIDATE, BRANCH = 0, 1, 2, 3
+VIOLATED, PROVEN, MORE, OPEN = 0, 1, 2, 3  # what the adversary says
+L1, LINF, L2 = 0, 1, 2  # norms
+POSITIVE = 1e-11  # a bound on the margin above this, relative to 1 + its constant, proves that it is positive
+ROUND = 1e-9  # relative excess of a norm that needs no further plane
 ROWS = 400
 ROUNDS = 60  # of rows for one node
 MISSED = 1e-9  # by which a row may be missed
 STEPS = 6  # of the quick adversary
+TURNS = 150  # of functions for one box of phases of the exact one
 
 
 @njit(cache=True)
@@ -69,13 +77,16 @@ def above(form, constant, layer, active, bottom, top, weights, shifts, sizes, ga
 
 
 @njit(cache=True)
-def greatest(form, size, low, high, budget, chebyshev):
+def greatest(form, size, low, high, budget, norm):
     """The greatest value of a form of the moves within their ends and the budget, in units of distance."""
     total, rest = 0.0, budget
-    if chebyshev:
+    if norm != L1:
+        length = 0.0
         for j in range(size):
             total += form[j] * (min(high[j], budget) if form[j] > 0 else max(low[j], -budget))
-        return total
+            if low[j] < 0.0 or high[j] > 0.0:
+                length += form[j] * form[j]
+        return min(total, budget * np.sqrt(length)) if norm == L2 else total
     used = np.zeros(size, np.bool_)
     while rest > 0.0:
         best, rate = -1, 0.0
@@ -92,9 +103,7 @@ def greatest(form, size, low, high, budget, chebyshev):
 
 
 @njit(cache=True)
-def bounds(
-    origin, move, low, high, budget, chebyshev, first_low, first_high, phases, weights, shifts, sizes, bottom, top
-):
+def bounds(origin, move, low, high, budget, norm, first_low, first_high, phases, weights, shifts, sizes, bottom, top):
     """Bounds of every sum at x + ``move``, x within the node; False where there is no such x."""
     layers = len(sizes) - 1
     active = np.zeros(shifts.shape)
@@ -118,7 +127,7 @@ def bounds(
                     value = above(form, sign * shifts[k, i], k, active, bottom, top, weights, shifts, sizes, spare)
                     for j in range(sizes[0]):
                         value += form[j] * (origin[j] + move[j])
-                    value += greatest(form, sizes[0], low, high, budget, chebyshev)
+                    value += greatest(form, sizes[0], low, high, budget, norm)
                     if side == 0:
                         top[k, i] = value
                     else:
@@ -187,7 +196,7 @@ def _row(form, height, need, origin, point, move, rows, sides, m, size):
 
 @njit(cache=True)
 def node(
-    origin, low, high, budget, chebyshev, first_low, first_high, split, phases, moves, count, radius, euclidean, moving,
+    origin, low, high, budget, norm, first_low, first_high, split, phases, moves, count, radius, euclidean, moving,
     weights, shifts, sizes, last, constant, margin, enough, point, chosen,
 ):  # fmt: skip
     """Solve the program of a node, finding scenarios on the way. Returns a code and a lower bound on the distance.
@@ -198,6 +207,8 @@ def node(
         The factual, and how far each number may move down (<= 0) and up; all in scaled units.
     budget
         The distance from which on nothing is looked for; ``enough``: less than this, what must be gained.
+    norm
+        Of distances: ``L1`` or ``LINF``.
     first_low, first_high, split
         Bounds of the sums of the first layer at x; whether these are rows of the program, being no consequences.
     phases
@@ -208,6 +219,7 @@ def node(
         Take the solution, and the scenario, layer and unit to branch on.
     """
     size, layers = sizes[0], len(sizes) - 1
+    chebyshev = norm == LINF
     columns = 2 * size + (1 if chebyshev else 0)
     cost, ends_low, ends_high = np.zeros(columns), np.zeros(columns), np.empty(columns)
     rows, sides = np.zeros((ROWS, columns)), np.zeros(ROWS)
@@ -241,7 +253,7 @@ def node(
     for turn in range(ROUNDS):
         for s in range(known, count[0]):
             if not bounds(
-                origin, moves[s], low, high, budget, chebyshev, first_low, first_high, phases[s], weights, shifts,
+                origin, moves[s], low, high, budget, norm, first_low, first_high, phases[s], weights, shifts,
                 sizes, bottom[s], top[s],
             ):  # fmt: skip
                 return EMPTY, np.inf
@@ -311,7 +323,7 @@ def node(
 
 
 @njit(cache=True)
-def reached(origin, low, high, budget, chebyshev, weights, shifts, sizes, bottom, top):
+def reached(origin, low, high, budget, norm, weights, shifts, sizes, bottom, top):
     """Bounds of the first layer's sums at x, within the ends and the budget."""
     form = np.empty(sizes[0])
     for i in range(sizes[1]):
@@ -320,7 +332,175 @@ def reached(origin, low, high, budget, chebyshev, weights, shifts, sizes, bottom
             here += weights[0, i, j] * origin[j]
         for j in range(sizes[0]):
             form[j] = weights[0, i, j]
-        top[i] = here + greatest(form, sizes[0], low, high, budget, chebyshev)
+        top[i] = here + greatest(form, sizes[0], low, high, budget, norm)
         for j in range(sizes[0]):
             form[j] = -form[j]
-        bottom[i] = here - greatest(form, sizes[0], low, high, budget, chebyshev)
+        bottom[i] = here - greatest(form, sizes[0], low, high, budget, norm)
+
+
+@njit(cache=True)
+def worst(stack, depth, point, radius, euclidean, moving, weights, shifts, sizes, last, constant, need, nodes, move):
+    """Look at up to ``nodes`` boxes of phases for a perturbation with a margin of at most ``need``, left in ``move``.
+
+    Parameters
+    ----------
+    stack, depth
+        The open boxes, shape (boxes, layers, units), and their number, shape (1,): to begin with one, all open.
+    point
+        x, scaled.
+    radius, euclidean, moving
+        The perturbations: of which norm, and which numbers they move.
+    need
+        At least 0, and less than the margin asked of x: what is between is cut off, and no proof has to tell it from 0.
+
+    Returns
+    -------
+    ``VIOLATED``; ``PROVEN``, that all margins are above 0; ``MORE``, to be asked again; ``OPEN``, that rounding leaves
+    it open.
+    """
+    layers, size = len(sizes) - 1, sizes[0]
+    norm = L2 if euclidean else LINF
+    low, high, still = np.zeros(size), np.zeros(size), np.zeros(size)
+    for j in range(size):
+        if moving[j]:
+            low[j], high[j] = -radius, radius
+    first_low, first_high = np.empty(sizes[1]), np.empty(sizes[1])
+    near_low, near_high = np.empty(sizes[1]), np.empty(sizes[1])
+    reached(point, low, high, radius, norm, weights, shifts, sizes, first_low, first_high)
+    bottom, top = np.zeros(shifts.shape), np.zeros(shifts.shape)
+    active, gaps = np.zeros(shifts.shape), np.zeros(shifts.shape)
+    phases = np.zeros(shifts.shape, np.int8)
+    form = np.empty(max(weights.shape[1], weights.shape[2]))
+    cost, ends_low, ends_high = np.zeros(size + 1), np.empty(size + 1), np.empty(size + 1)
+    cost[size] = 1.0
+    ends_low[:size], ends_high[:size] = low, high
+    rows, sides, planes = np.zeros((ROWS, size + 1)), np.zeros(ROWS), np.zeros(ROWS, np.bool_)
+    proven = POSITIVE * (1.0 + abs(constant))
+    for _ in range(nodes):
+        if depth[0] == 0:
+            return PROVEN
+        depth[0] -= 1
+        phases[:] = stack[depth[0]]
+        for i in range(sizes[1]):
+            near_low[i] = max(first_low[i], 0.0) if phases[0, i] > 0 else first_low[i]
+            near_high[i] = min(first_high[i], 0.0) if phases[0, i] < 0 else first_high[i]
+        if not bounds(
+            point, still, low, high, radius, norm, near_low, near_high, phases, weights, shifts, sizes, bottom, top
+        ):
+            continue
+        m, closed, excess = 0, False, 0.0
+        for i in range(sizes[1]):
+            if phases[0, i] != 0:
+                sign = float(phases[0, i])
+                sides[m] = sign * shifts[0, i]
+                for j in range(size):
+                    rows[m, j] = -sign * weights[0, i, j]
+                    sides[m] += sign * weights[0, i, j] * point[j]
+                rows[m, size] = 0.0
+                m += 1
+        planes[:m] = False
+        s, value, ahead = np.zeros(size), -np.inf, np.zeros(size)
+        most = 0.0
+        for i in range(sizes[layers]):
+            most += abs(last[i]) * max(top[layers - 1, i], 0.0)
+        ends_low[size], ends_high[size] = -most - abs(constant) - 1.0, most + abs(constant) + 1.0
+        for _turn in range(TURNS):
+            excess = np.sqrt(np.sum(s * s)) / radius - 1.0 if euclidean and radius > 0.0 else 0.0
+            before = m
+            for turn in range(2 if euclidean else 1):
+                # Where the solution is, pulled back to the ball, and where the ball is worst for the sum of functions.
+                trial = ahead if turn else s / (1.0 + excess) if excess > 0.0 else s
+                values = sums(point + trial, weights, shifts, sizes, active)
+                total = constant
+                for i in range(len(values)):
+                    total += last[i] * values[i]
+                if total <= need:
+                    move[:] = trial
+                    return VIOLATED
+                if turn == 0 and excess > 0.0:
+                    sums(point + s, weights, shifts, sizes, active)
+                here, reach = (ahead, -np.inf) if turn else (s, value)
+                for i in range(sizes[layers]):
+                    form[i] = -last[i]
+                height = above(form, -constant, layers, active, bottom, top, weights, shifts, sizes, gaps)
+                m = _beneath(form, height, 1.0, reach, point, here, rows, sides, planes, m, size)
+                for k in range(1, layers):
+                    for i in range(sizes[k + 1]):
+                        if phases[k, i] == 0:
+                            continue
+                        sign = float(phases[k, i])
+                        for j in range(sizes[k]):
+                            form[j] = sign * weights[k, i, j]
+                        height = above(form, sign * shifts[k, i], k, active, bottom, top, weights, shifts, sizes, gaps)
+                        m = _beneath(form, height, 0.0, 0.0, point, here, rows, sides, planes, m, size)
+                if turn == 0 and m == before and excess <= ROUND:
+                    break
+                length = np.sqrt(np.sum(here * here))
+                if euclidean and length > 0.0 and m < ROWS:
+                    rows[m, :size], rows[m, size], sides[m], planes[m] = here / length, 0.0, radius, True
+                    m += 1
+            if (m == before and excess <= ROUND) or m >= ROWS:
+                break
+            status, least, solution, multipliers = minimum(cost, rows[:m].copy(), sides[:m].copy(), ends_low, ends_high)
+            if euclidean and status != INFEASIBLE:
+                bound = _worst_in_ball(rows, sides, planes, multipliers, m, size, moving, radius, ahead)
+                least = max(least, bound)
+            if status == INFEASIBLE or least > proven:
+                closed = True
+                break
+            s, value = solution[:size].copy(), solution[size]
+        if closed:
+            continue
+        # Branch on the unit whose line is the most wrong.
+        sums(point + s, weights, shifts, sizes, active)
+        for i in range(sizes[layers]):
+            form[i] = -last[i]
+        above(form, -constant, layers, active, bottom, top, weights, shifts, sizes, gaps)
+        where, unit, widest, right = -1, -1, 0.0, True
+        for k in range(layers):
+            for i in range(sizes[k + 1]):
+                undecided = phases[k, i] == 0 and bottom[k, i] < 0.0 < top[k, i]
+                if undecided and (gaps[k, i] > widest or where < 0):
+                    where, unit, widest, right = k, i, gaps[k, i], active[k, i] > 0
+        if where < 0 or depth[0] + 2 > len(stack):
+            return OPEN  # neither a proof nor a point: never taken for done
+        for sign in (-1, 1) if right else (1, -1):
+            phases[where, unit] = sign
+            stack[depth[0]] = phases
+            depth[0] += 1
+    return MORE if depth[0] else PROVEN
+
+
+@njit(cache=True)
+def _beneath(form, height, share, value, point, s, rows, sides, planes, m, size):
+    """Add the row ``-(form @ (point + s) + height) <= share * value`` where it is missed; how many rows there are."""
+    for j in range(size):
+        height += form[j] * point[j]
+    here = height
+    for j in range(size):
+        here += form[j] * s[j]
+    if -here <= share * value + MISSED or m >= len(sides):
+        return m
+    for j in range(size):
+        rows[m, j] = -form[j]
+    rows[m, size], sides[m], planes[m] = -share, height, False
+    return m + 1
+
+
+@njit(cache=True)
+def _worst_in_ball(rows, sides, planes, multipliers, m, size, moving, radius, ahead):
+    """The least value on a ball of the functions of the rows, weighted by their multipliers, reached at ``ahead``."""
+    slope, constant, weight = np.zeros(size), 0.0, 0.0
+    for i in range(m):
+        if multipliers[i] > 0.0 and not planes[i]:
+            constant -= multipliers[i] * sides[i]
+            weight -= multipliers[i] * rows[i, size]
+            for j in range(size):
+                if moving[j]:
+                    slope[j] += multipliers[i] * rows[i, j]
+    length = np.sqrt(np.sum(slope * slope))
+    if weight <= 0.0:
+        return -np.inf
+    for j in range(size):
+        ahead[j] = -radius * slope[j] / length if length > 0.0 else 0.0
+    return (constant - radius * length) / weight

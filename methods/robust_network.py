@@ -1,8 +1,8 @@
 """Robust counterfactuals of ReLU networks by a branch and bound of their own (``methods/robust_kernels.py``).
 
 Nodes hold bounds of the first layer's sums and phases of later units; each is a linear program in x alone, over the
-perturbations found so far. What a quick adversary of the search's own cannot break, that of ``harness.certificate``
-breaks or proves; a point is taken once the harness's checker has certified its decoded row.
+perturbations found so far. What a quick adversary cannot break, an exact one breaks or proves; both are the search's
+own. A point is taken once the harness's checker, which has another, has certified its decoded row too.
 """
 
 from __future__ import annotations
@@ -13,19 +13,18 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
-from harness.certificate.network_kernels import MORE, PROVEN, VIOLATED, attack
 from harness.classifier import Affine
 from harness.errors import UnsupportedError
 from harness.method import Deadline
 from harness.problem import Kind, Problem
 from methods.milp.target import raw_interval
 from methods.perturbation import OPTIMAL, Outcome, Settings
-from methods.robust_kernels import BRANCH, CANDIDATE, node, quick, reached
+from methods.robust_kernels import BRANCH, CANDIDATE, L1, LINF, MORE, PROVEN, VIOLATED, node, quick, reached, worst
 from methods.robust_program import ENOUGH, WIDE, Adversarial
 
 SCENARIOS = 64  # perturbations kept for one factual
@@ -47,6 +46,7 @@ class Network(Adversarial):
         estimator = problem.classifier.estimator
         free = all(f.kind is Kind.CONTINUOUS for f in problem.space.features if self.perturbs(f.name) or f.numeric)
         plain = settings.distance in {"l1", "linf"} and not settings.alpha and settings.max_changes is None
+        plain = plain and settings.hull == "none"
         fixed = all(f.numeric for f in problem.space.features) and not any(f.special for f in problem.space.features)
         self.own = free and plain and fixed and len(estimator.coefs_) > 1
         if self.own:
@@ -106,7 +106,7 @@ class _Search:
         self.network, self.deadline = network, deadline
         settings = network.settings
         self.rho, self.euclidean = settings.radius, settings.norm == "l2"
-        self.chebyshev = settings.distance == "linf"
+        self.norm = LINF if settings.distance == "linf" else L1
         self.factual: pd.DataFrame = network.frame(row)
         self.origin = network.space.encode(self.factual)[0]
         low, high = network.space.reach(self.factual)
@@ -128,7 +128,7 @@ class _Search:
 
     def distance(self, point: np.ndarray) -> float:
         gaps = np.abs(point - self.origin)
-        return float(gaps.max() if self.chebyshev else gaps.sum())
+        return float(gaps.max() if self.norm == LINF else gaps.sum())
 
     def broken(self, point: np.ndarray) -> bool:
         """Whether a quick adversary finds a margin below 0."""
@@ -138,45 +138,20 @@ class _Search:
         return bool(least < network.settings.margin)
 
     def violation(self, point: np.ndarray) -> np.ndarray | None:
-        """A perturbation that breaks a point, of size 0 where it is proven that there is none; None: not settled."""
-        network = self.network
-        began = time.monotonic()
-        weights, shifts, sizes, last, constant = network.layers
-        used = np.flatnonzero(network.moving)
-        first = weights[:, :, :].copy()
-        shifts = shifts.copy()
-        shifts[0, : sizes[1]] += weights[0, : sizes[1], : sizes[0]] @ point
-        first[0] = 0.0
-        first[0, :, : len(used)] = weights[0][:, used]
-        sizes = np.concatenate([[len(used)], sizes[1:]])
-        units = int(sizes[1:].sum())
-        stack, depth = np.zeros((units + 2, *shifts.shape), np.int8), np.ones(1, np.int64)
-        radii, found = np.full(len(used), self.rho), np.zeros(len(used))
-        code = MORE if len(used) else PROVEN
+        """A perturbation that takes half a point's margin, of size 0 where none breaks it; None: not settled."""
+        network, began = self.network, time.monotonic()
+        sizes, kernel = network.sizes, cast(Any, worst)
+        stack, depth = np.zeros((int(sizes[1:].sum()) + 2, *network.shifts.shape), np.int8), np.ones(1, np.int64)
+        move, code = np.zeros(len(self.origin)), MORE
         while code == MORE and not self.deadline.passed:
-            code = attack(
-                stack,
-                depth,
-                -radii,
-                radii,
-                self.rho,
-                self.euclidean,
-                first,
-                shifts,
-                sizes,
-                last,
-                constant,
-                NODES,
-                found,
-            )
+            code = kernel(
+                stack, depth, point, self.rho, self.euclidean, network.moving, *network.layers,
+                network.settings.margin / 2, NODES, move,
+            )  # fmt: skip
         self.attacking += time.monotonic() - began
         if code == PROVEN:
-            return found[:0]
-        if code != VIOLATED:
-            return None
-        move = np.zeros(len(self.origin))
-        move[used] = found
-        return move
+            return move[:0]
+        return move if code == VIOLATED else None
 
     def take(self, point: np.ndarray) -> bool:
         """A new incumbent, once the harness's own checker has certified the decoded row."""
@@ -285,14 +260,14 @@ class _Search:
         units = int(network.sizes[1])
         low, high = np.empty(units), np.empty(units)
         weights, shifts, sizes, last, constant = network.layers
-        reached(self.origin, self.low, self.high, budget, self.chebyshev, weights, shifts, sizes, low, high)
+        reached(self.origin, self.low, self.high, budget, self.norm, weights, shifts, sizes, low, high)
         split = np.isfinite(here.low) | np.isfinite(here.high)
         low, high = np.maximum(low, here.low), np.minimum(high, here.high)
         phases = np.zeros((SCENARIOS, *shifts.shape), np.int8)
         for place, phase in here.phases.items():
             phases[place] = phase
         return node(
-            self.origin, self.low, self.high, budget, self.chebyshev, low, high, split, phases, self.moves, self.count,
+            self.origin, self.low, self.high, budget, self.norm, low, high, split, phases, self.moves, self.count,
             self.rho, self.euclidean, network.moving, weights, shifts, sizes, last, constant,
             network.settings.margin, self._enough() if self.row is not None else 0.0, point, chosen,
         )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,29 +15,33 @@ from harness.certificate import Ball, Checker
 from harness.classifier import Affine, Input
 from harness.errors import UnsupportedError
 from harness.method import Deadline
-from harness.objective import Limit, Objective, Term
+from harness.objective import Objective
 from harness.problem import Feature, Kind, Label, Problem, Space
 from harness.program import FEASIBILITY, Compiled, Program, Solution
 from harness.program import Linear as Form
 from methods.milp.bounds import Knapsack
 from methods.milp.distance import Separable, distance_of
 from methods.milp.embed import embed
-from methods.milp.space import Free, Scaled, Source, Variables
+from methods.milp.manifold import SHARED, Hull, Outside, Piece, Shares
+from methods.milp.space import Free, Scaled, Source, Variables, last_left
 from methods.milp.target import leads, raw_interval
 from methods.perturbation import Outcome, Perturbation, Settings
 from methods.trees import Leaf as Cell
 from methods.trees import ensemble, leaves_of, splits_only
 
-EPSILON = 1e-7  # of Algorithm 1: a violation this small ends it
 ENOUGH = 1e-9  # by which a certified radius may fall short of rho: rounding of the last bits of x
 WIDE = 10.0  # scaled units around the factual in which unbounded numbers are looked at while nothing is known
 TRIED = 40  # training rows whose neighbourhood is certified, in search of a first robust point
 HALVINGS = 12  # of its way back to the factual
-FARTHER = (1.02, 1.05, 1.1, 1.2, 1.4, 1.8, 2.6)  # times as far from the factual as a point that is not robust
+FARTHER = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)  # times rho beyond a point that is not robust, in its number that moves most
 SHARE = 0.25  # of the time left that a certificate may take
 PLANES = 50  # that cut a ball out of its box, for one adversary
+EXCLUDED = 25  # combinations of leaves that only tolerances or ties allow, before a program is given up
+INSET, ULPS = 1e-12, 8e-15  # what a number keeps away from a threshold for rounding: of its range, of its size
+REPAIRING = 0.3  # of the time spent so far, that incumbents may be looked for
 SHARP = 1e-9  # feasibility under squares: what a row is missed by counts more than their own tolerance
 BEYOND = 1e-6  # relative excess of a norm that needs no further plane
+BISECTIONS = 50  # for the depth of a leaf
 
 
 @dataclass
@@ -70,12 +74,16 @@ class Starts:
         valid = problem.train.loc[problem.valid(problem.train)].drop_duplicates()
         self.rows = valid.reset_index(drop=True)
         self.numbers = [s.start for s, f in zip(space.slices, space.features, strict=True) if f.numeric]
+        # A hull is a linear program a row: asked of those that are tried only.
+        self.cheap = replace(objective, limits=tuple(part for part in objective.limits if part.term.name != "slack"))
 
     def near(self, factual: pd.DataFrame, deadline: Deadline) -> tuple[dict[str, Any] | None, float]:
         """A robust row moved towards the factual, and its cost; None and infinity where none was met."""
         rows = self.rows
         allowed = [not faults for faults in self.space.violations(factual, rows)]
         rows = rows.loc[allowed]
+        if not rows.empty:
+            rows = rows.loc[[not faults for faults in self.cheap.exceeded(self.space, factual, rows)]]
         if rows.empty:
             return None, math.inf
         values = self.objective.evaluate(self.space, factual, rows)
@@ -113,8 +121,9 @@ class Starts:
     def beyond(self, row: Mapping[str, Any], factual: pd.DataFrame, deadline: Deadline) -> dict[str, Any] | None:
         """The first robust row found on the way from the factual through one that is not; None where none was met."""
         ends, start = self.space.encode(self.space.frame([row]))[0], self.space.encode(factual)[0]
-        for share in FARTHER:
-            trial = self._on(start, ends, share, factual)
+        far = np.abs(ends - start)[self.numbers].max(initial=0.0)
+        for times in FARTHER if far > 0 else ():
+            trial = self._on(start, ends, 1.0 + times * self.judge.settings.radius / far, factual)
             if deadline.passed:
                 return None
             if self.stands(trial, factual, deadline.left):
@@ -129,13 +138,6 @@ class Starts:
         return found
 
 
-def objective_of(settings: Settings) -> Objective:
-    """(3): the distance and the number of changes, and the limit on these."""
-    terms = [Term(settings.distance)] + ([Term("l0", settings.alpha)] if settings.alpha else [])
-    limits = () if settings.max_changes is None else (Limit(Term("l0"), settings.max_changes),)
-    return Objective(tuple(terms), limits=limits)
-
-
 class Programmed:
     """What the programs share: the space around a factual, the objective, and a solve that squares are refined in."""
 
@@ -143,18 +145,18 @@ class Programmed:
         if settings.clip:
             raise UnsupportedError("clip=true is for the search over cells; set algorithm=cells, or leave clip unset.")
         classifier = problem.classifier
-        if len(classifier.classes) > 2 and not isinstance(problem.target, Label):
-            raise UnsupportedError(
-                "a probability of one of several classes cannot be embedded; set 'desired' to a class."
-            )
         self.problem, self.settings = problem, settings
         self.space = problem.space
         self.perturbation = Perturbation.of(settings, problem)
-        self.objective = objective_of(settings)
+        self.objective = settings.claim(problem)
         self.distance = distance_of(self.objective.terms[0], problem, "features")
         self.judge = Judge(problem, settings)
         self.starts = Starts(problem, self.space, self.objective, self.judge)
         self.slopes = np.array([self._slope(source) for source in classifier.inputs])
+        self.manifold = _manifold(self.objective)
+        model = ensemble(classifier.estimator) if splits_only(classifier.estimator) else None
+        self.leaves: list[list[Cell]] = [] if model is None else [leaves_of(tree) for tree in model.trees]
+        self.single = model is not None and model.single
 
     def _slope(self, source: Input) -> float:
         """What a scaled unit of a number is in its input; 0 for categories."""
@@ -165,6 +167,16 @@ class Programmed:
                 )
             return 0.0
         return self.problem.space[source.feature].range / source.unit
+
+    def piece(self) -> Piece | None:
+        """The data manifold, for one program."""
+        hull = self.manifold
+        if hull is None:
+            return None
+        every = np.arange(hull.points.shape[1])
+        if len(hull.points) <= SHARED and hull.norm != 2:
+            return Shares(hull.points, every, norm=hull.norm, most=hull.most)
+        return Outside(hull.hull, every, hull.most)
 
     def frame(self, row: Mapping[str, Any]) -> pd.DataFrame:
         return self.space.frame([row])
@@ -207,6 +219,24 @@ def _boundless(feature: Feature) -> bool:
     return feature.numeric and feature.bounds[1] - feature.bounds[0] > 2 * WIDE * feature.range
 
 
+@dataclass(frozen=True)
+class Within:
+    """A convex hull that points have to lie in, but for ``most`` in a norm, and the cuts that are known of it."""
+
+    points: np.ndarray
+    norm: float
+    most: float
+    hull: Hull
+
+
+def _manifold(objective: Objective) -> Within | None:
+    for limit in objective.limits:
+        if limit.term.name == "slack":
+            points, norm = limit.term.params["points"], float(limit.term.params["norm"])
+            return Within(points, norm, limit.most, Hull(points, norm))
+    return None
+
+
 class Posed:
     """One program over a space around one factual: variables, and rows that further embeddings add before ``close``."""
 
@@ -216,28 +246,36 @@ class Posed:
         self.variables = Variables(self.program, space, cells=False)
         self.inputs = [self.variables.source(source) for source in whole.problem.classifier.inputs]
         self.embedded: list[tuple[Any, np.ndarray]] = []
+        self.moved: dict[tuple[int, float, float], Free] = {}  # shared by the perturbations that move an input alike
+        self.piece = whole.piece()
 
-    def sources(self, shift: np.ndarray, margin: float | np.ndarray = Free.margin) -> list[Source]:
-        """The estimator's inputs at x + s, ``shift`` by input; the inputs themselves at 0."""
+    def sources(self, shift: np.ndarray, margin: float | np.ndarray = 0.0) -> list[Source]:
+        """The estimator's inputs at x + s, ``shift`` by input; those that do not move are the inputs themselves.
+
+        A split keeps ``margin`` away from its threshold. Without one both sides hold the threshold itself, so that the
+        program is a relaxation, and its value a bound; ``read`` finds the point that is on the right side.
+        """
         problem, found = self.whole.problem, list[Source]()
         margins = np.broadcast_to(margin, len(self.inputs))
         low, high = self.space.reach(self.factual)
         origin = self.space.encode(self.factual)[0]
         low, high = np.minimum(low, origin), np.maximum(high, origin)
         place = {f.name: s.start for f, s in zip(self.space.features, self.space.slices, strict=True)}
-        for made, source, slope, far, gap in zip(
-            self.inputs, problem.classifier.inputs, self.whole.slopes, shift, margins, strict=True
-        ):
-            if not slope:
+        parts = zip(self.inputs, problem.classifier.inputs, self.whole.slopes, shift, margins, strict=True)
+        for k, (made, source, slope, far, gap) in enumerate(parts):
+            if not slope or (not far and not gap):
                 found.append(made)
                 continue
-            feature = problem.space[source.feature]
-            assert isinstance(source, Affine)
-            offset = (feature.scale[0] - source.shift) / source.unit + far
-            ends = sorted(slope * end[place[source.feature]] + offset for end in (low, high))
-            moved = Free(self.program, made.expression + far, ends[0] - Free.margin, ends[1] + Free.margin)
-            moved.margin = float(gap)
-            found.append(moved)
+            key = (k, float(far), float(gap))
+            if key not in self.moved:
+                feature = problem.space[source.feature]
+                assert isinstance(source, Affine)
+                offset = (feature.scale[0] - source.shift) / source.unit + far
+                ends = sorted(slope * end[place[source.feature]] + offset for end in (low, high))
+                moved = Free(self.program, made.expression + far, ends[0] - Free.margin, ends[1] + Free.margin)
+                moved.margin = float(gap)
+                self.moved[key] = moved
+            found.append(self.moved[key])
         return found
 
     def embed(self, inputs: Sequence[Source], shift: np.ndarray) -> tuple[Any, ...]:
@@ -291,6 +329,8 @@ class Posed:
             ones = np.ones(len(self.space.features))
             self.compiled.add_row(self.variables.changed(ones), high=float(settings.max_changes))
         self.cost = whole.distance.form(self.variables, extra, self.compiled)
+        if self.piece is not None:
+            self.piece.pose(self.compiled, self.variables.encoded())
         if any(made.tighten is not None for made, _ in self.embedded):
             knapsack = Knapsack(self.variables, whole.problem.classifier.inputs)
             count = math.inf if settings.max_changes is None else float(settings.max_changes)
@@ -300,16 +340,101 @@ class Posed:
                 made.tighten(lambda weights, constant, shift=shift: knapsack(weights, constant + weights @ shift))
 
     def solve(self, deadline: Deadline) -> Solution:
-        """The optimum; squares are refined until their tangents touch."""
+        """The optimum; squares are refined until their tangents touch, and a hull until its cuts hold the solution."""
         feasibility = SHARP if self.whole.settings.distance == "l2sq" else FEASIBILITY
         while True:
             found = self.compiled.solve(self.cost, deadline.left, feasibility=feasibility)
-            if found.x is None or deadline.passed or not self.variables.refine(found.x):
+            if found.x is None:
+                return found
+            cuts = [] if self.piece is None else self.piece.refine(found.x, deadline.left)
+            for cut, end in cuts:
+                self.compiled.add_row(cut, high=end)
+            if deadline.passed and (cuts or (self.piece is not None and self.piece.partial)):
+                return Solution(None, math.inf, found.bound)  # nobody knows whether the point is in the hull
+            if not cuts and (deadline.passed or not self.variables.refine(found.x)):
                 return found
 
-    def read(self, found: Solution) -> dict[str, Any]:
+    def settled(self, deadline: Deadline) -> tuple[Solution, dict[str, Any] | None]:
+        """``solve``, and its point as a row.
+
+        Combinations of leaves that hold no point at all, or on which the real model says something else, are excluded.
+        """
+        for _ in range(EXCLUDED):
+            found = self.solve(deadline)
+            if found.x is None:
+                return found, None
+            row = self.read(found)
+            if row is None:
+                self.exclude(found, len(self.embedded))
+            elif self.whole.leaves and not self.whole.judge.checker.valid(row):
+                self.exclude(found, 1)
+            else:
+                return found, row
+        return Solution(None, math.inf, found.bound), None
+
+    def exclude(self, found: Solution, copies: int) -> None:
+        """Rule out the leaves that a solution takes in the first copies of the model."""
         assert found.x is not None
-        return self.variables.read(found.x)
+        chosen = []
+        for made, _ in self.embedded[:copies]:
+            for tree in made.leaves:
+                columns = [self.compiled.column(leaf) for leaf in tree]
+                chosen.append(columns[int(found.x[columns].argmax())])
+        chosen = sorted(set(chosen))
+        self.compiled.add_row(Form.of([(leaf, 1.0) for leaf in chosen]), high=len(chosen) - 1.0)
+
+    def read(self, found: Solution) -> dict[str, Any] | None:
+        """Decoded values, on the sides of all thresholds that the solution's leaves say; None where that is nowhere.
+
+        The solver's tolerance decides no side: a number takes the end of the interval that the leaves of all
+        perturbations leave it, an inset for rounding away from it.
+        """
+        assert found.x is not None
+        row = self.variables.read(found.x)
+        if not self.whole.leaves:
+            return row
+        ends = self._ends(found.x)
+        for feature in self.space.features:
+            if not feature.numeric:
+                continue
+            (low, high), value = ends[feature.name], row[feature.name]
+            home = float(self.factual[feature.name].iloc[0])
+            loose = 2 * self._inset(feature, value) if value == home or feature.kind is Kind.INTEGER else 0.0
+            if low - loose <= value <= high + loose:
+                continue
+            floor, ceiling = feature.interval(home)
+            row[feature.name] = low if value < low else high
+            if feature.kind is Kind.INTEGER or not max(low, floor) <= row[feature.name] <= min(high, ceiling):
+                return None
+        return row
+
+    def _ends(self, x: np.ndarray) -> dict[str, list[float]]:
+        """The interval that each number has to lie in, for all perturbations to reach the leaves that a solution takes.
+
+        Where nothing moves a number, rounding may not take it out of its own cell; where it moves, it stays inside.
+        """
+        inputs, ends = self.whole.problem.classifier.inputs, {name: [-math.inf, math.inf] for name in self.space.names}
+        for made, shift in self.embedded:
+            for cells, tree in zip(self.whole.leaves, made.leaves, strict=True):
+                cell = cells[int(x[[self.compiled.column(leaf) for leaf in tree]].argmax())]
+                for sides, upper in ((cell.above, False), (cell.at_most, True)):
+                    for column, threshold in sides.items():
+                        source = inputs[column]
+                        if not self.whole.slopes[column]:
+                            continue
+                        assert isinstance(source, Affine)
+                        end = last_left(threshold, self.whole.single) - shift[column]
+                        value, pair = source.shift + end * source.unit, ends[source.feature]
+                        inset = self._inset(self.space[source.feature], value) * (1.0 if shift[column] else -1.0)
+                        if upper == (source.unit > 0):
+                            pair[1] = min(pair[1], value - inset)
+                        else:
+                            pair[0] = max(pair[0], value + inset)
+        return ends
+
+    @staticmethod
+    def _inset(feature: Feature, value: float) -> float:
+        return INSET * feature.range + ULPS * abs(value)
 
 
 class Linear(Programmed):
@@ -342,10 +467,9 @@ class Linear(Programmed):
         posed.require(posed.embed(posed.inputs, still), excess)
         posed.close()
         began = time.monotonic()
-        found = posed.solve(deadline)
-        if found.x is None:
+        found, answer = posed.settled(deadline)
+        if answer is None:
             return self.outcome(start, factual, budget if found.infeasible else 0.0, ())
-        answer = posed.read(found)
         radius = self.judge.radius(answer, deadline.left)
         trace = [_step(1, found.objective, radius, time.monotonic() - began, 0.0)]
         kept = answer if radius >= self.settings.radius - ENOUGH else start
@@ -375,9 +499,8 @@ class Leaf(Programmed):
         inset = Free.margin + self.settings.radius * np.abs(self.slopes) * moved
         posed.require(posed.embed(posed.sources(still, inset), still), lambda outputs: 0.0)
         posed.close()
-        found = posed.solve(deadline)
-        if found.x is not None:
-            answer = posed.read(found)
+        found, answer = posed.settled(deadline)
+        if answer is not None:
             radius = self.judge.radius(answer, deadline.left)
             trace = [_step(1, found.objective, radius, time.monotonic() - began, 0.0)]
             if radius >= self.settings.radius - ENOUGH:
@@ -390,15 +513,16 @@ class Adversarial(Programmed):
 
     The master has one copy of the model for each perturbation. Trees are extended continuously over their wrong leaves
     by the depth inside them (20), which the adversary maximises (26)-(35), (41)-(45). For a network it minimises the
-    score (56)-(59). The master's value is a lower bound throughout. A point is accepted when its certified radius is
-    rho: a depth below epsilon is no validity.
+    score (56)-(59). The master is a relaxation, in which both sides of a split hold its threshold, so that its value is
+    a lower bound throughout. A point is accepted when its certified radius is rho: a depth below epsilon is no
+    validity.
+
+    Meanwhile points of the master that are not robust yet are moved to robust ones, so that there is an answer at the
+    time limit. Where there is none, the trace holds every point with its certified radius.
     """
 
     def __init__(self, problem: Problem, settings: Settings) -> None:
         super().__init__(problem, settings)
-        raw_interval(problem)  # refuses what has no single score
-        if raw_interval(problem).sense == 0:
-            raise UnsupportedError("algorithm=adversarial needs a target with one end; leave out 'low' or 'high'.")
         estimator = problem.classifier.estimator
         embed(
             estimator,
@@ -408,8 +532,7 @@ class Adversarial(Programmed):
                 for source in problem.classifier.inputs
             ],
         )  # refuses what cannot be embedded
-        self.tight = splits_only(estimator)
-        self.adversary = TreeAdversary(self) if self.tight else ScoreAdversary(self)
+        self.adversary = TreeAdversary(self) if self.leaves else ScoreAdversary(self)
 
     def shift(self, move: np.ndarray) -> np.ndarray:
         """A perturbation of features, in scaled units, as one of estimator inputs."""
@@ -417,62 +540,61 @@ class Adversarial(Programmed):
         features = (source.feature for source in self.problem.classifier.inputs)
         return np.array([slope * by_name[name] for name, slope in zip(features, self.slopes, strict=True)])
 
+    def pushed(self, row: Mapping[str, Any], move: np.ndarray) -> dict[str, Any]:
+        """A decoded row perturbed by a move of features, in scaled units; integers as reals."""
+        return {
+            f.name: row[f.name] + far * f.range if far else row[f.name]
+            for f, far in zip(self.space.features, move, strict=True)
+        }
+
     def solve(self, row: Mapping[str, Any], deadline: Deadline) -> Outcome:
-        factual, rho = self.frame(row), self.settings.radius
+        factual, rho, began = self.frame(row), self.settings.radius, time.monotonic()
         best, budget = self.starts.near(factual, Deadline(deadline.at - 0.8 * deadline.left))
-        space = self.around(factual, budget)
         moves, trace, bound = [np.zeros(len(self.space.features))], list[dict[str, Any]](), 0.0
-        while not deadline.passed:
-            began = time.monotonic()
-            posed = Posed(self, space, factual, budget)
+        repairing = 0.0
+        while not deadline.passed and bound < budget:
+            start = time.monotonic()
+            posed = Posed(self, self.around(factual, budget), factual, budget)
             for move in moves:
                 shift = self.shift(move)
-                inputs = posed.sources(shift) if move.any() else posed.inputs
-                posed.require(posed.embed(inputs, shift), lambda outputs: 0.0)
+                posed.require(posed.embed(posed.sources(shift), shift), lambda outputs: 0.0)
             posed.close()
-            found = posed.solve(deadline)
-            master = time.monotonic() - began
-            if found.x is None:
-                if found.infeasible:
-                    # Nothing within the budget: the first point is optimal, or there is no point at all.
-                    bound = budget
+            found, answer = posed.settled(deadline)
+            if answer is None:
+                # Nothing within the budget: the best point is optimal, or there is no point at all.
+                bound = budget if found.infeasible else bound
                 break
+            master = time.monotonic() - start
             bound = max(bound, found.bound)
-            answer = posed.read(found)
-            began = time.monotonic()
-            radius = self.judge.radius(answer, SHARE * deadline.left)
-            worst = None
+            start = time.monotonic()
+            radius, worst = self.judge.radius(answer, SHARE * deadline.left), None
             if radius < rho - ENOUGH:
                 worst = self.adversary.worst(answer, deadline)
-            step = _step(len(moves), found.objective, radius, master, time.monotonic() - began)
+            step = _step(len(moves), found.objective, radius, master, time.monotonic() - start)
             trace.append(step | {"row": answer})
+            start = time.monotonic()
             if radius >= rho - ENOUGH:
-                best = self._tightened(answer, factual, deadline) if self.tight else answer
-                break
-            if worst is None:
+                better: dict[str, Any] | None = answer
+            else:
+                seconds = REPAIRING * (start - began) - repairing
+                better = self._repaired(answer, best, factual, Deadline.after(min(seconds, SHARE * deadline.left)))
+            repairing += time.monotonic() - start
+            if better is not None and (value := self.value(better, factual)) < budget:
+                best, budget = better, value
+            if radius >= rho - ENOUGH or worst is None:
                 break
             moves.append(worst)
         return self.outcome(best, factual, bound, trace)
 
-    def _tightened(self, row: dict[str, Any], factual: pd.DataFrame, deadline: Deadline) -> dict[str, Any]:
-        """A robust row moved to its thresholds, from which the master keeps numbers a margin away."""
-        until = Deadline(deadline.at - (1 - SHARE) * deadline.left)
-        for feature in self.space.features:
-            value, home = row[feature.name], factual[feature.name].iloc[0]
-            if feature.kind is not Kind.CONTINUOUS or value == home:
-                continue
-            step = min(2 * Free.margin * feature.range, abs(value - home))
-            out, into = 0.0, math.copysign(step, home - value)
-            for _ in range(HALVINGS):
-                if until.passed:
-                    return row
-                trial = row | {feature.name: value + (out + into) / 2}
-                if self.judge.robust(trial, until.left):
-                    out = (out + into) / 2
-                else:
-                    into = (out + into) / 2
-            row = row | {feature.name: value + out}
-        return row
+    def _repaired(
+        self, row: dict[str, Any], best: dict[str, Any] | None, factual: pd.DataFrame, deadline: Deadline
+    ) -> dict[str, Any] | None:
+        """A robust row near one that is not: on the way to the best known one, else beyond it; None where none is."""
+        if deadline.passed:
+            return None
+        if best is None:
+            best = self.starts.beyond(row, factual, deadline)
+        return None if best is None else self.starts.between(self.frame(row), best, factual, deadline)[0]
 
 
 def _step(iteration: int, distance: float, radius: float, master: float, adversary: float) -> dict[str, Any]:
@@ -489,7 +611,6 @@ class TreeAdversary:
         self.whole = whole
         problem = whole.problem
         self.model = ensemble(problem.classifier.estimator)
-        self.cells: list[list[Cell]] = [leaves_of(tree) for tree in self.model.trees]
         interval = raw_interval(problem)
         self.sign = interval.sense
         self.threshold = interval.low if self.sign > 0 else interval.high
@@ -497,39 +618,58 @@ class TreeAdversary:
         self.feature = [names.index(source.feature) for source in problem.classifier.inputs]
 
     def worst(self, row: Mapping[str, Any], deadline: Deadline) -> np.ndarray | None:
-        """(41)-(45), and (26)-(35) for one tree: the program over one leaf of each tree; None where time ran out.
+        """(41)-(45), and (26)-(35) for one tree: the program over one leaf of each tree; None where it found nothing.
 
         Leaves that the box does not enter are left out; a leaf's depth is measured in scaled units, so that its faces'
-        normals have length 1.
+        normals have length 1. The program says which leaves, ``deepest`` how deep they are entered: leaves that only
+        its tolerance enters, or that the model is right on (a tie), are excluded. A ball is cut out of its box.
         """
         whole, rho = self.whole, self.whole.settings.radius
         inputs = whole.problem.classifier.vector(row)[0]
-        slopes = whole.slopes
         moved = whole.perturbation.moved
         program = Program()
         moves = [program.variable(-rho, rho) if free else None for free in moved]
         depth = program.variable(-1.0, 1.0)
         total = self.sign * float(self.model.base[0])
-        for tree, cells in zip(self.model.trees, self.cells, strict=True):
+        listed: list[list[tuple[Any, list[tuple[int, float, float]]]]] = []
+        for tree, cells in zip(self.model.trees, whole.leaves, strict=True):
             chosen = []
             for cell in cells:
-                faces = self._faces(cell, inputs, slopes)
+                faces = self._faces(cell, inputs, whole.slopes)
                 if any(gap + (rho if moved[feature] else 0.0) < -1e-9 for feature, _, gap in faces):
                     continue
                 leaf = program.binary()
-                chosen.append(leaf)
+                chosen.append((leaf, faces))
                 total = total + self.sign * self.model.weight * float(tree.value[cell.node, 0]) * leaf
                 for feature, side, gap in faces:
                     # side * x_j <= bound: the depth is gap - side * s_j, gap that of the point itself.
                     move = moves[feature]
                     most = 1.0 - gap + rho
                     program.add(depth <= gap - (side * move if move is not None else 0.0) + most * (1 - leaf))
-            program.add(sum(chosen) == 1)
+            program.add(sum(leaf for leaf, _ in chosen) == 1)
+            listed.append(chosen)
         program.add(total <= self.sign * self.threshold + 1e-9)
         compiled = program.compile()
         at = [None if move is None else compiled.column(move) for move in moves]
         goal = Form.of([(compiled.column(depth), -1.0)])
-        return _deepest(compiled, goal, at, whole.settings, deadline)
+        leaves = [([compiled.column(leaf) for leaf, _ in chosen], chosen) for chosen in listed]
+        for _ in range(PLANES):
+            found = compiled.solve(goal, deadline.left)
+            if found.x is None:
+                return None
+            below, above, taken = np.full(len(moved), math.inf), np.full(len(moved), math.inf), []
+            for columns, chosen in leaves:
+                place = int(found.x[columns].argmax())
+                taken.append(columns[place])
+                for feature, side, gap in chosen[place][1]:
+                    gaps = above if side > 0 else below
+                    gaps[feature] = min(gaps[feature], gap)
+            move = deepest(below, above, moved, rho, whole.settings.norm)
+            if move is not None and not whole.judge.checker.valid(whole.pushed(row, move)):
+                return move
+            if move is not None or not _cut_out(compiled, found.x, at, whole.settings):
+                compiled.add_row(Form.of([(column, 1.0) for column in taken]), high=len(taken) - 1.0)
+        return None
 
     def _faces(self, cell: Cell, inputs: np.ndarray, slopes: np.ndarray) -> list[tuple[int, float, float]]:
         """A leaf's faces at a point: feature, outward side, scaled distance to the face (negative outside)."""
@@ -581,10 +721,42 @@ class ScoreAdversary:
         if made.tighten is not None:
             made.tighten(box)
         at = [None if move is None else compiled.column(move) for move in moves]
-        return _deepest(compiled, compiled.linear(self.sign * made.outputs[0]), at, whole.settings, deadline)
+        return _lowest(compiled, compiled.linear(self.sign * made.outputs[0]), at, whole.settings, deadline)
 
 
-def _deepest(
+def deepest(below: np.ndarray, above: np.ndarray, free: np.ndarray, rho: float, norm: str) -> np.ndarray | None:
+    r"""The move from a point to where a box of leaves is deepest within reach; None where it is not entered.
+
+    In a box of perturbations each number goes to the middle of the leaves by itself, or away from their only face. In a
+    ball a depth :math:`\alpha` asks :math:`s_j = \operatorname{clip}(0, \alpha - below_j, above_j - \alpha)`; the
+    greatest one with :math:`\|s\|_2 \le \rho` is found by halving.
+
+    Parameters
+    ----------
+    below, above
+        How far the point lies above the leaves' lower, and below their upper face, scaled; infinite without a face.
+    """
+    radii = np.where(free, rho, 0.0)
+
+    def depth_of(s: np.ndarray) -> float:
+        return float(np.minimum(below + s, above - s).min(initial=1.0))
+
+    with np.errstate(invalid="ignore"):
+        middle = np.where(np.isinf(below) & np.isinf(above), 0.0, (above - below) / 2)
+    move = np.clip(middle, -radii, radii)
+    if norm == "linf" or np.linalg.norm(move) <= rho:
+        return move if depth_of(move) > 0 else None
+    low, high = 0.0, depth_of(move)
+    if high <= 0:
+        return None
+    for _ in range(BISECTIONS):
+        depth = (low + high) / 2
+        move = np.where(free, np.clip(0.0, depth - below, above - depth), 0.0)
+        low, high = (depth, high) if np.linalg.norm(move) <= rho else (low, depth)
+    return np.where(free, np.clip(0.0, low - below, above - low), 0.0) if low > 0 else None
+
+
+def _lowest(
     compiled: Compiled, goal: Form, at: list[int | None], settings: Settings, deadline: Deadline
 ) -> np.ndarray | None:
     """The perturbation that minimises a form; a ball is cut out of its box by planes, its last point scaled back."""
@@ -595,9 +767,17 @@ def _deepest(
             return move
         move = np.array([0.0 if column is None else found.x[column] for column in at])
         length = float(np.linalg.norm(move))
-        if settings.norm != "l2" or length <= settings.radius * (1 + BEYOND):
+        if not _cut_out(compiled, found.x, at, settings):
             return move
-        used = [(column, float(part / length)) for column, part in zip(at, move, strict=True) if column is not None]
-        compiled.add_row(Form.of(used), high=settings.radius)
         move *= settings.radius / length
     return move
+
+
+def _cut_out(compiled: Compiled, x: np.ndarray, at: list[int | None], settings: Settings) -> bool:
+    """Add the plane that cuts a solution's move off a ball; whether it needed one."""
+    moves = [(column, float(x[column])) for column in at if column is not None]
+    length = math.hypot(*(part for _, part in moves))
+    if settings.norm != "l2" or length <= settings.radius * (1 + BEYOND):
+        return False
+    compiled.add_row(Form.of([(column, part / length) for column, part in moves]), high=settings.radius)
+    return True

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import math
+from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
+from plane import SPACE, rows
 from scipy.optimize import linprog
 from sklearn.ensemble import (
     ExtraTreesClassifier,
@@ -30,12 +33,6 @@ from harness.problem import Actionability, Feature, Interval, Kind, Label, Space
 from harness.radius import deviation, probability, radius
 from harness.simplex import INFEASIBLE, OPTIMAL, minimum
 
-SPACE = Space(
-    (
-        Feature("a", Kind.CONTINUOUS, scale=(0, 10), bounds=(0, 10)),
-        Feature("b", Kind.CONTINUOUS, scale=(-1, 1), bounds=(-1, 1)),
-    )
-)
 MODELS: dict[str, Any] = {
     "lr": LogisticRegression(C=100),
     "svm": LinearSVC(C=10),
@@ -47,14 +44,6 @@ MODELS: dict[str, Any] = {
     "mlp": MLPClassifier((10,), max_iter=2000, random_state=0),
     "mlp_deep": MLPClassifier((6, 6), max_iter=2000, random_state=1),
 }
-
-
-@cache
-def rows() -> tuple[pd.DataFrame, np.ndarray]:
-    """200 rows on a curved boundary."""
-    points = np.random.default_rng(0).random((200, 2))
-    wave = points[:, 1] > 0.5 + 0.25 * np.sin(6 * points[:, 0])
-    return SPACE.decode(points), wave.astype(int)
 
 
 @cache
@@ -201,6 +190,43 @@ def test_regions() -> None:
     assert region_holds(SPACE, classifier, target, here, box(1.01 * reach)) is False
     beside = {name: (high + 1.0, high + 2.0) for name, (_, high) in box(0.1 * reach).items()}
     assert region_holds(SPACE, classifier, target, here, beside) is False
+
+
+ROOT = Path(__file__).parents[1]
+
+
+def imported(path: Path) -> set[str]:
+    """Every module that a file imports from, at whatever depth of its code."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    return plain | {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+
+
+def reached_from(folder: Path) -> Iterator[str]:
+    """The modules of this repository that the files of a folder import, and those that these import, and so on."""
+    known, open_ = set[str](), [name for path in folder.rglob("*.py") for name in imported(path)]
+    while open_:
+        name = open_.pop()
+        place = ROOT.joinpath(*name.split("."))
+        path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+        if name not in known and path.exists():
+            known.add(name)
+            yield name
+            open_ += imported(path)
+
+
+def test_the_checker_and_the_methods_do_not_share_a_search() -> None:
+    """The checker reaches no method; methods come through its front door only, and their searches do without it."""
+    reached = set(reached_from(ROOT / "harness" / "certificate"))
+    assert "harness.certificate.network_kernels" in reached
+    assert not {name for name in reached if name.partition(".")[0] == "methods"}
+    for path in (ROOT / "methods").rglob("*.py"):
+        inner = {name for name in imported(path) if name.startswith("harness.certificate.")}
+        assert not inner, f"{path} looks behind the checker's front door: {inner}"
+    searches = [*(ROOT / "methods" / "cells").glob("*.py"), *(ROOT / "methods").glob("robust_[kn]*.py")]
+    assert len(searches) > 2
+    for path in searches:
+        assert "harness.certificate" not in imported(path), path
 
 
 def test_a_model_that_nobody_can_look_into_is_refused() -> None:

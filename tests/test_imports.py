@@ -58,8 +58,8 @@ def test_nobody_below_sees_a_configuration(folder: str) -> None:
 @pytest.mark.parametrize(
     ("library", "only"),
     [
-        ("hydra", {"harness/run.py", "harness/arguments.py"}),
-        ("omegaconf", {"harness/run.py", "harness/arguments.py"}),
+        ("hydra", {"harness/run.py", "harness/arguments.py", "harness/composition.py"}),
+        ("omegaconf", {"harness/run.py", "harness/arguments.py", "harness/composition.py"}),
         ("mlflow", {"harness/tracking.py"}),
         ("highspy", {"harness/program.py"}),
         ("dice_ml", {"methods/dice.py"}),

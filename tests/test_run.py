@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
+from harness.composition import _compose_every_choice
 from harness.errors import HarnessError
-from harness.run import _compose_every_choice, _validate
+from harness.run import _validate
 
 CONF = Path(__file__).parents[1] / "conf"
 

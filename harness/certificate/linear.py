@@ -11,26 +11,18 @@ import numpy as np
 from harness.certificate.balls import Ball, Certificate
 from harness.certificate.margins import Margin
 from harness.classifier import Affine, Classifier
-from harness.errors import UnsupportedError
 from harness.problem import Space
 
 ROUNDING = 1e-12  # of a margin, relative to its terms
 
 
 def slopes(space: Space, classifier: Classifier, names: list[str]) -> np.ndarray:
-    """By how much each estimator input grows with one unit of each number, shape (inputs, names).
-
-    Raises
-    ------
-    UnsupportedError
-        Where an input is another function of a number than an affine one.
-    """
+    """By how much each estimator input grows with one unit of each number, shape (inputs, names)."""
     place = {name: column for column, name in enumerate(names)}
     slope = np.zeros((len(classifier.inputs), len(names)))
     for row, source in enumerate(classifier.inputs):
         if source.feature in place:
-            if not isinstance(source, Affine):
-                raise UnsupportedError(f"{type(source).__name__} of {source.feature}, a number, is no affine input.")
+            assert isinstance(source, Affine)  # as ``readable`` has seen
             slope[row, place[source.feature]] = 1.0 / source.unit
     return slope
 

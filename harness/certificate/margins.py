@@ -21,9 +21,9 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from harness.classifier import Classifier
+from harness.classifier import Affine, Classifier
 from harness.errors import UnsupportedError
-from harness.problem import Interval, Label, Target
+from harness.problem import Interval, Label, Space, Target
 
 FAMILIES: dict[str, tuple[type, ...]] = {
     "linear": (LogisticRegression, LinearSVC, RidgeClassifier, LinearRegression, Ridge),
@@ -35,6 +35,8 @@ FAMILIES: dict[str, tuple[type, ...]] = {
     "network": (MLPClassifier, MLPRegressor),
 }  # fmt: skip
 
+LOSSES = ("log_loss", "squared_error", "absolute_error", "quantile")  # of histogram boosting
+
 
 @dataclass(frozen=True)
 class Margin:
@@ -42,6 +44,37 @@ class Margin:
 
     weights: np.ndarray
     constant: float
+
+
+def readable(space: Space, classifier: Classifier, target: Target) -> None:
+    """Nothing where a radius can be certified, without a look at more than types and settings.
+
+    Raises
+    ------
+    UnsupportedError
+        As ``harness.certificate.Checker``.
+    """
+    margins(classifier, target)
+    estimator = classifier.estimator
+    kind = family(estimator)
+    numbers = {feature.name for feature in space.features if feature.numeric}
+    for source in classifier.inputs:
+        if source.feature in numbers and not isinstance(source, Affine):
+            raise UnsupportedError(f"{type(source).__name__} of {source.feature}, a number, is no affine input.")
+    said = "no radius can be certified for"
+    if kind == "network":
+        if estimator.activation != "relu" and len(estimator.coefs_) > 1:
+            raise UnsupportedError(f"{said} a network with activation {estimator.activation!r}; use 'relu'.")
+        if estimator.out_activation_ == "exp":
+            raise UnsupportedError(f"{said} a network with loss 'poisson', an exponential; use 'squared_error'.")
+    elif hasattr(estimator, "_predictors"):
+        if estimator.is_categorical_ is not None:
+            raise UnsupportedError(f"{said} histogram boosting with categorical features; leave them unset.")
+        if estimator.loss not in LOSSES:
+            allowed = ", ".join(LOSSES)
+            raise UnsupportedError(f"{said} histogram boosting with loss {estimator.loss!r}; allowed: {allowed}.")
+    elif hasattr(estimator, "init_") and estimator.init is not None and estimator.init != "zero":
+        raise UnsupportedError(f"{said} gradient boosting with an 'init' estimator; leave init unset.")
 
 
 def family(estimator: Any) -> str:

@@ -14,7 +14,6 @@ from harness.certificate.linear import slopes
 from harness.certificate.margins import Margin
 from harness.certificate.network_kernels import MORE, PROVEN, VIOLATED, attack, forward
 from harness.classifier import Classifier
-from harness.errors import UnsupportedError
 from harness.problem import Space
 
 NODES = 200  # boxes of phases looked at between two looks at the clock
@@ -28,12 +27,6 @@ class Network:
 
     def __init__(self, space: Space, classifier: Classifier, margin: Margin) -> None:
         estimator = classifier.estimator
-        if estimator.activation != "relu" and len(estimator.coefs_) > 1:
-            raise UnsupportedError(
-                f"no radius can be certified for a network with activation {estimator.activation!r}."
-            )
-        if estimator.out_activation_ == "exp":
-            raise UnsupportedError("no radius can be certified for a network with loss 'poisson', an exponential.")
         self.classifier = classifier
         self.names = [feature.name for feature in space.features if feature.numeric]
         self.slopes = slopes(space, classifier, self.names)

@@ -14,7 +14,6 @@ from harness.certificate.balls import Ball, Certificate
 from harness.certificate.margins import Margin
 from harness.certificate.tree_kernels import FOUND, FULL, NONE, TIED, Heap, search
 from harness.classifier import Affine, Classifier, Input
-from harness.errors import UnsupportedError
 from harness.problem import Space
 
 NODES = 2000  # boxes looked at between two looks at the clock
@@ -69,8 +68,6 @@ def sums(estimator: Any) -> tuple[list[tuple[Any, np.ndarray]], np.ndarray, bool
                 values = values[:, 1:] if values.shape[1] == 2 else values
             trees.append((_Nodes.of(member.tree_), values / len(members)))
         return trees, np.zeros(trees[0][1].shape[1]), True
-    if estimator.init is not None and estimator.init != "zero":
-        raise UnsupportedError("no radius can be certified for gradient boosting with an 'init' estimator.")
     outputs = estimator.estimators_.shape[1]
     trees = []
     for stage in estimator.estimators_:
@@ -82,10 +79,6 @@ def sums(estimator: Any) -> tuple[list[tuple[Any, np.ndarray]], np.ndarray, bool
 
 
 def _histogram(estimator: Any) -> tuple[list[tuple[Any, np.ndarray]], np.ndarray, bool]:
-    if estimator.is_categorical_ is not None:
-        raise UnsupportedError("no radius can be certified for histogram boosting with categorical features.")
-    if estimator.loss not in {"log_loss", "squared_error", "absolute_error", "quantile"}:
-        raise UnsupportedError(f"no radius can be certified for histogram boosting with loss {estimator.loss!r}.")
     outputs = len(estimator._predictors[0])
     trees = []
     for stage in estimator._predictors:
@@ -152,9 +145,8 @@ class Trees:
             source: Input = self.classifier.inputs[column]
             if source.feature not in self.numbers:
                 self._splits[key] = None
-            elif not isinstance(source, Affine):
-                raise UnsupportedError(f"{type(source).__name__} of {source.feature}, a number, is no affine input.")
             else:
+                assert isinstance(source, Affine)  # as ``readable`` has seen
                 last = last_low(source, threshold, self.single)
                 self._splits[key] = Split(source.feature, last, source.unit > 0)
         return self._splits[key]

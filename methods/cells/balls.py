@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from methods.cells.masks import INFINITE, all_of, highest, lean, pop, push
+from methods.cells.masks import INFINITE, all_of, highest, lean, next_face, next_outside, pop, push
 from methods.cells.touched import LOOKS, STUCK, grow, most_on, worst_in
 from methods.trees import TINY
 
@@ -402,20 +402,14 @@ def learn(grid, base, same, board, low, high, sets, point, group, change, paid, 
         seen = np.zeros(trees, np.int64)
         face, step = -1, 0
         while True:
-            if face < 0 or tolls[face] < 0.0 or (size and tolls[heap[0]] < tolls[face]):
-                if face >= 0 and tolls[face] >= 0.0:
-                    size = push(heap, tolls, size, face)
-                if not size:
-                    break
-                face, size = pop(heap, tolls, size)
+            face, size = next_face(face, tolls, heap, size)
+            if face < 0:
+                break
             step += 1
             f = face // 2
             picked = np.uint64(0)
             if kinds[f]:
-                outside = all_of(offset[f + 1] - offset[f]) & ~chosen[f] & ~refused[f]
-                if outside & sets[f]:
-                    outside &= sets[f]
-                picked = outside & (~outside + np.uint64(1))
+                picked = next_outside(offset[f + 1] - offset[f], chosen[f], refused[f], sets[f])
                 end = highest(picked)
             else:
                 end = worst_high[f] + 1 if face % 2 else worst_low[f] - 1

@@ -57,33 +57,6 @@ def all_of(states):
 
 
 @lean
-def toll_of(face, kinds, soff, low, high, sets, right, left, change, point, box_low, box_high, box_set, refused):
-    """Residual cost of leaving a box if a face gave way; infinite where the node rules that out, -1 where it cannot."""
-    f = face // 2
-    states = soff[f + 1] - soff[f]
-    if kinds[f]:
-        outside = all_of(states) & ~box_set[f] & ~refused[f]
-        if face % 2 or not outside:
-            return -1.0
-        if not outside & sets[f]:
-            return INFINITE
-        return change[f] if (box_set[f] >> np.uint64(point[f])) & np.uint64(1) else 0.0
-    if face % 2:
-        at = box_high[f] + 1
-        if at >= states:
-            return -1.0
-        if at > high[f]:
-            return INFINITE
-        return 0.0 if point[f] >= at else right[soff[f] + at]
-    at = box_low[f] - 1
-    if at < 0:
-        return -1.0
-    if at < low[f]:
-        return INFINITE
-    return 0.0 if point[f] <= at else left[soff[f] + at]
-
-
-@lean
 def push(heap, keys, size, node):
     """Add a node to the binary heap of open nodes, least key first."""
     i = size
@@ -115,3 +88,54 @@ def pop(heap, keys, size):
         heap[child], heap[i] = heap[i], heap[child]
         i = child
     return top, size
+
+
+@lean
+def next_outside(states, chosen, refused, allowed):
+    """The first category outside a box, as a set of one: of those that the node allows where there are any."""
+    outside = all_of(states) & ~chosen & ~refused
+    if outside & allowed:
+        outside &= allowed
+    return outside & (~outside + np.uint64(1))
+
+
+@lean
+def next_face(face, tolls, heap, size):
+    """The face through which a growing box is left most cheaply, -1 where none gives way, and the heap's size.
+
+    A face is pushed on for as long as no other one is cheaper; ``tolls`` are -1 where a face is frozen.
+    """
+    if face >= 0 and tolls[face] >= 0.0 and not (size and tolls[heap[0]] < tolls[face]):
+        return face, size
+    if face >= 0 and tolls[face] >= 0.0:
+        size = push(heap, tolls, size, face)
+    if not size:
+        return -1, 0
+    return pop(heap, tolls, size)
+
+
+@lean
+def toll_of(face, kinds, soff, low, high, sets, right, left, change, point, box_low, box_high, box_set, refused):
+    """Residual cost of leaving a box if a face gave way; infinite where the node rules that out, -1 where it cannot."""
+    f = face // 2
+    states = soff[f + 1] - soff[f]
+    if kinds[f]:
+        outside = all_of(states) & ~box_set[f] & ~refused[f]
+        if face % 2 or not outside:
+            return -1.0
+        if not outside & sets[f]:
+            return INFINITE
+        return change[f] if (box_set[f] >> np.uint64(point[f])) & np.uint64(1) else 0.0
+    if face % 2:
+        at = box_high[f] + 1
+        if at >= states:
+            return -1.0
+        if at > high[f]:
+            return INFINITE
+        return 0.0 if point[f] >= at else right[soff[f] + at]
+    at = box_low[f] - 1
+    if at < 0:
+        return -1.0
+    if at < low[f]:
+        return INFINITE
+    return 0.0 if point[f] <= at else left[soff[f] + at]

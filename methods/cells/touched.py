@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from methods.cells.masks import INFINITE, all_of, best_leaf, highest, lean, pop, push, toll_of
+from methods.cells.masks import INFINITE, best_leaf, highest, lean, next_face, next_outside, push, toll_of
 from methods.trees import TINY
 
 # Positions in the adversary's counters.
@@ -395,21 +395,14 @@ def strengthen_touched(grid, base, same, kinds, soff, node, residual, point, rea
     seen = np.zeros(trees, np.int64)  # the last step that looked at the tree
     face, step = -1, 0
     while True:
-        # A face is pushed on for as long as no other one is cheaper.
-        if face < 0 or tolls[face] < 0.0 or (size and tolls[heap[0]] < tolls[face]):
-            if face >= 0 and tolls[face] >= 0.0:
-                size = push(heap, tolls, size, face)
-            if not size:
-                return
-            face, size = pop(heap, tolls, size)
+        face, size = next_face(face, tolls, heap, size)
+        if face < 0:
+            return
         step += 1
         f = face // 2
         picked, end = np.uint64(0), 0
         if kinds[f]:
-            outside = all_of(soff[f + 1] - soff[f]) & ~box_set[f] & ~refused[f]
-            if outside & sets[f]:
-                outside &= sets[f]
-            picked = outside & (~outside + np.uint64(1))
+            picked = next_outside(soff[f + 1] - soff[f], box_set[f], refused[f], sets[f])
             end = highest(picked)
         elif face % 2:
             end = first[soff[f] + box_high[f] + 1]

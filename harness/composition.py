@@ -1,0 +1,73 @@
+"""A sweep's jobs, composed quickly: Hydra reads every file anew for each, which costs more than a small cell."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import importlib.util
+import os
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from hydra._internal.config_loader_impl import ConfigLoaderImpl, get_overrides_dirname
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.plugins.sweeper import Sweeper
+from omegaconf import DictConfig, OmegaConf, open_dict
+
+EXTRAS = {"hydra_ray_launcher": "ray", "hydra_submitit_launcher": "slurm", "hydra_optuna_sweeper": "optuna"}
+PASSED = ("CE_HARNESS_", "MLFLOW_TRACKING_")  # variables that a job on another machine is to have, too
+
+_compose = ConfigLoaderImpl.load_sweep_config
+_composed: dict[tuple[str, ...], DictConfig] = {}  # by choices
+
+
+def quicken() -> None:
+    """Have every launcher of this process compose jobs by ``load_sweep_config``."""
+    Sweeper.validate_batch_is_legal = _compose_every_choice  # type: ignore[method-assign, assignment]
+    ConfigLoaderImpl.load_sweep_config = load_sweep_config  # type: ignore[method-assign, assignment]
+    gc.set_threshold(20_000, 20, 20)  # copies are many and short-lived: looking for cycles as often as usual costs more
+    # Presets of launchers have the names of what they preset, which Hydra takes for an old way of naming a schema.
+    warnings.filterwarnings("ignore", r"\s*'hydra/launcher/\w+' is validated against ConfigStore", UserWarning)
+
+
+def missing(part: DictConfig) -> str | None:
+    """What to install for a launcher or sweeper that an extra brings, where it is not there."""
+    package = str(part._target_).split(".")[1]
+    if package not in EXTRAS or importlib.util.find_spec(f"hydra_plugins.{package}") is not None:
+        return None
+    return f"{part._target_.rpartition('.')[2]} is not installed; run: uv sync --extra {EXTRAS[package]}"
+
+
+def load_sweep_config(loader: ConfigLoaderImpl, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
+    """The configuration of a job, as Hydra composes it; its files are read once a combination of choices."""
+    parsed = OverridesParser.create().parse_overrides(sweep_overrides)
+    exists = loader.repository.group_exists
+    choices = [o for o in parsed if exists(o.key_or_group) and not isinstance(o.value(), dict)]
+    settings = [o for o in parsed if o not in choices]
+    if any(override.is_hydra_override() for override in parsed):
+        return _compose(loader, master_config, sweep_overrides)
+    key = (*master_config.hydra.overrides.hydra, *(str(override.input_line) for override in choices))
+    if key not in _composed:
+        _composed[key] = _compose(loader, master_config, [str(o.input_line) for o in choices])
+    config: Any = copy.deepcopy(_composed[key])
+    ConfigLoaderImpl._apply_overrides_to_config(settings, config)
+    config.hydra.overrides.task = list(sweep_overrides)
+    naming = config.hydra.job.config.override_dirname
+    config.hydra.job.override_dirname = get_overrides_dirname(
+        parsed, kv_sep=naming.kv_sep, item_sep=naming.item_sep, exclude_keys=naming.exclude_keys
+    )
+    with open_dict(config.hydra.job.env_set):
+        config.hydra.job.env_set.update({n: value for n, value in os.environ.items() if n.startswith(PASSED)})
+    OmegaConf.copy_cache(from_config=master_config, to_config=config)
+    return config
+
+
+def _compose_every_choice(sweeper: Any, batch: Sequence[Sequence[str]]) -> None:
+    """Compose, before any job, as few of them as name every choice; Hydra would compose each."""
+    groups, seen = sweeper.config.hydra.runtime.choices, set[str]()
+    for number, overrides in enumerate(batch):
+        chosen = {override for override in overrides if override.partition("=")[0].lstrip("+") in groups}
+        if number == 0 or not chosen <= seen:
+            sweeper.hydra_context.config_loader.load_sweep_config(sweeper.config, list(overrides))
+            seen |= chosen
