@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -16,7 +17,8 @@ BROKEN = "actionability/violations"
 NOTES = (
     "Valid counterfactuals / asked for, median seconds per factual; – : the method refuses the model.\n"
     "*set-up s*: seconds before the first factual, of the slowest model; *violations*: constraints that a "
-    "counterfactual breaks, averaged over all."
+    "counterfactual breaks, averaged over all; *objective*: what is minimised, averaged over the counterfactuals "
+    "that all methods which minimise the same have."
 )
 
 
@@ -31,7 +33,8 @@ class Overview:
         several = len(set(lines["dataset"])) > 1
         blocks = []
         for dataset, block in lines.groupby("dataset", sort=False):
-            blocks.append((f"## {dataset}\n\n" if several else "") + _block(block))
+            objectives = _compared([cell for cell in found if cell.meta["dataset"] == dataset])
+            blocks.append((f"## {dataset}\n\n" if several else "") + _block(block, objectives))
         return "\n".join([*blocks, NOTES]) + "\n", lines
 
 
@@ -49,15 +52,36 @@ def _line(cell: Cell) -> dict[str, Any]:
     }
 
 
-def _block(lines: pd.DataFrame) -> str:
+def _compared(found: Sequence[Cell]) -> dict[str, float]:
+    """By method, its mean objective over the counterfactuals that all methods which minimise the same one have."""
+    groups: dict[str, dict[str, dict[Any, float]]] = {}
+    for cell in found:
+        if (objective := cell.meta["objective"]) is None:
+            continue
+        values = groups.setdefault(json.dumps(objective), {}).setdefault(cell.meta["method"], {})
+        values |= {
+            (cell.meta["model"], row["factual"], row["ce"]): row["objective"]
+            for row in cell.rows()
+            if row["row"] is not None and row["objective"] is not None
+        }
+    means: dict[str, float] = {}
+    for claims in groups.values():
+        common = set.intersection(*map(set, claims.values())) if len(claims) > 1 else set()
+        means |= {name: sum(values[key] for key in common) / len(common) for name, values in claims.items() if common}
+    return means
+
+
+def _block(lines: pd.DataFrame, objectives: Mapping[str, float]) -> str:
     models = list(dict.fromkeys(lines["model"]))
     body = []
     for method, block in lines.groupby("method", sort=False):
         texts = {row["model"]: _text(row) for row in block.to_dict("records")}
         took = block.loc[~block["refused"]]
-        ends = (number(took["setup_seconds"].max(), 2), number(took["violations"].mean(), 2))
+        ends = [number(took["setup_seconds"].max(), 2), number(took["violations"].mean(), 2)]
+        ends += [f"{objectives[method]:.6g}" if method in objectives else DASH] if objectives else []
         body.append([f"`{method}`", *(texts.get(model, "") for model in models), *ends])
-    return markdown(["method", *models, "set-up s", "violations"], body)
+    head = ["method", *models, "set-up s", "violations", *(["objective"] if objectives else [])]
+    return markdown(head, body)
 
 
 def _text(row: dict[Any, Any]) -> str:

@@ -219,6 +219,20 @@ def test_an_experiment_without_a_paper_shows_methods_by_models(made: Made, tmp_p
     assert numbers["valid"].to_dict() == {("forest", "exact"): 1, ("tree", "exact"): 1, ("tree", "guess"): 0}
 
 
+def test_equal_objectives_are_averaged_over_what_all_have(made: Made, tmp_path: Path) -> None:
+    """Not over the second answer, which one method lacks; a method that minimises something else has none."""
+    claims = {"exact": (["l1"], [2.0, 9.0]), "guess": (["l1"], [3.0, None]), "other": (["l0"], [1.0, 1.0])}
+    for method, (objective, values) in claims.items():
+        cell = made(GRANTED, GRANTED, method=method)
+        rows = [json.loads(line) for line in (cell.path / "rows.jsonl").read_text().splitlines()]
+        told = [json.dumps(row | {"objective": value}) for row, value in zip(rows, values, strict=True)]
+        (cell.path / "rows.jsonl").write_text("\n".join(told) + "\n")
+        cell.update(objective=objective)
+    tables.write(tmp_path, None)
+    lines = [line for line in (tmp_path / "table.md").read_text().splitlines() if line.startswith("| `")]
+    assert [line.split(" | ")[-1] for line in lines] == ["2 |", "3 |", "– |"]
+
+
 def test_a_cell_with_failures_is_shown(made: Made, tmp_path: Path) -> None:
     """It is not done, since what failed is tried again; one whose factuals were not all asked about is left out."""
     cell = made(GRANTED, None, method="exact")
