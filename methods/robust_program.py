@@ -38,7 +38,6 @@ SHARE = 0.25  # of the time left that a certificate may take
 PLANES = 50  # that cut a ball out of its box, for one adversary
 EXCLUDED = 25  # combinations of leaves that only tolerances or ties allow, before a program is given up
 INSET, ULPS = 1e-12, 8e-15  # what a number keeps away from a threshold for rounding: of its range, of its size
-REPAIRING = 0.3  # of the time spent so far, that incumbents may be looked for
 SHARP = 1e-9  # feasibility under squares: what a row is missed by counts more than their own tolerance
 BEYOND = 1e-6  # relative excess of a norm that needs no further plane
 BISECTIONS = 50  # for the depth of a leaf
@@ -548,10 +547,9 @@ class Adversarial(Programmed):
         }
 
     def solve(self, row: Mapping[str, Any], deadline: Deadline) -> Outcome:
-        factual, rho, began = self.frame(row), self.settings.radius, time.monotonic()
+        factual, rho = self.frame(row), self.settings.radius
         best, budget = self.starts.near(factual, Deadline(deadline.at - 0.8 * deadline.left))
         moves, trace, bound = [np.zeros(len(self.space.features))], list[dict[str, Any]](), 0.0
-        repairing = 0.0
         while not deadline.passed and bound < budget:
             start = time.monotonic()
             posed = Posed(self, self.around(factual, budget), factual, budget)
@@ -572,13 +570,9 @@ class Adversarial(Programmed):
                 worst = self.adversary.worst(answer, deadline)
             step = _step(len(moves), found.objective, radius, master, time.monotonic() - start)
             trace.append(step | {"row": answer})
-            start = time.monotonic()
-            if radius >= rho - ENOUGH:
-                better: dict[str, Any] | None = answer
-            else:
-                seconds = REPAIRING * (start - began) - repairing
-                better = self._repaired(answer, best, factual, Deadline.after(min(seconds, SHARE * deadline.left)))
-            repairing += time.monotonic() - start
+            better: dict[str, Any] | None = answer if radius >= rho - ENOUGH else None
+            if better is None and len(moves).bit_count() == 1:  # 1, 2, 4, 8 ...: not by the clock, which never repeats
+                better = self._repaired(answer, best, factual, Deadline.after(SHARE * deadline.left))
             if better is not None and (value := self.value(better, factual)) < budget:
                 best, budget = better, value
             if radius >= rho - ENOUGH or worst is None:
