@@ -32,7 +32,6 @@ from harness.explanation import Reason, Status
 from harness.method import Deadline
 from harness.objective import Objective
 from harness.problem import Feature, Kind, Label, Problem, Space
-from methods import robust_program
 from methods.ce_ocl import CeOcl
 from methods.cells.grid import WORD as MASK
 from methods.cells.robust import RobustCells
@@ -265,7 +264,8 @@ def halted(monkeypatch: pytest.MonkeyPatch, name: str, incumbents: bool) -> tupl
     explainer = Robust(rho=RHO, algorithm="adversarial").fit(question)
     monkeypatch.setattr(explainer.solver.adversary, "worst", lambda row, deadline: None)
     monkeypatch.setattr(explainer.solver.starts, "rows", rows()[0].iloc[:0])
-    monkeypatch.setattr(robust_program, "REPAIRING", math.inf if incumbents else 0.0)
+    if not incumbents:
+        monkeypatch.setattr(explainer.solver, "_repaired", lambda *_: None)
     factual = refused(question)
     return question, explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(60)), factual
 
