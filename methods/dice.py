@@ -105,6 +105,8 @@ class Dice:
             values = problem.train[feature.name]
             if feature.kind is Kind.INTEGER and not values.between(INT32.min, INT32.max).all():
                 return f"DiCE keeps integers in 32 bits, which {feature.name} exceeds; make it continuous."
+        if self.search == "genetic" and not any(feature.numeric for feature in problem.space.features):
+            return "DiCE's genetic search fails without a number among the features; take its random search."
         if self.search != GRADIENT:
             return None
         if not problem.classifier.binary:

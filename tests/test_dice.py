@@ -248,6 +248,10 @@ def test_refusals_have_a_reason(forest: Problem) -> None:
         assert "wanted class" in str(Dice().refuses(replace(forest, target=target)))
     wide = replace(forest, train=forest.train.assign(visits=2**40))
     assert "visits" in str(Dice().refuses(wide))
+    numbers = [feature.name for feature in forest.space.features if feature.numeric]
+    discrete = replace(forest, space=Space(tuple(f for f in forest.space.features if f.name not in numbers)))
+    assert "without a number" in str(Dice("genetic").refuses(discrete))
+    assert Dice("random").refuses(discrete) is None
 
 
 @pytest.mark.parametrize(
