@@ -28,7 +28,7 @@ PAPER = (
     "Maragno, Kurtz, Röber, Goedhart, Birbil and den Hertog (2024), Finding regions of counterfactual explanations via "
     "robust optimization"
 )
-DATASETS = {"banknote": "banknote", "diabetes": "pima_robust", "ionosphere": "ionosphere_robust"}
+DATASETS = {"banknote": "banknote", "diabetes": "pima_robust", "ionosphere": "ionosphere"}
 MODELS = {
     ("linear", "ElasticNet"): "robust_lr",
     **{("dt", f"max depth: {depth}"): f"robust_cart_{depth}" for depth in (3, 5, 10)},
