@@ -61,6 +61,7 @@ def write(home: Path) -> str:
     ]
     for name, frame in numbers.items():
         told.append(f"## {known[name].title}\n")
+        told.append(f"{frame.attrs['run']}\n")
         told.append(_cells(compared(known[name], frame)))
     path = home / "REPRODUCTION.md"
     path.write_text("\n".join(part for part in told if part))
@@ -87,9 +88,20 @@ def regenerated(home: Path) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
         except HarnessError as fault:
             reasons[name] = str(fault)
         else:
+            frame.attrs["run"] = _extent(found[name])
             numbers[name] = frame
             reasons[name] = "no cell of ours, or no answer in it"
     return numbers, reasons
+
+
+def _extent(found: Sequence[Cell]) -> str:
+    """One line that says how much was run: cells, factuals of each, and their time limits."""
+    asked = sorted({len({row["factual"] for row in cell.rows()}) for cell in found})
+    configs = [cell.meta["config"] for cell in found]
+    limits = sorted({config["group_time_limit" if config.get("group") else "time_limit"] for config in configs})
+    unit = "group" if any(config.get("group") for config in configs) else "factual"
+    factuals, seconds = (", ".join(f"{number:g}" for number in numbers) for numbers in (asked, limits))
+    return f"Run: {len(found)} cells of {factuals} factuals, within {seconds} s a {unit}."
 
 
 def compared(table: tables.Table, frame: pd.DataFrame) -> pd.DataFrame:
