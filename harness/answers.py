@@ -277,9 +277,7 @@ class Cell:
 def _put_estimator(estimator: Any, path: Path) -> None:
     """Store an estimator; where it was the last one, too, by the bytes of then."""
     if _written and _written[0][0] is estimator:
-        temporary = path.with_name(path.name + ".tmp")
-        temporary.write_bytes(_written[0][1])
-        os.replace(temporary, path)
+        write_whole(path, _written[0][1])
         return
     models.save(estimator, path)
     _written[:] = [(estimator, path.read_bytes())]
@@ -399,8 +397,8 @@ def _ends_line(path: Path) -> bool:
         return file.read(1) == b"\n"
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, content: str | bytes) -> None:
     """Replace a file in one step: whoever reads it, now or after a crash, finds it as it was or as it is to be."""
     temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text(text)
+    temporary.write_bytes(content.encode() if isinstance(content, str) else content)
     os.replace(temporary, path)

@@ -42,11 +42,11 @@ def missing(part: DictConfig) -> str | None:
 def load_sweep_config(loader: ConfigLoaderImpl, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
     """The configuration of a job, as Hydra composes it; its files are read once a combination of choices."""
     parsed = OverridesParser.create().parse_overrides(sweep_overrides)
+    if any(override.is_hydra_override() for override in parsed):
+        return _compose(loader, master_config, sweep_overrides)
     exists = loader.repository.group_exists
     choices = [o for o in parsed if exists(o.key_or_group) and not isinstance(o.value(), dict)]
     settings = [o for o in parsed if o not in choices]
-    if any(override.is_hydra_override() for override in parsed):
-        return _compose(loader, master_config, sweep_overrides)
     key = (*master_config.hydra.overrides.hydra, *(str(override.input_line) for override in choices))
     if key not in _composed:
         _composed[key] = _compose(loader, master_config, [str(o.input_line) for o in choices])

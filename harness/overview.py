@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,12 +12,17 @@ from harness import scoring
 from harness.answers import Cell
 from harness.tables import DASH, markdown, number
 
-BROKEN = "actionability/violations"
+MEANS = {
+    "actionability/violations": "violations",
+    "robustness/certified_radius_linf": "certified radius",
+    "robustness/invalidation_rate": "invalidation rate",
+}  # by metric, its column, where it was measured
 NOTES = (
     "Valid counterfactuals / asked for, median seconds per factual; – : the method refuses the model.\n"
     "*set-up s*: seconds before the first factual, of the slowest model; *violations*: constraints that a "
-    "counterfactual breaks, averaged over all; *objective*: what is minimised, averaged over the counterfactuals "
-    "that all methods which minimise the same have."
+    "counterfactual breaks; *certified radius*: of the box around it that stays valid, in shares of each range; "
+    "*invalidation rate*: under noise; each the mean of the models' means. *objective*: what is minimised, averaged "
+    "over the counterfactuals that all methods which minimise the same have."
 )
 
 
@@ -29,38 +33,38 @@ class Overview:
 
     def build(self, found: Sequence[Cell]) -> tuple[str, pd.DataFrame]:
         """Markdown without a heading, and every number, one row a cell."""
-        lines = pd.DataFrame([_line(cell) for cell in found])
+        metas = [cell.meta for cell in found]
+        lines = pd.DataFrame([_line(cell, meta) for cell, meta in zip(found, metas, strict=True)])
         several = len(set(lines["dataset"])) > 1
         blocks = []
         for dataset, block in lines.groupby("dataset", sort=False):
-            objectives = _compared([cell for cell in found if cell.meta["dataset"] == dataset])
+            objectives = _compared([(found[place], metas[place]) for place in block.index])
             blocks.append((f"## {dataset}\n\n" if several else "") + _block(block, objectives))
         return "\n".join([*blocks, NOTES]) + "\n", lines
 
 
-def _line(cell: Cell) -> dict[str, Any]:
+def _line(cell: Cell, meta: Mapping[str, Any]) -> dict[str, Any]:
     scores = pd.read_csv(cell.path / "scores.csv", index_col="factual")
-    broken = scores[BROKEN] if BROKEN in scores else pd.Series(math.nan, scores.index)
     return {
-        **{name: cell.meta[name] for name in ("dataset", "model", "method")},
-        "refused": set(scoring.outcome(cell)["status"]) == {"UNSUPPORTED"},
+        **{name: meta[name] for name in ("dataset", "model", "method")},
+        "refused": scoring.refusal(cell) is not None,
         "valid": int(scores["valid"].sum()),
         "asked": int(scores["requested"].sum()),
         "seconds": scores["seconds"].median(),
         "setup_seconds": scores["fit_seconds"].max(),
-        "violations": broken.mean(),
+        **{name: scores[metric].mean() for metric, name in MEANS.items() if metric in scores},
     }
 
 
-def _compared(found: Sequence[Cell]) -> dict[str, float]:
+def _compared(found: Sequence[tuple[Cell, Mapping[str, Any]]]) -> dict[str, float]:
     """By method, its mean objective over the counterfactuals that all methods which minimise the same one have."""
     groups: dict[str, dict[str, dict[Any, float]]] = {}
-    for cell in found:
-        if (objective := cell.meta["objective"]) is None:
+    for cell, meta in found:
+        if (objective := meta["objective"]) is None:
             continue
-        values = groups.setdefault(json.dumps(objective), {}).setdefault(cell.meta["method"], {})
+        values = groups.setdefault(json.dumps(objective), {}).setdefault(meta["method"], {})
         values |= {
-            (cell.meta["model"], row["factual"], row["ce"]): row["objective"]
+            (meta["model"], row["factual"], row["ce"]): row["objective"]
             for row in cell.rows()
             if row["row"] is not None and row["objective"] is not None
         }
@@ -73,14 +77,15 @@ def _compared(found: Sequence[Cell]) -> dict[str, float]:
 
 def _block(lines: pd.DataFrame, objectives: Mapping[str, float]) -> str:
     models = list(dict.fromkeys(lines["model"]))
+    means = [name for name in MEANS.values() if name in lines]
     body = []
     for method, block in lines.groupby("method", sort=False):
         texts = {row["model"]: _text(row) for row in block.to_dict("records")}
         took = block.loc[~block["refused"]]
-        ends = [number(took["setup_seconds"].max(), 2), number(took["violations"].mean(), 2)]
+        ends = [number(took["setup_seconds"].max(), 2), *(number(took[name].mean(), 3) for name in means)]
         ends += [f"{objectives[method]:.6g}" if method in objectives else DASH] if objectives else []
         body.append([f"`{method}`", *(texts.get(model, "") for model in models), *ends])
-    head = ["method", *models, "set-up s", "violations", *(["objective"] if objectives else [])]
+    head = ["method", *models, "set-up s", *means, *(["objective"] if objectives else [])]
     return markdown(head, body)
 
 

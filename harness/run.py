@@ -498,10 +498,9 @@ def _merit(scores: pd.DataFrame, weights: Mapping[str, float]) -> float:
 def _line(cell: Cell, scores: pd.DataFrame, state: str) -> str:
     from harness import scoring
 
-    outcome = scoring.outcome(cell)
-    if set(outcome["status"]) == {"UNSUPPORTED"}:
-        return f"{state}: UNSUPPORTED, {outcome['details'][0]}"
     returned = scores["returned"].sum()
+    if not returned and (why := scoring.refusal(cell)) is not None:
+        return f"{state}: UNSUPPORTED, {why}"
     validity = f"{scores['valid'].sum() / returned:.2f}" if returned else "–"
     said = f"{state}: {len(scores)} factuals, coverage {scores['coverage'].mean():.2f}, validity {validity}, "
     if "group/points" not in scores:

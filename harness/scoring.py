@@ -144,6 +144,13 @@ def commonly_solved(tables: Sequence[pd.DataFrame]) -> pd.Index:
     return common
 
 
+def refusal(cell: Cell) -> str | None:
+    """Why every factual of a cell was refused; None where one was not."""
+    rows = cell.rows()
+    whole = bool(rows) and all(row["status"] == Status.UNSUPPORTED for row in rows)
+    return str(rows[0]["detail"]) if whole else None
+
+
 def outcome(cell: Cell) -> dict[str, Any]:
     """How the cell went: rows by status, verdicts by word, distinct reasons of refusal and failure, and whether
     anything was ``timed_beside`` other factuals or cells, which makes its seconds longer."""

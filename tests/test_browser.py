@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import html
 import json
-import os
 import re
 import shutil
-import signal
-import socket
 import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -22,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from mlflow import MlflowClient
+from served import served
 from test_sweep import runner
 
 from harness.answers import cells
@@ -67,27 +62,8 @@ def experiment(client: MlflowClient) -> str:
 @pytest.fixture(scope="module")
 def server(swept: Path) -> Iterator[str]:
     """MLflow's own server, with the settings that the README gives."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    store = f"sqlite:///{swept / 'mlflow.db'}"
-    command = [sys.executable, "-m", "mlflow", "ui", "--workers", "1", "--port", str(port)]
-    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-    with subprocess.Popen(
-        [*command, "--backend-store-uri", store],
-        cwd=swept, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-    ) as process:  # fmt: skip
-        address = f"http://127.0.0.1:{port}"
-        try:
-            for _ in range(120):
-                try:
-                    urllib.request.urlopen(f"{address}/health", timeout=5).close()
-                    break
-                except OSError:
-                    time.sleep(1)
-            yield address
-        finally:
-            os.killpg(process.pid, signal.SIGTERM)
+    with served(swept, "ui", "--backend-store-uri", f"sqlite:///{swept / 'mlflow.db'}") as address:
+        yield address
 
 
 def test_the_compare_page_shows_the_numbers(swept: Path, client: MlflowClient, experiment: str, server: str) -> None:

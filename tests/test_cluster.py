@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +16,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.types import RunMode
 from mlflow import MlflowClient
 from omegaconf import DictConfig, OmegaConf
+from served import served
 from test_faults import SWEEP, Run, outcome, run
 
 from harness import composition, tracking
@@ -41,28 +37,9 @@ def loader() -> Iterator[ConfigLoader]:
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[str]:
     """The address of an MLflow server on loopback: SQLite behind it, and artifacts by way of it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    store = ["--backend-store-uri", f"sqlite:///{tmp_path / 'store.db'}"]
-    kept = ["--artifacts-destination", str(tmp_path / "artifacts")]
-    command = [sys.executable, "-m", "mlflow", "server", "--workers", "1", "--port", str(port), *store, *kept]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-    process = subprocess.Popen(command, env=environment, start_new_session=True, **quiet)
-    address = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(600):
-            try:
-                urllib.request.urlopen(f"{address}/health", timeout=5).close()
-                break
-            except OSError:
-                assert process.poll() is None
-                time.sleep(0.2)
+    store = ("--backend-store-uri", f"sqlite:///{tmp_path / 'store.db'}")
+    with served(tmp_path, "server", *store, "--artifacts-destination", str(tmp_path / "artifacts")) as address:
         yield address
-    finally:
-        os.killpg(process.pid, 15)
-        process.wait()
 
 
 @pytest.mark.parametrize(
