@@ -24,15 +24,32 @@ ROUND = 1e-9  # relative excess of a norm that needs no further plane
 ROWS = 400
 ROUNDS = 60  # of rows for one node
 MISSED = 1e-9  # by which a row may be missed
+TIGHT = 1e-6  # within which a row that the node before had is taken over
+SHARES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of a unit's weights that all rows together are added with
+PAYS = 0.02  # share of the budget that a bound has to rise by for bounds of sums to be improved again
+SAFE = 1e-9  # for rounding
 STEPS = 6  # of the quick adversary
 TURNS = 150  # of functions for one box of phases of the exact one
 
 
 @njit(cache=True)
 def sums(point, weights, shifts, sizes, out):
-    """The sum of every unit at a point, into ``out``, shape (layers, units)."""
-    values = point
-    for k in range(len(sizes) - 1):
+    """The sum of every unit at a point, into ``out``, shape (layers, units); returns the values of the last layer."""
+    for i in range(sizes[1]):
+        total = shifts[0, i]
+        for j in range(sizes[0]):
+            total += weights[0, i, j] * point[j]
+        out[0, i] = total
+    return later(weights, shifts, sizes, out)
+
+
+@njit(cache=True)
+def later(weights, shifts, sizes, out):
+    """``sums`` of the layers after the first, whose own are in ``out`` already."""
+    values = np.empty(sizes[1])
+    for i in range(sizes[1]):
+        values[i] = max(out[0, i], 0.0)
+    for k in range(1, len(sizes) - 1):
         following = np.empty(sizes[k + 1])
         for i in range(sizes[k + 1]):
             total = shifts[k, i]
@@ -42,6 +59,16 @@ def sums(point, weights, shifts, sizes, out):
             following[i] = max(total, 0.0)
         values = following
     return values
+
+
+@njit(cache=True)
+def lift(move, weights, sizes, out):
+    """What a perturbation adds to the sums of the first layer."""
+    for i in range(sizes[1]):
+        total = 0.0
+        for j in range(sizes[0]):
+            total += weights[0, i, j] * move[j]
+        out[i] = total
 
 
 @njit(cache=True)
@@ -103,8 +130,10 @@ def greatest(form, size, low, high, budget, norm):
 
 
 @njit(cache=True)
-def bounds(origin, move, low, high, budget, norm, first_low, first_high, phases, weights, shifts, sizes, bottom, top):
-    """Bounds of every sum at x + ``move``, x within the node; False where there is no such x."""
+def bounds(
+    origin, move, lifted, low, high, budget, norm, first_low, first_high, phases, weights, shifts, sizes, bottom, top
+):  # fmt: skip
+    """Bounds of every sum at x + ``move``, x within the node, ``lifted`` by it in the first layer; False: no such x."""
     layers = len(sizes) - 1
     active = np.zeros(shifts.shape)
     spare = np.zeros(shifts.shape)
@@ -115,10 +144,7 @@ def bounds(origin, move, low, high, budget, norm, first_low, first_high, phases,
                 active[k - 1, i] = bottom[k - 1, i] + top[k - 1, i]
         for i in range(sizes[k + 1]):
             if k == 0:
-                shift = 0.0
-                for j in range(sizes[0]):
-                    shift += weights[0, i, j] * move[j]
-                bottom[0, i], top[0, i] = first_low[i] + shift, first_high[i] + shift
+                bottom[0, i], top[0, i] = first_low[i] + lifted[i], first_high[i] + lifted[i]
             else:
                 for side in range(2):
                     sign = 1.0 - 2.0 * side
@@ -179,14 +205,14 @@ def quick(point, radius, euclidean, moving, weights, shifts, sizes, last, consta
 
 
 @njit(cache=True)
-def _row(form, height, need, origin, point, move, rows, sides, m, size):
-    """Add the row that an affine function of x + ``move`` reaches ``need``, where the point misses it; how many."""
+def _row(form, height, need, room, origin, point, move, rows, sides, m, size):
+    """Add the row that an affine function of x + ``move`` reaches ``need``, unless it does with ``room``; how many."""
     for j in range(size):
         height += form[j] * (origin[j] + move[j])
     here = height
     for j in range(size):
         here += form[j] * (point[j] - origin[j])
-    if here >= need - MISSED or m >= len(sides):
+    if here >= need + room or m >= len(sides):
         return 0
     for j in range(size):
         rows[m, j], rows[m, size + j] = -form[j], form[j]
@@ -195,9 +221,48 @@ def _row(form, height, need, origin, point, move, rows, sides, m, size):
 
 
 @njit(cache=True)
+def tighten(
+    origin, low, high, budget, norm, rows, sides, multipliers, first, weights, shifts, sizes, bottom, top
+):  # fmt: skip
+    """Bounds of the first layer's sums, improved by what a program's rows from ``first`` on say together.
+
+    Weighted by their multipliers they are one inequality in x, which every point keeps: the greatest sum is at most
+    that of the sum plus any multiple of the inequality's slack.
+    """
+    size = sizes[0]
+    slope, need = np.zeros(size), 0.0
+    for r in range(first, len(multipliers)):
+        if multipliers[r] > 0.0:
+            need -= multipliers[r] * sides[r]
+            for j in range(size):
+                slope[j] -= multipliers[r] * rows[r, j]
+    steepest = 0.0
+    for j in range(size):
+        steepest = max(steepest, abs(slope[j]))
+    if steepest <= 0.0:
+        return
+    form = np.empty(size)
+    for i in range(sizes[1]):
+        here, largest = shifts[0, i], 0.0
+        for j in range(size):
+            here += weights[0, i, j] * origin[j]
+            largest = max(largest, abs(weights[0, i, j]))
+        for share in SHARES:
+            factor = share * largest / steepest
+            for sign in (1.0, -1.0):
+                for j in range(size):
+                    form[j] = sign * weights[0, i, j] + factor * slope[j]
+                end = greatest(form, size, low, high, budget, norm) - factor * need + SAFE * (1.0 + abs(factor * need))
+                if sign > 0:
+                    top[i] = min(top[i], here + end)
+                else:
+                    bottom[i] = max(bottom[i], here - end)
+
+
+@njit(cache=True)
 def node(
-    origin, low, high, budget, norm, first_low, first_high, split, phases, moves, count, radius, euclidean, moving,
-    weights, shifts, sizes, last, constant, margin, enough, point, chosen,
+    origin, low, high, budget, norm, first_low, first_high, cut_low, cut_high, phases, moves, lifted, count, radius,
+    euclidean, moving, weights, shifts, sizes, last, constant, margin, enough, point, scenario, excess,
 ):  # fmt: skip
     """Solve the program of a node, finding scenarios on the way. Returns a code and a lower bound on the distance.
 
@@ -209,14 +274,17 @@ def node(
         The distance from which on nothing is looked for; ``enough``: less than this, what must be gained.
     norm
         Of distances: ``L1`` or ``LINF``.
-    first_low, first_high, split
-        Bounds of the sums of the first layer at x; whether these are rows of the program, being no consequences.
+    first_low, first_high
+        Bounds of the sums of the first layer at x; ``cut_low``, ``cut_high`` those that the node decided, or infinite.
     phases
         Of each scenario's later units: 1 on, -1 off, 0 open; shape (scenarios, layers, units).
-    moves, count
-        The scenarios, and their number, shape (1,); new ones are added.
-    point, chosen
-        Take the solution, and the scenario, layer and unit to branch on.
+    moves, lifted, count
+        The scenarios, and what each adds to the first layer's sums; how many there are, and how many are lifted, shape
+        (2,). New ones are added.
+    point
+        Where the first rows are taken, best the solution of the node before; takes the solution.
+    scenario, excess
+        Take the scenario to branch on, shape (1,), and what each of its units' lines lies too high, (layers, units).
     """
     size, layers = sizes[0], len(sizes) - 1
     chebyshev = norm == LINF
@@ -232,43 +300,61 @@ def node(
         for j in range(size):
             rows[m, j], rows[m, size + j], rows[m, 2 * size] = 1.0, 1.0, -1.0
             m += 1
-    for i in range(sizes[1]):
-        if split[i]:
-            here = shifts[0, i]
-            for j in range(size):
-                here += weights[0, i, j] * origin[j]
-            for sign in (1.0, -1.0):
-                for j in range(size):
-                    rows[m, j], rows[m, size + j] = -sign * weights[0, i, j], sign * weights[0, i, j]
-                sides[m] = here - first_low[i] if sign > 0 else first_high[i] - here
-                m += 1
+    here, held = np.empty(sizes[1]), np.zeros((2, sizes[1]), np.bool_)
     capacity = len(moves)
     bottom, top = np.zeros((capacity, *shifts.shape)), np.zeros((capacity, *shifts.shape))
+    ready, decided = np.zeros(capacity, np.bool_), np.zeros(capacity, np.bool_)
+    for s in range(count[0]):
+        for k in range(1, layers):
+            for i in range(sizes[k + 1]):
+                decided[s] |= phases[s, k, i] != 0
     known = 0
     active, gaps = np.zeros(shifts.shape), np.zeros(shifts.shape)
     form = np.empty(max(weights.shape[1], weights.shape[2]))
     fresh, true = np.zeros(size), np.zeros(capacity)
-    point[:] = origin
-    bound = 0.0
+    bound, tightened = 0.0, 0.0
     for turn in range(ROUNDS):
-        for s in range(known, count[0]):
-            if not bounds(
-                origin, moves[s], low, high, budget, norm, first_low, first_high, phases[s], weights, shifts,
-                sizes, bottom[s], top[s],
-            ):  # fmt: skip
-                return EMPTY, np.inf
+        room = TIGHT if turn == 0 else -MISSED
+        while count[1] < count[0]:
+            lift(moves[count[1]], weights, sizes, lifted[count[1]])
+            count[1] += 1
         known = count[0]
         before = m
+        sums(point, weights, shifts, sizes, active)
+        here[:] = active[0, : sizes[1]]
+        for i in range(sizes[1]):
+            for side in range(2):
+                sign, end = (1.0, cut_low[i]) if side == 0 else (-1.0, -cut_high[i])
+                if held[side, i] or sign * here[i] >= end + room or m >= ROWS:
+                    continue
+                held[side, i] = True
+                sides[m] = sign * here[i] - end
+                for j in range(size):
+                    rows[m, j], rows[m, size + j] = -sign * weights[0, i, j], sign * weights[0, i, j]
+                    sides[m] += sign * weights[0, i, j] * (origin[j] - point[j])
+                m += 1
         for s in range(known):
-            values = sums(point + moves[s], weights, shifts, sizes, active)
+            for i in range(sizes[1]):
+                active[0, i] = here[i] + lifted[s, i]
+            values = later(weights, shifts, sizes, active)
             total = constant
             for i in range(len(values)):
                 total += last[i] * values[i]
             true[s] = total
-            for j in range(sizes[layers]):
-                form[j] = last[j]
-            height = above(form, constant, layers, active, bottom[s], top[s], weights, shifts, sizes, gaps)
-            m += _row(form, height, margin, origin, point, moves[s], rows, sides, m, size)
+            if total >= margin + room and not decided[s]:
+                continue
+            if not ready[s]:
+                ready[s] = True
+                if not bounds(
+                    origin, moves[s], lifted[s], low, high, budget, norm, first_low, first_high, phases[s], weights,
+                    shifts, sizes, bottom[s], top[s],
+                ):  # fmt: skip
+                    return EMPTY, np.inf
+            if total < margin + room:
+                for j in range(sizes[layers]):
+                    form[j] = last[j]
+                height = above(form, constant, layers, active, bottom[s], top[s], weights, shifts, sizes, gaps)
+                m += _row(form, height, margin, room, origin, point, moves[s], rows, sides, m, size)
             for k in range(1, layers):
                 for i in range(sizes[k + 1]):
                     if phases[s, k, i] == 0:
@@ -279,7 +365,7 @@ def node(
                     height = above(
                         form, sign * shifts[k, i], k, active, bottom[s], top[s], weights, shifts, sizes, gaps
                     )
-                    m += _row(form, height, 0.0, origin, point, moves[s], rows, sides, m, size)
+                    m += _row(form, height, 0.0, room, origin, point, moves[s], rows, sides, m, size)
         if m == before and turn > 0:
             worst = 0
             for s in range(known):
@@ -295,7 +381,7 @@ def node(
             break
         if m >= ROWS:
             break
-        status, value, solution, _multipliers = minimum(cost, rows[:m].copy(), sides[:m].copy(), ends_low, ends_high)
+        status, value, solution, multipliers = minimum(cost, rows[:m].copy(), sides[:m].copy(), ends_low, ends_high)
         if status == INFEASIBLE:
             return EMPTY, np.inf
         bound = max(bound, value)
@@ -303,22 +389,31 @@ def node(
             return BEYOND, bound
         for j in range(size):
             point[j] = origin[j] + solution[j] - solution[size + j]
-    # Branch where the lines of the most violated scenario lie the furthest above the margin.
+        if bound > tightened + PAYS * budget:
+            tightened = bound
+            tighten(
+                origin, low, high, budget, norm, rows, sides, multipliers, size if chebyshev else 0, weights, shifts,
+                sizes, first_low, first_high,
+            )  # fmt: skip
+            ready[:] = False
+    # To be branched on where the lines of the most violated scenario lie too high.
     worst = 0
     for s in range(known):
         if true[s] < true[worst]:
             worst = s
-    sums(point + moves[worst], weights, shifts, sizes, active)
+    if not ready[worst] and not bounds(
+        origin, moves[worst], lifted[worst], low, high, budget, norm, first_low, first_high, phases[worst], weights,
+        shifts, sizes, bottom[worst], top[worst],
+    ):  # fmt: skip
+        return EMPTY, np.inf
+    for i in range(sizes[1]):
+        active[0, i] = here[i] + lifted[worst, i]
+    later(weights, shifts, sizes, active)
     for j in range(sizes[layers]):
         form[j] = last[j]
-    above(form, constant, layers, active, bottom[worst], top[worst], weights, shifts, sizes, gaps)
-    chosen[0], chosen[1], chosen[2] = worst, -1, -1
-    widest = 0.0
-    for k in range(layers):
-        for i in range(sizes[k + 1]):
-            if gaps[k, i] > widest:
-                widest = gaps[k, i]
-                chosen[1], chosen[2] = k, i
+    excess[:] = 0.0
+    above(form, constant, layers, active, bottom[worst], top[worst], weights, shifts, sizes, excess)
+    scenario[0] = worst
     return BRANCH, bound
 
 
@@ -360,7 +455,7 @@ def worst(stack, depth, point, radius, euclidean, moving, weights, shifts, sizes
     """
     layers, size = len(sizes) - 1, sizes[0]
     norm = L2 if euclidean else LINF
-    low, high, still = np.zeros(size), np.zeros(size), np.zeros(size)
+    low, high, still, unlifted = np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(sizes[1])
     for j in range(size):
         if moving[j]:
             low[j], high[j] = -radius, radius
@@ -385,8 +480,9 @@ def worst(stack, depth, point, radius, euclidean, moving, weights, shifts, sizes
             near_low[i] = max(first_low[i], 0.0) if phases[0, i] > 0 else first_low[i]
             near_high[i] = min(first_high[i], 0.0) if phases[0, i] < 0 else first_high[i]
         if not bounds(
-            point, still, low, high, radius, norm, near_low, near_high, phases, weights, shifts, sizes, bottom, top
-        ):
+            point, still, unlifted, low, high, radius, norm, near_low, near_high, phases, weights, shifts, sizes,
+            bottom, top,
+        ):  # fmt: skip
             continue
         m, closed, excess = 0, False, 0.0
         for i in range(sizes[1]):

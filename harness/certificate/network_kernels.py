@@ -167,6 +167,25 @@ def _relax(phases, bottom, top, low, high, weights, shifts, sizes, last, constan
 
 
 @njit(cache=True)
+def _over_ball(size, cost, rows, sides, ends_low, ends_high, multipliers, radius, slope):
+    """A lower bound on a program whose first ``size`` columns lie in a ball, from multipliers >= 0 of its first rows.
+
+    ``slope`` takes the cost with these rows added, which is least over the ball where it points away from.
+    """
+    total, norm = 0.0, 0.0
+    slope[:] = cost
+    for r in range(len(multipliers)):
+        if multipliers[r] > 0.0:
+            total -= multipliers[r] * sides[r]
+            slope += multipliers[r] * rows[r]
+    for c in range(size, len(cost)):
+        total += slope[c] * (ends_low[c] if slope[c] > 0.0 else ends_high[c])
+    for j in range(size):
+        norm += slope[j] ** 2
+    return total - radius * np.sqrt(norm)
+
+
+@njit(cache=True)
 def attack(stack, depth, low, high, radius, euclidean, weights, shifts, sizes, last, constant, nodes, moves):
     """Search up to ``nodes`` boxes of phases for a point whose margin is at most 0, which is left in ``moves``.
 
@@ -199,9 +218,13 @@ def attack(stack, depth, low, high, radius, euclidean, weights, shifts, sizes, l
         )
         closed = False
         point = np.zeros(len(cost))
-        excess = 0.0
+        excess, first = 0.0, len(sides)  # of the rows, those from ``first`` on are planes
         for _plane in range(PLANES if euclidean else 1):
-            status, bound, point, _multipliers = minimum(cost, rows, sides, ends_low, ends_high)
+            status, bound, point, multipliers = minimum(cost, rows, sides, ends_low, ends_high)
+            slope = np.zeros(len(cost))
+            if euclidean and status != INFEASIBLE:
+                known = multipliers[:first]
+                bound = max(bound, _over_ball(size, cost, rows, sides, ends_low, ends_high, known, radius, slope))
             if status == INFEASIBLE or bound + rest > POSITIVE * scale:
                 closed = True
                 break
@@ -214,12 +237,17 @@ def attack(stack, depth, low, high, radius, euclidean, weights, shifts, sizes, l
                 return VIOLATED
             if excess <= ROUND:
                 break
-            cut = np.zeros((len(sides) + 1, len(cost)))
-            cut[:-1] = rows
-            for j in range(size):
-                cut[-1, j] = point[j] / norm
+            # Planes that touch the ball where the point is, and where the rows' sum is least.
+            steep = np.sqrt(np.sum(slope[:size] ** 2))
+            ahead = -slope[:size] / steep if steep > 0.0 else point[:size] / norm
+            if forward(radius * ahead, weights, shifts, sizes, last, constant) <= 0.0:
+                moves[:] = radius * ahead
+                return VIOLATED
+            cut = np.zeros((len(sides) + 2, len(cost)))
+            cut[:-2] = rows
+            cut[-2, :size], cut[-1, :size] = point[:size] / norm, ahead
             rows = cut
-            sides = np.append(sides, radius)
+            sides = np.append(sides, np.array([radius, radius]))
         if closed:
             continue
         # Branch on the open unit whose relaxed value is the most wrong.
