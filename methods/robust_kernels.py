@@ -28,6 +28,7 @@ TIGHT = 1e-6  # within which a row that the node before had is taken over
 SHARES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of a unit's weights that all rows together are added with
 PAYS = 0.02  # share of the budget that a bound has to rise by for bounds of sums to be improved again
 SAFE = 1e-9  # for rounding
+SWEEPS, CLIMB = 1000, 1e-13  # of multipliers over a ball, and what each sweep has to gain
 STEPS = 6  # of the quick adversary
 TURNS = 150  # of functions for one box of phases of the exact one
 
@@ -434,6 +435,56 @@ def reached(origin, low, high, budget, norm, weights, shifts, sizes, bottom, top
 
 
 @njit(cache=True)
+def _least_in_ball(form, constant, rows, sides, m, size, moving, radius, move):
+    """A lower bound on an affine function over a ball cut by rows, and the point in the ball that it belongs to.
+
+    The multipliers of the rows climb the dual one at a time, each by a closed formula. Infinite where a row excludes
+    the ball.
+    """
+    slope, multipliers, total = np.zeros(size), np.zeros(m), 0.0
+    for j in range(size):
+        if moving[j]:
+            slope[j] = form[j]
+    bound = -np.inf
+    for _ in range(SWEEPS):
+        for r in range(m):
+            square, along, norm = 0.0, 0.0, 0.0
+            for j in range(size):
+                if moving[j]:
+                    square += rows[r, j] ** 2
+                    along += rows[r, j] * (slope[j] - multipliers[r] * rows[r, j])
+                    norm += (slope[j] - multipliers[r] * rows[r, j]) ** 2
+            if square == 0.0:
+                if sides[r] < 0.0:
+                    return np.inf
+                continue
+            length = np.sqrt(square)
+            share = -sides[r] / (radius * length)
+            if share > 1.0 + ROUND:
+                return np.inf
+            new = 0.0
+            if share > -1.0:
+                share = min(share, 1.0 - ROUND)
+                across = np.sqrt(max(norm - along * along / square, 0.0))
+                new = max(across * share / np.sqrt(1.0 - share * share) / length - along / square, 0.0)
+            step = new - multipliers[r]
+            if step != 0.0:
+                multipliers[r] = new
+                total += step * sides[r]
+                for j in range(size):
+                    if moving[j]:
+                        slope[j] += step * rows[r, j]
+        length = np.sqrt(np.sum(slope * slope))
+        value = constant - total - radius * length
+        for j in range(size):
+            move[j] = -radius * slope[j] / length if length > 0.0 else 0.0
+        if value <= bound + CLIMB * (1.0 + abs(bound)):
+            return max(value, bound)
+        bound = value
+    return bound
+
+
+@njit(cache=True)
 def worst(stack, depth, point, radius, euclidean, moving, weights, shifts, sizes, last, constant, need, nodes, move):
     """Look at up to ``nodes`` boxes of phases for a perturbation with a margin of at most ``need``, left in ``move``.
 
@@ -495,6 +546,36 @@ def worst(stack, depth, point, radius, euclidean, moving, weights, shifts, sizes
                 rows[m, size] = 0.0
                 m += 1
         planes[:m] = False
+        if euclidean:
+            open_units, last_row = 0, m
+            for k in range(layers):
+                for i in range(sizes[k + 1]):
+                    if phases[k, i] == 0:
+                        open_units += 1 if bottom[k, i] < 0.0 < top[k, i] else 0
+                    elif k > 0:
+                        sign = float(phases[k, i])
+                        for j in range(sizes[k]):
+                            form[j] = sign * weights[k, i, j]
+                        height = above(form, sign * shifts[k, i], k, active, bottom, top, weights, shifts, sizes, gaps)
+                        for j in range(size):
+                            rows[last_row, j] = -form[j]
+                            height += form[j] * point[j]
+                        sides[last_row] = height
+                        last_row += 1
+            if open_units == 0:  # one affine function, on one cell: no planes
+                for i in range(sizes[layers]):
+                    form[i] = last[i]
+                height = above(form, constant, layers, active, bottom, top, weights, shifts, sizes, gaps)
+                for j in range(size):
+                    height += form[j] * point[j]
+                if _least_in_ball(form, height, rows, sides, last_row, size, moving, radius, move) > proven:
+                    continue
+                values = sums(point + move, weights, shifts, sizes, active)
+                total = constant
+                for i in range(len(values)):
+                    total += last[i] * values[i]
+                if total <= need:
+                    return VIOLATED
         s, value, ahead = np.zeros(size), -np.inf, np.zeros(size)
         most = 0.0
         for i in range(sizes[layers]):

@@ -28,7 +28,7 @@ from methods.robust_kernels import BRANCH, CANDIDATE, L1, LINF, MORE, PROVEN, VI
 from methods.robust_program import ENOUGH, WIDE, Adversarial
 
 SCENARIOS = 64  # perturbations that there is room for at first; half of the room is for those that a node finds
-NODES = 100  # of the adversary between two looks at the clock
+NODES = 20  # of the adversary between two looks at the clock
 PULLS = 14  # halvings of a point's way back to the factual
 LONGEST = 8.0  # times as far from the factual as a relaxed solution, in search of a robust point on its line
 EVERY = 10  # nodes between two such searches
@@ -198,6 +198,8 @@ class _Search:
         self.violation(first, self.origin)
         self.broken(first, self.origin)
         self._look(self.root(first))
+        for row in self.network.starts.rows.head(1).to_dict("records"):
+            self.network.judge.radius(row, math.inf)
 
     def distance(self, within: _Slice, point: np.ndarray) -> float:
         return self.norm_of([within.cost, self.norm_of(np.abs(point - self.origin))])

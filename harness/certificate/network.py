@@ -16,7 +16,7 @@ from harness.certificate.network_kernels import MORE, PROVEN, VIOLATED, attack, 
 from harness.classifier import Classifier
 from harness.problem import Space
 
-NODES = 200  # boxes of phases looked at between two looks at the clock
+NODES = 20  # boxes of phases looked at between two looks at the clock
 FIRST, LAST = 0.0625, 64.0  # radii asked for where none is given: doubled from the first up to the last
 NEAR = 1e-6  # relative width of the interval in which the radius is known
 HALVINGS = 60

@@ -19,7 +19,8 @@ from harness.simplex import INFEASIBLE, minimum
 VIOLATED, PROVEN, MORE, OPEN = 0, 1, 2, 3
 POSITIVE = 1e-11  # a bound on the margin above this, relative to 1 + its terms, proves that it is positive
 ROUND = 1e-9  # relative excess of a norm that needs no further plane
-PLANES = 200
+PLANES = 60
+HUGE, BISECTIONS, STILL = 1e12, 100, 1e-14  # of a multiplier; to find it; relative gain of all that ends their climb
 EXACT = 1e-10  # a relaxed unit this near to its true value
 
 
@@ -186,6 +187,40 @@ def _over_ball(size, cost, rows, sides, ends_low, ends_high, multipliers, radius
 
 
 @njit(cache=True)
+def _cell(size, cost, rows, sides, radius, slope):
+    """``_over_ball`` where all columns are moves: multipliers climb one by one, each to where the dual is level."""
+    multipliers, known = np.zeros(len(sides)), -np.inf
+    slope[:] = cost
+    while True:
+        for r in range(len(sides)):
+            square, along = np.sum(rows[r] ** 2), np.sum(rows[r] * slope)
+            if square == 0.0:
+                continue
+            if sides[r] <= -radius * np.sqrt(square):
+                return np.inf  # no point of the ball keeps the row
+            # The dual's derivative in this multiplier, changed by t, falls with t: bisect its sign.
+            rest = np.sum(slope**2)
+            low, high = -multipliers[r], 1.0 + abs(along) / square
+            while -radius * (along + square * high) / np.sqrt(rest + high * (2 * along + square * high)) > sides[r]:
+                high *= 2.0
+                if high > HUGE:
+                    break
+            for _ in range(BISECTIONS):
+                t = (low + high) / 2
+                norm = np.sqrt(max(rest + t * (2 * along + square * t), 0.0))
+                if norm > 0.0 and -radius * (along + square * t) / norm > sides[r]:
+                    low = t
+                else:
+                    high = t
+            multipliers[r] += low
+            slope += low * rows[r]
+        bound = -np.sum(multipliers * sides) - radius * np.sqrt(np.sum(slope**2))
+        if bound <= known + STILL * (1.0 + abs(bound)):
+            return max(bound, known)
+        known = bound
+
+
+@njit(cache=True)
 def attack(stack, depth, low, high, radius, euclidean, weights, shifts, sizes, last, constant, nodes, moves):
     """Search up to ``nodes`` boxes of phases for a point whose margin is at most 0, which is left in ``moves``.
 
@@ -216,6 +251,14 @@ def attack(stack, depth, low, high, radius, euclidean, weights, shifts, sizes, l
         cost, rest, rows, sides, ends_low, ends_high, place = _relax(
             phases, bottom, top, low, high, weights, shifts, sizes, last, constant
         )
+        if euclidean and len(cost) == size:
+            slope = np.zeros(size)
+            if _cell(size, cost, rows, sides, radius, slope) + rest > POSITIVE * scale:
+                continue
+            trial = -radius * slope / max(np.sqrt(np.sum(slope**2)), POSITIVE)
+            if forward(trial, weights, shifts, sizes, last, constant) <= 0.0:
+                moves[:] = trial
+                return VIOLATED
         closed = False
         point = np.zeros(len(cost))
         excess, first = 0.0, len(sides)  # of the rows, those from ``first`` on are planes
@@ -277,11 +320,12 @@ def attack(stack, depth, low, high, radius, euclidean, weights, shifts, sizes, l
                 following[i] = relaxed
             values = following
         if where < 0:  # nothing to branch on, and neither a proof nor a point: never taken for done
-            if euclidean and excess > ROUND:
-                for k in range(layers):
-                    for i in range(sizes[k + 1]):
-                        if where < 0 and place[k, i] >= 0 and not (k == layers - 1 and last[i] > 0):
-                            where, unit = k, i
+            if euclidean and excess > ROUND:  # planes are too slow: down to one cell, units whose rows are exact last
+                for exact in (False, True):
+                    for k in range(layers):
+                        for i in range(sizes[k + 1]):
+                            if where < 0 and place[k, i] >= 0 and exact == (k == layers - 1 and last[i] > 0):
+                                where, unit = k, i
             if where < 0:
                 return OPEN
         if depth[0] + 2 > len(stack):
