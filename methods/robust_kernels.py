@@ -28,6 +28,7 @@ TIGHT = 1e-6  # within which a row that the node before had is taken over
 SHARES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of a unit's weights that all rows together are added with
 PAYS = 0.02  # share of the budget that a bound has to rise by for bounds of sums to be improved again
 SAFE = 1e-9  # for rounding
+ROOMY = 1e-7  # relative, beyond the budget: no program is to be empty by a hair
 SWEEPS, CLIMB = 1000, 1e-13  # of multipliers over a ball, and what each sweep has to gain
 STEPS = 6  # of the quick adversary
 TURNS = 150  # of functions for one box of phases of the exact one
@@ -292,12 +293,12 @@ def node(
     columns = 2 * size + (1 if chebyshev else 0)
     cost, ends_low, ends_high = np.zeros(columns), np.zeros(columns), np.empty(columns)
     rows, sides = np.zeros((ROWS, columns)), np.zeros(ROWS)
-    m = 0
+    m, most = 0, budget + ROOMY * (1.0 + budget)
     for j in range(size):
-        ends_high[j], ends_high[size + j] = min(high[j], budget), min(-low[j], budget)
+        ends_high[j], ends_high[size + j] = min(high[j], most), min(-low[j], most)
         cost[j] = cost[size + j] = 0.0 if chebyshev else 1.0
     if chebyshev:
-        cost[2 * size], ends_high[2 * size] = 1.0, budget
+        cost[2 * size], ends_high[2 * size] = 1.0, most
         for j in range(size):
             rows[m, j], rows[m, size + j], rows[m, 2 * size] = 1.0, 1.0, -1.0
             m += 1

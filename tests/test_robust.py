@@ -312,6 +312,26 @@ def mixed(name: str) -> Problem:
     return Problem(space, classifier, frame, np.array(["no", "yes"], dtype=object)[labels], Label("yes"))
 
 
+@pytest.mark.parametrize("distance", ["l1", "linf"])
+@pytest.mark.parametrize("name", ["mlp", "mlp_deep"])
+def test_networks_with_categories(name: str, distance: str) -> None:
+    """The search opens the categories that pay, and agrees with Algorithm 1 on the optimum."""
+    question = mixed(name)
+    held = replace(question, space=question.space.replace({"b": {"actionability": "immutable"}}))
+    switched, frame = 0, question.train.loc[~question.valid(question.train)]
+    for asked in (question, held):
+        settings = Settings(rho=RHO, distance=distance)
+        assert Network(asked, settings).own
+        for place in range(4):
+            factual = frame.iloc[[place]]
+            own, paper = (solved(solver, asked, settings, factual) for solver in (Network, Adversarial))
+            assert own.value == pytest.approx(paper.value, abs=3e-6)
+            assert own.proven == paper.proven
+            if own.row is not None:
+                switched += own.row["c"] != factual["c"].iloc[0]
+    assert switched
+
+
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 @pytest.mark.parametrize("name", ["lr", "svm", "cart", "rf", "gbm", "mlp"])
 def test_one_permitted_change(name: str, norm: str) -> None:
