@@ -35,6 +35,7 @@ EVERY = 10  # nodes between two such searches
 POLISHES, GAIN = 20, 1e-4  # of an incumbent at once, and what each has to gain, relative
 RELIABLE = 4  # times that a unit was decided, to know what it gains
 TRIALS = 6  # units that are tried at a node
+SMALL = 1e-6  # of the greatest error of a line, below which one is none
 TINY = 1e-9  # gain, below which none is told from another
 ROOM = 1e-7  # by which a point is kept robust beyond rho, where the search takes one from a line
 
@@ -346,7 +347,7 @@ class _Search:
                 elif not self.take(within, point) and self.value > value + self._enough():
                     unsettled = min(unsettled, value)
             elif code == BRANCH:
-                if not excess.any():
+                if excess.max() <= 0:
                     unsettled = min(unsettled, value)
                     continue
                 for bound, child in self._branched(here, value, point, scenario, excess):
@@ -404,7 +405,7 @@ class _Search:
         With one layer that is the one whose line lies the most too high. With more, a unit's promise is also what
         deciding it has gained so far; those that were not decided often enough are tried first.
         """
-        open_, trials = excess > 0, np.zeros((0, 2), int)
+        open_, trials = excess > SMALL * excess.max(), np.zeros((0, 2), int)
         score = np.where(open_, excess, -1.0)
         if len(excess) > 1:
             usual = self.gains.sum() / max(self.tries.sum(), 1.0)
