@@ -25,6 +25,8 @@ from methods.trees import TINY
 DONE, PAUSED, ASK, MORE_NODES, MORE_CLAUSES, MORE_LOOKS = 0, 1, 2, 3, 4, 5
 GAP = 4e-7  # a bound this near to the incumbent's cost proves it
 FIRST, DEAR = 1e-3, 1e6  # costs of a share to begin with, and beyond which there is none
+NOTHING = 1e-12  # a price below which a clause is worth none
+SHARING = 30  # units of work for a face of a clause that is shared out
 PAYMENTS = 48  # on one face, in one node
 ROOT_ROUNDS, NODE_ROUNDS = 30, 1
 NEAR = 1e-11  # coordinates this near are the same
@@ -299,7 +301,7 @@ def shares(board, c, clauses, low, high, sets, point, change, paid, slack, faces
         upper = min(4.0 * upper, most)
     if lower == DEAR:
         return INFINITE, 0
-    while upper - lower > 1e-8 * upper:
+    while upper - lower > 1e-8 * upper and upper > NOTHING:
         money = 0.5 * (lower + upper)
         if excess_for(board, c, clauses, low, high, point, paid, money, base, firsts, number, faces) < radius:
             lower = money
@@ -514,8 +516,11 @@ def free_point(board, clauses, used, low, high, sets, point, group, change, paid
 
 
 @lean
-def pull_in(grid, base, board, clauses, used, point, group, reach, counters, tried):
-    """Move a right point's features back towards the factual, dearest first, as far as halving shows it right."""
+def pull_in(grid, base, board, clauses, used, point, group, reach, counters, tried, end):
+    """Move a right point's features back towards the factual, dearest first, as far as halving shows it right.
+
+    No more are tried once the work done has come to ``end``.
+    """
     kinds, radius = board[0], board[14][1]
     count = len(kinds)
     for f in range(count):
@@ -528,7 +533,7 @@ def pull_in(grid, base, board, clauses, used, point, group, reach, counters, tri
                 here = 0.0
             if here > most:
                 f, most = g, here
-        if f < 0:
+        if f < 0 or counters[WORK] > end:
             return
         tried[f] = 1
         old, old_group, near = point[f], group[f], 0.0
@@ -675,7 +680,7 @@ def run(grid, base, board, most, clauses, nodes, counters, best, best_group, ask
                     alone[k], width[k] = shares(
                         board, violated[k], clauses, low, high, sets, point, change, paid, slack, faces, places
                     )
-                    counters[WORK] += 4 * width[k]
+                    counters[WORK] += SHARING * (width[k] + 1)
                     if alone[k] >= slack:
                         stop = True
                         break
@@ -690,6 +695,7 @@ def run(grid, base, board, most, clauses, nodes, counters, best, best_group, ask
                     price, number = shares(
                         board, violated[k], clauses, low, high, sets, point, change, paid, slack, faces, places
                     )
+                    counters[WORK] += SHARING * (number + 1)
                     pay(board, price, number, faces, places, point, change, paid)
                     bound += price
                     slack -= price
@@ -725,9 +731,12 @@ def run(grid, base, board, most, clauses, nodes, counters, best, best_group, ask
                 if counters[CLAUSES] + ROOT_ROUNDS + 2 > room:
                     add_node(low, high, sets, key, nodes, counters)
                     return MORE_CLAUSES
+                if counters[WORK] > end:  # one node may take very many clauses
+                    add_node(low, high, sets, key, nodes, counters)
+                    return PAUSED
                 continue
             stop = False
-            while rounds > 0:
+            while rounds > 0 and counters[WORK] <= end:
                 rounds -= 1
                 counters[WORK] += 4 * counters[CLAUSES]
                 if not free_point(board, clauses, counters[CLAUSES], low, high, sets, point, group, change, paid,
@@ -739,7 +748,17 @@ def run(grid, base, board, most, clauses, nodes, counters, best, best_group, ask
                 if score > TINY:
                     if changes_of(board, trial, trial_group) <= most:
                         pull_in(
-                            grid, base, board, clauses, counters[CLAUSES], trial, trial_group, reach, counters, tried
+                            grid,
+                            base,
+                            board,
+                            clauses,
+                            counters[CLAUSES],
+                            trial,
+                            trial_group,
+                            reach,
+                            counters,
+                            tried,
+                            end,
                         )
                         value = cost_of(board, trial, trial_group)
                         keep(trial, trial_group, value, upper, best, best_group, counters)

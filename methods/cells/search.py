@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -128,6 +129,7 @@ class CellSearch:
         """Run a search until it is done or the deadline has passed."""
         guessed = False
         while True:
+            began = time.monotonic()
             told = search.go(EFFORT if guessed else min(EASY, EFFORT))
             if told == kernels.PAUSED and not guessed:
                 # Hard enough for a first guess to pay: its cost bounds what is worth looking at.
@@ -146,7 +148,9 @@ class CellSearch:
                 search.more_clauses()
             elif told == kernels.MORE_LOOKS:
                 search.more_looks()
-            if told in INTERRUPTIBLE and deadline.passed:
+            # Twice as many looks at one point take twice as long, and cannot be interrupted.
+            late = told == kernels.MORE_LOOKS and 2 * (time.monotonic() - began) > deadline.left
+            if late or (told in INTERRUPTIBLE and deadline.passed):
                 found = search.result(done=False)
                 return found if found.row is None or self._right(found.row) else Closest(None, math.inf, found.bound)
 
