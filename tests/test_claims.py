@@ -120,7 +120,7 @@ def test_growing_spheres_on_wide_data(share: float, holds: bool) -> None:
 )
 def test_the_leaf_heuristic(seconds: float, distance: float, certified: int, holds: bool | None) -> None:
     line = {"leaf_median": seconds, "leaf_distance": distance, "leaf_certified": certified, "leaf_asked": 20}
-    line |= {"ours_median": 2.0, "ours_distance": 1.0, "ours_certified": 20, "ours_asked": 20}
+    line |= {"paper_algorithm_median": 2.0, "ours_distance": 1.0, "ours_certified": 20, "ours_asked": 20}
     assert CLAIMS["robust_leaf"].decide({"robust_table1": pd.DataFrame([line])})[0] is holds
 
 

@@ -494,13 +494,13 @@ def _rows(numbers: Numbers, names: tuple[str, ...], columns: tuple[str, ...]) ->
 
 
 def _leaf(numbers: Numbers) -> Verdict:
-    """Whether one leaf of each tree is faster, and nowhere nearer, than the optimum over all leaves."""
-    rows = _rows(numbers, BOTH, ("leaf_median", "leaf_distance", "ours_median", "ours_distance"))
+    """Whether one leaf of each tree is faster than Algorithm 1, and nowhere nearer than the optimum over all leaves."""
+    rows = _rows(numbers, BOTH, ("leaf_median", "leaf_distance", "paper_algorithm_median", "ours_distance"))
     if len(rows):  # means are of the same factuals only where every one was answered
         rows = rows.loc[rows["leaf_certified"].eq(rows["leaf_asked"]) & rows["ours_certified"].eq(rows["ours_asked"])]
     if rows.empty:
-        return None, "method=robust_leaf was not run beside the default"
-    faster = int((rows["leaf_median"] < rows["ours_median"]).sum())
+        return None, "the leaf heuristic was not run beside Algorithm 1 and the default"
+    faster = int((rows["leaf_median"] < rows["paper_algorithm_median"]).sum())
     farther = int((rows["leaf_distance"] >= rows["ours_distance"] * (1 - 1e-6)).sum())
     holds = faster > len(rows) / 2 and farther == len(rows)
     return holds, f"faster in {faster}, not nearer in {farther} of {len(rows)} rows"
@@ -541,5 +541,5 @@ CLAIMS = {
         "The method of Dominguez-Olmedo et al. is less robust in every row.", ("robust_table3",), _rival
     ),
     "robust_larger": Claim("A larger radius takes Algorithm 1 more iterations for most models.", (), _larger),
-    "robust_leaf": Claim("The leaf heuristic is faster but farther.", (), _leaf),
+    "robust_leaf": Claim("The leaf heuristic is faster than Algorithm 1, but farther.", (), _leaf),
 }
