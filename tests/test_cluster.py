@@ -141,13 +141,11 @@ def test_concurrent_writers_lose_nothing(kind: str, tmp_path: Path, request: pyt
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("ray") is None, reason="needs: uv sync --extra ray")
-def test_a_ray_cluster_gives_the_rows_of_one_process(
-    run: Run, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_ray_cluster_gives_the_rows_of_one_process(run: Run, server: str, tmp_path: Path) -> None:
     """Two workers of a local Ray instance, their runs on a server: the answers are those of a serial sweep."""
     assert run("serial", SWEEP).returncode == 0
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", server)
-    told = run("ray", (*SWEEP, "hydra/launcher=ray", "hydra.launcher.ray.init.num_cpus=2"))
+    launched = (*SWEEP, "hydra/launcher=ray", "hydra.launcher.ray.init.num_cpus=2")
+    told = run("ray", launched, MLFLOW_TRACKING_URI=server)
     assert told.returncode == 0, told.stderr
     assert outcome(tmp_path / "ray") == outcome(tmp_path / "serial")
     client = MlflowClient(tracking_uri=server)

@@ -32,12 +32,12 @@ def run(tmp_path: Path) -> Run:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("MLFLOW")}
     environment |= {"CE_HARNESS_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
 
-    def run(folder: str, arguments: tuple[str, ...], *fault: Any) -> subprocess.CompletedProcess[str]:
+    def run(folder: str, arguments: tuple[str, ...], *fault: Any, **variables: str) -> subprocess.CompletedProcess[str]:
         (tmp_path / folder).mkdir(exist_ok=True)
         start = [str(ROOT / "tests" / "fault.py"), *map(str, fault)] if fault else ["-m", "harness"]
         command = [sys.executable, *start, *arguments]
         return subprocess.run(
-            command, cwd=tmp_path / folder, env=environment, capture_output=True, text=True, timeout=600
+            command, cwd=tmp_path / folder, env=environment | variables, capture_output=True, text=True, timeout=600
         )
 
     return run
