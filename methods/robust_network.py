@@ -90,7 +90,7 @@ class Network(Adversarial):
         self.constant = float(sign * (estimator.intercepts_[-1][0] - end))
         numeric = [feature.numeric for feature in space.features]
         self.moving = np.asarray(self.perturbation.moved)[numeric]
-        self.columns = np.array([s.start for s, f in zip(space.slices, space.features, strict=True) if f.numeric])
+        self.columns = np.array(self.starts.numbers)
 
     def layers(self, categories: Mapping[str, Any]) -> tuple[Any, ...]:
         """What the kernels take, where the features that are no numbers have these values."""
@@ -200,7 +200,7 @@ class _Search:
         self.broken(first, self.origin)
         self._look(self.root(first))
         for row in self.network.starts.rows.head(1).to_dict("records"):
-            self.network.judge.radius(row, math.inf)
+            self.network.judge.radius(row, 0.0)
 
     def distance(self, within: _Slice, point: np.ndarray) -> float:
         return self.norm_of([within.cost, self.norm_of(np.abs(point - self.origin))])
