@@ -291,9 +291,11 @@ class _Searching:
         """The best answers, each apart from those before; fewer than ``n`` end with one that has no point."""
         origin = dict(zip(factual.columns, factual.to_numpy(object)[0].tolist(), strict=True))  # to_dict is slower
         answers: list[Answer] = []
+        passed: tuple[dict[str, Any], ...] = ()
         while len(answers) < n:
             earlier = [answer.row for answer in answers if answer.row is not None]
-            found = self.search.closest(origin, earlier, self.method.separation, deadline)
+            found = self.search.closest(origin, earlier, self.method.separation, deadline, passed)
+            passed = (*found.passed, *passed)
             answers.append(_told(found, bool(earlier)))
             if found.row is None:
                 break

@@ -21,6 +21,7 @@ BINS = 10  # of a number, for its information value
 OUTLYING = 1.5  # interquartile ranges beyond the quartiles
 EMPTY = 0.5  # what an empty bin is taken to hold
 UNDONE = 120  # candidates of which changes are undone, of all valid points met
+SHUFFLED = 3  # random orders in which they are, beside the smallest first
 HALVED = 30  # of them, the best whose other changes are halved
 HALVINGS = 8  # of each change in a pull-back
 CHOICES = {
@@ -80,8 +81,8 @@ class MdPso:
     pick
         Of a cluster: its ``best`` point or, as in the paper, a ``random`` one.
     pull_back
-        Undo changes of 120 of the points met, the smallest first, as long as they stay valid, and halve the other
-        changes of the best 30; the results are candidates beside what they came from.
+        Undo changes of 120 of the points met, the smallest first and in three random orders, as long as they stay
+        valid, and halve the other changes of the best 30; the results are candidates beside what they came from.
 
     References
     ----------
@@ -274,27 +275,31 @@ def pull_back(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Valid points with fewer and smaller changes than some valid points, each swarm's best first; and their owners.
 
-    Changes are undone from up to ``UNDONE`` points of each swarm, and those of its best ``HALVED`` results halved. All
-    swarms' points are asked about at once.
+    Changes are undone from up to ``UNDONE`` points of each swarm, the smallest first and in ``SHUFFLED`` random orders,
+    and those of its best ``HALVED`` results halved. All swarms' points are asked about at once.
     """
     actions, places = swarms.actions, range(swarms.shape[0])
-    chosen = np.concatenate([_spread(np.flatnonzero(owner == place)) for place in places])
-    owner = owner[chosen]
-    points = undo(actions, points[chosen], owner, deadline)
+    chosen = [_spread(np.flatnonzero(owner == place)) for place in places]
+    points, owner = points[np.concatenate(chosen)], owner[np.concatenate(chosen)]
+    gaps = actions.displacement(points, owner)
+    drawn = [rng.random((SHUFFLED, len(mine), gaps.shape[1])) for rng, mine in zip(swarms.rngs, chosen, strict=True)]
+    turns = np.argsort(np.stack([gaps, *np.concatenate(drawn, axis=1)]), axis=2, kind="stable")
+    points, owner = np.concatenate([points] * len(turns)), np.concatenate([owner] * len(turns))
+    points = undo(actions, points, owner, np.concatenate(turns), deadline)
     cost = swarms.merit(actions.displacement(points, owner))
     order = np.argsort(cost, kind="stable")
     best = np.concatenate([distinct(points, order[owner[order] == place], HALVED) for place in places])
     return halve(actions, points[best], owner[best], deadline), owner[best]
 
 
-def undo(actions: Actions, points: np.ndarray, owner: np.ndarray, deadline: Deadline) -> np.ndarray:
-    """Valid points whose features are put back in turn, the smallest change first, where the point stays valid.
+def undo(actions: Actions, points: np.ndarray, owner: np.ndarray, turns: np.ndarray, deadline: Deadline) -> np.ndarray:
+    """Valid points whose features are put back in turn, where the point stays valid.
 
-    Snapped, one a point given, shape (points, columns).
+    Snapped, one a point given, shape (points, columns); ``turns``: each point's features in order, (points, features).
     """
     points, rows, home = points.copy(), np.arange(len(points)), actions.origin[owner]
     gaps = actions.displacement(points, owner)
-    for feature in np.argsort(gaps, axis=1, kind="stable").T:
+    for feature in turns.T:
         if deadline.passed:
             return points
         tried = np.where(actions.owned[feature], home, points)

@@ -299,20 +299,51 @@ def test_every_actionability_is_kept(model: str, target: str, problem_of: Callab
 @pytest.mark.parametrize("method", [CeOcl("l1"), CeOcl("gower", 1e4)], ids=title)
 @pytest.mark.parametrize("model", ["rf", "gbm"])
 def test_pauses_and_growing_room_change_no_answer(model: str, method: CeOcl, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With an effort of 0 the search stops after every node; from room for two it grows many times."""
+    """With an effort of 0 the search stops after every node, and looks for incumbents; from room for two it grows."""
     problem = problem_with(model)
     cells = searcher(method, problem)
     for factual in factuals(problem, 2):
         first = closest(cells, factual)
-        expected = [first, closest(cells, factual, [first.row])]
+        expected = [first.value, closest(cells, factual, [first.row]).value]
         with monkeypatch.context() as patch:
             patch.setattr(search, "EFFORT", 0)
-            assert [closest(cells, factual), closest(cells, factual, [first.row])] == expected
-            patch.setattr(search, "NODES", 2)
-            patch.setattr(search, "CLAUSES", 2)
-            grown = [closest(cells, factual), closest(cells, factual, [first.row])]
-            assert [found.value for found in grown] == pytest.approx([found.value for found in expected])
-            assert all(found.proven for found in grown)
+            for room in (search.NODES, 2):
+                patch.setattr(search, "NODES", room)
+                patch.setattr(search, "CLAUSES", room)
+                found = [closest(cells, factual), closest(cells, factual, [first.row])]
+                assert [one.value for one in found] == pytest.approx(expected)
+                assert all(one.proven for one in found)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+@pytest.mark.parametrize("apart", [0, 2])
+def test_better_incumbents_are_looked_for(alpha: float, apart: int) -> None:
+    """Of many features: valid, apart from earlier answers, never dearer than before, and never below the optimum."""
+    rng = np.random.default_rng(1)
+    space = Space(tuple(Feature(f"x{j}", "continuous", scale=(0, 1), bounds=(0, 1)) for j in range(20)))
+    train = pd.DataFrame(rng.uniform(size=(150, 20)), columns=list(space.names))
+    forest = RandomForestClassifier(15, max_depth=4, random_state=0).fit(train.to_numpy(), train.sum(axis=1) > 10)
+    labels = np.empty(len(train), dtype=object)
+    problem = Problem(space, Classifier(forest, space_inputs(space), ("no", "yes")), train, labels, Label("yes"))
+    cells, better = searcher(CeOcl("l1", alpha), problem), 0
+    for factual in factuals(problem, 5):
+        row, earlier = factual.to_dict("records")[0], []
+        for _ in range(apart):
+            earlier.append(closest(cells, factual, earlier).row)
+        state = search._State(cells, search._Layout(cells, row, earlier, 0.2), earlier)
+        state.guess()
+        values = [float(state.upper[0])]
+        for _ in range(10):
+            state.improve()
+            values.append(float(state.upper[0]))
+            found = space.frame([state.layout.row(state.best)])
+            assert problem.valid(found)[0]
+            for other in earlier:
+                assert np.abs(space.encode(found) - space.encode(space.frame([other]))).max() >= 0.2 - 1e-9
+        assert (np.diff(values) <= 0).all()
+        better += values[-1] < values[0]
+        assert values[-1] >= closest(cells, factual, earlier).value - 1e-9
+    assert better
 
 
 class Looks:

@@ -91,7 +91,8 @@ def test_undoing_and_halving_leave_points_valid_and_no_dearer(problem_of: Proble
     for _ in range(20):
         swarms.step()
     points, owner = swarms.candidates()
-    fewer = undo(swarms.actions, points, owner, soon())
+    turns = np.argsort(swarms.actions.displacement(points, owner), axis=1)
+    fewer = undo(swarms.actions, points, owner, turns, soon())
     nearer = halve(swarms.actions, fewer, owner, soon())
     merits = []
     for found in (points, fewer, nearer):

@@ -24,6 +24,7 @@ ROOT_ROUNDS = 40  # cores looked for at the root; elsewhere NODE_ROUNDS
 NODE_ROUNDS = 1
 DETOURS = 100  # moves until a point is outside every clause's box, or is given up
 GUESSES = 8  # rows pulled back to the factual
+FACES = 4  # children of a node that are told apart at once
 
 
 @lean
@@ -445,28 +446,29 @@ def step(grid, kinds, cell_of, soff, point, masks, worth, f, s):
 
 
 @njit(cache=True)
-def pull_back(grid, base, kinds, cell_of, soff, home, cost, clauses, hard, point):
-    """Move a right point's features back towards the factual, dearest first, as far as it stays right."""
-    count = len(kinds)
+def pull_back(grid, base, kinds, cell_of, soff, home, cost, clauses, hard, order, partly, point):
+    """Move a right point's features back to the factual, or ``partly`` so, in an order, while it stays right."""
     masks, worth = np.empty((len(grid[5]), grid[2].shape[2]), np.uint64), np.empty(grid[1].shape[0])
-    tried = np.zeros(count, np.int64)
     score = stand(grid, base, cell_of, soff, point, masks, worth)
-    for _ in range(count):
-        f, most = -1, 0.0
-        for g in range(count):
-            if not tried[g] and cost[soff[g] + point[g]] > most:
-                f, most = g, cost[soff[g] + point[g]]
-        if f < 0:
-            return
-        tried[f] = 1
-        old = point[f]
-        way = 1 if old > home[f] else -1
-        s = home[f]
+    for f in order:
+        old, s = point[f], home[f]
+        if old == s:
+            continue
+        way = 1 if old > s else -1
         while True:
             score += step(grid, kinds, cell_of, soff, point, masks, worth, f, s)
             if s == old or (score > TINY and allowed(point, clauses, hard, kinds)):
                 break
-            s = old if kinds[f] else s + way
+            s = s + way if partly and not kinds[f] else old
+
+
+@njit(cache=True)
+def dearest_first(point, cost, soff):
+    """The features by what their states cost, the dearest first."""
+    paid = np.empty(len(point))
+    for f in range(len(point)):
+        paid[f] = -cost[soff[f] + point[f]]
+    return np.argsort(paid)
 
 
 @lean
@@ -511,6 +513,55 @@ def pull_in(grid, base, kinds, soff, home, cost, clauses, used, point, held, rea
 
 
 @njit(cache=True)
+def cheapest_states(offset, kinds, cell_of, soff, cost, sets):
+    """Each cell's cheapest state in reach, or -1."""
+    count = len(kinds)
+    state_at = np.full(offset[count], -1)
+    for f in range(count):
+        for s in range(soff[f + 1] - soff[f]):
+            cell = offset[f] + cell_of[soff[f] + s]
+            if kinds[f] and not (sets[f] >> np.uint64(s)) & np.uint64(1):
+                continue
+            if state_at[cell] < 0 or cost[soff[f] + s] < cost[soff[f] + state_at[cell]]:
+                state_at[cell] = s
+    return state_at
+
+
+@njit(cache=True)
+def improve(
+    grid, base, kinds, cell_of, soff, home, cost, weight, most, clauses, hard, rows, sets, draws, upper, best, counters
+):  # fmt: skip
+    """Look for a better incumbent: some of a row's cells are put into it, and changes taken back in random order.
+
+    What a row has out of reach is left as it is. Of the numbers drawn, shape (tries, 2 + features), the first tells the
+    row, the second how much of it; every other try starts from the factual and takes all of it.
+    """
+    offset = grid[0]
+    count = len(kinds)
+    state_at = cheapest_states(offset, kinds, cell_of, soff, cost, sets)
+    point = np.empty(count, np.int64)
+    for t in range(draws.shape[0]):
+        r = int(draws[t, 0] * rows.shape[0])
+        mixed = counters[FOUND] and t % 2
+        for f in range(count):
+            point[f] = best[f] if mixed else home[f]
+            s = state_at[offset[f] + rows[r, f]]
+            if s >= 0 and (not mixed or draws[t, 2 + f] < draws[t, 1]):
+                point[f] = s
+        if not allowed(point, clauses, hard, kinds):
+            continue
+        if score_point(grid, base, kinds, cell_of, soff, point) <= TINY:
+            continue
+        pull_back(
+            grid, base, kinds, cell_of, soff, home, cost, clauses, hard, np.argsort(draws[t, 2:]), False, point
+        )  # fmt: skip
+        order = dearest_first(point, cost, soff)
+        pull_back(grid, base, kinds, cell_of, soff, home, cost, clauses, hard, order, True, point)
+        if changes_of(point, home, weight) <= most:
+            keep(point, cost_of(point, cost, soff), upper, best, counters)
+
+
+@njit(cache=True)
 def guess(
     grid, base, kinds, cell_of, soff, home, cost, weight, most, clauses, hard, rows, sets, upper, best, counters
 ):  # fmt: skip
@@ -535,14 +586,7 @@ def guess(
                         keep(point, cost[soff[f] + s], upper, best, counters)
                 s += way
             score += step(grid, kinds, cell_of, soff, point, masks, worth, f, home[f])
-    state_at = np.full(offset[count], -1)
-    for f in range(count):
-        for s in range(soff[f + 1] - soff[f]):
-            cell = offset[f] + cell_of[soff[f] + s]
-            if kinds[f] and not (sets[f] >> np.uint64(s)) & np.uint64(1):
-                continue
-            if state_at[cell] < 0 or cost[soff[f] + s] < cost[soff[f] + state_at[cell]]:
-                state_at[cell] = s
+    state_at = cheapest_states(offset, kinds, cell_of, soff, cost, sets)
     chosen = np.full(GUESSES, -1)
     prices = np.full(GUESSES, INFINITE)
     for r in range(rows.shape[0]):
@@ -570,7 +614,8 @@ def guess(
             continue
         if score_point(grid, base, kinds, cell_of, soff, point) <= TINY:
             continue
-        pull_back(grid, base, kinds, cell_of, soff, home, cost, clauses, hard, point)
+        order = dearest_first(point, cost, soff)
+        pull_back(grid, base, kinds, cell_of, soff, home, cost, clauses, hard, order, True, point)
         if changes_of(point, home, weight) <= most:
             keep(point, cost_of(point, cost, soff), upper, best, counters)
 
@@ -761,7 +806,10 @@ def add_node(low, high, sets, key, nodes, counters):
 
 @njit(cache=True)
 def branch(c, clauses, kinds, node, residual, soff, home, cost, point, key, nodes, counters):
-    """One child per face of a clause's box, cheapest first; later children stay within the faces before them."""
+    """One child per face of a clause's box, cheapest first; later children stay within the faces before them.
+
+    Those beyond ``FACES`` stay together in one node, to be told apart when its turn comes: most never have one.
+    """
     c_set, faces, beyond, width = clauses[2:6]
     low, high, sets = node
     right, left, change = residual
@@ -770,10 +818,12 @@ def branch(c, clauses, kinds, node, residual, soff, home, cost, point, key, node
         prices[k] = price(c, k, c_set, faces, beyond, kinds, low, high, sets, right, left, change, soff)
     spare = np.empty(len(kinds), np.int64)
     child_low, child_high, child_set = low.copy(), high.copy(), sets.copy()
+    rest_low, rest_high, rest_set = low.copy(), high.copy(), sets.copy()
+    made, least_left = 0, INFINITE
     for _ in range(width[c]):
         i = np.argmin(prices)
         if prices[i] == INFINITE:
-            return
+            break
         prices[i] = INFINITE
         face = faces[c, i]
         f = face // 2
@@ -788,21 +838,29 @@ def branch(c, clauses, kinds, node, residual, soff, home, cost, point, key, node
             child_high[f] = min(old_high, beyond[c, i])
             here = old_low <= child_high[f]
         if here:
-            least = nearest((child_low, child_high, child_set), kinds, home, cost, soff, spare)
-            add_node(child_low, child_high, child_set, max(key, least), nodes, counters)
+            least = max(key, nearest((child_low, child_high, child_set), kinds, home, cost, soff, spare))
+            if made < FACES:
+                add_node(child_low, child_high, child_set, least, nodes, counters)
+            else:
+                if made == FACES:
+                    rest_low[:], rest_high[:], rest_set[:] = child_low, child_high, child_set
+                    rest_low[f], rest_high[f], rest_set[f] = old_low, old_high, old_set
+                least_left = min(least_left, least)
+            made += 1
         child_low[f], child_high[f], child_set[f] = old_low, old_high, old_set
         if kinds[f]:
             child_set[f] = old_set & c_set[c, f]
-            if not child_set[f]:
-                return
+            empty = child_set[f] == 0
         elif face % 2:
             child_high[f] = min(old_high, beyond[c, i] - 1)
-            if child_high[f] < child_low[f]:
-                return
+            empty = child_high[f] < child_low[f]
         else:
             child_low[f] = max(old_low, beyond[c, i] + 1)
-            if child_high[f] < child_low[f]:
-                return
+            empty = child_high[f] < child_low[f]
+        if empty:
+            break
+    if made > FACES:
+        add_node(rest_low, rest_high, rest_set, least_left, nodes, counters)
 
 
 @njit(cache=True)
@@ -831,7 +889,7 @@ def run(grid, base, kinds, cell_of, soff, cost, home, weight, most, clauses, nod
             break
         if counters[WORK] > end:
             return PAUSED
-        if counters[TOP] - counters[FREE] + 2 * count + 4 > n_low.shape[0]:
+        if counters[TOP] - counters[FREE] + FACES + 4 > n_low.shape[0]:
             return MORE_NODES
         if counters[CLAUSES] + ROOT_ROUNDS + 2 > room:
             return MORE_CLAUSES
@@ -914,7 +972,10 @@ def run(grid, base, kinds, cell_of, soff, cost, home, weight, most, clauses, nod
                 if score > TINY:
                     if changes_of(trial, home, weight) <= most:
                         if reach is None:
-                            pull_back(grid, base, kinds, cell_of, soff, home, cost, clauses, counters[HARD], trial)
+                            pull_back(
+                                grid, base, kinds, cell_of, soff, home, cost, clauses, counters[HARD],
+                                dearest_first(trial, cost, soff), True, trial,
+                            )  # fmt: skip
                         else:
                             used = counters[CLAUSES]
                             pull_in(grid, base, kinds, soff, home, cost, clauses, used, trial, held, reach)

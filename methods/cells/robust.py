@@ -244,6 +244,9 @@ class _TouchState(_State):
             search.most, self.clauses, layout.examples(), self.upper, self.best, self.counters, self.reach,
         )  # fmt: skip
 
+    def improve(self) -> None:
+        """Nothing more: one row with all that it touches takes as long as many points."""
+
     def more_looks(self) -> None:
         """Twice the effort for a single point."""
         self.reach[20][touched.ALLOWANCE] *= 2

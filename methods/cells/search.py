@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from harness.errors import UnsupportedError
 from harness.method import Deadline
@@ -23,6 +24,8 @@ EASY = 100_000  # units of work after which a first guess is worth its time: som
 EFFORT = 200_000  # units of work (clauses and trees looked at) between two looks at the clock: some milliseconds
 INTERRUPTIBLE = {kernels.DONE, kernels.ASK, kernels.PAUSED, kernels.MORE_LOOKS}
 NODES, CLAUSES = 128, 256  # room to begin with; doubled when full
+TRIES, SHARE = 20, 0.1  # at a better incumbent, between two looks at the clock; and of the time, at most
+PASSED = 20  # incumbents left for better ones that the next answer starts from
 ROWS = 2000  # training rows considered for a first guess, which needs a near one, not the nearest
 
 
@@ -36,11 +39,14 @@ class Closest:
         The decoded point, None where there is none.
     value, bound
         Its cost, and a proven lower bound on any; both infinite where there is proof that no point exists.
+    passed
+        Some right points that it left for better ones, the best first.
     """
 
     row: dict[str, Any] | None
     value: float
     bound: float
+    passed: tuple[dict[str, Any], ...] = field(default=(), compare=False)
 
     @property
     def proven(self) -> bool:
@@ -116,25 +122,40 @@ class CellSearch:
         self.closest(row, [row], 0.5, Deadline.after(0.0))
         state = _State(self, _Layout(self, row, [], 0.5))
         state.guess()
+        state.improve()
         state.answer(right=False)
         state.answer(right=True)
 
     def closest(
-        self, factual: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]], separation: float, deadline: Deadline
+        self,
+        factual: Mapping[str, Any],
+        earlier: Sequence[Mapping[str, Any]],
+        separation: float,
+        deadline: Deadline,
+        known: Sequence[Mapping[str, Any]] = (),
     ) -> Closest:
-        """The cheapest right point that is apart from all ``earlier`` ones."""
-        return self.finish(_State(self, _Layout(self, factual, earlier, separation)), deadline)
+        """The cheapest right point that is apart from all ``earlier`` ones; ``known`` right points may help."""
+        state = _State(self, _Layout(self, factual, earlier, separation), known)
+        found = self.finish(state, deadline)
+        return replace(found, passed=state.passed()) if state.incumbents else found
 
     def finish(self, search: _State, deadline: Deadline) -> Closest:
         """Run a search until it is done or the deadline has passed."""
-        guessed = False
+        guessed, growth, improving, start = False, 0.0, 0.0, time.monotonic()
         while True:
             began = time.monotonic()
             told = search.go(EFFORT if guessed else min(EASY, EFFORT))
-            if told == kernels.PAUSED and not guessed:
+            crowded = told == kernels.MORE_NODES and 2 * growth > deadline.left
+            if told == kernels.PAUSED:
                 # Hard enough for a first guess to pay: its cost bounds what is worth looking at.
-                guessed = True
-                search.guess()
+                if not guessed:
+                    guessed = True
+                    search.guess()
+                elif improving <= SHARE * (began - start):
+                    began = time.monotonic()
+                    search.improve()
+                    improving += time.monotonic() - began
+                search.remember()
             if told == kernels.DONE:
                 found = search.result(done=True)
                 if found.row is None or self._right(found.row):
@@ -142,15 +163,17 @@ class CellSearch:
                 search.refuse()
             elif told == kernels.ASK:
                 search.answer(self._right(search.question()))
-            elif told == kernels.MORE_NODES:
+            elif told == kernels.MORE_NODES and not crowded:
+                began = time.monotonic()
                 search.more_nodes()
+                growth = time.monotonic() - began
             elif told == kernels.MORE_CLAUSES:
                 search.more_clauses()
             elif told == kernels.MORE_LOOKS:
                 search.more_looks()
-            # Twice as many looks at one point take twice as long, and cannot be interrupted.
+            # Twice as many looks at one point, or nodes, take twice as long, and cannot be interrupted.
             late = told == kernels.MORE_LOOKS and 2 * (time.monotonic() - began) > deadline.left
-            if late or (told in INTERRUPTIBLE and deadline.passed):
+            if late or crowded or (told in INTERRUPTIBLE and deadline.passed):
                 found = search.result(done=False)
                 return found if found.row is None or self._right(found.row) else Closest(None, math.inf, found.bound)
 
@@ -260,8 +283,13 @@ class _State:
 
     reach: tuple[Any, ...] | None = None  # of the cells around a point, where those count
 
-    def __init__(self, search: CellSearch, layout: _Layout) -> None:
-        self.search, self.layout = search, layout
+    def __init__(self, search: CellSearch, layout: _Layout, known: Sequence[Mapping[str, Any]] = ()) -> None:
+        self.search, self.layout, self.rng = search, layout, np.random.default_rng(0)
+        self.known = search.known
+        if known:
+            own = _cells(search.problem.space.frame(known), layout.features, search.grid)
+            self.known = np.concatenate([own, search.known])
+        self.incumbents: list[np.ndarray] = []
         count = len(layout.home)
         self.clauses = _clauses(CLAUSES, count, len(layout.cost))
         self.nodes = _nodes(NODES, count)
@@ -302,9 +330,30 @@ class _State:
         search, layout = self.search, self.layout
         kernels.guess(
             search._grid, search.grid.base, search.grid.split, layout.cell_of, layout.soff, layout.home, layout.cost,
-            search.weights, search.most, self.clauses, self.counters[kernels.HARD], search.known, layout.sets,
+            search.weights, search.most, self.clauses, self.counters[kernels.HARD], self.known, layout.sets,
             self.upper, self.best, self.counters,
         )  # fmt: skip
+
+    def improve(self) -> None:
+        """Look for a better incumbent, between known points and the one there is."""
+        search, layout = self.search, self.layout
+        if len(self.known):
+            kernels.improve(
+                search._grid, search.grid.base, search.grid.split, layout.cell_of, layout.soff, layout.home,
+                layout.cost, search.weights, search.most, self.clauses, self.counters[kernels.HARD], self.known,
+                layout.sets, self.rng.random((TRIES, 2 + len(layout.home))), self.upper, self.best,
+                self.counters,
+            )  # fmt: skip
+
+    def remember(self) -> None:
+        """Keep the incumbent, if it is a new one."""
+        if self.counters[kernels.FOUND] and not (self.incumbents and (self.incumbents[-1] == self.best).all()):
+            self.incumbents.append(self.best.copy())
+
+    def passed(self) -> tuple[dict[str, Any], ...]:
+        """Incumbents that were left for better ones, the last first."""
+        worse = [point for point in self.incumbents[-1 - PASSED :] if (point != self.best).any()]
+        return tuple(self.layout.row(point) for point in reversed(worse))
 
     def refuse(self) -> None:
         """Start again without the leaves of the incumbent, which the real model has refused."""
@@ -381,13 +430,18 @@ def _known(problem: Problem, grid: Grid) -> np.ndarray:
     """The cells of some training rows that are right, shape (rows, features)."""
     rows = problem.train.loc[problem.valid(problem.train)]
     rows = rows.iloc[np.random.default_rng(0).permutation(len(rows))[:ROWS]]
+    return np.unique(_cells(rows, problem.space.features, grid), axis=0)
+
+
+def _cells(rows: pd.DataFrame, features: Sequence[Feature], grid: Grid) -> np.ndarray:
+    """The cells of decoded rows, shape (rows, features)."""
     cells = [
         np.searchsorted(ends, rows[feature.name].to_numpy(float))
         if feature.numeric
         else feature.codes(rows[feature.name])
-        for feature, ends in zip(problem.space.features, grid.ends, strict=True)
+        for feature, ends in zip(features, grid.ends, strict=True)
     ]
-    return np.unique(np.column_stack(cells).astype(np.int64), axis=0)
+    return np.column_stack(cells).astype(np.int64)
 
 
 def _judge(problem: Problem, grid: Grid) -> Callable[[Mapping[str, Any]], bool]:
