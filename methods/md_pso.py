@@ -21,7 +21,7 @@ BINS = 10  # of a number, for its information value
 OUTLYING = 1.5  # interquartile ranges beyond the quartiles
 EMPTY = 0.5  # what an empty bin is taken to hold
 UNDONE = 120  # candidates of which changes are undone, of all valid points met
-SHUFFLED = 3  # random orders in which they are, beside the smallest first
+SHUFFLED = 7  # random orders in which they are, beside the smallest first
 HALVED = 30  # of them, the best whose other changes are halved
 HALVINGS = 8  # of each change in a pull-back
 CHOICES = {
@@ -81,7 +81,7 @@ class MdPso:
     pick
         Of a cluster: its ``best`` point or, as in the paper, a ``random`` one.
     pull_back
-        Undo changes of 120 of the points met, the smallest first and in three random orders, as long as they stay
+        Undo changes of 120 of the points met, the smallest first and in seven random orders, as long as they stay
         valid, and halve the other changes of the best 30; the results are candidates beside what they came from.
 
     References
