@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 import pytest
+from hydra.utils import get_object
+from omegaconf import OmegaConf
 from scipy.spatial.distance import pdist
 from sklearn.linear_model import LogisticRegression
 
+from harness import scoring
+from harness.answers import Cell, answer_row
+from harness.check import judge
 from harness.classifier import Classifier, space_inputs
 from harness.errors import HarnessError
-from harness.explanation import Answer
+from harness.explanation import Answer, Reason, Status
 from harness.method import Deadline
+from harness.papers import pso
 from harness.problem import Actionability, Feature, Kind, Label, Problem, Space
 from harness.run import _merit
 from methods.carla import compat
 from methods.carla.face import Face
 from methods.carla.growing_spheres import GrowingSpheres
+from metrics import _example as loans
 
+CONF = Path(__file__).parents[1] / "conf"
 carla = pytest.mark.skipif(not compat.installed(), reason=compat.ABSENT)
 SPACE = Space(
     (
@@ -107,6 +116,53 @@ def test_rows_are_near_within_the_radius(radius: float | None) -> None:
 def test_a_wrong_setting_is_told(method: Any, setting: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         method(**setting)
+
+
+def stored(folder: Path, method: str, seed: int, answers: list[Answer]) -> Cell:
+    """A finished cell of the loan problem, judged and scored: one factual an answer, all the same row."""
+    variant = f"seed{seed}"
+    cell = Cell(folder / "answers" / f"compas-rf-{method}-{variant}-0")
+    factuals = pd.concat([loans.factual] * len(answers)).set_axis(range(len(answers)))
+    targets = dict.fromkeys(factuals.index, loans.problem.target)
+    meta = {"dataset": "compas", "model": "rf", "method": f"{method}-{variant}", "n_counterfactuals": 1, "seed": seed}
+    config = {"variant": variant, "time_limit": 10}
+    environment = {"python": "3", "cpu": "a processor", "cores": 2, "threads": 1, "packages": {}}
+    names = OmegaConf.load(CONF / "experiment" / "pso_table2_20.yaml").metrics
+    meta |= {"data_sha256": "abc", "environment": environment, "config": config}
+    meta["scored"] = {"metrics": OmegaConf.to_container(names)}
+    cell.start(meta, loans.problem.space, loans.problem.classifier, targets, None, factuals)
+    for index, answer in enumerate(answers):
+        cell.append([answer_row(index, 1, answer, seconds=1.0, fit_seconds=0.0, late=False)])
+    judge(cell)
+    metrics = [get_object(path) for path in names.names]
+    problems = dict.fromkeys(factuals.index, loans.problem)
+    scoring.score(cell, problems, metrics, "valid").to_csv(cell.path / "scores.csv")
+    cell.finish()
+    return cell
+
+
+def test_seeds_are_pooled_and_optima_are_those_that_are_proven(tmp_path: Path) -> None:
+    """By hand: the income alone costs .5 and one change, with ten years of age .75 and two."""
+    near = {**loans.factual.to_dict("records")[0], "income": 80.0}
+    far = {**near, "age": 40}
+    gave_up = Answer(Status.GAVE_UP, None, Reason.FINISHED)
+    found = [
+        stored(tmp_path, "md_pso", 0, [Answer(Status.FOUND, far), Answer(Status.FOUND, near), gave_up]),
+        stored(tmp_path, "md_pso", 1, [Answer(Status.FOUND, far)]),
+        stored(tmp_path, "ce_ocl_pso", 0, [Answer(Status.OPTIMAL, near, Reason.PROOF, 1.5, 1.5)] * 3),
+        stored(tmp_path, "ce_ocl_pso", 1, [Answer(Status.FOUND, near, Reason.TIME_LIMIT, 1.5, 0.1)]),
+    ]
+    text, lines = pso.TABLES["pso_table2_20"].build(found)
+    ours = lines.set_index("method").loc["md_pso"]
+    assert (ours["ratio"], ours["proven"]) == (pytest.approx((2.75 / 1.5 + 1) / 2), 2)
+    assert (ours["coverage"], ours["coverage_ce"], ours["factuals"]) == (0.75, 0.75, 4)
+    assert ours["sparsity"] == pytest.approx((2 + 1 + 2) / 3 / 5)
+    assert ours["sparsity_se"] == pytest.approx(np.std([0.4, 0.2, 0.4], ddof=1) / math.sqrt(3))
+    assert ours["rank_proximity"] == ours["published_rank_proximity"] == 1
+    exact = lines.set_index("method").loc["ce_ocl_pso"]
+    assert (exact["ratio"], exact["proven"]) == (1.0, 3)
+    assert math.isnan(exact["rank_proximity"])  # it is none of the paper's six
+    assert "| compas | md_pso | ours |" in text
 
 
 def test_the_number_to_optimise_is_a_weighted_sum_of_means() -> None:

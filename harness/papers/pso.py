@@ -119,12 +119,14 @@ class Pooled:
             known = [number(row[f"published_{name}"], 2) for name in MEASURES]
             ranks = {side: [_plain(row[f"{side}rank_{name}"]) for name in RANKED] for side in ("published_", "")}
             if known != [DASH] * len(known):
-                body.append([row["dataset"], row["method"], "published", *known, *ranks["published_"], "", "", ""])
+                body.append([row["dataset"], row["method"], "published", *known, *ranks["published_"], "", "", "", ""])
             ours = [number(row[name], 2, row[f"{name}_se"]) for name in MEASURES]
-            rest = [number(row["coverage_ce"], 2), _plain(row["factuals"]), number(row["ratio"], 3)]
+            rest = [number(row["coverage_ce"], 2), _plain(row["factuals"])]
+            rest += [number(row["ratio"], 3), _plain(row["proven"])]
             body.append([row["dataset"], row["method"], "ours", *ours, *ranks[""], *rest])
         notes = "".join(f"- {note}\n" for note in (*self.notes, *SETTING))
-        return f"{markdown([*head, 'coverage per CE', 'factuals', 'ratio to optimum'], body)}\n{notes}", lines
+        head += ["coverage per CE", "factuals", "ratio to optimum", "proven"]
+        return f"{markdown(head, body)}\n{notes}", lines
 
     def compared(self, lines: pd.DataFrame) -> pd.DataFrame:
         """Nothing is published with so many factuals: Table II has five."""
@@ -134,7 +136,7 @@ class Pooled:
         """One row a dataset and method: published measures, ours with ``_se``, ranks, ``coverage_ce`` and ``ratio``.
 
         ``ratio`` is the mean over factuals of which an optimum is proven of the best counterfactual's distance plus
-        number of changes, over that of the optimum; NaN where there is none.
+        number of changes, over that of the optimum; NaN where there is none. ``proven`` counts those factuals.
         """
         table = pd.read_csv(PUBLISHED / self.published)
         table["method"] = table["method"].map(METHODS)
@@ -152,7 +154,7 @@ class Pooled:
                 record[f"published_{measure}"] = known.loc[(dataset, method), measure] if here else math.nan
                 record |= {measure: summary["mean"][name], f"{measure}_se": summary["se"][name]}
             record |= {"coverage_ce": summary["mean"]["coverage"], "factuals": int(sum(len(valid(c)) for c in group))}
-            record["ratio"] = _ratio(group, cells.get((dataset, OPTIMAL), []))
+            record["ratio"], record["proven"] = _ratio(group, cells.get((dataset, OPTIMAL), []))
             records.append(record)
         columns = ["dataset", "method", *MEASURES, *(f"published_{name}" for name in MEASURES)]
         lines = pd.DataFrame(records, columns=None if records else columns)
@@ -163,8 +165,8 @@ class Pooled:
         return lines.sort_values("dataset", kind="stable")
 
 
-def _ratio(group: Sequence[Cell], exact: Sequence[Cell]) -> float:
-    """Mean ratio of the best answer's merit to the proven least one, over factuals that have both."""
+def _ratio(group: Sequence[Cell], exact: Sequence[Cell]) -> tuple[float, int]:
+    """Mean ratio of the best answer's merit to the proven least one, over factuals that have both; and their number."""
     least = {cell.meta["seed"]: _merits(cell, proven=True) for cell in exact}
     ratios = [
         merit / least[cell.meta["seed"]][factual]
@@ -173,7 +175,7 @@ def _ratio(group: Sequence[Cell], exact: Sequence[Cell]) -> float:
         for factual, merit in _merits(cell).items()
         if factual in least[cell.meta["seed"]]
     ]
-    return float(np.mean(ratios)) if ratios else math.nan
+    return (float(np.mean(ratios)) if ratios else math.nan), len(ratios)
 
 
 def _merits(cell: Cell, proven: bool = False) -> dict[Any, float]:
@@ -223,7 +225,7 @@ TABLES: dict[str, Table] = {
         published="pso_table2.csv",
         notes=(
             "Mean (standard error) over factuals with a valid counterfactual; *ratio to optimum*: distance plus number "
-            "of changes of the best counterfactual over CE-OCL's, where that is proven optimal.",
+            "of changes of the best counterfactual over CE-OCL's, on the factuals where that is *proven* optimal.",
         ),
     ),
 }
