@@ -168,8 +168,8 @@ def test_seeds_are_pooled_and_optima_are_those_that_are_proven(tmp_path: Path) -
 def test_the_least_change_counts_as_one() -> None:
     row = loans.factual.to_dict("records")[0]
     beside = {**row, "income": math.nextafter(row["income"], math.inf)}
-    assert pso._merit(loans.problem.space, loans.factual, row) == 0
-    assert pso._merit(loans.problem.space, loans.factual, beside) == pytest.approx(1)
+    assert pso._merit(loans.problem.space, loans.factual, [row]) == 0
+    assert pso._merit(loans.problem.space, loans.factual, [beside]) == pytest.approx(1)
 
 
 def test_the_number_to_optimise_is_a_weighted_sum_of_means() -> None:

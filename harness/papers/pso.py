@@ -13,7 +13,7 @@ import pandas as pd
 from harness import scoring
 from harness.answers import Cell
 from harness.explanation import Status
-from harness.objective import Objective, Term
+from harness.objective import displacement
 from harness.problem import Kind, Space
 from harness.reproduction import Claim, Numbers, Verdict, means, paired
 from harness.tables import DASH, PUBLISHED, Comparison, Table, markdown, number
@@ -35,7 +35,6 @@ MEASURES = {
     "coverage": "coverage/success_rate",
 }
 RANKED = ("proximity", "sparsity")  # lower is better
-DISTANCE = Objective((Term("l1"),))
 OPTIMAL = "ce_ocl_pso"
 SETTING = (
     "The paper calls the share of changed features sparsity; lower is better. Its coverage takes multiples of 0.2, "
@@ -146,6 +145,10 @@ class Pooled:
         for cell in found:
             method = cell.meta["method"].removesuffix(f"-{cell.meta['config']['variant']}")
             cells.setdefault((cell.meta["dataset"], method), []).append(cell)
+        least = {
+            dataset: {cell.meta["seed"]: _merits(cell, proven=True) for cell in cells.get((dataset, OPTIMAL), [])}
+            for dataset, _ in cells
+        }
         records = []
         for (dataset, method), group in cells.items():
             summary = scoring.summarise(pd.concat([valid(cell) for cell in group]))
@@ -155,7 +158,7 @@ class Pooled:
                 record[f"published_{measure}"] = known.loc[(dataset, method), measure] if here else math.nan
                 record |= {measure: summary["mean"][name], f"{measure}_se": summary["se"][name]}
             record |= {"coverage_ce": summary["mean"]["coverage"], "factuals": int(sum(len(valid(c)) for c in group))}
-            record["ratio"], record["proven"] = _ratio(group, cells.get((dataset, OPTIMAL), []))
+            record["ratio"], record["proven"] = _ratio(group, least[dataset])
             records.append(record)
         columns = ["dataset", "method", *MEASURES, *(f"published_{name}" for name in MEASURES)]
         lines = pd.DataFrame(records, columns=None if records else columns)
@@ -166,9 +169,8 @@ class Pooled:
         return lines.sort_values("dataset", kind="stable")
 
 
-def _ratio(group: Sequence[Cell], exact: Sequence[Cell]) -> tuple[float, int]:
+def _ratio(group: Sequence[Cell], least: Mapping[int, Mapping[Any, float]]) -> tuple[float, int]:
     """Mean ratio of the best answer's merit to the proven least one, over factuals that have both; and their number."""
-    least = {cell.meta["seed"]: _merits(cell, proven=True) for cell in exact}
     ratios = [
         merit / least[cell.meta["seed"]][factual]
         for cell in group
@@ -183,22 +185,20 @@ def _merits(cell: Cell, proven: bool = False) -> dict[Any, float]:
     """The least merit of the valid answers to each factual; only of proven optima, if so wished."""
     frame, _ = cell.factuals()
     sound = {(v["factual"], v["ce"]) for v in cell.verdicts() if v["verdict"] == "valid"}
-    merits: dict[Any, float] = {}
+    rows: dict[Any, list[dict[str, Any]]] = {}
     for row in cell.rows():
-        factual = row["factual"]
-        if (factual, row["ce"]) in sound and (not proven or row["status"] == Status.OPTIMAL):
-            merit = _merit(cell.space, frame.loc[[factual]], row["row"])
-            merits[factual] = min(merit, merits.get(factual, math.inf))
-    return merits
+        if (row["factual"], row["ce"]) in sound and (not proven or row["status"] == Status.OPTIMAL):
+            rows.setdefault(row["factual"], []).append(row["row"])
+    return {factual: _merit(cell.space, frame.loc[[factual]], held) for factual, held in rows.items()}
 
 
-def _merit(space: Space, factual: pd.DataFrame, row: Mapping[str, Any]) -> float:
-    """What MD-PSO minimises, times the number of features: distance plus number of changes.
+def _merit(space: Space, factual: pd.DataFrame, rows: Sequence[Mapping[str, Any]]) -> float:
+    """What MD-PSO minimises, times the number of features: distance plus number of changes; the least of some rows.
 
     However small a change is: beside a threshold the least one is a rounding error, and nothing is a multiple of 0.
     """
-    changed = sum(row[name] != factual[name].iloc[0] for name in space.names)
-    return float(DISTANCE.evaluate(space, factual, space.frame([row]))[0]) + changed
+    gaps = displacement(space, factual, space.frame(rows))
+    return float((gaps.sum(axis=1) + (gaps > 0).sum(axis=1)).min())
 
 
 def _models(found: Sequence[Cell]) -> str:
