@@ -245,7 +245,7 @@ def _ranks(measure: str, most: int) -> Callable[[Numbers], Verdict]:
 
     def decide(numbers: Numbers) -> Verdict:
         frame = numbers["pso_table2"]
-        rows = frame.loc[(frame["measure"] == measure) & frame["ours"].notna()]
+        rows = frame.loc[(frame["measure"] == measure) & frame["ours"].notna() & frame["method"].isin(METHODS)]
         sizes = rows.groupby("dataset")["method"].nunique()
         rows = rows.loc[rows["dataset"].map(sizes) == len(METHODS)]
         told = []
