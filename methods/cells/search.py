@@ -24,7 +24,7 @@ EASY = 100_000  # units of work after which a first guess is worth its time: som
 EFFORT = 200_000  # units of work (clauses and trees looked at) between two looks at the clock: some milliseconds
 INTERRUPTIBLE = {kernels.DONE, kernels.ASK, kernels.PAUSED, kernels.MORE_LOOKS}
 NODES, CLAUSES = 128, 256  # room to begin with; doubled when full
-TRIES, SHARE = 20, 0.1  # at a better incumbent, between two looks at the clock; and of the time, at most
+TRIES, SEEK = 20, 3  # at a better incumbent, and between how many looks at the clock; no clock decides on an answer
 PASSED = 20  # incumbents left for better ones that the next answer starts from
 ROWS = 2000  # training rows considered for a first guess, which needs a near one, not the nearest
 
@@ -141,7 +141,7 @@ class CellSearch:
 
     def finish(self, search: _State, deadline: Deadline) -> Closest:
         """Run a search until it is done or the deadline has passed."""
-        guessed, growth, improving, start = False, 0.0, 0.0, time.monotonic()
+        guessed, growth, pauses = False, 0.0, 0
         while True:
             began = time.monotonic()
             told = search.go(EFFORT if guessed else min(EASY, EFFORT))
@@ -151,10 +151,9 @@ class CellSearch:
                 if not guessed:
                     guessed = True
                     search.guess()
-                elif improving <= SHARE * (began - start):
-                    began = time.monotonic()
+                elif pauses % SEEK == 0:
                     search.improve()
-                    improving += time.monotonic() - began
+                pauses += 1
                 search.remember()
             if told == kernels.DONE:
                 found = search.result(done=True)
