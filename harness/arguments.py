@@ -12,7 +12,7 @@ from hydra.errors import HydraException, MissingConfigException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from harness.errors import choices
+from harness.core.errors import choices
 
 # A feature's attribute on the command line; and what begins a name that Hydra's grammar has no room for: it is followed
 # by the name's bytes in hexadecimal.

@@ -10,16 +10,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.answers import Cell, cells
-from harness.errors import HarnessError, UnsupportedError
-from harness.objective import WITHIN, Objective
-from harness.problem import Actionability, Feature, Kind, Space, Target
+from harness.core.errors import HarnessError, UnsupportedError
+from harness.core.objective import WITHIN, Objective
+from harness.core.space import Actionability, Feature, Kind, Space
+from harness.core.target import Target
+from harness.store.cell import Cell, cells
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from harness.causality import Equation
-    from harness.classifier import Classifier
+    from harness.core.classifier import Classifier
+    from harness.core.equation import Equation
+
 
 ROUNDING = 1e-9  # of a feature's range: what decoding to floats may move a bound
 FAULTS = ("invalid", "beyond its limits", "worse than claimed")
@@ -118,7 +120,7 @@ def examine(
     Parameters
     ----------
     row
-        A stored row, as ``harness.answers.answer_row`` makes it: its ``row``, claimed ``objective``, and ``late``.
+        A stored row, as ``harness.store.rows.answer_row`` makes it: its ``row``, claimed ``objective``, and ``late``.
     factual
         One decoded row.
     imposed

@@ -13,17 +13,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.answers import Cell, answer_row, group_line
-from harness.causality import Equation
-from harness.classifier import Classifier
+from harness.core.classifier import Classifier
+from harness.core.equation import Equation
+from harness.core.errors import DatasetError, choices
+from harness.core.explanation import Answer, Reason, Status
+from harness.core.method import Method
+from harness.core.problem import Problem
+from harness.core.target import Label, Target
 from harness.data import Dataset, parse_target
 from harness.data.own import read_people
-from harness.errors import DatasetError, choices
 from harness.explain import SATISFIED, number, wish
-from harness.explanation import Answer, Reason, Status
-from harness.method import Method
 from harness.pool import GroupOutcome, Limits, Outcome, Pool
-from harness.problem import Label, Problem, Target
+from harness.store.cell import Cell
+from harness.store.rows import answer_row, group_line
 from harness.worker import refused
 
 PICK, EXPLAIN = 0, 1  # streams of random numbers: which factuals, and what a method draws for each
@@ -78,13 +80,13 @@ def pose(
         rows (of all rows); ``test_then_train``: training rows where those of ``test`` are too few; a row number, or
         several; or the path of a CSV file with the people to explain.
     equations
-        Those of ``dataset.causality``, as ``harness.causality.equations`` makes them.
+        Those of ``dataset.causality``, as ``harness.models.equations.equations`` makes them.
     """
     endogenous = {name for name, entry in dataset.causality.items() if entry is not None}
     if missing := endogenous ^ {equation.feature for equation in equations}:
         raise DatasetError(
             f"{dataset.name} and the equations do not agree on {', '.join(sorted(missing))}; "
-            f"give those that harness.causality.equations makes of the dataset's 'causality'."
+            f"give those that harness.models.equations.equations makes of the dataset's 'causality'."
         )
     wish = parse_target(dataset, desired)
     if isinstance(which, str) and which in WHICH:

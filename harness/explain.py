@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.classifier import Classifier
-from harness.errors import HarnessError
-from harness.explanation import Answer, Explanation, Status
-from harness.objective import Objective, Term
-from harness.problem import Interval, Label, Target
-from harness.scorecard import Card, card_of
+from harness.core.classifier import Classifier
+from harness.core.errors import HarnessError
+from harness.core.explanation import Answer, Explanation, Status
+from harness.core.objective import Objective, Term
+from harness.core.target import Interval, Label, Target
+from harness.models.card import Card, card_of
 
 # No colours but shades of the page's own: readable on white and on black, and by everybody.
 FRAME = "border-collapse:collapse;font-variant-numeric:tabular-nums"

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.answers import Cell
 from harness.explain import scored
+from harness.store.cell import Cell
 
 NAME = "counterfactuals.csv"
 OURS = (

@@ -11,14 +11,15 @@ import pandas as pd
 from scipy.spatial import ConvexHull
 
 from harness import papers, tables
-from harness.answers import Cell
+from harness.core.errors import HarnessError, choices
 from harness.data import Dataset, load_dataset
-from harness.errors import HarnessError, choices
+from harness.store.cell import Cell
 from harness.tables import Comparison, latest, rebuild
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
 
 Drawing = Callable[[Sequence[Cell]], "Figure"]
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.answers import Cell
+from harness.core.space import Feature
 from harness.explain import WIDTH, number, wish
-from harness.problem import Feature
 from harness.scoring import group_table
+from harness.store.cell import Cell
 from harness.tables import DASH, markdown
 
 REPORT, TABLE = "groups.md", "groups.csv"

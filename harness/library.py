@@ -53,19 +53,21 @@ import numpy as np
 import pandas as pd
 from sklearn.base import is_regressor
 
-from harness import check, models
-from harness.answers import answer_row
-from harness.classifier import Classifier
+from harness import check
+from harness.core.classifier import Classifier
+from harness.core.errors import DatasetError, HarnessError, choices
+from harness.core.explanation import Context, Explanation
+from harness.core.method import Deadline, Explainer, Method
+from harness.core.metric import Metric
+from harness.core.problem import Problem
+from harness.core.target import Label, Target
 from harness.data import Dataset, load_dataset, parse_target
-from harness.errors import DatasetError, HarnessError, choices
 from harness.experiment import Question, entropy
 from harness.explain import SATISFIED, scored
-from harness.explanation import Context, Explanation
-from harness.method import Deadline, Explainer, Method
-from harness.metric import Metric
+from harness.models.adopt import adopt
+from harness.models.scorecard import wrapped
 from harness.pool import Limits, Pool
-from harness.problem import Label, Problem, Target
-from harness.scorecard import wrapped
+from harness.store.rows import answer_row
 from harness.worker import Ask, breach, refused
 
 Person: TypeAlias = int | Mapping[str, Any] | pd.Series | pd.DataFrame
@@ -135,7 +137,7 @@ def pose(
 def _classifier(model: Any, dataset: Dataset, threshold: float | None, classes: Sequence[Any] | None) -> Classifier:
     if not isinstance(model, Classifier):
         data = dataset.space, dataset.frame, dataset.classes
-        return models.adopt(model, *data, name=dataset.name, threshold=threshold, names=classes)
+        return adopt(model, *data, name=dataset.name, threshold=threshold, names=classes)
     if threshold is not None or classes is not None:
         raise HarnessError("a Classifier brings threshold and classes of its own; leave them out.")
     return model
@@ -321,7 +323,7 @@ def _metric(name: str) -> Metric:
         except (ImportError, AttributeError) as fault:
             raise HarnessError(f"there is no metric {name!r} ({fault}); name one such as l1.") from fault
         if not isinstance(found, Metric):
-            raise HarnessError(f"{name} is no metric; declare it with @metric of harness.metric.")
+            raise HarnessError(f"{name} is no metric; declare it with @metric of harness.core.metric.")
         return found
     known: dict[str, Metric] = {}
     package = importlib.import_module("metrics")

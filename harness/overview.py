@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from harness import scoring
-from harness.answers import Cell
+from harness.store.cell import Cell
 from harness.tables import DASH, markdown, number
 
 MEANS = {

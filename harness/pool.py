@@ -19,9 +19,9 @@ from typing import Any
 
 import pandas as pd
 
-from harness.explanation import Explanation, GroupExplanation, Reason, Status
-from harness.method import Method
-from harness.problem import Problem
+from harness.core.explanation import Explanation, GroupExplanation, Reason, Status
+from harness.core.method import Method
+from harness.core.problem import Problem
 from harness.worker import Ask, AskGroup, Begun, Fitted, Load, Told, ToldGroup, refused
 
 START_LIMIT = 120.0  # seconds for a worker to import and receive a cell, before its limit to fit begins

@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 
 from harness import papers, tables
-from harness.answers import Cell
-from harness.errors import HarnessError
+from harness.core.errors import HarnessError
+from harness.store.cell import Cell
 
 NEAR_ERRORS = 2.0  # standard errors of both sides
 NEAR_SHARE = 0.1  # of the published value, where there are no standard errors

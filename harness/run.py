@@ -39,15 +39,16 @@ from harness.arguments import plain_names, readable, sentence
 if TYPE_CHECKING:
     import pandas as pd
 
-    from harness.answers import Cell
-    from harness.causality import Equation
-    from harness.classifier import Classifier
+    from harness.core.classifier import Classifier
+    from harness.core.equation import Equation
+    from harness.core.explanation import Explanation
+    from harness.core.metric import Metric
+    from harness.core.objective import Objective
     from harness.data import Dataset
     from harness.experiment import Question
-    from harness.explanation import Explanation
-    from harness.metric import Metric
-    from harness.objective import Objective
     from harness.pool import Pool
+    from harness.store.cell import Cell
+
 
 log = logging.getLogger("harness")
 
@@ -187,7 +188,7 @@ class Sweep(Callback):
 
     @_stopping_where_full()
     def _start(self, config: DictConfig, jobs: int) -> None:
-        from harness import tracking
+        from harness.store import mlflow as tracking
 
         for part in (config.hydra.launcher, config.hydra.sweeper):
             if why := composition.missing(part):
@@ -204,9 +205,10 @@ class Sweep(Callback):
 
     @_stopping_where_full()
     def _end(self, config: DictConfig) -> None:
-        from harness import figures, summary, tables, tracking
-        from harness.answers import Cell
-        from harness.errors import HarnessError
+        from harness import figures, summary, tables
+        from harness.core.errors import HarnessError
+        from harness.store import mlflow as tracking
+        from harness.store.cell import Cell
 
         folder = Path(config.output_dir) / _experiment(config.hydra)
         record = folder / "sweeps" / f"{os.environ[SWEEP]}.jsonl"
@@ -251,7 +253,7 @@ def _count_jobs(config: DictConfig) -> int:
 @_stopping_where_full()
 def job(config: DictConfig) -> float:
     """Run one cell. The number of ``optimise`` is returned, for Hydra's optimising sweepers."""
-    from harness.errors import HarnessError
+    from harness.core.errors import HarnessError
 
     _talk()
     _settle_in(HydraConfig.get().runtime.cwd)
@@ -291,8 +293,8 @@ def _note(record: Path, **line: Any) -> None:
 
 
 def _run(config: DictConfig, names: dict[str, str], experiment: str, title: str) -> tuple[Cell, str, float]:
-    from harness.answers import Cell
-    from harness.errors import HarnessError
+    from harness.core.errors import HarnessError
+    from harness.store.cell import Cell
 
     folder = Path(config.output_dir) / experiment
     plain, question, method = _pose(config, names, folder)
@@ -353,7 +355,7 @@ def _pose(config: DictConfig, names: Mapping[str, str], folder: Path | None) -> 
 
 def _names(config: DictConfig) -> dict[str, str]:
     """What a cell's dataset, model and method are called."""
-    from harness.models import name_of
+    from harness.models.files import name_of
 
     choices = HydraConfig.get().runtime.choices
     names = {group: str(choices[group]) for group in ("dataset", "model", "method")}
@@ -379,7 +381,7 @@ def explained(arguments: list[str]) -> Iterator[tuple[Explanation, Objective | N
     """
     from hydra import compose, initialize_config_dir
 
-    from harness.errors import HarnessError
+    from harness.core.errors import HarnessError
     from harness.experiment import entropy
     from harness.explain import SATISFIED
     from harness.library import in_context
@@ -464,7 +466,7 @@ def _beside() -> int:
 def _score(cell: Cell, question: Question, metrics: list[Metric], plain: Mapping[str, Any]) -> pd.DataFrame:
     """Judge the stored answers, write them as a CSV, compute the metrics, and show all of it in MLflow."""
     from harness import check, export, groups, scoring
-    from harness.answers import write_whole
+    from harness.store.rows import write_whole
 
     cell.update(scored=None)  # until all that follows is there again, whatever ends this process
     check.judge(cell)
@@ -486,7 +488,7 @@ def _scores(cell: Cell) -> pd.DataFrame:
 
 def _merit(scores: pd.DataFrame, weights: Mapping[str, float]) -> float:
     """The weighted sum of means; one of a metric that no answer could be scored by counts 0."""
-    from harness.errors import HarnessError, choices
+    from harness.core.errors import HarnessError, choices
 
     means = scores.mean(numeric_only=True)
     for name in weights:
@@ -513,9 +515,10 @@ def _line(cell: Cell, scores: pd.DataFrame, state: str) -> str:
 def _track(cell: Cell, scores: pd.DataFrame, plain: Mapping[str, Any]) -> None:
     import pandas as pd
 
-    from harness import export, tracking
+    from harness import export
     from harness.explain import changes
     from harness.scoring import COUNTS, summarise
+    from harness.store import mlflow as tracking
 
     logged: dict[str, float] = {}
     for name, row in summarise(scores).iterrows():
@@ -567,7 +570,7 @@ def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def _validate(plain: Mapping[str, Any]) -> None:
     """Settings that would fail late or silently: say so at once."""
-    from harness.errors import HarnessError
+    from harness.core.errors import HarnessError
 
     for key in ("n_factuals", "n_counterfactuals", "jobs", "threads"):
         if not isinstance(plain[key], int) or plain[key] < 1:
@@ -654,8 +657,8 @@ def _dataset(key: str) -> Dataset:
 def _classifier(key: str, dataset: Dataset) -> Classifier:
     from sklearn.base import ClassifierMixin, RegressorMixin
 
-    from harness import models
-    from harness.errors import HarnessError
+    from harness.core.errors import HarnessError
+    from harness.models import files as models
 
     name, model = json.loads(key)
     if "path" in model:
@@ -684,8 +687,8 @@ def _classifier(key: str, dataset: Dataset) -> Classifier:
 
 def _own_model(name: str, model: Mapping[str, Any], dataset: Dataset) -> Classifier:
     """The fitted model of a file."""
-    from harness import models
-    from harness.errors import HarnessError
+    from harness.core.errors import HarnessError
+    from harness.models import files as models
 
     if model["path"] in {None, "???"}:
         raise HarnessError(f"model={name} needs a file with a fitted model; set model.path=model.skops.")
@@ -705,7 +708,7 @@ def _referring(question: Question, which: str | int) -> Question:
     """The question with the rows that hulls and neighbours are of: ``train``, ``all``, or the first so many of all."""
     from dataclasses import replace
 
-    from harness.errors import HarnessError
+    from harness.core.errors import HarnessError
 
     if which == "train":
         return question
@@ -721,7 +724,7 @@ def _name_learners(plain: dict[str, Any]) -> None:
     """In the dataset's equations, put the estimator of ``conf/model`` for its name, so that all of it is on record."""
     from sklearn.base import RegressorMixin
 
-    from harness.errors import HarnessError, choices
+    from harness.core.errors import HarnessError, choices
 
     for feature, entry in (plain["dataset"].get("causality") or {}).items():
         if not isinstance(entry, Mapping) or not isinstance(name := entry.get("learn"), str):
@@ -734,7 +737,7 @@ def _name_learners(plain: dict[str, Any]) -> None:
 
 @functools.lru_cache(maxsize=4)
 def _equations(dataset: Dataset) -> tuple[Equation, ...]:
-    from harness.causality import equations
+    from harness.models.equations import equations
 
     described = {
         feature: {**entry, "learn": _instantiate(OmegaConf.create(entry["learn"]), f"the equation of {feature}")}
@@ -768,7 +771,7 @@ def _instantiate(config: DictConfig, what: str) -> Any:
     from hydra.errors import InstantiationException
     from hydra.utils import instantiate
 
-    from harness.errors import HarnessError
+    from harness.core.errors import HarnessError
 
     try:
         return instantiate(config, _convert_="all")
@@ -780,7 +783,7 @@ def _instantiate(config: DictConfig, what: str) -> Any:
 def _metrics(config: Mapping[str, Any]) -> list[Metric]:
     from hydra.utils import get_object
 
-    from harness.errors import HarnessError
+    from harness.core.errors import HarnessError
 
     found = []
     for path in config["names"]:

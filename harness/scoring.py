@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.answers import Cell
-from harness.explanation import Status
-from harness.metric import Metric
-from harness.problem import Problem
+from harness.core.explanation import Status
+from harness.core.metric import Metric
+from harness.core.problem import Problem
+from harness.store.cell import Cell
 
 GROUP = (
     "group", "size", "covered", "uncoverable", "left", "points", "bound", "gap", "optimal", "changed", "seconds",

@@ -11,9 +11,10 @@ from typing import Any
 import pandas as pd
 
 from harness import scoring
-from harness.answers import Cell, write_whole
 from harness.check import CLAIM
-from harness.explanation import Status
+from harness.core.explanation import Status
+from harness.store.cell import Cell
+from harness.store.rows import write_whole
 
 log = logging.getLogger("harness")
 

@@ -17,11 +17,11 @@ import numpy as np
 import pandas as pd
 
 from harness import papers, scoring
-from harness.answers import Cell, cells
-from harness.errors import HarnessError, choices
-from harness.metric import Metric
-from harness.objective import displacement
-from harness.problem import Problem
+from harness.core.errors import HarnessError, choices
+from harness.core.metric import Metric
+from harness.core.objective import displacement
+from harness.core.problem import Problem
+from harness.store.cell import Cell, cells
 
 PACKAGE = Path(__file__).parent
 PUBLISHED = next(

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.errors import HarnessError
-from harness.explanation import Answer, Explanation, GroupExplanation, Reason, Status
-from harness.method import Deadline, Explainer, GroupExplainer, Method
-from harness.problem import Problem
+from harness.core.errors import HarnessError
+from harness.core.explanation import Answer, Explanation, GroupExplanation, Reason, Status
+from harness.core.method import Deadline, Explainer, GroupExplainer, Method
+from harness.core.problem import Problem
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,12 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from harness.explanation import Answer, Explanation, Reason, Status
-from harness.method import Deadline
-from harness.objective import Objective
-from harness.problem import Label, Problem, Space
+from harness.core.explanation import Answer, Explanation, Reason, Status
+from harness.core.method import Deadline
+from harness.core.objective import Objective
+from harness.core.problem import Problem
+from harness.core.space import Space
+from harness.core.target import Label
 from methods.gradients import layers_of, without_gradients
 from methods.perturbation import Perturbation
 

@@ -12,10 +12,11 @@ import pandas as pd
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.svm import LinearSVC
 
-from harness.classifier import Affine, by_category
-from harness.errors import UnsupportedError
-from harness.method import Deadline
-from harness.problem import SAME, Feature, Kind, Problem
+from harness.core.errors import UnsupportedError
+from harness.core.inputs import Affine, by_category
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import SAME, Feature, Kind
 from methods import boxes_kernels as kernels
 from methods.boxes_kernels import INFEASIBLE, OPTIMAL, STUCK, TINY
 from methods.milp.distance import Distance, Separable

@@ -10,15 +10,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.errors import UnsupportedError
-from harness.explanation import Answer, Explanation, Reason, Status
-from harness.method import Deadline
-from harness.objective import Limit, Objective, Term, mad, mahalanobis_factor
-from harness.problem import Kind, Label, Problem
-from harness.program import PROVEN, Program
+from harness.core.conflict import equations_of, groups_of, irreducible, lifted
+from harness.core.errors import UnsupportedError
+from harness.core.explanation import Answer, Explanation, Reason, Status
+from harness.core.method import Deadline
+from harness.core.objective import Limit, Objective, Term, mad, mahalanobis_factor
+from harness.core.problem import Problem
+from harness.core.space import Kind
+from harness.core.target import Label
+from harness.solvers.highs import PROVEN
+from harness.solvers.program import Program
 from methods.cells.grid import WORD, ensemble
 from methods.cells.search import CellSearch, Closest
-from methods.conflict import equations_of, groups_of, irreducible, lifted
 from methods.milp.closest import Programmed, build, coupled, nothing
 from methods.milp.manifold import SUPPORTS, clustered, supports
 from methods.milp.target import raw_interval

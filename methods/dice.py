@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness import torch_mlp
-from harness.classifier import Classifier
-from harness.explanation import Answer, Explanation, Reason, Status
-from harness.method import Deadline
-from harness.objective import Objective
-from harness.problem import Feature, Kind, Label, Problem
+from harness.core.classifier import Classifier
+from harness.core.explanation import Answer, Explanation, Reason, Status
+from harness.core.method import Deadline
+from harness.core.objective import Objective
+from harness.core.problem import Problem
+from harness.core.space import Feature, Kind
+from harness.core.target import Label
+from harness.models import torch_mlp
 from methods.gradients import network, warm, without_gradients
 from methods.peers.library import LateError, quiet, seeded, shares
 

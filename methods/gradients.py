@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from harness.classifier import Classifier, space_inputs
-from harness.problem import Problem, Space
+from harness.core.classifier import Classifier
+from harness.core.inputs import space_inputs
+from harness.core.problem import Problem
+from harness.core.space import Space
 
 ACTIVATIONS = {"relu": "relu", "tanh": "tanh", "logistic": "sigmoid"}  # scikit-learn's names and torch's
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from harness.explanation import Answer, Explanation, GroupExplanation, Reason, Status
-from harness.method import Deadline
-from harness.objective import Objective, Term
-from harness.problem import Label, Problem
+from harness.core.explanation import Answer, Explanation, GroupExplanation, Reason, Status
+from harness.core.method import Deadline
+from harness.core.objective import Objective, Term
+from harness.core.problem import Problem
+from harness.core.target import Label
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,13 @@ import numpy as np
 import pandas as pd
 from sklearn.cluster import KMeans
 
-from harness.errors import choices
-from harness.explanation import Answer, Explanation, Reason, Status
-from harness.method import Deadline
-from harness.objective import Objective, Term
-from harness.problem import Actionability, Feature, Kind, Probability, Problem
+from harness.core.errors import choices
+from harness.core.explanation import Answer, Explanation, Reason, Status
+from harness.core.method import Deadline
+from harness.core.objective import Objective, Term
+from harness.core.problem import Problem
+from harness.core.space import Actionability, Feature, Kind
+from harness.core.target import Probability
 from methods.md_pso_swarm import Actions, Oracle, Swarms, distinct
 
 BINS = 10  # of a number, for its information value

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from harness.classifier import Affine, Input, by_category
-from harness.errors import UnsupportedError
-from harness.problem import SAME, Feature, Interval, Kind, Label, Probability, Problem
+from harness.core.errors import UnsupportedError
+from harness.core.inputs import Affine, Input, by_category
+from harness.core.problem import Problem
+from harness.core.space import SAME, Feature, Kind
+from harness.core.target import Interval, Label, Probability
 
 if TYPE_CHECKING:
     from methods.md_pso import MdPso
+
 
 INVALID = 1e3  # what any invalid point costs beside its distance from the wanted scores: more than any valid one
 ALIKE = 9  # decimals to which two scaled points are the same

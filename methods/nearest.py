@@ -8,10 +8,11 @@ from itertools import islice
 import numpy as np
 import pandas as pd
 
-from harness.explanation import Answer, Explanation, Reason, Status
-from harness.method import Deadline
-from harness.objective import Objective, Term
-from harness.problem import SAME, Problem
+from harness.core.explanation import Answer, Explanation, Reason, Status
+from harness.core.method import Deadline
+from harness.core.objective import Objective, Term
+from harness.core.problem import Problem
+from harness.core.space import SAME
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 import pandas as pd
 
-from harness.errors import UnsupportedError, choices
-from harness.method import Deadline
-from harness.objective import WITHIN, Limit, Objective, Term
-from harness.problem import Actionability, Feature, Kind, Problem, Space
-from harness.radius import radius as radius_for
+from harness.certificate.radius import radius as radius_for
+from harness.core.errors import UnsupportedError, choices
+from harness.core.method import Deadline
+from harness.core.objective import WITHIN, Limit, Objective, Term
+from harness.core.problem import Problem
+from harness.core.space import Actionability, Feature, Kind, Space
 
 if TYPE_CHECKING:
     from harness.certificate import Ball
+
 
 ALLOWED = {
     "norm": ("linf", "l2"),

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from harness.classifier import Classifier
-from harness.errors import UnsupportedError
+from harness.core.classifier import Classifier
+from harness.core.errors import UnsupportedError
 from methods.cells import kernels
 from methods.trees import TINY, ensemble
 

@@ -10,12 +10,13 @@ import pandas as pd
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from harness.certificate import readable
-from harness.classifier import by_category
-from harness.errors import UnsupportedError
-from harness.explanation import Answer, Explanation, Reason, Status
-from harness.method import Deadline
-from harness.objective import Objective
-from harness.problem import Kind, Problem
+from harness.core.errors import UnsupportedError
+from harness.core.explanation import Answer, Explanation, Reason, Status
+from harness.core.inputs import by_category
+from harness.core.method import Deadline
+from harness.core.objective import Objective
+from harness.core.problem import Problem
+from harness.core.space import Kind
 from methods.milp.target import raw_interval
 from methods.perturbation import Outcome, Perturbation, RobustObjective, Settings, Solver
 from methods.trees import ensemble, splits_only

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from harness.simplex import INFEASIBLE, minimum
+from harness.solvers.simplex import INFEASIBLE, minimum
 
 EMPTY, BEYOND, CANDIDATE, BRANCH = 0, 1, 2, 3
 VIOLATED, PROVEN, MORE, OPEN = 0, 1, 2, 3  # what the adversary says

@@ -19,9 +19,10 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from harness.classifier import Affine, by_category
-from harness.method import Deadline
-from harness.problem import Actionability, Kind, Problem
+from harness.core.inputs import Affine, by_category
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Actionability, Kind
 from methods.milp.target import raw_interval
 from methods.perturbation import OPTIMAL, Outcome, Settings
 from methods.robust_kernels import BRANCH, CANDIDATE, L1, LINF, MORE, PROVEN, VIOLATED, node, quick, reached, worst

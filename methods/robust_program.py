@@ -12,13 +12,16 @@ import numpy as np
 import pandas as pd
 
 from harness.certificate import Ball, Checker
-from harness.classifier import Affine, Input
-from harness.errors import UnsupportedError
-from harness.method import Deadline
-from harness.objective import Objective
-from harness.problem import Feature, Kind, Label, Problem, Space
-from harness.program import FEASIBILITY, Compiled, Program, Solution
-from harness.program import Linear as Form
+from harness.core.errors import UnsupportedError
+from harness.core.inputs import Affine, Input
+from harness.core.method import Deadline
+from harness.core.objective import Objective
+from harness.core.problem import Problem
+from harness.core.space import Feature, Kind, Space
+from harness.core.target import Label
+from harness.solvers.highs import FEASIBILITY, Solution
+from harness.solvers.highs import Linear as Form
+from harness.solvers.program import Compiled, Program
 from methods.milp.bounds import Knapsack
 from methods.milp.distance import Separable, distance_of
 from methods.milp.embed import embed

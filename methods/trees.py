@@ -28,8 +28,8 @@ from sklearn.ensemble import (
 )
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from harness.errors import UnsupportedError
-from harness.scorecard import ScorecardClassifier, ScorecardRegressor
+from harness.core.errors import UnsupportedError
+from harness.models.scorecard import ScorecardClassifier, ScorecardRegressor
 
 TINY = 1e-9  # raw outputs this near to a threshold are for the real model to judge, whatever it computes in
 LINK = 4.0  # relative errors of one rounding that a probability may have

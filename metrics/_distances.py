@@ -7,8 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from harness.objective import displacement, mad
-from harness.problem import Problem, Space
+from harness.core.objective import displacement, mad
+from harness.core.problem import Problem
+from harness.core.space import Space
 from metrics._once import once_per_problem
 
 Distance = Callable[[Space, pd.DataFrame, pd.DataFrame], np.ndarray]

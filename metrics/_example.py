@@ -6,8 +6,11 @@ import numpy as np
 import pandas as pd
 from sklearn.tree import DecisionTreeClassifier
 
-from harness.classifier import Classifier, space_inputs
-from harness.problem import Actionability, Feature, Kind, Label, Problem, Space
+from harness.core.classifier import Classifier
+from harness.core.inputs import space_inputs
+from harness.core.problem import Problem
+from harness.core.space import Actionability, Feature, Kind, Space
+from harness.core.target import Label
 
 SPACE = Space(
     (

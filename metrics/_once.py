@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TypeVar
 
-from harness.problem import Problem
+from harness.core.problem import Problem
 
 T = TypeVar("T")
 

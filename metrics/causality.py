@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from harness.metric import metric
-from harness.problem import Problem
+from harness.core.metric import metric
+from harness.core.problem import Problem
 
 
 @metric(better="lower", family="causality")
@@ -17,7 +17,7 @@ def residual(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> 
     equations.
 
     >>> from dataclasses import replace
-    >>> from harness.causality import equations
+    >>> from harness.models.equations import equations
     >>> from metrics._example import SPACE, TRAIN, answers, factual, problem
     >>> causal = replace(problem, equations=equations(SPACE, TRAIN, {"income": {"formula": "2 * age"}}))
     >>> round(residual(factual, answers, causal), 9)  # 80 where 50 is implied, and 30 where 10 is, in a range of 100

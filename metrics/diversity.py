@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from harness.metric import metric
-from harness.problem import Problem
+from harness.core.metric import metric
+from harness.core.problem import Problem
 from metrics._distances import (
     absolute,
     categories,

@@ -7,8 +7,9 @@ import pandas as pd
 from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.neighbors import LocalOutlierFactor
 
-from harness.metric import metric
-from harness.problem import Kind, Problem, Space
+from harness.core.metric import metric
+from harness.core.problem import Problem
+from harness.core.space import Kind, Space
 from metrics._once import once_per_problem
 
 NEIGHBOURS = 5

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from harness.metric import metric
-from harness.objective import displacement
-from harness.problem import Problem, Space
+from harness.core.metric import metric
+from harness.core.objective import displacement
+from harness.core.problem import Problem
+from harness.core.space import Space
 from metrics._distances import absolute, categories, mad_scaled, numbers, over_answers, share_changed
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from harness.certificate import Ball, checker, perturbed
-from harness.errors import UnsupportedError
-from harness.metric import metric
-from harness.problem import Problem
+from harness.core.errors import UnsupportedError
+from harness.core.metric import metric
+from harness.core.problem import Problem
 
 DRAWS = 1_000
 SIGMA = 0.05  # scaled units

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from harness.metric import metric
-from harness.problem import Problem
+from harness.core.metric import metric
+from harness.core.problem import Problem
 
 
 @metric(better="higher", family="mothilal", range=(0.0, 1.0), over="returned")

@@ -17,8 +17,11 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 from sklearn.base import is_regressor
 
-from harness import models, torch_mlp
-from harness.problem import Feature, Interval, Label, Problem, Space
+from harness.core.problem import Problem
+from harness.core.space import Feature, Space
+from harness.core.target import Interval, Label
+from harness.models import torch_mlp
+from harness.models import train as models
 
 CONF = Path(__file__).parents[1] / "conf"
 ROWS = 200

@@ -2,7 +2,7 @@
 
 Numbers are whole, so that a list of points is the whole space. One feature more, ``rate``, is continuous and follows
 from the others by a structural equation: it is computed, not listed. Distances from hulls are those of
-``harness.hull``, which shares no code with the methods.
+``harness.core.hull``, which shares no code with the methods.
 """
 
 from __future__ import annotations
@@ -21,13 +21,17 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from harness import hull
-from harness.causality import equations, follow
 from harness.check import permitted
-from harness.classifier import Classifier, space_inputs
-from harness.explanation import Answer, Explanation, Status
-from harness.method import Deadline
-from harness.problem import Feature, Interval, Kind, Label, Problem, Space, Target
+from harness.core import hull
+from harness.core.classifier import Classifier
+from harness.core.equation import follow
+from harness.core.explanation import Answer, Explanation, Status
+from harness.core.inputs import space_inputs
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Feature, Kind, Space
+from harness.core.target import Interval, Label, Target
+from harness.models.equations import equations
 from methods.ce_ocl import CeOcl
 from methods.milp.manifold import clustered
 from methods.milp.target import raw_interval

@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 
 from harness.check import exists, permitted
-from harness.explanation import Answer, Explanation, Reason, Status
-from harness.method import Deadline, Explainer, Method
-from harness.problem import Problem
+from harness.core.explanation import Answer, Explanation, Reason, Status
+from harness.core.method import Deadline, Explainer, Method
+from harness.core.problem import Problem
 
 TOLERANCE = 1e-5  # of a claimed optimum: the margin that keeps a class strict, and the solver's own
 SAMPLES = 2000

@@ -17,9 +17,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
 from skops import io
 
-from harness import models
+from harness.core.problem import Problem
+from harness.core.target import Label
 from harness.data import load_csv
-from harness.problem import Label, Problem
+from harness.models.adopt import from_file
 
 GRADES, HOMES = ["low", "mid", "high"], ["own", "rent", "free", "boat"]
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -74,7 +75,7 @@ def own(name: str) -> tuple[Problem, pd.DataFrame]:
         io.dump(pipeline(name).fit(frame.drop(columns="outcome"), frame["outcome"]), model_file)
         grade = {"kind": "ordinal", "categories": GRADES, **SETTINGS[name]}
         data = load_csv(data_file, "outcome", desired="good", immutable=["member"], features={"grade": grade})
-        classifier = models.from_file(model_file, data.space, data.frame, data.classes, name=name)
+        classifier = from_file(model_file, data.space, data.frame, data.classes, name=name)
     train, rows = data.frame.iloc[data.train], data.frame.iloc[data.test]
     problem = Problem(data.space, classifier, train, data.labels[data.train], Label("good"))
     return problem, rows.loc[~problem.valid(rows)].iloc[:2]

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from harness.problem import Feature, Kind, Space
+from harness.core.space import Feature, Kind, Space
 
 SPACE = Space(
     (

@@ -14,10 +14,13 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from harness.certificate import Ball, Checker
-from harness.classifier import Classifier, space_inputs
-from harness.explanation import Status
-from harness.method import Deadline
-from harness.problem import Feature, Kind, Label, Probability, Problem, Space
+from harness.core.classifier import Classifier
+from harness.core.explanation import Status
+from harness.core.inputs import space_inputs
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Feature, Kind, Space
+from harness.core.target import Label, Probability
 from methods.adversarial_recourse import AdversarialRecourse, Score
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -15,12 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import check
-from harness.answers import SCHEMA, Cell, answer_row, cells, from_plain, to_plain
-from harness.classifier import Affine, Indicator, Lookup, Step
-from harness.errors import HarnessError
-from harness.explanation import Answer, Reason, Status
-from harness.objective import Objective, Term
-from harness.problem import Feature, Interval, Label, Probability, Problem, Space
+from harness.core.errors import HarnessError
+from harness.core.explanation import Answer, Reason, Status
+from harness.core.inputs import Affine, Indicator, Lookup, Step
+from harness.core.objective import Objective, Term
+from harness.core.problem import Problem
+from harness.core.space import Feature, Space
+from harness.core.target import Interval, Label, Probability
+from harness.store.cell import Cell, cells
+from harness.store.codec import from_plain, to_plain
+from harness.store.rows import SCHEMA, answer_row
 
 TIMING = {"seconds": 0.1, "fit_seconds": 0.2, "late": False}
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from test_sweep import runner
 
-from harness.answers import cells
+from harness.store.cell import cells
 
 ONE = ("+experiment=benchmark", "dataset=german_credit", "model=cart,lr", "method=ce_ocl,dice_random", "n_factuals=2")
 

@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 
 from harness.check import permitted
-from harness.classifier import Affine, Classifier, Indicator, Input, Lookup
-from harness.problem import Feature, Space
-from harness.program import Program
+from harness.core.classifier import Classifier
+from harness.core.inputs import Affine, Indicator, Input, Lookup
+from harness.core.space import Feature, Space
+from harness.solvers.program import Program
 from methods.milp.bounds import Knapsack
 from methods.milp.space import Cost, Variables
 

@@ -11,12 +11,15 @@ import pytest
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from harness.classifier import Classifier, space_inputs
-from harness.explanation import Status
-from harness.hull import distance
-from harness.method import Deadline
-from harness.objective import Objective, Term
-from harness.problem import Actionability, Feature, Interval, Kind, Label, Problem, Space
+from harness.core.classifier import Classifier
+from harness.core.explanation import Status
+from harness.core.hull import distance
+from harness.core.inputs import space_inputs
+from harness.core.method import Deadline
+from harness.core.objective import Objective, Term
+from harness.core.problem import Problem
+from harness.core.space import Actionability, Feature, Kind, Space
+from harness.core.target import Interval, Label
 from methods.boxes import BoxSearch
 from methods.ce_ocl import CeOcl
 from methods.milp.closest import Programmed

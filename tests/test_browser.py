@@ -19,7 +19,7 @@ from mlflow import MlflowClient
 from served import served
 from test_sweep import runner
 
-from harness.answers import cells
+from harness.store.cell import cells
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SWEEP = ("-m", "dataset=pima", "model=cart,lr", "method=ce_ocl,dice_random", "n_factuals=3")

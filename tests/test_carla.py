@@ -23,12 +23,14 @@ from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
-from harness import models
-from harness.causality import equations
+from harness.core.explanation import Answer, Reason, Status
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Feature, Space
+from harness.core.target import Interval, Label
 from harness.data import load_dataset
-from harness.explanation import Answer, Reason, Status
-from harness.method import Deadline
-from harness.problem import Feature, Interval, Label, Problem, Space
+from harness.models.equations import equations
+from harness.models import train as models
 from methods.carla import compat
 from methods.carla.actionable_recourse import ActionableRecourse
 from methods.carla.adapter import Codes, Columns, Question, whole

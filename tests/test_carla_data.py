@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
+from harness.core.errors import DatasetError
 from harness.data import Dataset, Source, data_folder, load_dataset
-from harness.errors import DatasetError
 
 CONF = Path(__file__).parents[1] / "conf"
 SHAPES = {

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from harness.answers import Cell
 from harness.data import load_dataset
+from harness.store.cell import Cell
 from harness.tables import latest
 
 ROOT = Path(__file__).parents[1]

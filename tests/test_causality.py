@@ -21,17 +21,21 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPRegressor
 from sklearn.tree import DecisionTreeRegressor
 
-from harness import models
-from harness.answers import Cell, cells
 from harness.arguments import readable
-from harness.causality import Equation, Formula, equations, follow, parse
-from harness.classifier import space_inputs
+from harness.core.equation import Equation, Formula, follow
+from harness.core.errors import DatasetError, HarnessError
+from harness.core.inputs import space_inputs
+from harness.core.problem import Problem
+from harness.core.space import Feature, Space
+from harness.core.target import Label
 from harness.data import Dataset, load_dataset
-from harness.errors import DatasetError, HarnessError
+from harness.data.equations import parse
 from harness.experiment import pose
-from harness.problem import Feature, Label, Problem, Space
-from harness.program import Program
+from harness.models.equations import equations
+from harness.models import train as models
 from harness.run import _name_learners
+from harness.solvers.program import Program
+from harness.store.cell import Cell, cells
 from methods.milp.causality import Causality
 from methods.milp.space import Cost, Variables
 from metrics import causality as metrics

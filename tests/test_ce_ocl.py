@@ -31,13 +31,17 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from harness import experiment, hull, models
+from harness import experiment
 from harness.check import permitted
-from harness.classifier import Affine, Classifier, space_inputs
+from harness.core import hull
+from harness.core.classifier import Classifier
+from harness.core.explanation import Answer, Explanation, Status
+from harness.core.inputs import Affine, space_inputs
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Feature, Kind, Space
+from harness.core.target import Interval, Label, Probability
 from harness.data import load_dataset
-from harness.explanation import Answer, Explanation, Status
-from harness.method import Deadline
-from harness.problem import Feature, Interval, Kind, Label, Probability, Problem, Space
 from methods.ce_ocl import CeOcl
 from methods.milp.target import raw_interval
 
@@ -304,7 +308,7 @@ def test_the_published_case_is_met() -> None:
     }
     data = load_dataset(**settings, overrides=free)
     train, labels = data.frame.iloc[data.train], data.labels[data.train]
-    svm = models.train(LinearSVC(C=0.1, dual=False), data.space, train, labels, data.classes)
+    svm = train(LinearSVC(C=0.1, dual=False), data.space, train, labels, data.classes)
     problem, factual = Problem(data.space, svm, train, labels, Label("good")), data.frame.loc[[775]]
     score, margin = float(svm.raw(factual)[0]), 1e-6
     assert score == pytest.approx(-0.1340203090, abs=1e-9)
@@ -547,7 +551,7 @@ def question_of(name: str, model: str, count: int = 30) -> experiment.Question:
     dataset = load_dataset(**settings)
     config = OmegaConf.create({"seed": 0, "model": OmegaConf.load(CONF / "model" / f"{model}.yaml")})
     train, labels = dataset.frame.iloc[dataset.train], dataset.labels[dataset.train]
-    fitted = models.train(instantiate(config.model.estimator), dataset.space, train, labels, dataset.classes)
+    fitted = train(instantiate(config.model.estimator), dataset.space, train, labels, dataset.classes)
     return experiment.pose(dataset, fitted, n_factuals=count)
 
 

@@ -21,14 +21,17 @@ from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingClassifier, R
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from harness import experiment, models
+from harness import experiment
 from harness.check import permitted
-from harness.classifier import Affine, Classifier, Indicator, Lookup, space_inputs
+from harness.core.classifier import Classifier
+from harness.core.errors import UnsupportedError
+from harness.core.explanation import Status
+from harness.core.inputs import Affine, Indicator, Lookup, space_inputs
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Feature, Kind, Space
+from harness.core.target import Label
 from harness.data import load_dataset
-from harness.errors import UnsupportedError
-from harness.explanation import Status
-from harness.method import Deadline
-from harness.problem import Feature, Kind, Label, Problem, Space
 from methods.ce_ocl import CeOcl
 from methods.cells import kernels, search
 from methods.cells.search import CellSearch, Closest
@@ -785,7 +788,7 @@ def test_large_ensembles_on_real_data_have_the_optimum_of_the_program(name: str,
     """Ten factuals: proven and valid, between the program's bound and value, and equal where that is proven too."""
     dataset = load_dataset(**OmegaConf.to_container(OmegaConf.load(CONF / "dataset" / f"{name}.yaml")))
     train, labels = dataset.frame.iloc[dataset.train], dataset.labels[dataset.train]
-    fitted = models.train(LARGE[model], dataset.space, train, labels, dataset.classes)
+    fitted = train(LARGE[model], dataset.space, train, labels, dataset.classes)
     question = experiment.pose(dataset, fitted)
     (problem,) = question.problems.values()
     method = CeOcl("l2sq", alpha)

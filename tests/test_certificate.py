@@ -27,11 +27,13 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from harness.certificate import Ball, Checker, perturbed, region_holds
-from harness.classifier import Classifier, space_inputs
-from harness.errors import UnsupportedError
-from harness.problem import Actionability, Feature, Interval, Kind, Label, Space
-from harness.radius import deviation, probability, radius
-from harness.simplex import INFEASIBLE, OPTIMAL, minimum
+from harness.certificate.radius import deviation, probability, radius
+from harness.core.classifier import Classifier
+from harness.core.errors import UnsupportedError
+from harness.core.inputs import space_inputs
+from harness.core.space import Actionability, Feature, Kind, Space
+from harness.core.target import Interval, Label
+from harness.solvers.simplex import INFEASIBLE, OPTIMAL, minimum
 
 MODELS: dict[str, Any] = {
     "lr": LogisticRegression(C=100),

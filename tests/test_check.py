@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from harness import check
-from harness.answers import Cell, answer_row
-from harness.explanation import Status
-from harness.method import Deadline
-from harness.problem import Feature, Problem
+from harness.core.explanation import Status
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Feature
+from harness.store.cell import Cell
+from harness.store.rows import answer_row
 from methods.nearest import Nearest
 
 Change = Callable[[dict[str, Any]], None]

@@ -19,8 +19,9 @@ from omegaconf import DictConfig, OmegaConf
 from served import served
 from test_faults import SWEEP, Run, outcome, run
 
-from harness import composition, tracking
+from harness import composition
 from harness.run import CONF
+from harness.store import mlflow
 
 __all__ = ["run"]  # the fixture
 
@@ -97,13 +98,13 @@ def test_presets_say_what_they_need(loader: ConfigLoader, launcher: str, extra: 
 def write(address: str, folder: Path, writer: int, runs: int) -> None:
     """Log runs, as cells of a sweep are logged, in a process of its own."""
     os.environ["MLFLOW_TRACKING_URI"] = address
-    tracking.prepare(folder)
-    data = tracking.Data("pima", "0" * 64, {"Age": "long"}, "test")
+    mlflow.prepare(folder)
+    data = mlflow.Data("pima", "0" * 64, {"Age": "long"}, "test")
     for number in range(runs):
         tags = {"fingerprint": f"{writer}-{number}", "dataset": "pima"}
         answers = pd.DataFrame({"factual": [number], "writer": [writer]})
         scores = {"run/coverage": writer + number / 1000, "distance/l1": 1.0}
-        tracking.log_cell("many", folder, "pima/lr/nearest", tags, {"seed": number}, scores, answers, {"a": 1}, data)
+        mlflow.log_cell("many", folder, "pima/lr/nearest", tags, {"seed": number}, scores, answers, {"a": 1}, data)
 
 
 def lost(address: str, folder: Path, writers: int, runs: int) -> int:
@@ -126,7 +127,7 @@ def lost(address: str, folder: Path, writers: int, runs: int) -> int:
             break
     wanted = {f"{writer}-{number}": writer + number / 1000 for writer in range(writers) for number in range(runs)}
     whole = {tag for tag, run in found.items() if run.data.metrics.get("run/coverage") == wanted.get(tag)}
-    tables = len(list(folder.glob(f"**/{tracking.TABLE}")))
+    tables = len(list(folder.glob(f"**/{mlflow.TABLE}")))
     return len(wanted) - min(len(whole & set(wanted)), tables)
 
 

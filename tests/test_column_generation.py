@@ -19,11 +19,13 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from harness import models
-from harness.explanation import GroupExplanation, Status
-from harness.method import Deadline
-from harness.problem import Feature, Interval, Label, Problem, Space
-from harness.program import Cover
+from harness.core.explanation import GroupExplanation, Status
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Feature, Space
+from harness.core.target import Interval, Label
+from harness.models.train import train
+from harness.solvers.cover import Cover
 from methods.column_generation import ColumnGeneration, cells, kernels
 from methods.column_generation.group import Group, places, words
 from methods.column_generation.paper import Pricing
@@ -71,7 +73,7 @@ def posed(model: str, limited: bool = False, wanted: str = "good") -> Problem:
     merit = 1.2 * (frame["job"] == "full") + 0.6 * frame["grade"] + (frame["home"] == "own") + 0.5 * frame["phone"]
     merit += 0.4 * (frame["sex"] == "m") + rng.normal(0, 0.7, len(frame))
     labels = np.where(merit > np.quantile(merit, 0.6), "good", "bad").astype(object)
-    classifier = models.train(MODELS[model], space, frame, labels, ("bad", "good"))
+    classifier = train(MODELS[model], space, frame, labels, ("bad", "good"))
     return Problem(space, classifier, frame, labels, Label(wanted))
 
 
@@ -318,7 +320,7 @@ def test_more_than_one_word_of_instances_and_features() -> None:
     rows[:, 60:] = rng.random((300, 10)) < 0.5
     frame = space.frame([dict(zip(space.names, row.tolist(), strict=True)) for row in rows])
     labels = np.where(rows[:, 60:].sum(axis=1) + rng.normal(size=300) > 5, "good", "bad").astype(object)
-    classifier = models.train(LogisticRegression(), space, frame, labels, ("bad", "good"))
+    classifier = train(LogisticRegression(), space, frame, labels, ("bad", "good"))
     problem = Problem(space, classifier, frame, labels, Label("good"))
     factuals = frame.loc[~problem.valid(frame)].iloc[:150]
     explanation = asked(ColumnGeneration(3), problem, factuals)
@@ -402,7 +404,7 @@ def weighed(space: Space, weights: list[float], intercept: float, factuals: list
     """A linear model with these weights of the columns, and factuals a, b, ..."""
     frame = grid(space)
     labels = np.where(np.arange(len(frame)) % 2, "good", "bad").astype(object)
-    classifier = models.train(LogisticRegression(), space, frame, labels, ("bad", "good"))
+    classifier = train(LogisticRegression(), space, frame, labels, ("bad", "good"))
     classifier.estimator.coef_[:], classifier.estimator.intercept_[:] = weights, intercept
     rows = space.frame(factuals).set_axis(list("ab")[: len(factuals)])
     return Problem(space, classifier, frame, labels, Label("good")), rows

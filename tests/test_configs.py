@@ -16,8 +16,8 @@ from hydra.utils import get_object, instantiate
 from omegaconf import DictConfig, OmegaConf
 from sklearn.base import is_classifier, is_regressor
 
+from harness.core.metric import Metric
 from harness.data import Source, load_dataset
-from harness.metric import Metric
 
 CONF = Path(__file__).parents[1] / "conf"
 GROUPS = ("dataset", "model", "method", "metrics", "experiment")

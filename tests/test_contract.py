@@ -23,13 +23,14 @@ from omegaconf import DictConfig, OmegaConf
 from own import SETTINGS, own
 from sklearn.base import RegressorMixin
 
-from harness import models, torch_mlp
-from harness.causality import equations
+from harness.core.explanation import Answer, Explanation, Reason, Status
+from harness.core.method import Deadline
+from harness.core.objective import Objective, Term
+from harness.core.problem import Problem
+from harness.core.target import Label
 from harness.data import Source, load_dataset, parse_target
-from harness.explanation import Answer, Explanation, Reason, Status
-from harness.method import Deadline
-from harness.objective import Objective, Term
-from harness.problem import Label, Problem
+from harness.models import torch_mlp
+from harness.models.equations import equations
 from methods.nearest import Nearest
 
 CONF = Path(__file__).parents[1] / "conf"
@@ -147,7 +148,7 @@ def packaged(dataset: str, model: str) -> tuple[Problem, pd.DataFrame]:
     train, labels = data.frame.iloc[data.train], data.labels[data.train]
     node = chosen("model", model)
     estimator = instantiate(node.estimator, _convert_="all")
-    classifier = models.train(estimator, data.space, train, labels, data.classes, node.get("threshold"))
+    classifier = train(estimator, data.space, train, labels, data.classes, node.get("threshold"))
     wish = parse_target(data)
     target = Label(data.classes[-1]) if isinstance(wish, str) else wish
     problem = Problem(data.space, classifier, train, labels, target)

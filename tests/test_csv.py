@@ -13,10 +13,10 @@ import pytest
 from omegaconf import OmegaConf
 
 from harness.arguments import plain_names, readable
+from harness.core.errors import DatasetError
 from harness.data import Dataset, load_csv
 from harness.data.own import CHECKS, introduce, load_settled, read_people, settle, shown_name
 from harness.data.sidecar import read_sidecar
-from harness.errors import DatasetError
 
 ROWS = 40
 TABLE = pd.DataFrame(

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness.core.errors import HarnessError
 from harness.data import Dataset
 from harness.data.own import introduce, load_settled, read_people, settle
-from harness.errors import HarnessError
 
 NASTY = (
     "", " ", "NA", "None", "null", "nan", "inf", "-inf", "1e400", "1e-400", "1e31", "9223372036854775808", "10" * 30,

@@ -11,10 +11,11 @@ from complete import complete
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
+from harness.core.errors import DatasetError
+from harness.core.space import Actionability, Kind
+from harness.core.target import Interval, Label
 from harness.data import Source, data_folder, load_dataset, parse_target
 from harness.data.sources import RAW
-from harness.errors import DatasetError
-from harness.problem import Actionability, Interval, Kind, Label
 
 CONFIGS = [Path(__file__).parents[1] / "conf" / "dataset" / f"{name}.yaml" for name in complete("dataset")]
 ROWS = {

@@ -15,10 +15,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 from test_carla import compas
 
-from harness.classifier import Classifier, space_inputs
-from harness.explanation import Explanation, Reason, Status
-from harness.method import Deadline
-from harness.problem import Feature, Interval, Label, Probability, Problem, Space
+from harness.core.classifier import Classifier
+from harness.core.explanation import Explanation, Reason, Status
+from harness.core.inputs import space_inputs
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Feature, Space
+from harness.core.target import Interval, Label, Probability
 from methods.dice import SEARCHES, Dice
 
 SPACE = Space(

@@ -15,9 +15,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from harness.classifier import Classifier, space_inputs
-from harness.explanation import Status
-from harness.problem import Feature, Label, Problem, Space
+from harness.core.classifier import Classifier
+from harness.core.explanation import Status
+from harness.core.inputs import space_inputs
+from harness.core.problem import Problem
+from harness.core.space import Feature, Space
+from harness.core.target import Label
 from methods.ce_ocl import CeOcl
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

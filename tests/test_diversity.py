@@ -24,8 +24,8 @@ from enumeration import (
     problem_of,
 )
 
-from harness.explanation import Answer, Status
-from harness.problem import Problem
+from harness.core.explanation import Answer, Status
+from harness.core.problem import Problem
 from methods.ce_ocl import CeOcl
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -27,10 +27,12 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from harness.classifier import Affine, Classifier, Lookup, space_inputs
-from harness.errors import UnsupportedError
-from harness.problem import Feature, Space
-from harness.program import Compiled, Linear, Program
+from harness.core.classifier import Classifier
+from harness.core.errors import UnsupportedError
+from harness.core.inputs import Affine, Lookup, space_inputs
+from harness.core.space import Feature, Space
+from harness.solvers.highs import Linear
+from harness.solvers.program import Compiled, Program
 from methods.milp.embed import Embedded, embed, splits_only
 from methods.milp.space import Cost, Free, Variables, last_decoded, last_left
 from methods.trees import Foreign, ensemble, leaves_of

@@ -10,14 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from harness.answers import Cell
-from harness.classifier import Classifier
+from harness.core.classifier import Classifier
+from harness.core.errors import DatasetError
+from harness.core.explanation import Explanation, Reason, Status
+from harness.core.problem import Problem
+from harness.core.target import Label
 from harness.data import Dataset
-from harness.errors import DatasetError
 from harness.experiment import Question, pose, run
-from harness.explanation import Explanation, Reason, Status
 from harness.pool import Limits, Outcome
-from harness.problem import Label, Problem
+from harness.store.cell import Cell
 from methods.nearest import Nearest
 
 LIMITS = Limits()

@@ -12,7 +12,7 @@ import pytest
 from hydra.core.hydra_config import HydraConfig
 
 from harness import explain
-from harness.explanation import Explanation
+from harness.core.explanation import Explanation
 from harness.run import explained
 
 CART = ("dataset=pima", "model=cart")

@@ -13,10 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
-from harness import check, export, models
-from harness.answers import Cell, answer_row
-from harness.explanation import Answer, Reason, Status
-from harness.problem import Feature, Label, Problem, Space
+from harness import check, export
+from harness.core.explanation import Answer, Reason, Status
+from harness.core.problem import Problem
+from harness.core.space import Feature, Space
+from harness.core.target import Label
+from harness.models.train import train
+from harness.store.cell import Cell
+from harness.store.rows import answer_row
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 risky = st.text(alphabet="=+-@\t\r\n,;|' \"aß1", max_size=12)
@@ -92,7 +96,7 @@ def test_a_spreadsheet_runs_nothing(tmp_path: Path, name: str) -> None:
     rows = [{name: level, "income": float(rng.normal())} for level in levels * 5]
     frame = space.frame(rows)
     labels = np.where(frame["income"] > 0, "=yes", "no").astype(object)
-    classifier = models.train(LogisticRegression(), space, frame, labels, ("no", "=yes"))
+    classifier = train(LogisticRegression(), space, frame, labels, ("no", "=yes"))
     rejected = frame.loc[classifier.predict(frame) == "no"]
     cell = Cell(tmp_path / "cell")
     cell.start(

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from mlflow import MlflowClient
 
-from harness.answers import Cell, cells
+from harness.store.cell import Cell, cells
 
 ROOT = Path(__file__).parents[1]
 PATIENT = ("time_limit=120", "fit_time_limit=600")  # no answer is to depend on the clock

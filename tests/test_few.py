@@ -17,10 +17,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from harness.check import permitted
-from harness.classifier import Affine, Classifier, Indicator, Input, Lookup
-from harness.explanation import Status
-from harness.method import Deadline
-from harness.problem import Feature, Interval, Label, Problem, Space, Target
+from harness.core.classifier import Classifier
+from harness.core.explanation import Status
+from harness.core.inputs import Affine, Indicator, Input, Lookup
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Feature, Space
+from harness.core.target import Interval, Label, Target
 from methods.ce_ocl import CeOcl
 from methods.milp.few import FewChanges
 

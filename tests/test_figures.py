@@ -22,15 +22,17 @@ from omegaconf import OmegaConf
 from scipy.spatial import Delaunay
 from sklearn.linear_model import LogisticRegression
 
-from harness import figures, models, scoring, tables
-from harness.answers import Cell, answer_row
+from harness import figures, scoring, tables
 from harness.check import judge
+from harness.core.errors import HarnessError
+from harness.core.explanation import Answer, Status
+from harness.core.problem import Problem
+from harness.core.target import Label
 from harness.data import Dataset, load_dataset
-from harness.errors import HarnessError
-from harness.explanation import Answer, Status
 from harness.figures import plane, rescaled
-from harness.problem import Label, Problem
 from harness.report import charts
+from harness.store.cell import Cell
+from harness.store.rows import answer_row
 from harness.tables import Comparison, _metrics
 
 CONF = Path(__file__).parents[1] / "conf"
@@ -44,7 +46,7 @@ RIVALS = {"CE-OCL": "ce_ocl_paper", "DiCE": "dice_genetic"}
 def stored(folder: Path, data: Dataset, described: dict[str, Any], rows: list[dict[str, Any]], **names: str) -> Cell:
     """A finished cell of one factual, the first predicted as undesired, with these answers."""
     train, labels = data.frame.iloc[data.train], data.labels[data.train]
-    classifier = models.train(LogisticRegression(), data.space, train, labels, data.classes)
+    classifier = train(LogisticRegression(), data.space, train, labels, data.classes)
     problem = Problem(data.space, classifier, train, labels, Label(data.desired))
     factual = data.frame.loc[~problem.valid(data.frame)].iloc[[0]]
     cell = Cell(folder / "answers" / names["method"])

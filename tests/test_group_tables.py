@@ -17,14 +17,15 @@ from sklearn.linear_model import LogisticRegression
 from test_figures import covered
 from test_groups import CONF, LIMITS, SPACE, Recorder, at_one, question, started
 
-from harness import figures, models, tables
-from harness.answers import Cell
+from harness import figures, tables
+from harness.core.errors import HarnessError
+from harness.core.explanation import Status
 from harness.data import load_dataset
-from harness.errors import HarnessError
 from harness.experiment import pose, run_groups
-from harness.explanation import Status
 from harness.figures import GREEN
+from harness.models.train import train
 from harness.papers.column_generation import Fewest, Models, Thresholds, _remark, heat_map, perturbed, spread
+from harness.store.cell import Cell
 from methods.group_greedy import GroupGreedy
 
 
@@ -158,7 +159,7 @@ def test_tables_2_and_3_count_what_was_loaded(tmp_path: Path) -> None:
     config["model"] = {"estimator": OmegaConf.to_container(chosen.model.estimator)}
     data = load_dataset(**config["dataset"], split=config["split"], overrides=config["features"])
     estimator = LogisticRegression(C=10.0, solver="newton-cholesky")
-    classifier = models.train(estimator, data.space, data.frame.iloc[data.train], data.labels[data.train], data.classes)
+    classifier = train(estimator, data.space, data.frame.iloc[data.train], data.labels[data.train], data.classes)
     asked, cell = pose(data, classifier, n_factuals=1), Cell(tmp_path / "cell")
     meta = {"dataset": "compas_binned", "model": "lr_c10", "method": "m", "n_counterfactuals": 1, "config": config}
     cell.start(meta, data.space, classifier, asked.targets, None, asked.factuals)

@@ -21,17 +21,20 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from sklearn.linear_model import LogisticRegression
 
-from harness import check, groups, models, scoring
-from harness.answers import Cell
+from harness import check, groups, scoring
+from harness.core.errors import DatasetError
+from harness.core.explanation import Answer, GroupExplanation, Reason, Status
+from harness.core.method import Deadline, GroupExplainer, Method
+from harness.core.objective import Objective
+from harness.core.problem import Problem
+from harness.core.space import Feature, Space
+from harness.core.target import Label
 from harness.data import Dataset
-from harness.errors import DatasetError
 from harness.experiment import Question, pose, run_groups
 from harness.experiment import groups as grouped
-from harness.explanation import Answer, GroupExplanation, Reason, Status
-from harness.method import Deadline, GroupExplainer, Method
-from harness.objective import Objective
+from harness.models.train import train
 from harness.pool import GroupOutcome, Limits, Pool
-from harness.problem import Feature, Label, Problem, Space
+from harness.store.cell import Cell
 from harness.worker import ToldGroup, group_breach
 from methods.group_greedy import GroupGreedy
 
@@ -68,7 +71,7 @@ def dataset() -> Dataset:
 @cache
 def question(n_factuals: int = 12) -> Question:
     data = dataset()
-    classifier = models.train(LogisticRegression(), SPACE, data.frame, data.labels, data.classes)
+    classifier = train(LogisticRegression(), SPACE, data.frame, data.labels, data.classes)
     return pose(data, classifier, n_factuals=n_factuals)
 
 

@@ -24,10 +24,10 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from harness import library
-from harness.answers import answer_row
-from harness.errors import DatasetError, HarnessError
-from harness.explanation import Answer, Explanation, Reason, Status
+from harness.core.errors import DatasetError, HarnessError
+from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.library import explain, measure, pose
+from harness.store.rows import answer_row
 from methods.ce_ocl import CeOcl
 from methods.nearest import Nearest
 from metrics.proximity import l1

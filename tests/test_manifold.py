@@ -15,12 +15,15 @@ from enumeration import FREE, WITHIN, ask, assert_holds, assert_optimal, factual
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from harness import hull
-from harness.causality import equations
-from harness.classifier import Classifier, space_inputs
-from harness.explanation import Status
-from harness.method import Deadline
-from harness.problem import Feature, Label, Problem, Space
+from harness.core import hull
+from harness.core.classifier import Classifier
+from harness.core.explanation import Status
+from harness.core.inputs import space_inputs
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Feature, Space
+from harness.core.target import Label
+from harness.models.equations import equations
 from methods.ce_ocl import CeOcl
 from methods.milp import manifold
 from methods.milp.closest import Programmed

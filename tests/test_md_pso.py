@@ -14,10 +14,13 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from harness.classifier import Classifier, space_inputs
-from harness.explanation import Status
-from harness.method import Deadline
-from harness.problem import Actionability, Feature, Interval, Kind, Label, Probability, Problem, Space
+from harness.core.classifier import Classifier
+from harness.core.explanation import Status
+from harness.core.inputs import space_inputs
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Actionability, Feature, Kind, Space
+from harness.core.target import Interval, Label, Probability
 from methods.md_pso import HALVED, MdPso, halve, information_value, pull_back, undo
 from methods.md_pso_swarm import INVALID, Actions, Swarms
 

@@ -19,9 +19,11 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 from sklearn.tree import DecisionTreeRegressor
 
-from harness.classifier import Classifier
-from harness.metric import Metric
-from harness.problem import Actionability, Interval, Label, Probability, Problem, Space
+from harness.core.classifier import Classifier
+from harness.core.metric import Metric
+from harness.core.problem import Problem
+from harness.core.space import Actionability, Space
+from harness.core.target import Interval, Label, Probability
 from metrics import plausibility
 from metrics._example import LABELS, SPACE, factual, problem, rows
 from metrics._once import once_per_problem

@@ -10,11 +10,12 @@ import pandas as pd
 import pytest
 
 from harness.check import permitted
-from harness.classifier import Affine
-from harness.errors import UnsupportedError
-from harness.objective import Objective, Term
-from harness.problem import Feature, Kind, Space
-from harness.program import Compiled, Linear, Program, Solution
+from harness.core.errors import UnsupportedError
+from harness.core.inputs import Affine
+from harness.core.objective import Objective, Term
+from harness.core.space import Feature, Kind, Space
+from harness.solvers.highs import Linear, Solution
+from harness.solvers.program import Compiled, Program
 from methods.milp.space import Cost, Variables
 
 NUMBERS = {"scale": (0.0, 10.0), "bounds": (0.0, 10.0), "special": (-9.0, -8.0, 99.0)}

@@ -29,12 +29,18 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from skops import io
 
-from harness import check, models
-from harness.answers import Cell, answer_row
-from harness.classifier import Classifier
-from harness.errors import HarnessError
-from harness.method import Deadline
-from harness.problem import Feature, Label, Problem, Space
+from harness import check
+from harness.core.classifier import Classifier, Whole
+from harness.core.errors import HarnessError
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Feature, Space
+from harness.core.target import Label
+from harness.models import files
+from harness.models.adopt import assemble, from_file
+from harness.models.files import checksum
+from harness.store.cell import Cell
+from harness.store.rows import answer_row
 from methods.dice import Dice
 from methods.nearest import Nearest
 
@@ -75,7 +81,7 @@ def trained(last: Any = None, labels: np.ndarray = LABELS) -> Pipeline:
 
 
 def read(path: Path, **options: Any) -> Classifier:
-    return models.from_file(path, SPACE, FRAME, ("bad", "good"), name="loans", **options)
+    return from_file(path, SPACE, FRAME, ("bad", "good"), name="loans", **options)
 
 
 @pytest.fixture
@@ -265,10 +271,10 @@ def test_sizes_are_checked_before_anything_is_unpacked(
     """Of the file, and of what it says it holds."""
     path = saved(trained())
     bomb = archive(tmp_path / "bomb.skops", {"schema.json": schema(**ARRAY), "a.npy": bytes(3_000_000)})
-    monkeypatch.setattr(models, "UNPACKED", 2_000_000)
+    monkeypatch.setattr(files, "UNPACKED", 2_000_000)
     with pytest.raises(HarnessError, match="unpacked it would have more than 2,000,000 bytes"):
         read(bomb)
-    monkeypatch.setattr(models, "LARGEST", 100)
+    monkeypatch.setattr(files, "LARGEST", 100)
     with pytest.raises(HarnessError, match="a model file may have 100"):
         read(path)
 
@@ -300,7 +306,7 @@ def test_a_tree_that_points_outside_itself_is_refused(tmp_path: Path, model: Any
         first.tree_.__setstate__(state)
     io.dump(model, path)
     with pytest.raises(HarnessError, match="is damaged"):
-        models.from_file(path, SPACE, FRAME, ("bad", "good"))
+        from_file(path, SPACE, FRAME, ("bad", "good"))
 
 
 # --- which models, and how they fit the data ----------------------------------------------------------------------
@@ -392,9 +398,9 @@ def test_a_misfit_is_one_sentence(saved: Callable[..., Path], case: str) -> None
 
 def test_a_regression_model_needs_numbers(saved: Callable[..., Path]) -> None:
     with pytest.raises(HarnessError, match="it predicts classes, and the target is a number"):
-        models.from_file(saved(trained()), SPACE, FRAME, ())
+        from_file(saved(trained()), SPACE, FRAME, ())
     model = make_pipeline(steps(), LinearRegression()).fit(READ, FRAME["income"] * 2)
-    known = models.from_file(saved(model), SPACE, FRAME, ())
+    known = from_file(saved(model), SPACE, FRAME, ())
     np.testing.assert_array_equal(known.predict(FRAME), model.predict(READ))
 
 
@@ -469,7 +475,7 @@ def test_a_cell_is_judged_by_its_copy_of_the_file(saved: Callable[..., Path], tm
 
 def from_memory() -> Classifier:
     _, labels = trained(), ("bad", "good")
-    return models.assemble(models.Whole(trained(), SPACE.names, ("member",)), SPACE, labels, labels, None, FRAME)
+    return assemble(Whole(trained(), SPACE.names, ("member",)), SPACE, labels, labels, None, FRAME)
 
 
 def test_a_file_that_was_changed_judges_nothing(saved: Callable[..., Path], tmp_path: Path) -> None:
@@ -494,7 +500,7 @@ def test_a_cell_that_lies_about_trust_runs_nothing(saved: Callable[..., Path], t
     """A pickle is told by the file, not by what is said of it."""
     cell = answered(read(saved(trained(), "m.pkl"), trust=True), tmp_path / "cell", trust=True)
     (cell.path / "model.pkl").write_bytes(pickle.dumps(Payload(tmp_path / "struck")))
-    file = {**cell.meta["model_file"], "trusted": False, "sha256": models.checksum(cell.path / "model.pkl")}
+    file = {**cell.meta["model_file"], "trusted": False, "sha256": checksum(cell.path / "model.pkl")}
     cell.update(model_file=file)
     with pytest.raises(HarnessError, match="is a pickle"):
         check.verdicts(Cell(cell.path))

@@ -15,17 +15,18 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeClassifier
 from skops import io
 
-from harness import models
-from harness.classifier import Classifier
-from harness.errors import HarnessError
-from harness.problem import Problem
+from harness.core.classifier import Classifier
+from harness.core.errors import HarnessError
+from harness.core.problem import Problem
+from harness.models.files import load, save
+from harness.models.train import train
 
 MODELS = complete("model")
 
 
 def fitted(problem: Problem, cache: Path | None, depth: int = 3) -> Classifier:
     estimator = DecisionTreeClassifier(max_depth=depth, random_state=0)
-    return models.train(estimator, problem.space, problem.train, problem.labels, ("bad", "good"), cache=cache)
+    return train(estimator, problem.space, problem.train, problem.labels, ("bad", "good"), cache=cache)
 
 
 class Foreign(LogisticRegression):
@@ -36,8 +37,8 @@ class Foreign(LogisticRegression):
 def test_a_stored_model_says_the_same(problem_of: Callable[[str], Problem], tmp_path: Path, model: str) -> None:
     """Predictions, scores and raw values of what was saved and loaded are equal to the last bit."""
     problem = problem_of(model)
-    models.save(problem.classifier.estimator, tmp_path / "estimator.skops")
-    loaded = replace(problem.classifier, estimator=models.load(tmp_path / "estimator.skops"))
+    save(problem.classifier.estimator, tmp_path / "estimator.skops")
+    loaded = replace(problem.classifier, estimator=load(tmp_path / "estimator.skops"))
     for function in ("predict", "score", "raw"):
         np.testing.assert_array_equal(
             getattr(loaded, function)(problem.train), getattr(problem.classifier, function)(problem.train)
@@ -85,7 +86,7 @@ def test_a_broken_cache_is_trained_over(
     assert str(path) in caplog.text
     assert "trained again" in caplog.text
     np.testing.assert_array_equal(second.score(problem.train), first.score(problem.train))
-    assert isinstance(models.load(path), DecisionTreeClassifier)
+    assert isinstance(load(path), DecisionTreeClassifier)
 
 
 def test_a_cache_that_cannot_be_written_is_no_fault(
@@ -101,12 +102,12 @@ def test_strange_types_are_not_loaded(tmp_path: Path) -> None:
     """A file may hold scikit-learn, numpy and scipy; anything else is named and refused."""
     io.dump(Foreign().fit([[0.0], [1.0]], [0, 1]), tmp_path / "foreign.skops")
     with pytest.raises(HarnessError, match=r"types that are not trusted: .*Foreign"):
-        models.load(tmp_path / "foreign.skops")
+        load(tmp_path / "foreign.skops")
 
 
 def test_a_missing_model_is_named(tmp_path: Path) -> None:
     with pytest.raises(HarnessError, match=r"no model file .*none\.skops"):
-        models.load(tmp_path / "none.skops")
+        load(tmp_path / "none.skops")
 
 
 @pytest.mark.parametrize(
@@ -122,7 +123,7 @@ def test_model_and_labels_must_be_of_one_sort(
     """Numbers are not learnt as classes, nor classes as numbers; it is said before anything is fitted."""
     labels = problem.labels if classes else np.arange(len(problem.train), dtype=float)
     with pytest.raises(HarnessError, match=sentence):
-        models.train(estimator, problem.space, problem.train, labels, classes)
+        train(estimator, problem.space, problem.train, labels, classes)
     assert not hasattr(estimator, "n_features_in_")
 
 
@@ -130,6 +131,6 @@ def test_labels_must_be_two_known_classes(problem: Problem) -> None:
     """One class alone, or one that is not listed, cannot be trained on."""
     estimator, rows = LogisticRegression(), len(problem.train)
     with pytest.raises(HarnessError, match="all training rows have the label bad"):
-        models.train(estimator, problem.space, problem.train, np.full(rows, "bad", object), ("bad", "good"))
+        train(estimator, problem.space, problem.train, np.full(rows, "bad", object), ("bad", "good"))
     with pytest.raises(HarnessError, match="label 'ugly'"):
-        models.train(estimator, problem.space, problem.train, np.full(rows, "ugly", object), ("bad", "good"))
+        train(estimator, problem.space, problem.train, np.full(rows, "ugly", object), ("bad", "good"))

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from harness.objective import TERMS, Objective, Term, displacement, mad
-from harness.problem import Feature, Space
+from harness.core.objective import TERMS, Objective, Term, displacement, mad
+from harness.core.space import Feature, Space
 
 SPACE = Space(
     (

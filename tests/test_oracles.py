@@ -25,10 +25,13 @@ from sklearn.tree import DecisionTreeClassifier
 from test_ce_ocl import engines, question_of
 
 from harness.check import permitted
-from harness.classifier import Classifier, space_inputs
-from harness.explanation import Status
-from harness.problem import Feature, Kind, Label, Problem, Space
-from harness.program import Linear
+from harness.core.classifier import Classifier
+from harness.core.explanation import Status
+from harness.core.inputs import space_inputs
+from harness.core.problem import Problem
+from harness.core.space import Feature, Kind, Space
+from harness.core.target import Label
+from harness.solvers.highs import Linear
 from methods.ce_ocl import CeOcl
 from methods.milp.closest import Programmed
 

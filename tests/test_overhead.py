@@ -15,12 +15,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from harness.answers import Cell
+from harness.core.explanation import Answer, Explanation, Status
+from harness.core.problem import Problem
 from harness.data import Dataset
 from harness.experiment import pose, run
-from harness.explanation import Answer, Explanation, Status
 from harness.pool import Limits, Outcome
-from harness.problem import Problem
+from harness.store.cell import Cell
 from methods.nearest import Nearest
 
 ROOT = Path(__file__).parents[1]

@@ -8,7 +8,7 @@ from typing import Any
 import enumeration
 import pytest
 
-from harness.problem import Interval, Probability
+from harness.core.target import Interval, Probability
 from methods.ce_ocl import CeOcl
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -20,12 +20,12 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from harness import models
+from harness.core.explanation import Explanation, Reason, Status
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.target import Interval, Label, Probability
 from harness.data import load_dataset
-from harness.explanation import Explanation, Reason, Status
-from harness.method import Deadline
-from harness.problem import Interval, Label, Probability, Problem
-from harness.scorecard import ScorecardClassifier
+from harness.models.scorecard import ScorecardClassifier
 from methods.peers.cfnow import Cfnow
 from methods.peers.library import LateError, quiet, seeded, shares
 from methods.peers.nice import Nice
@@ -61,7 +61,7 @@ def compas(model: str, threshold: float | None = None) -> Problem:
     config: Any = OmegaConf.to_container(OmegaConf.load(ROOT / "conf" / "dataset" / "compas.yaml"))
     data = load_dataset(**config)
     train, labels = data.frame.iloc[data.train[:700]], data.labels[data.train[:700]]
-    classifier = models.train(ESTIMATORS[model], data.space, train, labels, data.classes, threshold)
+    classifier = train(ESTIMATORS[model], data.space, train, labels, data.classes, threshold)
     unwanted = pd.Series(classifier.predict(train)).value_counts().index[0]
     wanted = next(name for name in data.classes if name != unwanted)
     return Problem(data.space, classifier, train, labels, Label(wanted))

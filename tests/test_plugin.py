@@ -18,9 +18,9 @@ from omegaconf import OmegaConf
 from sklearn.base import ClassifierMixin
 
 from harness import check, plugins, run
-from harness.answers import Cell, cells
+from harness.core.errors import DatasetError, HarnessError
 from harness.data.sources import Source, read_bytes
-from harness.errors import DatasetError, HarnessError
+from harness.store.cell import Cell, cells
 
 ROOT = Path(__file__).parents[1]
 PLUGIN = ROOT / "tests" / "plugin"

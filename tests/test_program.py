@@ -9,7 +9,8 @@ from importlib.metadata import version
 import numpy as np
 import pytest
 
-from harness.program import Compiled, Linear, Program
+from harness.solvers.highs import Linear
+from harness.solvers.program import Compiled, Program
 
 
 def form(compiled: Compiled, *terms: tuple[object, float], constant: float = 0.0) -> Linear:

@@ -16,15 +16,19 @@ from scipy.spatial.distance import pdist
 from sklearn.linear_model import LogisticRegression
 
 from harness import scoring
-from harness.answers import Cell, answer_row
 from harness.check import judge
-from harness.classifier import Classifier, space_inputs
-from harness.errors import HarnessError
-from harness.explanation import Answer, Reason, Status
-from harness.method import Deadline
+from harness.core.classifier import Classifier
+from harness.core.errors import HarnessError
+from harness.core.explanation import Answer, Reason, Status
+from harness.core.inputs import space_inputs
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Actionability, Feature, Kind, Space
+from harness.core.target import Label
 from harness.papers import pso
-from harness.problem import Actionability, Feature, Kind, Label, Problem, Space
 from harness.run import _merit
+from harness.store.cell import Cell
+from harness.store.rows import answer_row
 from methods.carla import compat
 from methods.carla.face import Face
 from methods.carla.growing_spheres import GrowingSpheres

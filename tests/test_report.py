@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 from test_tables import GRANTED, MEMBER, YOUNGER, started
 
-from harness.errors import HarnessError
+from harness.core.errors import HarnessError
 from harness.report import charts, page
 from harness.report.results import Results
 from harness.report.statistics import rank

@@ -23,15 +23,18 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from harness.answers import from_plain, to_plain
 from harness.certificate import Ball, Checker
 from harness.check import permitted
-from harness.classifier import Classifier, Indicator, space_inputs
-from harness.errors import UnsupportedError
-from harness.explanation import Reason, Status
-from harness.method import Deadline
-from harness.objective import Objective
-from harness.problem import Feature, Kind, Label, Problem, Space
+from harness.core.classifier import Classifier
+from harness.core.errors import UnsupportedError
+from harness.core.explanation import Reason, Status
+from harness.core.inputs import Indicator, space_inputs
+from harness.core.method import Deadline
+from harness.core.objective import Objective
+from harness.core.problem import Problem
+from harness.core.space import Feature, Kind, Space
+from harness.core.target import Label
+from harness.store.codec import from_plain, to_plain
 from methods.ce_ocl import CeOcl
 from methods.cells.grid import WORD as MASK
 from methods.cells.robust import RobustCells
@@ -443,8 +446,8 @@ def test_a_refusal_loads_nothing_large() -> None:
         "import sys\n"
         "from plane import SPACE, rows\n"
         "from sklearn.tree import DecisionTreeClassifier\n"
-        "from harness.classifier import Classifier, space_inputs\n"
-        "from harness.problem import Label, Problem\n"
+        "from harness.core.classifier import Classifier, space_inputs\n"
+        "from harness.core.problem import Label, Problem\n"
         "from methods.robust import Robust\n"
         "frame, labels = rows()\n"
         "tree = DecisionTreeClassifier(max_depth=2).fit(SPACE.encode(frame), labels)\n"

@@ -16,12 +16,15 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from harness.check import permitted
-from harness.classifier import Classifier, space_inputs
-from harness.errors import UnsupportedError
-from harness.explanation import Status
-from harness.method import Deadline
-from harness.objective import Objective, Term
-from harness.problem import Feature, Kind, Label, Problem, Space
+from harness.core.classifier import Classifier
+from harness.core.errors import UnsupportedError
+from harness.core.explanation import Status
+from harness.core.inputs import space_inputs
+from harness.core.method import Deadline
+from harness.core.objective import Objective, Term
+from harness.core.problem import Problem
+from harness.core.space import Feature, Kind, Space
+from harness.core.target import Label
 from methods.ce_ocl import CeOcl
 from methods.cells.robust import _TouchLayout, _TouchState
 from methods.perturbation import Outcome, Perturbation

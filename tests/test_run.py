@@ -10,7 +10,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from harness.composition import _compose_every_choice
-from harness.errors import HarnessError
+from harness.core.errors import HarnessError
 from harness.run import _validate
 
 CONF = Path(__file__).parents[1] / "conf"

@@ -17,18 +17,22 @@ from omegaconf import OmegaConf
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from harness import models
-from harness.answers import Cell, answer_row
-from harness.classifier import Classifier
+from harness.core.classifier import Classifier
+from harness.core.conflict import groups_of, lifted
+from harness.core.explanation import Explanation, Status
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Feature, Space
+from harness.core.target import Interval, Label, Probability, Target
 from harness.data import Source, load_dataset
-from harness.explanation import Explanation, Status
-from harness.method import Deadline
+from harness.models.card import Bin, Card, Variable
+from harness.models.scorecard import ScorecardClassifier, ScorecardRegressor
+from harness.models.train import train
 from harness.papers import scorecard as papers
 from harness.papers.scorecard import required
-from harness.problem import Feature, Interval, Label, Probability, Problem, Space, Target
-from harness.scorecard import Bin, Card, ScorecardClassifier, ScorecardRegressor, Variable
+from harness.store.cell import Cell
+from harness.store.rows import answer_row
 from harness.tables import DASH
-from methods.conflict import groups_of, lifted
 from methods.peers.optbinning import OptBinningCounterfactual, prepared, restated
 from methods.scorecard import Scorecard
 from methods.scorecard.moves import Board
@@ -502,7 +506,7 @@ def heloc() -> Problem:
         pytest.skip("HELOC is neither packaged nor in CE_HARNESS_DATA")
     data = load_dataset(**config | {"split": "none"})
     best = {"iv": {"min": 0.02, "max": 1, "strategy": "highest", "top": 12}}
-    model = models.train(ScorecardClassifier(selection=best), data.space, data.frame, data.labels, data.classes)
+    model = train(ScorecardClassifier(selection=best), data.space, data.frame, data.labels, data.classes)
     return Problem(data.space, model, data.frame, data.labels, Label("Good"))
 
 
@@ -544,7 +548,7 @@ def test_optbinning_reads_a_card_as_its_own_scorecard(codes: list[float] | None)
     from optbinning.scorecard.counterfactual.model_data import model_data
     from optbinning.scorecard.counterfactual.problem_data import problem_data
 
-    from harness.scorecard import read_card
+    from harness.models.scorecard import read_card
 
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(400, 3)), columns=["a", "b", "c"])
@@ -597,7 +601,7 @@ def applicant() -> Problem:
         pytest.skip("HELOC is neither packaged nor in CE_HARNESS_DATA")
     data = load_dataset(**config | own["dataset"], split=own["split"], overrides=own["features"])
     estimator = ScorecardClassifier(**own["model"]["estimator"])
-    model = models.train(estimator, data.space, data.frame, data.labels, data.classes)
+    model = train(estimator, data.space, data.frame, data.labels, data.classes)
     return Problem(data.space, model, data.frame, data.labels, Label("Good"))
 
 

@@ -15,14 +15,19 @@ import pytest
 from optbinning import BinningProcess, Scorecard
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from harness import models
-from harness.answers import Cell
-from harness.classifier import Lookup
-from harness.errors import HarnessError
+from harness.core.errors import HarnessError
+from harness.core.inputs import Lookup
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Feature, Space
+from harness.core.target import Interval, Label
 from harness.library import explain, pose
-from harness.method import Deadline
-from harness.problem import Feature, Interval, Label, Problem, Space
-from harness.scorecard import Bin, Card, ScorecardClassifier, ScorecardRegressor, card_of, read_card
+from harness.models.adopt import adopt, from_file
+from harness.models.card import Bin, Card, card_of
+from harness.models.files import load, save
+from harness.models.scorecard import ScorecardClassifier, ScorecardRegressor, read_card
+from harness.models.train import train
+from harness.store.cell import Cell
 from methods.ce_ocl import CeOcl
 from methods.trees import ensemble
 
@@ -146,11 +151,11 @@ def trained(kind: str) -> Problem:
     """The problem of a scorecard that the harness trains."""
     frame, merit = data()
     if kind == "continuous":
-        classifier = models.train(ScorecardRegressor(binning={"max_n_prebins": 6}), SPACE, frame, merit, ())
+        classifier = train(ScorecardRegressor(binning={"max_n_prebins": 6}), SPACE, frame, merit, ())
         return Problem(SPACE, classifier, frame, merit, Interval(low=11.0, high=14.0))
     labels = np.where(merit > 9, "good", "bad").astype(object)
     estimator = ScorecardClassifier(binning={"max_n_prebins": 6})
-    classifier = models.train(estimator, SPACE, frame, labels, ("bad", "good"))
+    classifier = train(estimator, SPACE, frame, labels, ("bad", "good"))
     return Problem(SPACE, classifier, frame, labels, Label("good"))
 
 
@@ -210,8 +215,8 @@ def test_a_trained_scorecard_is_stored(kind: str, tmp_path: Path) -> None:
     """The cache and the store of answers give the same model back, without any trust."""
     frame, _ = data()
     problem = trained(kind)
-    models.save(problem.classifier.estimator, tmp_path / "card.skops")
-    again = models.load(tmp_path / "card.skops")
+    save(problem.classifier.estimator, tmp_path / "card.skops")
+    again = load(tmp_path / "card.skops")
     assert (again.predict(frame) == problem.classifier.estimator.predict(frame)).all()
     cell = Cell(tmp_path / "cell")
     cell.start({"n_counterfactuals": 1}, SPACE, problem.classifier, {0: problem.target}, None, frame.iloc[:1])
@@ -225,8 +230,8 @@ def test_a_scorecard_from_a_file(suffix: str, tmp_path: Path) -> None:
     scorecard, path = fitted("binary", "dict"), tmp_path / f"mine{suffix}"
     joblib.dump(scorecard, path) if suffix == ".joblib" else scorecard.save(str(path))
     with pytest.raises(HarnessError, match=r"model\.trust=true"):
-        models.from_file(path, SPACE, frame, ("bad", "good"))
-    classifier = models.from_file(path, SPACE, frame, ("bad", "good"), trust=True, names=("bad", "good"))
+        from_file(path, SPACE, frame, ("bad", "good"))
+    classifier = from_file(path, SPACE, frame, ("bad", "good"), trust=True, names=("bad", "good"))
     assert classifier.opaque is None
     assert (classifier.score(frame) == scorecard.predict_proba(frame)[:, 1]).all()
     assert np.abs(classifier.raw(frame) - scorecard.decision_function(frame)).max() < 1e-12
@@ -239,8 +244,8 @@ def test_a_scorecard_from_a_file(suffix: str, tmp_path: Path) -> None:
 def test_a_scorecard_from_a_skops_file(tmp_path: Path) -> None:
     """One that the harness trained is a model file like any other: no trust is needed."""
     frame, _ = data()
-    models.save(trained("binary").classifier.estimator, tmp_path / "card.skops")
-    found = models.from_file(tmp_path / "card.skops", SPACE, frame, ("bad", "good"), names=("bad", "good"))
+    save(trained("binary").classifier.estimator, tmp_path / "card.skops")
+    found = from_file(tmp_path / "card.skops", SPACE, frame, ("bad", "good"), names=("bad", "good"))
     assert found.opaque is None
     assert (found.score(frame) == trained("binary").classifier.score(frame)).all()
 
@@ -259,7 +264,7 @@ def test_a_model_with_another_link_is_opaque() -> None:
     scorecard = Scorecard(BinningProcess(list(NAMES), categorical_variables=["home"]), Sharper())
     with warnings.catch_warnings(action="ignore"):
         scorecard.fit(frame, (merit > 9).astype(int))
-    found = models.adopt(scorecard, SPACE, frame, ("bad", "good"), names=("bad", "good"))
+    found = adopt(scorecard, SPACE, frame, ("bad", "good"), names=("bad", "good"))
     assert found.opaque is not None
     assert (found.score(frame) == scorecard.predict_proba(frame)[:, 1]).all()
 

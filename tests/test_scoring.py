@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 
 from harness import check, scoring
-from harness.answers import Cell, answer_row
-from harness.explanation import Answer, Reason, Status
-from harness.problem import Problem
+from harness.core.explanation import Answer, Reason, Status
+from harness.core.problem import Problem
+from harness.store.cell import Cell
+from harness.store.rows import answer_row
 from methods.nearest import Nearest
 from metrics.actionability import incoherent
 from metrics.proximity import l0

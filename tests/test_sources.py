@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.core.errors import DatasetError
 from harness.data import Source, data_folder, fetch, read_bytes
-from harness.errors import DatasetError
 
 CONTENT = b"a,b\n1,2\n"
 PACKED = gzip.compress(CONTENT)

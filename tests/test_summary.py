@@ -10,11 +10,12 @@ import pandas as pd
 import pytest
 
 from harness import scoring, summary
-from harness.answers import Cell, answer_row
 from harness.check import judge
-from harness.explanation import Answer, Reason, Status
-from harness.objective import Objective, Term
-from harness.problem import Problem
+from harness.core.explanation import Answer, Reason, Status
+from harness.core.objective import Objective, Term
+from harness.core.problem import Problem
+from harness.store.cell import Cell
+from harness.store.rows import answer_row
 
 Made = Callable[..., Cell]
 TIMING = {"seconds": 0.5, "fit_seconds": 0.1, "late": False}

@@ -16,8 +16,8 @@ import pandas as pd
 import pytest
 from mlflow import MlflowClient
 
-from harness.answers import Cell, cells
-from harness.problem import Interval
+from harness.core.target import Interval
+from harness.store.cell import Cell, cells
 
 ROOT = Path(__file__).parents[1]
 SWEEP = ("-m", "dataset=pima", "model=lr,cart", "method=nearest,ce_ocl", "n_factuals=3", "n_counterfactuals=2")

@@ -17,12 +17,13 @@ from hydra.utils import get_object
 from omegaconf import OmegaConf
 
 from harness import reproduction, scoring, tables
-from harness.answers import Cell, answer_row
 from harness.check import judge
-from harness.errors import HarnessError
-from harness.explanation import Answer, Reason, Status
+from harness.core.errors import HarnessError
+from harness.core.explanation import Answer, Reason, Status
+from harness.core.problem import Problem
 from harness.papers import robust
-from harness.problem import Problem
+from harness.store.cell import Cell
+from harness.store.rows import answer_row
 from harness.tables import DASH, Comparison, Listing
 from metrics import _example as loans
 

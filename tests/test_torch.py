@@ -21,12 +21,15 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.svm import LinearSVC
 from test_carla import SPACE, ask, compas, method_of, sample
 
-from harness import models, torch_mlp
-from harness.errors import UnsupportedError
-from harness.explanation import Reason, Status
-from harness.method import Deadline
-from harness.problem import Label, Problem
-from harness.torch_mlp import TorchMLPClassifier
+from harness.core.errors import UnsupportedError
+from harness.core.explanation import Reason, Status
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.target import Label
+from harness.models import torch_mlp
+from harness.models.files import save
+from harness.models.torch_mlp import TorchMLPClassifier
+from harness.models.train import train
 from methods.carla import compat
 from methods.carla.adapter import Columns, Question
 from methods.carla.cchvae import Cchvae
@@ -49,7 +52,7 @@ needs_torch = pytest.mark.skipif(
 
 def network(problem: Problem, estimator: Any) -> Problem:
     """The same question about another model, trained on the same rows."""
-    fitted = models.train(estimator, problem.space, problem.train, problem.labels, problem.classifier.classes)
+    fitted = train(estimator, problem.space, problem.train, problem.labels, problem.classifier.classes)
     return replace(problem, classifier=fitted)
 
 
@@ -180,7 +183,7 @@ def test_gradients_are_the_models(estimator: Any, wanted: str, threshold: float 
         pytest.skip("a linear SVM gives no probabilities")
     frame = sample()
     labels = np.where(frame["wage"] + 4 * (frame["city"] == "Ulm") > 11, "good", "bad").astype(object)
-    classifier = models.train(estimator, SPACE, frame, labels, ("bad", "good"), threshold)
+    classifier = train(estimator, SPACE, frame, labels, ("bad", "good"), threshold)
     problem = Problem(SPACE, classifier, frame, labels, Label(wanted))
     asked = Question(problem, Columns(SPACE))
     module = module_of(problem, asked)
@@ -255,7 +258,7 @@ def test_training_is_repeated_to_the_bit(question: tuple[Problem, pd.DataFrame])
     assert torch.equal(torch.get_rng_state(), state)
     other = TorchMLPClassifier((6,), max_iter=8, random_state=4).fit(x, y)
     code = (
-        "import numpy as np, torch; from harness.torch_mlp import TorchMLPClassifier; torch.manual_seed(9);"
+        "import numpy as np, torch; from harness.models.torch_mlp import TorchMLPClassifier; torch.manual_seed(9);"
         "torch.set_num_threads(2); x = np.random.default_rng(0).normal(size=(150, 4));"
         "net = TorchMLPClassifier((6,), max_iter=8, random_state=3).fit(x, x[:, 0] * x[:, 1] > 0);"
         "print(net.coefs_[0].tobytes().hex())"
@@ -310,7 +313,7 @@ def test_the_exact_method_reads_the_network(question: tuple[Problem, pd.DataFram
 def test_a_stored_network_says_the_same(question: tuple[Problem, pd.DataFrame], tmp_path: Path) -> None:
     """To the last bit, in another process."""
     problem, _ = question
-    models.save(problem.classifier.estimator, tmp_path / "net.skops")
+    save(problem.classifier.estimator, tmp_path / "net.skops")
     np.save(tmp_path / "rows.npy", problem.encoded[:20])
     code = (
         "import sys, numpy as np; from pathlib import Path; from harness import models;"

@@ -13,12 +13,14 @@ import pytest
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from harness import models
 from harness.check import permitted
-from harness.classifier import Affine, Lookup, Step
-from harness.explanation import Answer, Status
-from harness.method import Deadline
-from harness.problem import Feature, Interval, Label, Problem, Space
+from harness.core.explanation import Answer, Status
+from harness.core.inputs import Affine, Lookup, Step
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Feature, Space
+from harness.core.target import Interval, Label
+from harness.models.train import train
 from methods.ce_ocl import CeOcl
 from methods.peers.treecf import TreeCf
 
@@ -56,7 +58,7 @@ def posed(model: str, wanted: str = "good") -> Problem:
     merit += 1.0 * (rows["job"] == "full") - 1.0 * (rows["grade"] == "high") + 1.0 * (rows["stage"] == "c")
     merit += rng.normal(0, 0.5, len(rows))
     labels = np.where(merit > merit.median(), "good", "bad").astype(object)
-    classifier = models.train(ESTIMATORS[model], SPACE, rows, labels, ("bad", "good"), None)
+    classifier = train(ESTIMATORS[model], SPACE, rows, labels, ("bad", "good"), None)
     return Problem(SPACE, classifier, rows, labels, Label(wanted))
 
 

@@ -27,13 +27,15 @@ from sklearn.ensemble import (
 )
 from sklearn.tree import DecisionTreeClassifier
 
-from harness import experiment, models
-from harness.classifier import Affine, Classifier
+from harness import experiment
+from harness.core.classifier import Classifier
+from harness.core.errors import UnsupportedError
+from harness.core.explanation import Status
+from harness.core.inputs import Affine
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Feature
 from harness.data import load_dataset
-from harness.errors import UnsupportedError
-from harness.explanation import Status
-from harness.method import Deadline
-from harness.problem import Feature, Problem
 from methods.ce_ocl import CeOcl
 from methods.cells.search import CellSearch
 from methods.milp.closest import Programmed
@@ -356,7 +358,7 @@ def test_on_real_data_search_and_program_agree(model: str) -> None:
     """Ten factuals: both proven, of the same cost, and predicted as wanted."""
     dataset = load_dataset(**OmegaConf.to_container(OmegaConf.load(CONF / "dataset" / "compas.yaml")))
     train, labels = dataset.frame.iloc[dataset.train], dataset.labels[dataset.train]
-    fitted = models.train(LARGE[model](), dataset.space, train, labels, dataset.classes)
+    fitted = train(LARGE[model](), dataset.space, train, labels, dataset.classes)
     question = experiment.pose(dataset, fitted)
     (problem,) = question.problems.values()
     explainers = [CeOcl("l2sq", engine=engine).fit(problem) for engine in ("search", "milp")]

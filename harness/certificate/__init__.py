@@ -18,8 +18,9 @@ import pandas as pd
 
 from harness.certificate.balls import Ball, Certificate, perturbed
 from harness.certificate.margins import family, margins, readable
-from harness.classifier import Classifier
-from harness.problem import Space, Target
+from harness.core.classifier import Classifier
+from harness.core.space import Space
+from harness.core.target import Target
 
 __all__ = ["Ball", "Certificate", "Checker", "checker", "perturbed", "readable", "region_holds"]
 

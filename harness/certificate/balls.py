@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from harness.errors import UnsupportedError, choices
-from harness.problem import Actionability, Space
+from harness.core.errors import UnsupportedError, choices
+from harness.core.space import Actionability, Space
 
 NORMS = ("linf", "l2")
 

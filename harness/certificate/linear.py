@@ -10,8 +10,9 @@ import numpy as np
 
 from harness.certificate.balls import Ball, Certificate
 from harness.certificate.margins import Margin
-from harness.classifier import Affine, Classifier
-from harness.problem import Space
+from harness.core.classifier import Classifier
+from harness.core.inputs import Affine
+from harness.core.space import Space
 
 ROUNDING = 1e-12  # of a margin, relative to its terms
 

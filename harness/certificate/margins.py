@@ -21,9 +21,11 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from harness.classifier import Affine, Classifier
-from harness.errors import UnsupportedError
-from harness.problem import Interval, Label, Space, Target
+from harness.core.classifier import Classifier
+from harness.core.errors import UnsupportedError
+from harness.core.inputs import Affine
+from harness.core.space import Space
+from harness.core.target import Interval, Label, Target
 
 FAMILIES: dict[str, tuple[type, ...]] = {
     "linear": (LogisticRegression, LinearSVC, RidgeClassifier, LinearRegression, Ridge),

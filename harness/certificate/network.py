@@ -13,8 +13,8 @@ from harness.certificate.balls import Ball, Certificate
 from harness.certificate.linear import slopes
 from harness.certificate.margins import Margin
 from harness.certificate.network_kernels import MORE, PROVEN, VIOLATED, attack, forward
-from harness.classifier import Classifier
-from harness.problem import Space
+from harness.core.classifier import Classifier
+from harness.core.space import Space
 
 NODES = 20  # boxes of phases looked at between two looks at the clock
 FIRST, LAST = 0.0625, 64.0  # radii asked for where none is given: doubled from the first up to the last

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from harness.simplex import INFEASIBLE, minimum
+from harness.solvers.simplex import INFEASIBLE, minimum
 
 VIOLATED, PROVEN, MORE, OPEN = 0, 1, 2, 3
 POSITIVE = 1e-11  # a bound on the margin above this, relative to 1 + its terms, proves that it is positive

@@ -13,8 +13,9 @@ import numpy as np
 from harness.certificate.balls import Ball, Certificate
 from harness.certificate.margins import Margin
 from harness.certificate.tree_kernels import FOUND, FULL, NONE, TIED, Heap, search
-from harness.classifier import Affine, Classifier, Input
-from harness.problem import Space
+from harness.core.classifier import Classifier
+from harness.core.inputs import Affine, Input
+from harness.core.space import Space
 
 NODES = 2000  # boxes looked at between two looks at the clock
 TINY = 1e-9  # margins this near to 0, relative to the sum's terms, are for the model itself to judge

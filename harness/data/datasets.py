@@ -15,12 +15,13 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from sklearn.model_selection import train_test_split
 
-from harness import causality as structural
+from harness.core.errors import DatasetError, choices
+from harness.core.space import Actionability, Feature, Kind, Space
+from harness.core.target import Interval, Label, Target
 from harness.data.discretise import Discretisation, Intervals
+from harness.data.equations import check
 from harness.data.reader import Form
 from harness.data.sources import Source, read_bytes
-from harness.errors import DatasetError, choices
-from harness.problem import Actionability, Feature, Interval, Kind, Label, Space, Target
 
 SPLIT = {"test_size": 0.25, "stratify": True, "seed": 0}
 OPPOSITE: Literal["opposite"] = "opposite"
@@ -63,7 +64,7 @@ class Dataset:
     notices
         What the user should know of the data, one sentence each.
     causality
-        Structural equations by endogenous feature, as described for ``harness.causality.equations``, which makes them.
+        Structural equations by endogenous feature, as described for ``harness.models.equations.equations``, which makes them.
     form
         How the user's own file writes its table; files of factuals are read alike.
     reasons
@@ -157,7 +158,7 @@ def load_dataset(
     overrides
         Feature attributes as in ``features``, applied last.
     causality
-        Structural equations by endogenous feature; see ``harness.causality.equations``.
+        Structural equations by endogenous feature; see ``harness.models.equations.equations``.
     tables
         The files' content and its checksum, where they have been read already; ``sources`` and ``read`` are not used.
     discretise
@@ -205,7 +206,7 @@ def load_dataset(
     space = Space(tuple(described))
     frame = pd.DataFrame(data, index=raw.index).set_axis(space.index, axis=1)
     space.check(frame, name)
-    for notice in structural.check(space, causality or {}):
+    for notice in check(space, causality or {}):
         notices.append(f"{name}: {notice}")
         logger.warning(notices[-1])
     dataset = Dataset(

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.errors import DatasetError, choices
-from harness.problem import Actionability, Feature, Kind
+from harness.core.errors import DatasetError, choices
+from harness.core.space import Actionability, Feature, Kind
 
 WAYS = ("quantile", "median", "levels")
 SETTINGS = ("default", "bins", "cuts", "one_hot")

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from harness.core.errors import DatasetError, choices
+from harness.core.space import Actionability, Feature, Kind
 from harness.data.datasets import ATTRIBUTES, EXACT, MISSING, OPPOSITE, SPLIT, TASKS, Dataset, load_dataset
 from harness.data.discretise import Intervals
 from harness.data.reader import COLUMNS, MEGABYTES, NA, Column, Form, Table, read_table
 from harness.data.sidecar import read_sidecar
-from harness.errors import DatasetError, choices
-from harness.problem import Actionability, Feature, Kind
 
 LINE = "the command line"
 CATEGORIES = 200  # different texts of a feature, unless it is set otherwise

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.errors import DatasetError
+from harness.core.errors import DatasetError
 
 MEGABYTES = 200  # of a file, unless it is set otherwise
 COLUMNS = 5000  # of a table, and of a table when encoded

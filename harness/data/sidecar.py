@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
+from harness.core.errors import DatasetError
 from harness.data.reader import Form, decoded, read_file
-from harness.errors import DatasetError
 
 MEGABYTES = 0.25
 DEPTH = 12  # of lists and mappings within each other

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pooch
 
-from harness.errors import DatasetError, choices
+from harness.core.errors import DatasetError, choices
 from harness.plugins import locate
 
 RAW = Path(__file__).with_name("raw")

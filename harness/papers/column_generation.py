@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from harness.answers import Cell
+from harness.core.errors import HarnessError
+from harness.core.space import Feature
 from harness.data import load_dataset
-from harness.errors import HarnessError
 from harness.figures import COLOURS, GREEN, Drawing
-from harness.problem import Feature
 from harness.reproduction import Claim, Numbers, Verdict
 from harness.scoring import group_table
+from harness.store.cell import Cell
 from harness.tables import DASH, PUBLISHED, Table, markdown, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
 
 PAPER = "Lodi and Ramírez-Ayerbe (2024), One-for-many counterfactual explanations by column generation"
 LIMIT = 3600.0  # seconds after which the paper stopped; what stopped is not proven

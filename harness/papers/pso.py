@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from harness import scoring
-from harness.answers import Cell
-from harness.explanation import Status
-from harness.objective import displacement
-from harness.problem import Kind, Space
+from harness.core.explanation import Status
+from harness.core.objective import displacement
+from harness.core.space import Kind, Space
 from harness.reproduction import Claim, Numbers, Verdict, means, paired
+from harness.store.cell import Cell
 from harness.tables import DASH, PUBLISHED, Comparison, Table, markdown, number
 
 PAPER = "Shekhar et al. (2023), A PSO based method to generate actionable counterfactuals for high dimensional data"

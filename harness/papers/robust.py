@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from harness.answers import Cell
 from harness.certificate import Ball, checker
+from harness.core.errors import HarnessError
+from harness.core.explanation import Reason
 from harness.data import load_dataset
-from harness.errors import HarnessError
-from harness.explanation import Reason
 from harness.figures import BLUE, COLOURS, GREY, ORANGE, SKY, Drawing
 from harness.reproduction import Claim, Numbers, Verdict, paired
+from harness.store.cell import Cell
 from harness.tables import DASH, PUBLISHED, Table, markdown, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
 
 PAPER = (
     "Maragno, Kurtz, Röber, Goedhart, Birbil and den Hertog (2024), Finding regions of counterfactual explanations via "

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.answers import Cell
+from harness.core.errors import HarnessError
 from harness.data import load_dataset
-from harness.errors import HarnessError
+from harness.models.card import Bin, Card, card_of
 from harness.reproduction import Claim, Verdict
 from harness.reproduction import Numbers as Numeric
-from harness.scorecard import Bin, Card, card_of
+from harness.store.cell import Cell
 from harness.tables import DASH, PUBLISHED, Table, markdown, number
 
 PAPER = "Navas-Palencia (2021), Optimal counterfactual explanations for scorecard modelling"

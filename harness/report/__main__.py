@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from harness.errors import HarnessError
+from harness.core.errors import HarnessError
 from harness.report import page
 from harness.tables import asked
 

@@ -15,15 +15,17 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup, escape
 
-from harness import tables, tracking
+from harness import tables
 from harness.explain import wish
 from harness.overview import Overview
 from harness.report import charts
 from harness.report.results import ACCEPTED, NAMES, VIOLATIONS, Results
 from harness.report.statistics import LEVEL, Ranking, rank
+from harness.store import mlflow
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
 
 WORST = 12  # cases shown
 
@@ -310,7 +312,7 @@ def _placed(ranking: Ranking) -> list[tuple[int, str]]:
 
 def _runs(results: Results) -> Sequence[tuple[str, str]]:
     """Label and address of each cell's MLflow run, where the store is at hand."""
-    known = tracking.runs(results.name)
+    known = mlflow.runs(results.name)
     return [
         (cell.label, known[meta["fingerprint"]])
         for cell, meta in zip(results.cells, results.metas, strict=True)

@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from harness import scoring, tables
-from harness.answers import Cell
-from harness.errors import HarnessError
-from harness.explanation import Status
+from harness.core.errors import HarnessError
+from harness.core.explanation import Status
+from harness.store.cell import Cell
 
 ACCEPTED, VIOLATIONS = "accepted", "actionability/violations"
 NAMES = ["dataset", "model", "method"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from harness.problem import Problem
+from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Columns, Question, held, model_of
 from methods.carla.method import CarlaExplainer, CarlaMethod

@@ -13,8 +13,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from harness.classifier import Classifier
-from harness.problem import Actionability, Kind, Label, Problem, Space
+from harness.core.classifier import Classifier
+from harness.core.problem import Problem
+from harness.core.space import Actionability, Kind, Space
+from harness.core.target import Label
 from methods.carla.compat import LateError, check_clock, library
 
 TARGET = "y"

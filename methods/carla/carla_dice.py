@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from harness.problem import Problem
+from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Codes, Question, model_of
 from methods.carla.method import CarlaExplainer, CarlaMethod

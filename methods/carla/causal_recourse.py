@@ -10,8 +10,9 @@ from typing import Any
 
 import pandas as pd
 
-from harness.causality import Equation
-from harness.problem import Feature, Kind, Problem, Space
+from harness.core.equation import Equation
+from harness.core.problem import Problem
+from harness.core.space import Feature, Kind, Space
 from methods.carla import compat
 from methods.carla.adapter import TARGET, Columns, Question, held, model_of
 from methods.carla.method import CarlaExplainer, CarlaMethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.problem import Problem
+from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Columns, Question, held, model_of
 from methods.carla.gradient import GradientMethod, module_of

@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness import torch_mlp
-from harness.method import Deadline
+from harness.core.method import Deadline
+from harness.models import torch_mlp
 from methods.gradients import warm
 
 ABSENT = "CARLA is not installed; run `uv sync --group carla`."

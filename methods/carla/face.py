@@ -11,7 +11,7 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 
-from harness.problem import Problem
+from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Columns, Question, model_of
 from methods.carla.method import Ask, CarlaExplainer, CarlaMethod

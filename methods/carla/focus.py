@@ -9,8 +9,8 @@ import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from harness.classifier import space_inputs
-from harness.problem import Problem
+from harness.core.inputs import space_inputs
+from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Columns, Question, model_of, swapped
 from methods.carla.gradient import TorchMethod

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness import torch_mlp
-from harness.problem import Kind, Problem
+from harness.core.problem import Problem
+from harness.core.space import Kind
+from harness.models import torch_mlp
 from methods.carla.adapter import Columns, Question, held
 from methods.carla.compat import check_clock
 from methods.carla.method import CarlaMethod

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.explanation import Answer, Explanation, Reason, Status
-from harness.method import Deadline
-from harness.objective import Objective
-from harness.problem import Label, Problem
+from harness.core.explanation import Answer, Explanation, Reason, Status
+from harness.core.method import Deadline
+from harness.core.objective import Objective
+from harness.core.problem import Problem
+from harness.core.target import Label
 from methods.carla import compat
 from methods.carla.adapter import BudgetError, Question, plain
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.classifier import Affine, Classifier, Input, by_category
-from harness.errors import UnsupportedError
-from harness.problem import Feature, Kind, Space
+from harness.core.classifier import Classifier
+from harness.core.errors import UnsupportedError
+from harness.core.inputs import Affine, Input, by_category
+from harness.core.space import Feature, Kind, Space
 from methods.milp.space import last_decoded, seen
 from methods.trees import TINY, Leaf, ensemble, leaves_of
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from harness.errors import UnsupportedError
-from harness.method import Deadline
-from harness.objective import Objective, Term
-from harness.problem import Feature, Kind, Problem
+from harness.core.errors import UnsupportedError
+from harness.core.method import Deadline
+from harness.core.objective import Objective, Term
+from harness.core.problem import Problem
+from harness.core.space import Feature, Kind
 from methods.cells import balls, kernels, touched
 from methods.cells.grid import Grid
 from methods.cells.search import CLAUSES, NODES, ROWS, CellSearch, Closest, _Layout, _State

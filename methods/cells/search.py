@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.errors import UnsupportedError
-from harness.method import Deadline
-from harness.problem import Feature, Kind, Problem
+from harness.core.errors import UnsupportedError
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Feature, Kind
 from methods.cells import kernels
 from methods.cells.grid import Grid, build
 from methods.milp.space import beyond

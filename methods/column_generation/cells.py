@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.method import Deadline
-from harness.program import Cover
+from harness.core.method import Deadline
+from harness.solvers.cover import Cover
 from methods.column_generation import kernels
 from methods.column_generation.group import Group, places, words
 

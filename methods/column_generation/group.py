@@ -8,8 +8,9 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from harness.classifier import Input
-from harness.problem import Actionability, Problem, Space
+from harness.core.inputs import Input
+from harness.core.problem import Problem
+from harness.core.space import Actionability, Space
 from methods.column_generation import kernels
 from methods.column_generation.reading import Reading, codes_of
 

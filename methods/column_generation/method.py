@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.errors import UnsupportedError
-from harness.explanation import Answer, Explanation, GroupExplanation, Reason, Status
-from harness.method import Deadline
-from harness.objective import Limit, Objective, Term
-from harness.problem import Kind, Label, Probability, Problem
+from harness.core.errors import UnsupportedError
+from harness.core.explanation import Answer, Explanation, GroupExplanation, Reason, Status
+from harness.core.method import Deadline
+from harness.core.objective import Limit, Objective, Term
+from harness.core.problem import Problem
+from harness.core.space import Kind
+from harness.core.target import Label, Probability
 from methods.column_generation import cells, kernels, paper
 from methods.column_generation.group import Group
 from methods.column_generation.reading import Reading, read

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from harness.method import Deadline
-from harness.problem import Kind, Space
-from harness.program import Compiled, Cover, Linear, Program
+from harness.core.method import Deadline
+from harness.core.space import Kind, Space
+from harness.solvers.cover import Cover
+from harness.solvers.highs import Linear
+from harness.solvers.program import Compiled, Program
 from methods.column_generation.cells import REDUCED, ROUND, Found, greedy
 from methods.column_generation.group import Group
 from methods.milp.embed import embed

@@ -12,9 +12,10 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.svm import LinearSVC
 
-from harness.classifier import by_category
-from harness.errors import UnsupportedError
-from harness.problem import Label, Probability, Problem
+from harness.core.errors import UnsupportedError
+from harness.core.inputs import by_category
+from harness.core.problem import Problem
+from harness.core.target import Label, Probability
 from methods.column_generation import kernels
 from methods.milp.space import seen
 from methods.trees import TINY, ensemble, leaves_of, splits_only

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.classifier import Input
+from harness.core.inputs import Input
 from methods.milp.space import Cost, Levels, Scaled, Variables
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.causality import Equation, Formula
-from harness.classifier import Affine
-from harness.program import Compiled, Program
+from harness.core.equation import Equation, Formula
+from harness.core.inputs import Affine
+from harness.solvers.program import Compiled, Program
 from methods.milp.bounds import Knapsack
 from methods.milp.embed import Embedded, embed
 from methods.milp.embed.linear import affine

@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from harness.causality import follow
-from harness.errors import UnsupportedError
-from harness.explanation import Answer, Reason, Status
-from harness.method import Deadline
-from harness.objective import Objective
-from harness.problem import SAME, Label, Problem
-from harness.program import FEASIBILITY, PROVEN, Compiled, Linear, Program, Solution
+from harness.core.equation import follow
+from harness.core.errors import UnsupportedError
+from harness.core.explanation import Answer, Reason, Status
+from harness.core.method import Deadline
+from harness.core.objective import Objective
+from harness.core.problem import Problem
+from harness.core.space import SAME
+from harness.core.target import Label
+from harness.solvers.highs import FEASIBILITY, PROVEN, Linear, Solution
+from harness.solvers.program import Compiled, Program
 from methods.boxes import BoxSearch
 from methods.milp.bounds import Knapsack
 from methods.milp.causality import Causality
@@ -32,6 +35,7 @@ from methods.milp.target import leads, raw_interval
 
 if TYPE_CHECKING:
     from methods.ce_ocl import CeOcl
+
 
 BOXED = 0.6  # share of the time left for the box search, where it only finds the fewest changes
 REPAIRS = 25  # solutions that the real model refuses before the answer is given up

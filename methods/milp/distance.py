@@ -8,9 +8,11 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from harness.objective import Objective, Term, covariance
-from harness.problem import Problem, Space
-from harness.program import PROVEN, Compiled, Linear
+from harness.core.objective import Objective, Term, covariance
+from harness.core.problem import Problem
+from harness.core.space import Space
+from harness.solvers.highs import PROVEN, Linear
+from harness.solvers.program import Compiled
 from methods.milp.space import Cost, Variables
 
 SMALL = 1e-6  # squares below it are proven to an absolute gap

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
-from harness.classifier import Affine, Input
-from harness.method import Deadline
-from harness.problem import SAME, Feature, Kind, Label, Problem
-from harness.torch_mlp import TorchMLPClassifier
+from harness.core.inputs import Affine, Input
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import SAME, Feature, Kind
+from harness.core.target import Label
+from harness.models.torch_mlp import TorchMLPClassifier
 from methods.milp.distance import tolerance
 from methods.milp.space import beyond
 from methods.milp.target import raw_interval

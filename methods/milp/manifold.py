@@ -12,8 +12,11 @@ import pandas as pd
 from scipy.optimize import nnls
 from sklearn.cluster import KMeans
 
-from harness.problem import SAME, Kind, Problem, Space
-from harness.program import Compiled, Linear, Lp
+from harness.core.problem import Problem
+from harness.core.space import SAME, Kind, Space
+from harness.solvers.highs import Linear
+from harness.solvers.lp import Lp
+from harness.solvers.program import Compiled
 
 INSIDE = 5e-7  # a point this near to a hull, in scaled units, is in it; above the solver's tolerance
 SHARED = 1000  # points up to which a hull is stated by their shares, above by cuts

@@ -11,10 +11,11 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from harness.classifier import Affine, Input, by_category
-from harness.errors import UnsupportedError
-from harness.problem import SAME, Feature, Kind, Space
-from harness.program import FEASIBILITY, Compiled, Expression, Linear, Program
+from harness.core.errors import UnsupportedError
+from harness.core.inputs import Affine, Input, by_category
+from harness.core.space import SAME, Feature, Kind, Space
+from harness.solvers.highs import FEASIBILITY, Linear
+from harness.solvers.program import Compiled, Expression, Program
 
 INTEGRAL = 10 * FEASIBILITY  # a column this near to 0 counts as 0
 

@@ -7,8 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from harness.classifier import space_inputs
-from harness.problem import SAME, Kind, Label, Problem
+from harness.core.inputs import space_inputs
+from harness.core.problem import Problem
+from harness.core.space import SAME, Kind
+from harness.core.target import Label
 from methods.quick import quick_decide
 
 ROWS = 2000  # training rows considered: a first guess needs a near one, not the nearest

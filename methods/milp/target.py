@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from harness.classifier import Classifier
-from harness.errors import UnsupportedError
-from harness.problem import Interval, Label, Problem
+from harness.core.classifier import Classifier
+from harness.core.errors import UnsupportedError
+from harness.core.problem import Problem
+from harness.core.target import Interval, Label
 from methods.trees import ensemble, splits_only
 
 

@@ -10,10 +10,12 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 
-from harness.explanation import Answer, Explanation, Reason, Status
-from harness.method import Deadline
-from harness.objective import Objective
-from harness.problem import Kind, Label, Problem
+from harness.core.explanation import Answer, Explanation, Reason, Status
+from harness.core.method import Deadline
+from harness.core.objective import Objective
+from harness.core.problem import Problem
+from harness.core.space import Kind
+from harness.core.target import Label
 from methods.peers.library import LateError, quiet, seeded, shares, unfit
 
 STRATEGIES = ("greedy", "random", "random-sequential")

@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, softmax
 
-from harness.classifier import Classifier
-from harness.problem import Label, Problem
+from harness.core.classifier import Classifier
+from harness.core.problem import Problem
+from harness.core.target import Label
 
 EDGE = 1e-6  # how far from 0.5 a probability is kept, on the side of the model's own decision
 

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.explanation import Answer, Explanation, Reason, Status
-from harness.method import Deadline
-from harness.objective import Objective
-from harness.problem import Actionability, Interval, Label, Problem
-from harness.scorecard import Card, card_of
+from harness.core.explanation import Answer, Explanation, Reason, Status
+from harness.core.method import Deadline
+from harness.core.objective import Objective
+from harness.core.problem import Problem
+from harness.core.space import Actionability
+from harness.core.target import Interval, Label
+from harness.models.card import Card, card_of
 from methods.peers.library import quiet
 from methods.scorecard import Scorecard
 from methods.scorecard.moves import Board, closeness_factor

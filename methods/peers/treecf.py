@@ -14,11 +14,14 @@ import pandas as pd
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from harness.classifier import Affine, Classifier, Input
-from harness.explanation import Answer, Explanation, Reason, Status
-from harness.method import Deadline
-from harness.objective import Objective, Term
-from harness.problem import Actionability, Feature, Kind, Label, Problem
+from harness.core.classifier import Classifier
+from harness.core.explanation import Answer, Explanation, Reason, Status
+from harness.core.inputs import Affine, Input
+from harness.core.method import Deadline
+from harness.core.objective import Objective, Term
+from harness.core.problem import Problem
+from harness.core.space import Actionability, Feature, Kind
+from harness.core.target import Label
 from methods.milp.space import last_decoded
 from methods.quick import quick_decide
 
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     import treecf
     from treecf.constraints.objects import Constraint
     from treecf.ir.model import EnsembleIR, Node
+
 
 MODELS = (DecisionTreeClassifier, RandomForestClassifier, GradientBoostingClassifier)
 NODES = 2**40  # the library's limit on nodes, out of the way: the deadline ends the search

@@ -11,14 +11,15 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from harness.errors import UnsupportedError, choices
-from harness.explanation import Answer, Explanation, Reason, Status
-from harness.method import Deadline
-from harness.objective import Limit, Objective, Term
-from harness.problem import Interval, Label, Probability, Problem
-from harness.program import PROVEN
-from harness.scorecard import card_of
-from methods.conflict import groups_of, irreducible, lifted
+from harness.core.conflict import groups_of, irreducible, lifted
+from harness.core.errors import UnsupportedError, choices
+from harness.core.explanation import Answer, Explanation, Reason, Status
+from harness.core.method import Deadline
+from harness.core.objective import Limit, Objective, Term
+from harness.core.problem import Problem
+from harness.core.target import Interval, Label, Probability
+from harness.models.card import card_of
+from harness.solvers.highs import PROVEN
 from methods.milp.target import raw_interval
 from methods.scorecard import kernels
 from methods.scorecard.milp import Programmed

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 
-from harness.method import Deadline
-from harness.program import Program
+from harness.core.method import Deadline
+from harness.solvers.program import Program
 from methods.scorecard import kernels
 from methods.scorecard.moves import Moves
 from methods.scorecard.search import Form, Rules, Sets

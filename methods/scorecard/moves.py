@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from harness.problem import Actionability, Feature, Kind, Problem, Space
-from harness.scorecard import Bin, Card, Variable
+from harness.core.problem import Problem
+from harness.core.space import Actionability, Feature, Kind, Space
+from harness.models.card import Bin, Card, Variable
 
 FLOOR = 0.01  # of its range: the least MAD of a feature's values that divides
 RIDGE = 1e-6  # of the mean variance, where values do not vary independently

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.method import Deadline
-from harness.program import Lp
+from harness.core.method import Deadline
+from harness.solvers.lp import Lp
 from methods.scorecard import kernels
 from methods.scorecard.moves import Moves
 

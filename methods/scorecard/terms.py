@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.problem import Space
-from harness.scorecard import Card
+from harness.core.space import Space
+from harness.models.card import Card
 
 
 def table_of(card: Card, space: Space) -> list[dict[str, Any]]:

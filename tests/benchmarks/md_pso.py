@@ -22,10 +22,9 @@ import numpy as np
 from omegaconf import OmegaConf
 from sklearn.ensemble import RandomForestClassifier
 
-from harness import models
+from harness.core.method import Deadline
 from harness.data import load_dataset
 from harness.experiment import pose
-from harness.method import Deadline
 from methods.md_pso import MdPso
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -50,7 +49,7 @@ def main() -> None:
     logging.disable(logging.WARNING)
     data = load_dataset(**OmegaConf.to_container(OmegaConf.load(CONF / "dataset" / "arrhythmia.yaml")))  # type: ignore[arg-type]
     train, labels = data.frame.iloc[data.train], data.labels[data.train]
-    classifier = models.train(RandomForestClassifier(100, random_state=0), data.space, train, labels, data.classes)
+    classifier = train(RandomForestClassifier(100, random_state=0), data.space, train, labels, data.classes)
     question = pose(data, classifier, n_factuals=SHARED)
     problem, factuals = question.problem(question.factuals.index[0]), question.factuals
     explainer = MdPso(particles=50, iterations=100, doublings=0).fit(problem)

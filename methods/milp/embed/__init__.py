@@ -14,8 +14,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from harness.errors import UnsupportedError
-from harness.program import Compiled, Expression, Linear, Program
+from harness.core.errors import UnsupportedError
+from harness.solvers.highs import Linear
+from harness.solvers.program import Compiled, Expression, Program
 from methods.milp.space import Source
 from methods.trees import ensemble, splits_only
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from harness.program import Program
+from harness.solvers.program import Program
 from methods.milp.embed import Embedded
 from methods.milp.embed.tree import embed_tree
 from methods.milp.space import Source

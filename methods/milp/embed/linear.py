@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.svm import LinearSVC
 
-from harness.program import Program
+from harness.solvers.program import Program
 from methods.milp.embed import Embedded, embed
 from methods.milp.space import Source
 

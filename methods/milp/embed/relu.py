@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
-from harness.errors import UnsupportedError
-from harness.program import Compiled, Linear, Lp, Program
-from harness.torch_mlp import TorchMLPClassifier
+from harness.core.errors import UnsupportedError
+from harness.models.torch_mlp import TorchMLPClassifier
+from harness.solvers.highs import Linear
+from harness.solvers.lp import Lp
+from harness.solvers.program import Compiled, Program
 from methods.milp.embed import Bounds, Embedded, embed
 from methods.milp.embed.linear import affine
 from methods.milp.space import Source

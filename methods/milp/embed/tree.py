@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.program import Expression, Program
+from harness.solvers.program import Expression, Program
 from methods.milp.space import Source
 from methods.trees import Leaf, Tree, leaves_of
 

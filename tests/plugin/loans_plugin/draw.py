@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from harness.explanation import Answer, Explanation, Status
+from harness.core.explanation import Answer, Explanation, Status
 
 
 @dataclass(frozen=True)

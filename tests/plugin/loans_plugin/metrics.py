@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from harness.metric import metric
+from harness.core.metric import metric
 
 
 @metric(better="lower", family="loans", range=(0, np.inf))

@@ -9,9 +9,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import pandas as pd
 
-from harness.explanation import Explanation, GroupExplanation
-from harness.objective import Objective
-from harness.problem import Problem
+from harness.core.explanation import Explanation, GroupExplanation
+from harness.core.objective import Objective
+from harness.core.problem import Problem
 
 
 @dataclass(frozen=True)

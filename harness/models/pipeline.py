@@ -30,10 +30,10 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from harness.classifier import Affine, Chain, Indicator, Input, Lookup, run_steps
-from harness.errors import UnsupportedError
-from harness.problem import Feature, Kind, Space
-from harness.scorecard import Carded, OptBinned
+from harness.core.errors import UnsupportedError
+from harness.core.inputs import Affine, Chain, Indicator, Input, Lookup, run_steps
+from harness.core.space import Feature, Kind, Space
+from harness.models.scorecard import Carded, OptBinned
 
 NAMED = 5  # values that a sentence lists
 

@@ -1,21 +1,17 @@
-"""The question put to every method: features, the space they span, the target, the data."""
+"""Features and the space they span: kinds, bounds, actionability, and our own scaled columns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from harness.errors import DatasetError, choices
-
-if TYPE_CHECKING:
-    from harness.causality import Equation
-    from harness.classifier import Classifier
+from harness.core.errors import DatasetError, choices
 
 SAME = 1e-9  # two scaled values this near are the same value: rounding of one encode / decode, nothing else
 
@@ -441,105 +437,3 @@ def _take(categories: tuple[Any, ...], codes: np.ndarray) -> pd.Series:
 
 def _numbers(values: tuple[Any, ...]) -> bool:
     return all(isinstance(value, int | float | np.number) and not isinstance(value, bool) for value in values)
-
-
-@dataclass(frozen=True)
-class Label:
-    """Wanted: the model's own ``predict`` gives this class."""
-
-    value: Any
-
-    def holds(self, classifier: Classifier, frame: pd.DataFrame) -> np.ndarray:
-        """Per row, whether the real model gives the wanted class, bool."""
-        return np.asarray(classifier.predict(frame) == self.value, dtype=bool)
-
-
-@dataclass(frozen=True)
-class Interval:
-    """Wanted: a regression model's prediction lies in [low, high]."""
-
-    low: float = -np.inf
-    high: float = np.inf
-
-    def __post_init__(self) -> None:
-        if not self.low <= self.high:
-            raise ValueError(f"the interval [{self.low}, {self.high}] is empty; give low <= high.")
-
-    def holds(self, classifier: Classifier, frame: pd.DataFrame) -> np.ndarray:
-        """Per row, whether the real model's prediction lies in the interval, bool."""
-        predicted = np.asarray(classifier.predict(frame), dtype=float)
-        return (predicted >= self.low) & (predicted <= self.high)
-
-
-@dataclass(frozen=True)
-class Probability:
-    """Wanted: the model's probability of a class lies in [low, high]."""
-
-    label: Any
-    low: float = 0.0
-    high: float = 1.0
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.low <= self.high <= 1:
-            raise ValueError(f"the probability interval [{self.low}, {self.high}] is not within [0, 1] and in order.")
-
-    def holds(self, classifier: Classifier, frame: pd.DataFrame) -> np.ndarray:
-        """Per row, whether the real model's probability lies in the interval, bool."""
-        probability = classifier.probability(frame, self.label)
-        return (probability >= self.low) & (probability <= self.high)
-
-
-Target = Label | Interval | Probability
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Everything a method may see.
-
-    Parameters
-    ----------
-    space
-        Features and scaled columns.
-    classifier
-        The fitted model.
-    train
-        Decoded rows of the training split only.
-    labels
-        True labels of ``train``, as class names (or numbers, for regression).
-    target
-        What the model has to say of a counterfactual.
-    reference
-        Decoded rows for hulls and neighbours, with their labels; the training rows unless given.
-    equations
-        What a change of some features does to others, causes before effects. Not every method imposes them.
-    """
-
-    space: Space
-    classifier: Classifier
-    train: pd.DataFrame
-    labels: np.ndarray
-    target: Target
-    reference: pd.DataFrame = field(default=None)
-    reference_labels: np.ndarray = field(default=None)  # type: ignore[arg-type]
-    equations: tuple[Equation, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.reference is None:
-            object.__setattr__(self, "reference", self.train)
-            object.__setattr__(self, "reference_labels", self.labels)
-
-    def valid(self, frame: pd.DataFrame) -> np.ndarray:
-        """Per decoded row, whether the fitted model itself meets the target, bool."""
-        return self.target.holds(self.classifier, frame)
-
-    def labelled(self, labels: np.ndarray) -> np.ndarray:
-        """Which true labels are as the target wants them, bool; for a probability, the label that it is of."""
-        labels, target = np.asarray(labels), self.target
-        if isinstance(target, Interval):
-            return (labels >= target.low) & (labels <= target.high)
-        return labels == (target.value if isinstance(target, Label) else target.label)
-
-    @cached_property
-    def encoded(self) -> np.ndarray:
-        """The training rows in scaled columns, shape (rows, columns)."""
-        return self.space.encode(self.train)

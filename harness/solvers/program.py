@@ -1,78 +1,21 @@
-"""A mixed-integer program: written in Pyomo, solved again and again by HiGHS. The only file that knows the solver."""
+"""Mixed-integer programs in Pyomo, compiled once for HiGHS and changed between solves."""
 
 from __future__ import annotations
 
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import highspy
 import numpy as np
 import pyomo.environ as pyo
 import scipy.sparse as sparse
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
-FEASIBILITY = 1e-7  # of rows, bounds and integrality; with 1e-9 for integrality HiGHS 1.12 gave a wrong optimum
-PROVEN = 1e-6  # a gap this small, relative to max(1, |objective|), is none
+from harness.solvers.highs import FEASIBILITY, Linear, Solution, read, solver
+from harness.solvers.lp import Lp
 
 Expression = Any  # a linear Pyomo expression, or a number
-
-
-@dataclass(frozen=True)
-class Linear:
-    """A linear form over the columns of a compiled program: ``coefficients @ x[columns] + constant``."""
-
-    columns: np.ndarray
-    coefficients: np.ndarray
-    constant: float = 0.0
-
-    @classmethod
-    def of(cls, pairs: Sequence[tuple[int, float]] = (), constant: float = 0.0) -> Linear:
-        columns = np.array([column for column, _ in pairs], dtype=np.int32)
-        return cls(columns, np.array([coefficient for _, coefficient in pairs], dtype=float), constant)
-
-    @classmethod
-    def sum(cls, forms: Sequence[Linear]) -> Linear:
-        """The sum of forms; columns that several of them name are merged."""
-        if not forms:
-            return cls.of()
-        columns, inverse = np.unique(np.concatenate([form.columns for form in forms]), return_inverse=True)
-        coefficients = np.bincount(
-            inverse, weights=np.concatenate([form.coefficients for form in forms]), minlength=len(columns)
-        )
-        return cls(columns.astype(np.int32), coefficients, sum(form.constant for form in forms))
-
-    def __call__(self, x: np.ndarray) -> float:
-        return float(self.coefficients @ x[self.columns] + self.constant)
-
-
-@dataclass(frozen=True)
-class Solution:
-    """What the solver said.
-
-    Parameters
-    ----------
-    x
-        Values by column, None where no feasible point was found.
-    objective, bound
-        Of the minimisation; the bound is proven. Infinite where there is no point (no proof).
-    infeasible
-        Proven: no point satisfies the rows.
-    """
-
-    x: np.ndarray | None
-    objective: float
-    bound: float
-    infeasible: bool = False
-
-    @property
-    def proven(self) -> bool:
-        """Whether the point is optimal, or infeasibility is proven."""
-        if self.x is None:
-            return self.infeasible
-        return self.objective - self.bound <= PROVEN * max(1.0, abs(self.objective))
 
 
 class Program:
@@ -268,7 +211,7 @@ class Compiled:
         cost = np.zeros(columns)
         cost[objective.columns] = scale * objective.coefficients
         starts, indices, values = self._rows()
-        solver = _solver(seconds, feasibility)
+        solver = solver(seconds, feasibility)
         nothing = np.zeros(1, dtype=np.int32)
         by_rows, no_hessian, minimise = 2, 1, 1
         solver.passModel(
@@ -279,146 +222,5 @@ class Compiled:
         if met is not None:
             solver.cbMipImprovingSolution += lambda event: met.append(np.array(event.data_out.mip_solution))
         solver.run()
-        found = _read(solver)
+        found = read(solver)
         return Solution(found.x, found.objective / scale, found.bound / scale, found.infeasible)
-
-
-class Lp:
-    """A linear program kept in the solver: rows are added, costs and bounds change, each solve goes on from the last.
-
-    Parameters
-    ----------
-    low, high
-        Bounds of the columns.
-    """
-
-    def __init__(self, low: np.ndarray, high: np.ndarray) -> None:
-        self.size = len(low)
-        self._solver = _solver(math.inf)
-        self._solver.setOptionValue("presolve", "off")  # it would throw the last basis away
-        self._solver.addVars(self.size, np.asarray(low, dtype=float), np.asarray(high, dtype=float))
-        self._columns = np.arange(self.size, dtype=np.int32)
-
-    def add(
-        self, starts: np.ndarray, columns: np.ndarray, values: np.ndarray, low: np.ndarray, high: np.ndarray
-    ) -> None:
-        """Add rows in compressed form: row i holds ``values[starts[i]:starts[i + 1]]``."""
-        self._solver.addRows(
-            len(low), low, high, len(values), starts[:-1].astype(np.int32), columns.astype(np.int32), values
-        )
-
-    def add_dense(self, rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
-        """Add rows with a coefficient for every column, shape (rows, columns)."""
-        count = len(rows)
-        starts = np.arange(count + 1) * self.size
-        self.add(starts, np.tile(self._columns, count), np.ascontiguousarray(rows, dtype=float).ravel(), low, high)
-
-    def bound(self, column: int, low: float, high: float) -> None:
-        """Change the bounds of a column."""
-        self._solver.changeColBounds(column, low, high)
-
-    def solve(self, cost: np.ndarray, seconds: float) -> Solution:
-        """Minimise ``cost @ x``; the bound is the objective where that is optimal."""
-        self._solver.setOptionValue("time_limit", self._solver.getRunTime() + max(seconds, 0.0))
-        self._solver.changeColsCost(self.size, self._columns, np.asarray(cost, dtype=float))
-        self._solver.run()
-        return _read(self._solver)
-
-
-class Cover:
-    r"""The fewest columns that cover every row, :math:`\min \sum_c y_c, \; \sum_{c \ni i} y_c \ge 1`.
-
-    Its linear relaxation is kept in the solver and goes on from the last solve as columns are added.
-
-    Parameters
-    ----------
-    rows
-        Their number.
-    """
-
-    def __init__(self, rows: int) -> None:
-        self.rows = rows
-        self.columns: list[np.ndarray] = []
-        self._solver = _solver(math.inf)
-        self._solver.setOptionValue("presolve", "off")  # it would throw the last basis away
-        nothing = np.zeros(0, dtype=np.int32)
-        self._solver.addRows(
-            rows, np.ones(rows), np.full(rows, math.inf), 0, np.zeros(rows, dtype=np.int32), nothing, np.zeros(0)
-        )
-
-    def add(self, columns: Sequence[np.ndarray]) -> None:
-        """Add columns, each the rows that it covers."""
-        self.columns.extend(columns)
-        _add_covers(self._solver, columns)
-
-    def relax(self, seconds: float) -> tuple[float, np.ndarray] | None:
-        """The relaxation's value and its duals, not negative, shape (rows,); None where the time did not suffice."""
-        self._solver.setOptionValue("time_limit", self._solver.getRunTime() + max(seconds, 0.0))
-        self._solver.run()
-        if self._solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            return None
-        duals = np.maximum(np.array(self._solver.getSolution().row_dual), 0.0)
-        return float(self._solver.getInfo().objective_function_value), duals
-
-    @staticmethod
-    def solve(rows: int, columns: Sequence[np.ndarray], seconds: float, most: float = math.inf) -> Solution:
-        """The fewest of these columns that cover all rows, at most ``most``; x holds 0 or 1 by column."""
-        solver = _solver(seconds)
-        size, nothing = len(columns), np.zeros(0, dtype=np.int32)
-        solver.addRows(
-            rows, np.ones(rows), np.full(rows, math.inf), 0, np.zeros(rows, dtype=np.int32), nothing, np.zeros(0)
-        )
-        _add_covers(solver, columns)
-        solver.changeColsIntegrality(size, np.arange(size, dtype=np.int32), [highspy.HighsVarType.kInteger] * size)
-        if math.isfinite(most):
-            solver.addRow(-math.inf, most, size, np.arange(size, dtype=np.int32), np.ones(size))
-        solver.run()
-        return _read(solver)
-
-
-def _add_covers(solver: highspy.Highs, columns: Sequence[np.ndarray]) -> None:
-    """Add columns of cost 1 with a 1 in each of their rows; without an upper bound, which would take part in duals."""
-    size = len(columns)
-    if not size:
-        return
-    starts = np.concatenate([[0], np.cumsum([len(column) for column in columns])]).astype(np.int32)
-    indices = np.concatenate(columns).astype(np.int32)
-    cost, low, high, values = np.ones(size), np.zeros(size), np.full(size, math.inf), np.ones(len(indices))
-    solver.addCols(size, cost, low, high, len(indices), starts[:-1], indices, values)
-
-
-def _solver(seconds: float, feasibility: float = FEASIBILITY) -> highspy.Highs:
-    solver = highspy.Highs()
-    for option, value in (
-        ("output_flag", False),
-        ("threads", 1),
-        ("random_seed", 0),
-        ("time_limit", max(seconds, 0.0)),
-        ("primal_feasibility_tolerance", feasibility),
-        ("dual_feasibility_tolerance", feasibility),
-        ("mip_feasibility_tolerance", feasibility),
-        ("mip_rel_gap", 0.0),
-        ("mip_abs_gap", 1e-6),
-    ):
-        solver.setOptionValue(option, value)
-    return solver
-
-
-def _read(solver: highspy.Highs) -> Solution:
-    status, info = solver.getModelStatus(), solver.getInfo()
-    states = highspy.HighsModelStatus
-    if status in {states.kInfeasible, states.kUnboundedOrInfeasible}:
-        return Solution(None, math.inf, math.inf, infeasible=True)
-    if status == states.kModelEmpty:
-        return Solution(np.zeros(0), 0.0, 0.0)
-    if info.primal_solution_status != 2:  # 2: a feasible point
-        return Solution(None, math.inf, _finite(info.mip_dual_bound))
-    x = np.array(solver.getSolution().col_value)
-    objective = info.objective_function_value
-    mixed = info.mip_node_count >= 0
-    bound = info.mip_dual_bound if mixed else objective if status == states.kOptimal else -math.inf
-    return Solution(x, objective, min(_finite(bound), objective))
-
-
-def _finite(bound: float) -> float:
-    return bound if math.isfinite(bound) else -math.inf

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from harness.errors import UnsupportedError
+from harness.core.errors import UnsupportedError
 
 ABSENT = "torch is not installed; run `uv sync --extra torch`."
 

@@ -2,71 +2,30 @@
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from harness import models, pipeline
-from harness.causality import Equation, Formula
-from harness.classifier import Affine, Chain, Classifier, Indicator, Lookup, Step, Whole
-from harness.errors import HarnessError
-from harness.explanation import Answer, GroupExplanation, Status
-from harness.objective import Limit, Objective, Term
-from harness.problem import Feature, Interval, Label, Probability, Space, Target
+from harness.core.classifier import Classifier, Whole
+from harness.core.equation import Equation, Formula
+from harness.core.errors import HarnessError
+from harness.core.explanation import Status
+from harness.core.objective import Objective
+from harness.core.space import Space
+from harness.core.target import Target
+from harness.models import pipeline
+from harness.models.files import checksum, load, read, save
+from harness.store.codec import from_plain, to_plain
+from harness.store.rows import ROW_1, SCHEMA, append, known, lines, plain_row, write_whole
 
-SCHEMA = 2  # of rows and group lines; 1 is read, too
-ROW_1: dict[str, Any] = {"compile_seconds": 0.0, "beside": 1}  # what rows of version 1 lack, as it was then
-_TAG, _ARRAY = "__type__", "__array__"
 _read: dict[str, Any] = {}  # the estimator read last, by its file's checksum
 _written: list[tuple[Any, bytes]] = []  # the estimator stored last
-_TYPES = {
-    kind.__name__: kind
-    for kind in (
-        Feature, Space, Label, Interval, Probability, Affine, Chain, Indicator, Lookup, Step, Formula, Objective, Term,
-        Limit,
-    )
-}  # fmt: skip
-
-
-def to_plain(value: Any, arrays: dict[str, np.ndarray] | None = None) -> Any:
-    """Plain JSON data of the types that describe a question; ``from_plain`` is the inverse.
-
-    Arrays become lists, or, where ``arrays`` is given, references to what is put there by its checksum.
-    """
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {f.name: to_plain(getattr(value, f.name), arrays) for f in dataclasses.fields(value)}
-        return {_TAG: type(value).__name__, **fields}
-    if isinstance(value, Mapping):
-        return {str(key): to_plain(item, arrays) for key, item in value.items()}
-    if isinstance(value, np.ndarray) and arrays is not None:
-        name = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()[:16]
-        arrays[name] = value
-        return {_ARRAY: name}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [to_plain(item, arrays) for item in value]
-    if isinstance(value, np.generic):
-        return value.item()
-    return value
-
-
-def from_plain(data: Any, arrays: Mapping[str, np.ndarray] | None = None) -> Any:
-    """Rebuild what ``to_plain`` took apart; lists become tuples."""
-    if isinstance(data, dict):
-        if _ARRAY in data and arrays is not None:
-            return arrays[data[_ARRAY]]
-        items = {key: from_plain(item, arrays) for key, item in data.items() if key != _TAG}
-        return _TYPES[data[_TAG]](**items) if _TAG in data else items
-    if isinstance(data, list):
-        return tuple(from_plain(item, arrays) for item in data)
-    return data
 
 
 class Cell:
@@ -141,7 +100,7 @@ class Cell:
             _put_estimator(classifier.estimator, self.path / "estimator.skops")
             return None
         source, name = Path(whole.path), f"model{Path(whole.path).suffix.lower()}"
-        if not source.is_file() or models.checksum(source) != whole.sha256:
+        if not source.is_file() or checksum(source) != whole.sha256:
             raise HarnessError(f"{source} has changed since it was read; run the same command again.")
         temporary = self.path / f"{name}.tmp"
         shutil.copyfile(source, temporary)
@@ -153,7 +112,7 @@ class Cell:
         """An equation as JSON data: a formula in full, a fitted regressor by the name of its file."""
         model = equation.model.estimator
         if not isinstance(model, Formula):
-            models.save(model, self.path / f"equation_{number}.skops")
+            save(model, self.path / f"equation_{number}.skops")
             model = f"equation_{number}.skops"
         kept = {name: getattr(equation, name) for name in ("feature", "shift", "unit", "text")}
         return to_plain({**kept, "inputs": equation.model.inputs, "model": model})
@@ -164,15 +123,15 @@ class Cell:
 
     def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add the rows of one factual: one write and flush, so that a killed run leaves at most a torn last line."""
-        _append(self.path / "rows.jsonl", rows)
+        append(self.path / "rows.jsonl", rows)
 
     def append_group(self, line: Mapping[str, Any]) -> None:
         """Add what was said of a group, as ``group_line`` makes it; before the rows of its factuals."""
-        _append(self.path / "groups.jsonl", [line])
+        append(self.path / "groups.jsonl", [line])
 
     def groups(self) -> list[dict[str, Any]]:
         """What was said of each group; of one that was tried again, the last try only."""
-        return list({line["group"]: line for line in _lines(self.path / "groups.jsonl")}.values())
+        return list({line["group"]: line for line in lines(self.path / "groups.jsonl")}.values())
 
     def finish(self) -> None:
         """Mark the cell as complete."""
@@ -189,7 +148,7 @@ class Cell:
         """The content of ``cell.json``."""
         path = self.path / "cell.json"
         try:
-            return _known(json.loads(path.read_text()), path)
+            return known(json.loads(path.read_text()), path)
         except FileNotFoundError:
             raise HarnessError(f"{self.path} is no cell of answers: it has no cell.json.") from None
 
@@ -217,14 +176,14 @@ class Cell:
             return Classifier(_estimator(self.path / "estimator.skops"), **known)
         file = from_plain(meta["model_file"])
         path, labels, opaque = self.path / file.pop("file"), file.pop("labels"), file.pop("opaque")
-        if path.parent != self.path or not path.is_file() or models.checksum(path) != file["sha256"]:
+        if path.parent != self.path or not path.is_file() or checksum(path) != file["sha256"]:
             raise HarnessError(f"{path} is not the file that the answers in {self.path} are of; run them again.")
         if file["trusted"] and not self.trust:
             raise HarnessError(
                 f"{path} runs code of whoever made it when it is read, as it did when the answers were made; "
                 f"add --trust if you trust its maker."
             )
-        model, _ = models.read(path, self.trust)
+        model, _ = read(path, self.trust)
         whole = Whole(model, path=str(path), **file)
         if opaque is None:
             estimator, known["inputs"], _, _ = pipeline.describe(model, self.space, whole.columns)
@@ -238,13 +197,13 @@ class Cell:
         found = []
         for entry in from_plain(self.meta.get("equations", [])):
             model, inputs = entry.pop("model"), entry.pop("inputs")
-            estimator = model if isinstance(model, Formula) else models.load(self.path / model)
+            estimator = model if isinstance(model, Formula) else load(self.path / model)
             found.append(Equation(model=Classifier(estimator, inputs), **entry))
         return tuple(found)
 
     def factuals(self) -> tuple[pd.DataFrame, dict[Any, Target]]:
         """The factuals, indexed by id, and the target of each."""
-        lines = list(_lines(self.path / "factuals.jsonl"))
+        lines = list(lines(self.path / "factuals.jsonl"))
         frame = self.space.frame(line["row"] for line in lines)
         frame.index = pd.Index([line["id"] for line in lines])
         return frame, {line["id"]: from_plain(line["target"]) for line in lines}
@@ -252,7 +211,7 @@ class Cell:
     def rows(self) -> list[dict[str, Any]]:
         """Every stored row that is whole; of a factual that was tried again, the last try only."""
         last: dict[tuple[Any, int], dict[str, Any]] = {}
-        for row in _lines(self.path / "rows.jsonl"):
+        for row in lines(self.path / "rows.jsonl"):
             last[row["factual"], row["ce"]] = {**ROW_1, **row} if row.get("schema") == 1 else row
         expected = self.meta["n_counterfactuals"]
         counts: dict[Any, int] = {}
@@ -271,7 +230,7 @@ class Cell:
 
     def verdicts(self) -> list[dict[str, Any]]:
         """What the checker said, one line a row."""
-        return list(_lines(self.path / "verdicts.jsonl"))
+        return list(lines(self.path / "verdicts.jsonl"))
 
 
 def _put_estimator(estimator: Any, path: Path) -> None:
@@ -279,15 +238,15 @@ def _put_estimator(estimator: Any, path: Path) -> None:
     if _written and _written[0][0] is estimator:
         write_whole(path, _written[0][1])
         return
-    models.save(estimator, path)
+    save(estimator, path)
     _written[:] = [(estimator, path.read_bytes())]
 
 
 def _estimator(path: Path) -> Any:
     """The estimator in a file. The last one is kept: cells of one model hold files that are the same to the bit."""
-    digest = models.checksum(path) if path.is_file() else ""
+    digest = checksum(path) if path.is_file() else ""
     if digest not in _read:
-        found = models.load(path)
+        found = load(path)
         _read.clear()
         _read[digest] = found
     return _read[digest]
@@ -307,98 +266,3 @@ def cells(folder: Path, trust: bool = False) -> list[Cell]:
             f"there are no stored answers under {folder}; give a results folder, such as results/compas."
         )
     return [Cell(path.parent, trust) for path in found]
-
-
-def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Decoded values as JSON numbers and strings, exact to the last bit."""
-    return {name: to_plain(value) for name, value in row.items()}
-
-
-def answer_row(factual: Any, number: int, answer: Answer, **timing: Any) -> dict[str, Any]:
-    """The stored row of one answer. ``group`` and ``point`` are filled by group methods.
-
-    ``timing``: ``seconds``, ``fit_seconds``, ``compile_seconds``, whether it was ``late``, how many factuals of its
-    cell were explained at once (``jobs``), and how many cells (``beside``).
-    """
-    return {
-        "factual": factual,
-        "ce": number,
-        "group": None,
-        "point": None,
-        "row": None if answer.row is None else plain_row(answer.row),
-        "status": str(answer.status),
-        "reason": str(answer.reason),
-        "objective": answer.objective,
-        "bound": answer.bound,
-        "region": answer.region,
-        "detail": answer.detail,
-        **timing,
-    }
-
-
-def group_line(
-    group: Any, factuals: Sequence[Any], explanation: GroupExplanation | None, **said: Any
-) -> dict[str, Any]:
-    """The stored line of one group: its factuals, points with the features that each changes, bound, and who is left.
-
-    ``said`` holds at least status, reason, detail and timings.
-    """
-    found = explanation or GroupExplanation(())
-    return {
-        "group": group,
-        "factuals": list(factuals),
-        "points": [plain_row(point.row or {}) for point in found.points],
-        "changed": found.changed,
-        "bound": found.bound,
-        "uncoverable": found.uncoverable,
-        "undecided": found.undecided,
-        "trace": found.trace,
-        **said,
-    }
-
-
-def _append(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Add lines: one write and flush, so that a killed run leaves at most a torn last one."""
-    lines = "".join(json.dumps({"schema": SCHEMA, **to_plain(row)}) + "\n" for row in rows)
-    with path.open("ab") as file:
-        if file.tell() and not _ends_line(path):
-            file.write(b"\n")
-        file.write(lines.encode())
-        file.flush()
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """JSON lines that are whole; a line torn by a kill or a full disk is dropped."""
-    if not path.is_file():
-        return
-    with path.open() as file:
-        for line in file:
-            try:
-                read = json.loads(line)
-            except json.JSONDecodeError:
-                continue
-            yield _known(read, path)
-
-
-def _known(read: dict[str, Any], path: Path) -> dict[str, Any]:
-    """What was read, where its version is one that can be read."""
-    version = read.get("schema", SCHEMA)
-    if version not in range(1, SCHEMA + 1):
-        raise HarnessError(
-            f"{path} is in version {version} of the format of answers, and this ce-harness reads versions 1 to "
-            f"{SCHEMA}; install a newer one, or give another output_dir."
-        )
-    return read
-
-
-def _ends_line(path: Path) -> bool:
-    with path.open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        return file.read(1) == b"\n"
-
-
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Replace a file in one step: whoever reads it, now or after a crash, finds it as it was or as it is to be."""
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_bytes(content.encode() if isinstance(content, str) else content)
-    os.replace(temporary, path)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-    from harness.problem import Problem
+    from harness.core.problem import Problem
 
 
 class Status(StrEnum):

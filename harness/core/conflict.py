@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from harness.problem import Actionability, Problem
+from harness.core.problem import Problem
+from harness.core.space import Actionability
 
 WIDE = 1000.0  # ranges to either side that stand for no bounds at all
 

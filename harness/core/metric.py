@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from harness.problem import Problem
+from harness.core.problem import Problem
 
 Function = Callable[[pd.DataFrame, pd.DataFrame, Problem], float | None]
 

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from harness.errors import choices
-from harness.hull import distance
-from harness.problem import Kind, Space
+from harness.core.errors import choices
+from harness.core.hull import distance
+from harness.core.space import Kind, Space
 
 WITHIN = 1e-6  # of a limit, in scaled units: what decoding and a solver's tolerance may take
 
@@ -205,7 +205,7 @@ def mad(space: Space, frame: pd.DataFrame, floor: float = 0.01) -> dict[str, flo
     A MAD of 0 must not divide: values below ``floor`` (a share of the range) are raised to it; with ``floor`` 0, the
     published definition, a MAD of 0 becomes 1.
 
-    >>> from harness.problem import Feature
+    >>> from harness.core.problem import Feature
     >>> mad(Space((Feature("a", "continuous", scale=(0, 10)),)), pd.DataFrame({"a": [0.0, 1.0, 2.0, 10.0]}))
     {'a': 0.1}
     """

@@ -1,0 +1,70 @@
+"""The question put to every method: features, the space they span, the target, the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from harness.core.space import Space
+from harness.core.target import Interval, Label, Target
+
+if TYPE_CHECKING:
+    from harness.core.classifier import Classifier
+    from harness.core.equation import Equation
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Everything a method may see.
+
+    Parameters
+    ----------
+    space
+        Features and scaled columns.
+    classifier
+        The fitted model.
+    train
+        Decoded rows of the training split only.
+    labels
+        True labels of ``train``, as class names (or numbers, for regression).
+    target
+        What the model has to say of a counterfactual.
+    reference
+        Decoded rows for hulls and neighbours, with their labels; the training rows unless given.
+    equations
+        What a change of some features does to others, causes before effects. Not every method imposes them.
+    """
+
+    space: Space
+    classifier: Classifier
+    train: pd.DataFrame
+    labels: np.ndarray
+    target: Target
+    reference: pd.DataFrame = field(default=None)
+    reference_labels: np.ndarray = field(default=None)  # type: ignore[arg-type]
+    equations: tuple[Equation, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.reference is None:
+            object.__setattr__(self, "reference", self.train)
+            object.__setattr__(self, "reference_labels", self.labels)
+
+    def valid(self, frame: pd.DataFrame) -> np.ndarray:
+        """Per decoded row, whether the fitted model itself meets the target, bool."""
+        return self.target.holds(self.classifier, frame)
+
+    def labelled(self, labels: np.ndarray) -> np.ndarray:
+        """Which true labels are as the target wants them, bool; for a probability, the label that it is of."""
+        labels, target = np.asarray(labels), self.target
+        if isinstance(target, Interval):
+            return (labels >= target.low) & (labels <= target.high)
+        return labels == (target.value if isinstance(target, Label) else target.label)
+
+    @cached_property
+    def encoded(self) -> np.ndarray:
+        """The training rows in scaled columns, shape (rows, columns)."""
+        return self.space.encode(self.train)

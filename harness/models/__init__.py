@@ -1,0 +1,1 @@
+"""Estimators: trained, adopted, stored."""

@@ -1,0 +1,211 @@
+"""Take a fitted model of the user's own: its columns, classes and threshold."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import is_classifier, is_regressor
+
+from harness.core.classifier import Classifier, Whole
+from harness.core.errors import HarnessError
+from harness.core.space import Feature, Space
+from harness.models import pipeline
+from harness.models.files import checksum, read, short
+from harness.models.scorecard import wrapped
+
+SEVERAL = "it has several outputs, and one is explained; train a model for one target"
+NEAR = 1e-9  # scores this near are equal
+
+
+def from_file(
+    path: str | Path,
+    space: Space,
+    frame: pd.DataFrame,
+    classes: Sequence[Any],
+    *,
+    name: str = "the data",
+    trust: bool = False,
+    threshold: float | None = None,
+    names: Sequence[Any] | None = None,
+) -> Classifier:
+    """A fitted model of somebody's, checked against the data.
+
+    Parameters
+    ----------
+    path
+        A skops file; with ``trust`` also a pickle.
+    frame
+        Decoded rows on which what is known of the model's inside is compared with its predictions.
+    classes
+        Class names of the data; empty for regression.
+    name
+        What errors call the data.
+    threshold
+        The model's second class iff its score exceeds this; the model's own rule where None.
+    names
+        What the data call the model's classes, in the order of its ``classes_``, where the model calls them otherwise.
+
+    Raises
+    ------
+    HarnessError
+        As ``read``, and if model and data do not fit.
+    """
+    path = Path(path).expanduser()
+    model, needed = read(path, trust)
+    own = Whole(model, (), path=str(path), sha256=checksum(path), trusted=needed)
+    return _fitted(own, space, frame, classes, name, threshold, names)
+
+
+def adopt(
+    model: Any,
+    space: Space,
+    frame: pd.DataFrame,
+    classes: Sequence[Any],
+    *,
+    name: str = "the data",
+    threshold: float | None = None,
+    names: Sequence[Any] | None = None,
+) -> Classifier:
+    """As ``from_file``, of a fitted model in memory."""
+    return _fitted(Whole(wrapped(model), ()), space, frame, classes, name, threshold, names)
+
+
+def _fitted(
+    own: Whole,
+    space: Space,
+    frame: pd.DataFrame,
+    classes: Sequence[Any],
+    name: str,
+    threshold: float | None,
+    names: Sequence[Any] | None,
+) -> Classifier:
+    whole, faults = _laid_out(own, space, name)
+    labels, ordered, unlike = _named(own.model, classes, names)
+    if faults := [*faults, *unlike]:
+        raise HarnessError(_listed(own.path, name, faults))
+    return assemble(whole, space, ordered, labels, threshold, frame, name)
+
+
+def assemble(
+    whole: Whole,
+    space: Space,
+    classes: Sequence[Any],
+    labels: Sequence[Any],
+    threshold: float | None,
+    frame: pd.DataFrame,
+    name: str = "the data",
+) -> Classifier:
+    """The classifier of a whole model; opaque where nobody can look inside, or where that shows another model.
+
+    Raises
+    ------
+    HarnessError
+        If the model cannot read the rows of ``frame``.
+    """
+    estimator, inputs, faults, opaque = pipeline.describe(whole.model, space, whole.columns)
+    if faults:
+        raise HarnessError(_listed(whole.path, name, faults))
+    inside = Classifier(estimator, inputs, tuple(classes), threshold, labels=tuple(labels))
+    outside = replace(inside, estimator=whole, inputs=(), whole=whole)
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            several = np.ndim(whole.model.predict(whole.table(frame.iloc[:1]))) > 1
+        if several:
+            raise ValueError(SEVERAL)
+        predicted = outside.graded(frame)
+    except Exception as fault:
+        raise HarnessError(_listed(whole.path, name, [f"asked about its rows, it fails: {short(fault)}"])) from fault
+    opaque = opaque or _difference(inside, whole, frame, predicted)
+    return replace(inside, whole=whole) if opaque is None else replace(outside, opaque=opaque)
+
+
+def _difference(
+    inside: Classifier, whole: Whole, frame: pd.DataFrame, predicted: tuple[np.ndarray, np.ndarray]
+) -> str | None:
+    """Where estimator and inputs are another model than the whole one, as a sentence."""
+    prefix = "nobody can look inside this model: what is known of its steps gives other"
+    steps: Any = getattr(whole.model, "steps", ())
+    try:
+        if len(steps) > 1:
+            with warnings.catch_warnings(action="ignore"):
+                made = whole.model[:-1].transform(whole.table(frame))
+            made = np.asarray(made.toarray() if hasattr(made, "toarray") else made, dtype=float)
+            matrix = inside.matrix(frame)
+            # The last step may be a pipeline itself.
+            if made.shape == matrix.shape and not hasattr(steps[-1][1], "steps") and (made != matrix).any():
+                column = int(np.flatnonzero((made != matrix).any(axis=0))[0])
+                return f"{prefix} values of {inside.inputs[column].feature} than they do"
+        codes, scores = inside.graded(frame)
+    except Exception as fault:
+        return f"{prefix} inputs than its last step takes ({short(fault)})"
+    if (codes != predicted[0]).any():
+        return f"{prefix} predictions than it does"
+    return f"{prefix} scores than it does" if np.abs(scores - predicted[1]).max() > NEAR else None
+
+
+def _listed(path: str, name: str, faults: Sequence[str]) -> str:
+    return f"the model{f' in {path}' if path else ''} does not fit {name}: {'; '.join(dict.fromkeys(faults))}."
+
+
+def _laid_out(whole: Whole, space: Space, name: str) -> tuple[Whole, list[str]]:
+    """The model with the columns it takes, and what is wrong with them."""
+    known = _attribute(whole.model, "feature_names_in_")
+    count = _attribute(whole.model, "n_features_in_")
+    if known is not None:
+        columns = tuple(str(column) for column in known)
+        lacking = [column for column in columns if column not in space.names]
+        if lacking:
+            hint = f"; {name} has {', '.join(space.names)}"
+            return whole, [f"it takes the columns {', '.join(lacking)}, which {name} has not as features{hint}"]
+    else:
+        columns = space.names
+        if count is not None and count != len(columns):
+            said = f"{len(columns)}: {', '.join(columns)}"
+            return whole, [f"it was trained on an array of {count} columns, and {name} has {said}"]
+    logical = tuple(c for c in columns if _holds_logical(space[c]))
+    return Whole(whole.model, columns, logical, known is not None, whole.path, whole.sha256, whole.trusted), []
+
+
+def _holds_logical(feature: Feature) -> bool:
+    return bool(feature.categories) and all(isinstance(value, bool) for value in feature.categories)
+
+
+def _attribute(model: Any, name: str) -> Any:
+    """An attribute of a model, or of a pipeline's first step that has it."""
+    try:
+        return getattr(model, name)
+    except Exception:  # a pipeline hands on whatever its first step raises
+        return None
+
+
+def _named(
+    model: Any, classes: Sequence[Any], names: Sequence[Any] | None
+) -> tuple[tuple[Any, ...], tuple[Any, ...], list[str]]:
+    """What the model calls its classes, what the data call them in the same order, and what is wrong with them."""
+    own = _attribute(model, "classes_")
+    if isinstance(own, list) or (own is None and (_attribute(model, "n_outputs_") or 1) > 1):
+        return (), (), [SEVERAL]
+    if not classes:
+        if own is not None or not is_regressor(model):
+            return (), (), ["it predicts classes, and the target is a number; choose a regression model"]
+        return (), (), []
+    told = ", ".join(map(str, classes))
+    if own is None or not is_classifier(model):
+        return (), (), [f"it predicts no classes, and the target is one of {told}; choose a classifier"]
+    labels = tuple(np.asarray(own).tolist())
+    said = ", ".join(map(str, labels))
+    by_name = {str(value): value for value in classes}
+    chosen = [str(value) for value in (labels if names is None else names)]
+    if names is not None and (len(chosen) != len(labels) or sorted(chosen) != sorted(by_name)):
+        listed = ", ".join(map(str, names))
+        return (), (), [f"model.classes=[{listed}] must name each of {told} once, in the order of the model's {said}"]
+    if sorted(chosen) != sorted(by_name):
+        remedy = f"name them in the model's order, such as model.classes=[{','.join(map(str, classes))}]"
+        return (), (), [f"its classes are {said}, and those of the target {told}; {remedy}"]
+    return labels, tuple(by_name[value] for value in chosen), []

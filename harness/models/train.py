@@ -1,0 +1,132 @@
+"""Train the estimators under explanation, and keep them in a cache."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import sklearn
+from sklearn.base import is_classifier, is_regressor
+
+from harness.core.classifier import Classifier
+from harness.core.errors import HarnessError
+from harness.core.inputs import space_inputs
+from harness.core.space import Space
+from harness.models.files import load, log, save
+
+
+def train(
+    estimator: Any,
+    space: Space,
+    frame: pd.DataFrame,
+    labels: np.ndarray,
+    classes: tuple[Any, ...],
+    threshold: float | None = None,
+    cache: Path | None = None,
+    decimals: int | None = None,
+) -> Classifier:
+    """An estimator fitted to the scaled columns of the training rows; taken from ``cache`` where it was fitted before.
+
+    One that says itself what its ``inputs`` are, as scorecards do, is fitted to the decoded rows.
+
+    Parameters
+    ----------
+    estimator
+        Unfitted scikit-learn estimator.
+    frame, labels
+        Decoded training rows and their class names (numbers, for regression).
+    classes
+        Class names; their positions are the codes that the estimator learns. Empty for regression.
+    threshold
+        Class 1 iff the score exceeds it; the estimator's own rule where None.
+    decimals
+        To which the fitted weights are rounded; the rounded ones are the model.
+
+    Raises
+    ------
+    HarnessError
+        If estimator and labels do not fit.
+    """
+    if why := misfit(estimator, classes):
+        raise HarnessError(f"{type(estimator).__name__} {why}.")
+    inputs, decoded = space.encode(frame), hasattr(estimator, "inputs")
+    targets = _codes(labels, classes) if classes else np.asarray(labels, dtype=float)
+    if len(np.unique(targets)) < 2:
+        raise HarnessError(
+            f"all training rows have the label {labels[0]}; a model needs two. Use a larger split, or stratify it."
+        )
+    content = _content(estimator, inputs, targets, space if decoded else None)
+    path = None if cache is None else cache / f"{content}.skops"
+    fitted = _cached(path)
+    if fitted is None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", category=sklearn.exceptions.ConvergenceWarning)
+            fitted = estimator.fit(frame, targets, space) if decoded else estimator.fit(inputs, targets)
+        fitted = getattr(fitted, "best_estimator_", fitted)  # of a search over settings
+        if path is not None:
+            _keep(fitted, path)
+    if decimals is not None:
+        _round(fitted, decimals)
+    return Classifier(fitted, fitted.inputs(space) if decoded else space_inputs(space), classes, threshold)
+
+
+def _round(fitted: Any, decimals: int) -> None:
+    """Round the weights of a linear model or a network, in place."""
+    weights = [getattr(fitted, name, None) for name in ("coef_", "intercept_")]
+    for part in [*weights, *getattr(fitted, "coefs_", ()), *getattr(fitted, "intercepts_", ())]:
+        if isinstance(part, np.ndarray):
+            part[...] = np.round(part, decimals)
+    if not hasattr(fitted, "coefs_") and not isinstance(weights[0], np.ndarray):
+        raise HarnessError(
+            f"decimals={decimals} rounds weights, and {type(fitted).__name__} has none; set model.decimals=null."
+        )
+
+
+def misfit(estimator: Any, classes: tuple[Any, ...]) -> str | None:
+    """Why an estimator cannot learn labels of these classes (of numbers, where empty), or None where it can."""
+    if classes and is_regressor(estimator):
+        return f"predicts numbers, but the labels are classes ({', '.join(map(str, classes))})"
+    if not classes and is_classifier(estimator):
+        return "predicts classes, but the labels are numbers"
+    return None
+
+
+def _codes(labels: np.ndarray, classes: tuple[Any, ...]) -> np.ndarray:
+    codes = pd.Index(classes).get_indexer(pd.Index(labels))
+    if (codes < 0).any():
+        raise HarnessError(f"a training row has the label {labels[codes < 0][0]!r}; allowed: {list(classes)}.")
+    return codes
+
+
+def _content(estimator: Any, inputs: np.ndarray, targets: np.ndarray, space: Space | None) -> str:
+    """What a fit depends on, as a hash: the data to the bit, the parameters, the library's version."""
+    digest = hashlib.sha256()
+    digest.update(np.ascontiguousarray(inputs).tobytes())
+    digest.update(np.ascontiguousarray(targets).tobytes())
+    kind = type(estimator)
+    parameters = sorted(estimator.get_params().items())
+    digest.update(f"{kind.__module__}.{kind.__qualname__} {parameters!r} {sklearn.__version__}".encode())
+    if space is not None:
+        digest.update(repr(space).encode())
+    return digest.hexdigest()[:32]
+
+
+def _cached(path: Path | None) -> Any:
+    if path is None or not path.is_file():
+        return None
+    try:
+        return load(path)
+    except Exception as fault:
+        log.warning("the cached model %s cannot be read (%s); it is trained again.", path, fault)
+        return None
+
+
+def _keep(estimator: Any, path: Path) -> None:
+    try:
+        save(estimator, path)
+    except Exception as fault:
+        log.warning("the model cannot be cached in %s (%s); it will be trained again next time.", path.parent, fault)

@@ -1,0 +1,105 @@
+"""HiGHS: options, statuses, linear expressions and solutions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import highspy
+import numpy as np
+
+FEASIBILITY = 1e-7  # of rows, bounds and integrality; with 1e-9 for integrality HiGHS 1.12 gave a wrong optimum
+PROVEN = 1e-6  # a gap this small, relative to max(1, |objective|), is none
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A linear form over the columns of a compiled program: ``coefficients @ x[columns] + constant``."""
+
+    columns: np.ndarray
+    coefficients: np.ndarray
+    constant: float = 0.0
+
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[int, float]] = (), constant: float = 0.0) -> Linear:
+        columns = np.array([column for column, _ in pairs], dtype=np.int32)
+        return cls(columns, np.array([coefficient for _, coefficient in pairs], dtype=float), constant)
+
+    @classmethod
+    def sum(cls, forms: Sequence[Linear]) -> Linear:
+        """The sum of forms; columns that several of them name are merged."""
+        if not forms:
+            return cls.of()
+        columns, inverse = np.unique(np.concatenate([form.columns for form in forms]), return_inverse=True)
+        coefficients = np.bincount(
+            inverse, weights=np.concatenate([form.coefficients for form in forms]), minlength=len(columns)
+        )
+        return cls(columns.astype(np.int32), coefficients, sum(form.constant for form in forms))
+
+    def __call__(self, x: np.ndarray) -> float:
+        return float(self.coefficients @ x[self.columns] + self.constant)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What the solver said.
+
+    Parameters
+    ----------
+    x
+        Values by column, None where no feasible point was found.
+    objective, bound
+        Of the minimisation; the bound is proven. Infinite where there is no point (no proof).
+    infeasible
+        Proven: no point satisfies the rows.
+    """
+
+    x: np.ndarray | None
+    objective: float
+    bound: float
+    infeasible: bool = False
+
+    @property
+    def proven(self) -> bool:
+        """Whether the point is optimal, or infeasibility is proven."""
+        if self.x is None:
+            return self.infeasible
+        return self.objective - self.bound <= PROVEN * max(1.0, abs(self.objective))
+
+
+def solver(seconds: float, feasibility: float = FEASIBILITY) -> highspy.Highs:
+    solver = highspy.Highs()
+    for option, value in (
+        ("output_flag", False),
+        ("threads", 1),
+        ("random_seed", 0),
+        ("time_limit", max(seconds, 0.0)),
+        ("primal_feasibility_tolerance", feasibility),
+        ("dual_feasibility_tolerance", feasibility),
+        ("mip_feasibility_tolerance", feasibility),
+        ("mip_rel_gap", 0.0),
+        ("mip_abs_gap", 1e-6),
+    ):
+        solver.setOptionValue(option, value)
+    return solver
+
+
+def read(solver: highspy.Highs) -> Solution:
+    status, info = solver.getModelStatus(), solver.getInfo()
+    states = highspy.HighsModelStatus
+    if status in {states.kInfeasible, states.kUnboundedOrInfeasible}:
+        return Solution(None, math.inf, math.inf, infeasible=True)
+    if status == states.kModelEmpty:
+        return Solution(np.zeros(0), 0.0, 0.0)
+    if info.primal_solution_status != 2:  # 2: a feasible point
+        return Solution(None, math.inf, _finite(info.mip_dual_bound))
+    x = np.array(solver.getSolution().col_value)
+    objective = info.objective_function_value
+    mixed = info.mip_node_count >= 0
+    bound = info.mip_dual_bound if mixed else objective if status == states.kOptimal else -math.inf
+    return Solution(x, objective, min(_finite(bound), objective))
+
+
+def _finite(bound: float) -> float:
+    return bound if math.isfinite(bound) else -math.inf

@@ -1,0 +1,1 @@
+"""What was answered, on disk, and its view in MLflow."""

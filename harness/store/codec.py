@@ -1,0 +1,58 @@
+"""Values as JSON and back, exact to the last bit."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from harness.core.equation import Formula
+from harness.core.inputs import Affine, Chain, Indicator, Lookup, Step
+from harness.core.objective import Limit, Objective, Term
+from harness.core.space import Feature, Space
+from harness.core.target import Interval, Label, Probability
+
+_TAG, _ARRAY = "__type__", "__array__"
+_TYPES = {
+    kind.__name__: kind
+    for kind in (
+        Feature, Space, Label, Interval, Probability, Affine, Chain, Indicator, Lookup, Step, Formula, Objective, Term,
+        Limit,
+    )
+}  # fmt: skip
+
+
+def to_plain(value: Any, arrays: dict[str, np.ndarray] | None = None) -> Any:
+    """Plain JSON data of the types that describe a question; ``from_plain`` is the inverse.
+
+    Arrays become lists, or, where ``arrays`` is given, references to what is put there by its checksum.
+    """
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {f.name: to_plain(getattr(value, f.name), arrays) for f in dataclasses.fields(value)}
+        return {_TAG: type(value).__name__, **fields}
+    if isinstance(value, Mapping):
+        return {str(key): to_plain(item, arrays) for key, item in value.items()}
+    if isinstance(value, np.ndarray) and arrays is not None:
+        name = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()[:16]
+        arrays[name] = value
+        return {_ARRAY: name}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [to_plain(item, arrays) for item in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    return value
+
+
+def from_plain(data: Any, arrays: Mapping[str, np.ndarray] | None = None) -> Any:
+    """Rebuild what ``to_plain`` took apart; lists become tuples."""
+    if isinstance(data, dict):
+        if _ARRAY in data and arrays is not None:
+            return arrays[data[_ARRAY]]
+        items = {key: from_plain(item, arrays) for key, item in data.items() if key != _TAG}
+        return _TYPES[data[_TAG]](**items) if _TAG in data else items
+    if isinstance(data, list):
+        return tuple(from_plain(item, arrays) for item in data)
+    return data

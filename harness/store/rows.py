@@ -1,0 +1,111 @@
+"""Stored rows: how one is made, appended, and read back."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.core.errors import HarnessError
+from harness.core.explanation import Answer, GroupExplanation
+from harness.store.codec import to_plain
+
+SCHEMA = 2  # of rows and group lines; 1 is read, too
+ROW_1: dict[str, Any] = {"compile_seconds": 0.0, "beside": 1}  # what rows of version 1 lack, as it was then
+
+
+def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Decoded values as JSON numbers and strings, exact to the last bit."""
+    return {name: to_plain(value) for name, value in row.items()}
+
+
+def answer_row(factual: Any, number: int, answer: Answer, **timing: Any) -> dict[str, Any]:
+    """The stored row of one answer. ``group`` and ``point`` are filled by group methods.
+
+    ``timing``: ``seconds``, ``fit_seconds``, ``compile_seconds``, whether it was ``late``, how many factuals of its
+    cell were explained at once (``jobs``), and how many cells (``beside``).
+    """
+    return {
+        "factual": factual,
+        "ce": number,
+        "group": None,
+        "point": None,
+        "row": None if answer.row is None else plain_row(answer.row),
+        "status": str(answer.status),
+        "reason": str(answer.reason),
+        "objective": answer.objective,
+        "bound": answer.bound,
+        "region": answer.region,
+        "detail": answer.detail,
+        **timing,
+    }
+
+
+def group_line(
+    group: Any, factuals: Sequence[Any], explanation: GroupExplanation | None, **said: Any
+) -> dict[str, Any]:
+    """The stored line of one group: its factuals, points with the features that each changes, bound, and who is left.
+
+    ``said`` holds at least status, reason, detail and timings.
+    """
+    found = explanation or GroupExplanation(())
+    return {
+        "group": group,
+        "factuals": list(factuals),
+        "points": [plain_row(point.row or {}) for point in found.points],
+        "changed": found.changed,
+        "bound": found.bound,
+        "uncoverable": found.uncoverable,
+        "undecided": found.undecided,
+        "trace": found.trace,
+        **said,
+    }
+
+
+def append(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Add lines: one write and flush, so that a killed run leaves at most a torn last one."""
+    lines = "".join(json.dumps({"schema": SCHEMA, **to_plain(row)}) + "\n" for row in rows)
+    with path.open("ab") as file:
+        if file.tell() and not _ends_line(path):
+            file.write(b"\n")
+        file.write(lines.encode())
+        file.flush()
+
+
+def lines(path: Path) -> Iterator[dict[str, Any]]:
+    """JSON lines that are whole; a line torn by a kill or a full disk is dropped."""
+    if not path.is_file():
+        return
+    with path.open() as file:
+        for line in file:
+            try:
+                read = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            yield known(read, path)
+
+
+def known(read: dict[str, Any], path: Path) -> dict[str, Any]:
+    """What was read, where its version is one that can be read."""
+    version = read.get("schema", SCHEMA)
+    if version not in range(1, SCHEMA + 1):
+        raise HarnessError(
+            f"{path} is in version {version} of the format of answers, and this ce-harness reads versions 1 to "
+            f"{SCHEMA}; install a newer one, or give another output_dir."
+        )
+    return read
+
+
+def _ends_line(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Replace a file in one step: whoever reads it, now or after a crash, finds it as it was or as it is to be."""
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+    os.replace(temporary, path)
