@@ -1,6 +1,6 @@
 """``python -m harness``: hands over to ``run``."""
 
-from harness.run import main
+from harness.cli.main import main
 
 if __name__ == "__main__":
     main()

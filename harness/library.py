@@ -53,7 +53,6 @@ import numpy as np
 import pandas as pd
 from sklearn.base import is_regressor
 
-from harness import check
 from harness.core.classifier import Classifier
 from harness.core.errors import DatasetError, HarnessError, choices
 from harness.core.explanation import Context, Explanation
@@ -61,14 +60,17 @@ from harness.core.method import Deadline, Explainer, Method
 from harness.core.metric import Metric
 from harness.core.problem import Problem
 from harness.core.target import Label, Target
+from harness.core.wording import SATISFIED, scored
 from harness.data import Dataset, load_dataset, parse_target
-from harness.experiment import Question, entropy
-from harness.explain import SATISFIED, scored
+from harness.evaluation import checker
+from harness.execution.contract import breach, refused
+from harness.execution.experiment import entropy
+from harness.execution.messages import Ask
+from harness.execution.pool import Limits, Pool
+from harness.execution.task import Task
 from harness.models.adopt import adopt
 from harness.models.scorecard import wrapped
-from harness.pool import Limits, Pool
 from harness.store.rows import answer_row
-from harness.worker import Ask, breach, refused
 
 Person: TypeAlias = int | Mapping[str, Any] | pd.Series | pd.DataFrame
 RECENT = 4  # fitted methods that are kept for the next person
@@ -86,7 +88,7 @@ def pose(
     threshold: float | None = None,
     classes: Sequence[Any] | None = None,
     **settings: Any,
-) -> Question:
+) -> Task:
     """What is asked about a table and a fitted model; every row of the table is a factual.
 
     Parameters
@@ -131,7 +133,7 @@ def pose(
     else:
         targets, wishes = [wish] * len(dataset.frame), [wish]
     problems = {wish: Problem(dataset.space, classifier, dataset.frame, dataset.labels, wish) for wish in wishes}
-    return Question(dataset, classifier, dataset.frame, dict(zip(dataset.frame.index, targets, strict=True)), problems)
+    return Task(dataset, classifier, dataset.frame, dict(zip(dataset.frame.index, targets, strict=True)), problems)
 
 
 def _classifier(model: Any, dataset: Dataset, threshold: float | None, classes: Sequence[Any] | None) -> Classifier:
@@ -145,7 +147,7 @@ def _classifier(model: Any, dataset: Dataset, threshold: float | None, classes: 
 
 def explain(
     method: Method,
-    question: Question,
+    question: Task,
     person: Person,
     n: int = 1,
     seed: int = 0,
@@ -221,7 +223,7 @@ def _random_state() -> Iterator[None]:
         np.random.set_state(numpy_state)  # noqa: NPY002
 
 
-def _person(question: Question, person: Person) -> tuple[pd.DataFrame, Problem]:
+def _person(question: Task, person: Person) -> tuple[pd.DataFrame, Problem]:
     """One decoded row with its id, and the problem it poses."""
     space, rows = question.dataset.space, question.factuals
     if isinstance(person, int | np.integer) and not isinstance(person, bool):
@@ -256,7 +258,7 @@ def in_context(found: Explanation, method: Method, problem: Problem, factual: pd
             words.append("none")
             after.append(None)
             continue
-        verdict = check.examine(row, factual, space, classifier, problem.target, objective, imposed)
+        verdict = checker.examine(row, factual, space, classifier, problem.target, objective, imposed)
         words.append(verdict["verdict"])
         exists = not verdict["incoherent"]
         after.append(scored(classifier, space.frame([row["row"]]), [problem.target])[0] if exists else None)

@@ -21,7 +21,6 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from harness.check import permitted
 from harness.core import hull
 from harness.core.classifier import Classifier
 from harness.core.equation import follow
@@ -31,6 +30,7 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind, Space
 from harness.core.target import Interval, Label, Target
+from harness.evaluation.checker import permitted
 from harness.models.equations import equations
 from methods.ce_ocl import CeOcl
 from methods.milp.manifold import clustered

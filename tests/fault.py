@@ -60,7 +60,7 @@ def strike(kind: str) -> None:
 
 
 if __name__ == "__main__":
-    from harness.run import main
+    from harness.cli.main import main
 
     sys.addaudithook(fault(sys.argv[1], int(sys.argv[2]), float(sys.argv[3])))
     del sys.argv[1:4]

@@ -14,10 +14,10 @@ import joblib
 import numpy as np
 import pandas as pd
 
-from harness.check import exists, permitted
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline, Explainer, Method
 from harness.core.problem import Problem
+from harness.evaluation.checker import exists, permitted
 
 TOLERANCE = 1e-5  # of a claimed optimum: the margin that keeps a class strict, and the solver's own
 SAMPLES = 2000

@@ -16,7 +16,9 @@ from typing import Any
 
 import psutil
 
-from harness import check, pool, run, scoring
+from harness.cli import job, main, sweep
+from harness.evaluation import checker, scoring
+from harness.execution import pool
 
 inside, scored, mib, marks = [0.0], [0.0], [], []
 
@@ -67,11 +69,11 @@ def ended(function: Callable[..., None]) -> Callable[..., None]:
 if __name__ == "__main__":
     for name in ("load", "ask"):
         setattr(pool.Worker, name, timed(getattr(pool.Worker, name)))
-    scoring.score, check.judge = timed(scoring.score), timed(check.judge)
-    run._note = noted(run._note)
-    run.Sweep._end = ended(run.Sweep._end)  # type: ignore[method-assign]
+    scoring.score, checker.judge = timed(scoring.score), timed(checker.judge)
+    job._note = noted(job._note)
+    sweep.Sweep._end = ended(sweep.Sweep._end)  # type: ignore[method-assign]
     with suppress(SystemExit):
-        run.main()
+        main.main()
     wall, here, workers, within, scoring_here = (after - before for before, after in zip(*marks, strict=True))
     outside = here - scoring_here
     found = {"seconds": wall, "share": 1 - within / wall, "cpu_share": outside / (here + workers)}

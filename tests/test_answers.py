@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import check
 from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, Reason, Status
 from harness.core.inputs import Affine, Indicator, Lookup, Step
@@ -22,6 +21,7 @@ from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
 from harness.core.space import Feature, Space
 from harness.core.target import Interval, Label, Probability
+from harness.evaluation import checker
 from harness.store.cell import Cell, cells
 from harness.store.codec import from_plain, to_plain
 from harness.store.rows import SCHEMA, answer_row
@@ -144,7 +144,7 @@ def test_answers_of_version_1_are_read(tmp_path: Path) -> None:
     assert [line["schema"] for line in lines] == [1, 1]
     assert old.rows() == [{**line, "beside": 1} for line in lines]
     assert old.answered() == {370, 300}
-    assert [verdict["verdict"] for verdict in check.verdicts(old)] == ["valid", "valid"]
+    assert [verdict["verdict"] for verdict in checker.verdicts(old)] == ["valid", "valid"]
     shutil.copytree(old.path, tmp_path / "older")
     (tmp_path / "older" / "rows.jsonl").write_text(
         "".join(json.dumps({k: v for k, v in line.items() if k != "compile_seconds"}) + "\n" for line in lines)

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from harness.check import permitted
 from harness.core.classifier import Classifier
 from harness.core.inputs import Affine, Indicator, Input, Lookup
 from harness.core.space import Feature, Space
+from harness.evaluation.checker import permitted
 from harness.solvers.program import Program
 from methods.milp.bounds import Knapsack
 from methods.milp.space import Cost, Variables

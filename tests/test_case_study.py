@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from harness.data import load_dataset
+from harness.reports.stored import latest
 from harness.store.cell import Cell
-from harness.tables import latest
 
 ROOT = Path(__file__).parents[1]
 SCORE = 0.1340203090  # what the factual lacks of the boundary, by the published model

@@ -21,7 +21,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPRegressor
 from sklearn.tree import DecisionTreeRegressor
 
-from harness.arguments import readable
+from harness.cli.arguments import readable
+from harness.cli.build import _name_learners
 from harness.core.equation import Equation, Formula, follow
 from harness.core.errors import DatasetError, HarnessError
 from harness.core.inputs import space_inputs
@@ -30,10 +31,9 @@ from harness.core.space import Feature, Space
 from harness.core.target import Label
 from harness.data import Dataset, load_dataset
 from harness.data.equations import parse
-from harness.experiment import pose
-from harness.models.equations import equations
+from harness.execution.task import make_task
 from harness.models import train as models
-from harness.run import _name_learners
+from harness.models.equations import equations
 from harness.solvers.program import Program
 from harness.store.cell import Cell, cells
 from methods.milp.causality import Causality
@@ -237,12 +237,12 @@ def test_problems_carry_the_equations(tmp_path: Path) -> None:
     train = data.frame.iloc[data.train]
     made = equations(data.space, train, data.causality)
     classifier = models.train(LogisticRegression(), data.space, train, data.labels[data.train], data.classes)
-    question = pose(data, classifier, n_factuals=3, equations=made)
+    question = make_task(data, classifier, n_factuals=3, equations=made)
     problem = pickle.loads(pickle.dumps(question.problem(question.factuals.index[0])))
     for one, other in zip(problem.equations, made, strict=True):
         np.testing.assert_array_equal(one.predict(train), other.predict(train))
     with pytest.raises(DatasetError, match="do not agree on pay-back, rate"):
-        pose(data, classifier, n_factuals=3)
+        make_task(data, classifier, n_factuals=3)
 
 
 @pytest.mark.parametrize("family", ["formula", "network", "tree"])

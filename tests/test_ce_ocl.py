@@ -31,8 +31,6 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from harness import experiment
-from harness.check import permitted
 from harness.core import hull
 from harness.core.classifier import Classifier
 from harness.core.explanation import Answer, Explanation, Status
@@ -42,6 +40,8 @@ from harness.core.problem import Problem
 from harness.core.space import Feature, Kind, Space
 from harness.core.target import Interval, Label, Probability
 from harness.data import load_dataset
+from harness.evaluation.checker import permitted
+from harness.execution import task
 from methods.ce_ocl import CeOcl
 from methods.milp.target import raw_interval
 
@@ -540,7 +540,7 @@ def test_refusals_have_a_reason() -> None:
 CONF = Path(__file__).parents[1] / "conf"
 
 
-def question_of(name: str, model: str, count: int = 30) -> experiment.Question:
+def question_of(name: str, model: str, count: int = 30) -> task.Task:
     """The factuals of a model of a published dataset; the test is skipped where its file is missing."""
     settings = OmegaConf.to_container(OmegaConf.load(CONF / "dataset" / f"{name}.yaml"))
     assert isinstance(settings, dict)
@@ -552,7 +552,7 @@ def question_of(name: str, model: str, count: int = 30) -> experiment.Question:
     config = OmegaConf.create({"seed": 0, "model": OmegaConf.load(CONF / "model" / f"{model}.yaml")})
     train, labels = dataset.frame.iloc[dataset.train], dataset.labels[dataset.train]
     fitted = train(instantiate(config.model.estimator), dataset.space, train, labels, dataset.classes)
-    return experiment.pose(dataset, fitted, n_factuals=count)
+    return task.make_task(dataset, fitted, n_factuals=count)
 
 
 def verdict(problem: Problem, factual: pd.DataFrame, answer: Answer) -> str:

@@ -21,8 +21,6 @@ from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingClassifier, R
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from harness import experiment
-from harness.check import permitted
 from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.explanation import Status
@@ -32,6 +30,8 @@ from harness.core.problem import Problem
 from harness.core.space import Feature, Kind, Space
 from harness.core.target import Label
 from harness.data import load_dataset
+from harness.evaluation.checker import permitted
+from harness.execution import task
 from methods.ce_ocl import CeOcl
 from methods.cells import kernels, search
 from methods.cells.search import CellSearch, Closest
@@ -789,7 +789,7 @@ def test_large_ensembles_on_real_data_have_the_optimum_of_the_program(name: str,
     dataset = load_dataset(**OmegaConf.to_container(OmegaConf.load(CONF / "dataset" / f"{name}.yaml")))
     train, labels = dataset.frame.iloc[dataset.train], dataset.labels[dataset.train]
     fitted = train(LARGE[model], dataset.space, train, labels, dataset.classes)
-    question = experiment.pose(dataset, fitted)
+    question = task.make_task(dataset, fitted)
     (problem,) = question.problems.values()
     method = CeOcl("l2sq", alpha)
     cells, program = searcher(method, problem), replace(method, engine="milp").fit(problem)

@@ -15,6 +15,7 @@ from harness.core.explanation import Status
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Feature
+from harness.evaluation import checker
 from harness.store.cell import Cell
 from harness.store.rows import answer_row
 from methods.nearest import Nearest
@@ -55,12 +56,12 @@ def tamper(cell: Cell, change: Change) -> tuple[Any, int]:
 
 def verdict_of(cell: Cell, change: Change) -> dict[str, Any]:
     which = tamper(cell, change)
-    return next(v for v in check.verdicts(cell) if (v["factual"], v["ce"]) == which)
+    return next(v for v in checker.verdicts(cell) if (v["factual"], v["ce"]) == which)
 
 
 def test_honest_answers_are_valid(cell: Cell) -> None:
     """A verdict a row; ``none`` where there is no counterfactual; the objective is the claimed one."""
-    verdicts, rows = check.verdicts(cell), cell.rows()
+    verdicts, rows = checker.verdicts(cell), cell.rows()
     assert [(v["factual"], v["ce"]) for v in verdicts] == [(row["factual"], row["ce"]) for row in rows]
     assert {v["verdict"] for v in verdicts} <= {"valid", "none"}
     for verdict, row in zip(verdicts, rows, strict=True):
@@ -149,4 +150,4 @@ LADDER = Feature("g", "ordinal", ("a", "b", "c", "d"), actionability="conditiona
 )
 def test_permitted(feature: Feature, old: Any, new: Any, allowed: bool) -> None:
     """Bounds widen to the factual's own value, special codes are no goal, an order's gaps are not entered or left."""
-    assert check.permitted(feature, old, new) is allowed
+    assert checker.permitted(feature, old, new) is allowed

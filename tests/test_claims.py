@@ -9,20 +9,20 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from harness import papers, reproduction, tables
 from harness.papers import pso
+from harness.reports import registry, reproduction, stored
 
-CLAIMS = papers.collected("CLAIMS")
+CLAIMS = registry.collected("CLAIMS")
 
 
 def test_every_published_file_is_a_table_s() -> None:
-    assert reproduction._uncovered(tables.known()) == ""
+    assert reproduction._uncovered(registry.known()) == ""
 
 
-@pytest.mark.parametrize("name", tables.known())
+@pytest.mark.parametrize("name", registry.known())
 def test_what_was_not_run_still_counts_its_published_cells(name: str) -> None:
     """One line a cell: keys, measure, published; nothing of ours."""
-    table = tables.known()[name]
+    table = registry.known()[name]
     lines = reproduction.compared(table, table.build(())[1])
     if "published" in lines:
         assert {"measure", "ours"} <= set(lines)
@@ -45,12 +45,12 @@ def test_counts_are_those_of_the_file(name: str, files: list[str], keys: int) ->
     """Every number of a file after its keys, but for standard errors, and radii of runs that stopped early."""
     cells = 0
     for file in files:
-        frame = pd.read_csv(tables.PUBLISHED / file)
+        frame = pd.read_csv(stored.PUBLISHED / file)
         frame = frame[frame["table"] == int(name[-1])] if "table" in frame else frame
         skipped = 1 if file == "pso_table1.csv" else keys
         numbers = [column for column in frame.columns[skipped:] if not column.endswith(("_se", "of_early_stops"))]
         cells += int(frame[numbers].count().sum())
-    table = tables.known()[name]
+    table = registry.known()[name]
     assert reproduction.compared(table, table.build(())[1])["published"].notna().sum() == cells
 
 
@@ -62,7 +62,7 @@ def test_nothing_decides_nothing(name: str) -> None:
         holds, why = claim.decide({})
         assert holds is None
         assert why
-    assert set(claim.needs) <= set(tables.known())
+    assert set(claim.needs) <= set(registry.known())
 
 
 def long(measure: str, values: Mapping[Any, float], keys: tuple[str, ...]) -> pd.DataFrame:

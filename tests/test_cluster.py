@@ -19,8 +19,8 @@ from omegaconf import DictConfig, OmegaConf
 from served import served
 from test_faults import SWEEP, Run, outcome, run
 
-from harness import composition
-from harness.run import CONF
+from harness.cli import composition
+from harness.cli.process import CONF
 from harness.store import mlflow
 
 __all__ = ["run"]  # the fixture

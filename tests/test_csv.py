@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
-from harness.arguments import plain_names, readable
+from harness.cli.arguments import plain_names, readable
 from harness.core.errors import DatasetError
 from harness.data import Dataset, load_csv
 from harness.data.own import CHECKS, introduce, load_settled, read_people, settle, shown_name

@@ -11,13 +11,13 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from harness.arguments import readable
-from harness.check import permitted
+from harness.cli.arguments import readable
 from harness.core.errors import DatasetError
 from harness.core.space import Feature, Kind
 from harness.data import Dataset, Source, load_csv, load_dataset
 from harness.data.discretise import Discretisation
 from harness.data.own import read_people
+from harness.evaluation.checker import permitted
 
 CONF = Path(__file__).parents[1] / "conf"
 PIMA = {"sources": [{"file": "packaged/pima.csv"}], "target": "Outcome", "classes": [1, 0], "desired": 0}

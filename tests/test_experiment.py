@@ -16,8 +16,9 @@ from harness.core.explanation import Explanation, Reason, Status
 from harness.core.problem import Problem
 from harness.core.target import Label
 from harness.data import Dataset
-from harness.experiment import Question, pose, run
-from harness.pool import Limits, Outcome
+from harness.execution.experiment import run
+from harness.execution.pool import Limits, Outcome
+from harness.execution.task import Task, make_task
 from harness.store.cell import Cell
 from methods.nearest import Nearest
 
@@ -38,29 +39,29 @@ def classifier(problem: Problem) -> Classifier:
     return problem.classifier
 
 
-def ids(question: Question) -> list[int]:
+def ids(question: Task) -> list[int]:
     return question.factuals.index.tolist()
 
 
 def test_factuals_are_undesired_test_rows(dataset: Dataset, classifier: Classifier) -> None:
     """The first of a seeded permutation: fewer are a prefix of more, another seed gives others."""
-    question = pose(dataset, classifier, n_factuals=8)
+    question = make_task(dataset, classifier, n_factuals=8)
     assert len(ids(question)) == 8
     assert set(ids(question)) <= set(dataset.frame.index[dataset.test])
     assert set(classifier.predict(question.factuals)) == {"bad"}
-    assert ids(pose(dataset, classifier, n_factuals=5)) == ids(question)[:5]
-    assert ids(pose(dataset, classifier, n_factuals=8)) == ids(question)
-    assert ids(pose(dataset, classifier, n_factuals=8, seed=1)) != ids(question)
+    assert ids(make_task(dataset, classifier, n_factuals=5)) == ids(question)[:5]
+    assert ids(make_task(dataset, classifier, n_factuals=8)) == ids(question)
+    assert ids(make_task(dataset, classifier, n_factuals=8, seed=1)) != ids(question)
 
 
 def test_all_rows_may_be_explained(dataset: Dataset, classifier: Classifier) -> None:
-    question = pose(dataset, classifier, which="all", n_factuals=1000)
+    question = make_task(dataset, classifier, which="all", n_factuals=1000)
     assert set(ids(question)) == set(np.flatnonzero(classifier.predict(dataset.frame) == "bad"))
 
 
 def test_methods_see_training_rows_only(dataset: Dataset, classifier: Classifier) -> None:
     """Training rows with their labels; factuals with the same target share one problem."""
-    question = pose(dataset, classifier)
+    question = make_task(dataset, classifier)
     (problem,) = question.problems.values()
     pd.testing.assert_frame_equal(problem.train, dataset.frame.iloc[:150])
     np.testing.assert_array_equal(problem.labels, dataset.labels[:150])
@@ -69,7 +70,7 @@ def test_methods_see_training_rows_only(dataset: Dataset, classifier: Classifier
 
 def test_the_opposite_class_is_each_factuals_own(dataset: Dataset, classifier: Classifier) -> None:
     """One problem a class, and nobody is satisfied."""
-    question = pose(dataset, classifier, desired="opposite", n_factuals=20)
+    question = make_task(dataset, classifier, desired="opposite", n_factuals=20)
     assert set(question.problems) == {Label("bad"), Label("good")}
     assert not any(question.satisfied(index) for index in question.factuals.index)
 
@@ -78,36 +79,36 @@ def test_rows_may_be_named(dataset: Dataset, classifier: Classifier) -> None:
     """By number, each once, in the order given; also those that are already desired."""
     good = int(np.flatnonzero(classifier.predict(dataset.frame) == "good")[0])
     bad = int(np.flatnonzero(classifier.predict(dataset.frame) == "bad")[0])
-    question = pose(dataset, classifier, which=[good, bad, good])
+    question = make_task(dataset, classifier, which=[good, bad, good])
     assert ids(question) == [good, bad]
     assert [question.satisfied(index) for index in (good, bad)] == [True, False]
-    assert ids(pose(dataset, classifier, which=bad)) == [bad]
+    assert ids(make_task(dataset, classifier, which=bad)) == [bad]
     with pytest.raises(DatasetError, match="no row 1000 among the factuals of toy; allowed: 0 to 199"):
-        pose(dataset, classifier, which=[1000])
+        make_task(dataset, classifier, which=[1000])
     with pytest.raises(DatasetError, match="names no row"):
-        pose(dataset, classifier, which=[])
+        make_task(dataset, classifier, which=[])
 
 
 def test_people_may_come_from_a_file(dataset: Dataset, classifier: Classifier, tmp_path: Path) -> None:
     """Columns in any order, others ignored; values come as the space has them; faults are named."""
     people = dataset.frame.iloc[[7, 9]]
     people.assign(name=["A", "B"])[[*reversed(people.columns), "name"]].to_csv(tmp_path / "people.csv", index=False)
-    question = pose(dataset, classifier, which=str(tmp_path / "people.csv"))
+    question = make_task(dataset, classifier, which=str(tmp_path / "people.csv"))
     pd.testing.assert_frame_equal(question.factuals, people.reset_index(drop=True))
     people.drop(columns="age").to_csv(tmp_path / "people.csv", index=False)
     with pytest.raises(DatasetError, match=r"people\.csv has no column 'age'"):
-        pose(dataset, classifier, which=str(tmp_path / "people.csv"))
+        make_task(dataset, classifier, which=str(tmp_path / "people.csv"))
     people.iloc[:0].to_csv(tmp_path / "people.csv", index=False)
     with pytest.raises(DatasetError, match=r"people\.csv has no rows"):
-        pose(dataset, classifier, which=str(tmp_path / "people.csv"))
+        make_task(dataset, classifier, which=str(tmp_path / "people.csv"))
     with pytest.raises(DatasetError, match="factuals=tset is no file"):
-        pose(dataset, classifier, which="tset")
+        make_task(dataset, classifier, which="tset")
 
 
 def test_nothing_undesired_is_an_error(dataset: Dataset, classifier: Classifier) -> None:
     lenient = Classifier(classifier.estimator, classifier.inputs, classifier.classes, threshold=-1.0)
     with pytest.raises(DatasetError, match="already predicts 'good' for every row of factuals=test"):
-        pose(dataset, lenient)
+        make_task(dataset, lenient)
 
 
 class Recorder:
@@ -127,14 +128,14 @@ class Recorder:
             yield Outcome(index, Explanation(explanation.answers, ("hull",), ({"step": 1},)), 0.5, 0.25)
 
 
-def started(question: Question, folder: Path) -> Cell:
+def started(question: Task, folder: Path) -> Cell:
     cell = Cell(folder)
     meta = {"dataset": "toy", "model": "lr", "method": "nearest", "n_counterfactuals": 2}
     cell.start(meta, question.dataset.space, question.classifier, question.targets, None, question.factuals)
     return cell
 
 
-def asked(cell: Cell, question: Question, seed: int = 0) -> tuple[Recorder, int]:
+def asked(cell: Cell, question: Task, seed: int = 0) -> tuple[Recorder, int]:
     """Run a cell; the pool, and how many factuals the progress bar was told of."""
     pool, progress = Recorder(), []
     run(cell, question, Nearest(), 2, seed, LIMITS, pool, progress=progress.append)  # type: ignore[arg-type]
@@ -143,7 +144,7 @@ def asked(cell: Cell, question: Question, seed: int = 0) -> tuple[Recorder, int]
 
 def test_every_factual_gets_its_rows(dataset: Dataset, classifier: Classifier, tmp_path: Path) -> None:
     """Numbered from 1, with times; conflict and trace stand with the first. The cell is done."""
-    question = pose(dataset, classifier, n_factuals=4)
+    question = make_task(dataset, classifier, n_factuals=4)
     cell = started(question, tmp_path)
     pool, progress = asked(cell, question)
     assert pool.asked == ids(question)
@@ -158,7 +159,7 @@ def test_every_factual_gets_its_rows(dataset: Dataset, classifier: Classifier, t
 
 def test_only_missing_factuals_are_asked(dataset: Dataset, classifier: Classifier, tmp_path: Path) -> None:
     """What is answered stays, and counts as progress."""
-    question = pose(dataset, classifier, n_factuals=4)
+    question = make_task(dataset, classifier, n_factuals=4)
     cell = started(question, tmp_path)
     asked(cell, question)
     rows = cell.path / "rows.jsonl"
@@ -173,7 +174,7 @@ def test_a_satisfied_factual_is_not_asked(dataset: Dataset, classifier: Classifi
     """Its rows are UNSUPPORTED, refused, and say why."""
     predicted = classifier.predict(dataset.frame)
     good, bad = (int(np.flatnonzero(predicted == label)[0]) for label in ("good", "bad"))
-    question = pose(dataset, classifier, which=[good, bad])
+    question = make_task(dataset, classifier, which=[good, bad])
     cell = started(question, tmp_path)
     pool, _ = asked(cell, question)
     assert pool.asked == [bad]
@@ -184,7 +185,7 @@ def test_a_satisfied_factual_is_not_asked(dataset: Dataset, classifier: Classifi
 
 def test_a_factuals_randomness_is_its_own(dataset: Dataset, classifier: Classifier, tmp_path: Path) -> None:
     """It depends on the seed and the factual, not on the company it is asked in."""
-    many, few = (pose(dataset, classifier, n_factuals=n) for n in (6, 2))
+    many, few = (make_task(dataset, classifier, n_factuals=n) for n in (6, 2))
     together = asked(started(many, tmp_path / "many"), many)[0].seeds
     alone = asked(started(few, tmp_path / "few"), few)[0].seeds
     other = asked(started(few, tmp_path / "other"), few, seed=1)[0].seeds

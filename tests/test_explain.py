@@ -12,8 +12,8 @@ import pytest
 from hydra.core.hydra_config import HydraConfig
 
 from harness import explain
+from harness.cli.explained import explained
 from harness.core.explanation import Explanation
-from harness.run import explained
 
 CART = ("dataset=pima", "model=cart")
 Told = Callable[..., str]

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
-from harness import check, export
 from harness.core.explanation import Answer, Reason, Status
 from harness.core.problem import Problem
 from harness.core.space import Feature, Space
 from harness.core.target import Label
+from harness.evaluation import checker, export
 from harness.models.train import train
 from harness.store.cell import Cell
 from harness.store.rows import answer_row
@@ -49,7 +49,7 @@ def cell(problem: Problem, tmp_path: Path) -> Cell:
     second = [Answer(Status.FOUND, wanted[2], objective=2.0, bound=1.0), *[Answer(Status.GAVE_UP)] * 2]
     for factual, answers in zip(rejected.index, (first, second), strict=True):
         cell.append(answer_row(int(factual), k + 1, a, seconds=0.1, fit_seconds=0.0) for k, a in enumerate(answers))
-    check.judge(cell)
+    checker.judge(cell)
     return cell
 
 
@@ -105,7 +105,7 @@ def test_a_spreadsheet_runs_nothing(tmp_path: Path, name: str) -> None:
     for index, level in zip(rejected.index, levels, strict=False):
         answer = Answer(Status.FOUND, {name: level, "income": 5.0})
         cell.append([answer_row(index, 1, answer, seconds=0.0, fit_seconds=0.0)])
-    check.judge(cell)
+    checker.judge(cell)
     path = export.write(cell)
     text = path.read_text()
     for delimiter in ",;\t|":

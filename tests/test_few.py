@@ -16,7 +16,6 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
-from harness.check import permitted
 from harness.core.classifier import Classifier
 from harness.core.explanation import Status
 from harness.core.inputs import Affine, Indicator, Input, Lookup
@@ -24,6 +23,7 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Feature, Space
 from harness.core.target import Interval, Label, Target
+from harness.evaluation.checker import permitted
 from methods.ce_ocl import CeOcl
 from methods.milp.few import FewChanges
 

@@ -22,18 +22,21 @@ from omegaconf import OmegaConf
 from scipy.spatial import Delaunay
 from sklearn.linear_model import LogisticRegression
 
-from harness import figures, scoring, tables
-from harness.check import judge
+from harness import figures
 from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, Status
 from harness.core.problem import Problem
 from harness.core.target import Label
 from harness.data import Dataset, load_dataset
-from harness.figures import plane, rescaled
-from harness.report import charts
+from harness.evaluation import scoring
+from harness.evaluation.checker import judge
+from harness.reports import drawing, figures, registry
+from harness.reports.comparison import Comparison
+from harness.reports.drawing import plane, rescaled
+from harness.reports.page import charts
+from harness.reports.stored import _metrics
 from harness.store.cell import Cell
 from harness.store.rows import answer_row
-from harness.tables import Comparison, _metrics
 
 CONF = Path(__file__).parents[1] / "conf"
 TIMING = {"seconds": 0.5, "fit_seconds": 0.1, "late": False}
@@ -128,7 +131,7 @@ def test_bars_are_the_scores(name: str, tmp_path: Path) -> None:
     """One bar a method and measure in both panels, as high as ``rescaled`` says; no two texts on each other."""
     draw = figures.known()[name][1]
     assert isinstance(draw, partial)
-    table = tables.known()[draw.keywords["table"]]
+    table = registry.known()[draw.keywords["table"]]
     assert isinstance(table, Comparison)
     described = {"name": "compas_carla", **TWO, "features": {"Glucose": None, "BMI": None, "Age": None}}
     model = table.fixed.get("model", "lr_tuned")
@@ -217,10 +220,10 @@ def test_an_experiment_names_its_figure(experiment: str, figure: str) -> None:
 def test_the_palette_is_not_told_by_colour_alone() -> None:
     """Every method of a table has a colour and a hatch of its own."""
     most = max(
-        len(table.ours["method"]) for table in tables.known().values() if isinstance(table, Comparison) and table.ours
+        len(table.ours["method"]) for table in registry.known().values() if isinstance(table, Comparison) and table.ours
     )
-    assert len(set(figures.COLOURS)) >= most
-    assert len(set(figures.HATCHES)) >= most
+    assert len(set(drawing.COLOURS)) >= most
+    assert len(set(drawing.HATCHES)) >= most
 
 
 # Machado, Oliveira and Fernandes (2009), table 1, severity 1.0, for linear RGB.
@@ -243,7 +246,7 @@ def seen(colour: str, vision: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("vision", VISIONS)
-@pytest.mark.parametrize("palette", [figures.COLOURS, charts.COLOURS], ids=["tables", "report"])
+@pytest.mark.parametrize("palette", [drawing.COLOURS, charts.COLOURS], ids=["tables", "report"])
 def test_every_kind_of_vision_tells_the_colours_apart(palette: tuple[str, ...], vision: str) -> None:
     """By 15 units of CIELAB, of which about 2 are just seen."""
     for one, other in combinations(palette, 2):

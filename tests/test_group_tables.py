@@ -17,14 +17,15 @@ from sklearn.linear_model import LogisticRegression
 from test_figures import covered
 from test_groups import CONF, LIMITS, SPACE, Recorder, at_one, question, started
 
-from harness import figures, tables
 from harness.core.errors import HarnessError
 from harness.core.explanation import Status
 from harness.data import load_dataset
-from harness.experiment import pose, run_groups
-from harness.figures import GREEN
+from harness.execution.experiment import run_groups
+from harness.execution.task import make_task
 from harness.models.train import train
 from harness.papers.column_generation import Fewest, Models, Thresholds, _remark, heat_map, perturbed, spread
+from harness.reports import figures, markup, registry, stored
+from harness.reports.drawing import GREEN
 from harness.store.cell import Cell
 from methods.group_greedy import GroupGreedy
 
@@ -76,7 +77,7 @@ def shown(text: str) -> list[dict[str, str]]:
 @pytest.mark.parametrize("number", range(4, 10))
 def test_every_published_row_is_there(number: int, found: list[Cell]) -> None:
     """In the published order, with its y* and seconds; what was not run says so."""
-    published = pd.read_csv(tables.PUBLISHED / "column_generation_tables4_9.csv")
+    published = pd.read_csv(stored.PUBLISHED / "column_generation_tables4_9.csv")
     published = published[published["table"] == number]
     text, _ = Fewest(number).build(found[2:3])
     rows = shown(text)[: len(published)]
@@ -99,7 +100,7 @@ def test_ours_are_counted_over_groups(found: list[Cell]) -> None:
     assert second["y* ours"] == "1"
     assert second["y greedy"] == "not run"
     assert "smaller: other bins, model and S" in text
-    assert tables.latex(text).splitlines()[2].startswith("$|$S$|$ & T\\_max & y* published &")
+    assert markup.latex(text).splitlines()[2].startswith("$|$S$|$ & T\\_max & y* published &")
     assert "Of 1 runs of the paper's CG that ended within the limit, 100.0 % are certified" in text
     ours = numbers[(numbers["n_factuals"] == 10) & (numbers["t_max"] == 2)].set_index("measure")
     assert (ours.loc["n_explanations", "ours"], ours.loc["n_explanations", "published"]) == (1.0, 4)
@@ -108,7 +109,7 @@ def test_ours_are_counted_over_groups(found: list[Cell]) -> None:
 
 def test_every_published_number_is_accounted_for(found: list[Cell]) -> None:
     """On the page about all papers: y*, the gap and both seconds of every row; what was not run is missing there."""
-    published = pd.read_csv(tables.PUBLISHED / Fewest(4).published)
+    published = pd.read_csv(stored.PUBLISHED / Fewest(4).published)
     published = published[published["table"] == 4]
     _, numbers = Fewest(4).build(found)
     cells = numbers[numbers["published"].notna()]
@@ -160,7 +161,7 @@ def test_tables_2_and_3_count_what_was_loaded(tmp_path: Path) -> None:
     data = load_dataset(**config["dataset"], split=config["split"], overrides=config["features"])
     estimator = LogisticRegression(C=10.0, solver="newton-cholesky")
     classifier = train(estimator, data.space, data.frame.iloc[data.train], data.labels[data.train], data.classes)
-    asked, cell = pose(data, classifier, n_factuals=1), Cell(tmp_path / "cell")
+    asked, cell = make_task(data, classifier, n_factuals=1), Cell(tmp_path / "cell")
     meta = {"dataset": "compas_binned", "model": "lr_c10", "method": "m", "n_counterfactuals": 1, "config": config}
     cell.start(meta, data.space, classifier, asked.targets, None, asked.factuals)
     text, numbers = Models().build([cell])
@@ -236,7 +237,7 @@ def test_an_experiment_has_the_published_grid(experiment: str) -> None:
     OmegaConf.register_new_resolver("experiment_name", lambda: "adhoc", replace=True)
     with initialize_config_dir(str(CONF), version_base="1.3"):
         config = compose("config", overrides=[f"+experiment={experiment}"], return_hydra_config=True)
-    published = pd.read_csv(tables.PUBLISHED / "column_generation_tables4_9.csv")
+    published = pd.read_csv(stored.PUBLISHED / "column_generation_tables4_9.csv")
     published = published[published["table"] == EXPERIMENTS[experiment]]
     grid = {key: [part.strip() for part in str(value).split(",")] for key, value in config.hydra.sweeper.params.items()}
     assert {int(text) for text in grid["n_factuals"]} == set(published["n_instances"])
@@ -250,7 +251,7 @@ def test_an_experiment_has_the_published_grid(experiment: str) -> None:
     chosen = config.hydra.runtime.choices
     assert chosen["dataset"] == dataset[published["dataset"].iloc[0]]
     assert chosen["model"].startswith({"lr": "lr", "nn": "mlp"}[published["model"].iloc[0]])
-    assert config.table in tables.known()
+    assert config.table in registry.known()
     assert config.figure is None or config.figure in figures.known()
     free = {feature: entry.get("actionability") for feature, entry in config.features.items()}
     assert config.dataset.immutable == []

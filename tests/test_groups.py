@@ -21,7 +21,6 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from sklearn.linear_model import LogisticRegression
 
-from harness import check, groups, scoring
 from harness.core.errors import DatasetError
 from harness.core.explanation import Answer, GroupExplanation, Reason, Status
 from harness.core.method import Deadline, GroupExplainer, Method
@@ -30,12 +29,16 @@ from harness.core.problem import Problem
 from harness.core.space import Feature, Space
 from harness.core.target import Label
 from harness.data import Dataset
-from harness.experiment import Question, pose, run_groups
-from harness.experiment import groups as grouped
+from harness.evaluation import checker, scoring
+from harness.execution.contract import group_breach
+from harness.execution.experiment import groups as grouped
+from harness.execution.experiment import run_groups
+from harness.execution.messages import ToldGroup
+from harness.execution.pool import GroupOutcome, Limits, Pool
+from harness.execution.task import Task, make_task
 from harness.models.train import train
-from harness.pool import GroupOutcome, Limits, Pool
+from harness.reports import groups
 from harness.store.cell import Cell
-from harness.worker import ToldGroup, group_breach
 from methods.group_greedy import GroupGreedy
 
 CONF = Path(__file__).parents[1] / "conf"
@@ -69,17 +72,17 @@ def dataset() -> Dataset:
 
 
 @cache
-def question(n_factuals: int = 12) -> Question:
+def question(n_factuals: int = 12) -> Task:
     data = dataset()
     classifier = train(LogisticRegression(), SPACE, data.frame, data.labels, data.classes)
-    return pose(data, classifier, n_factuals=n_factuals)
+    return make_task(data, classifier, n_factuals=n_factuals)
 
 
 def problem() -> Problem:
     return next(iter(question().problems.values()))
 
 
-def started(folder: Path, asked: Question, method: Method, /, **settings: Any) -> Cell:
+def started(folder: Path, asked: Task, method: Method, /, **settings: Any) -> Cell:
     cell = Cell(folder / "cell")
     config = {"method": {"t_max": getattr(method, "t_max", 2)}, "group": True, "seed": 0, **settings}
     meta = {"dataset": "toy", "model": "lr", "method": "m", "n_counterfactuals": 1, "config": config}
@@ -128,7 +131,7 @@ def test_groups_are_everybody_or_by_value() -> None:
 def test_a_group_has_one_target() -> None:
     """With two wishes, there are two groups."""
     data = dataset()
-    both = pose(data, question().classifier, "opposite", n_factuals=20)
+    both = make_task(data, question().classifier, "opposite", n_factuals=20)
     found = grouped(both, True)
     assert set(found) == {"all, wanted bad", "all, wanted good"}
     for group in found.values():
@@ -140,8 +143,8 @@ def test_factuals_may_be_filled_from_training_rows() -> None:
     data = dataset()
     halves = replace(data, train=data.train[: len(POINTS) // 2], test=data.train[len(POINTS) // 2 :])
     classifier = question().classifier
-    few = pose(halves, classifier, n_factuals=1000).factuals.index.tolist()
-    filled = pose(halves, classifier, which="test_then_train", n_factuals=1000).factuals.index.tolist()
+    few = make_task(halves, classifier, n_factuals=1000).factuals.index.tolist()
+    filled = make_task(halves, classifier, which="test_then_train", n_factuals=1000).factuals.index.tolist()
     assert filled[: len(few)] == few
     assert len(set(filled)) == len(filled) == (classifier.predict(POINTS) == "bad").sum()
 
@@ -258,7 +261,7 @@ def test_what_goes_wrong_is_an_answer(act: str, status: tuple[str, str], said: s
     assert {(row["status"], row["reason"]) for row in cell.rows()} == {status}
     assert all(said in row["detail"] for row in cell.rows())
     assert [line["status"] for line in cell.groups()] == [status[0]]
-    check.judge(cell)
+    checker.judge(cell)
     assert status[0] in groups.write(cell, ["sex"])
 
 
@@ -271,7 +274,7 @@ def altered(cell: Cell, change: Callable[[dict[str, Any], list[dict[str, Any]]],
     change(line, rows)
     (cell.path / "groups.jsonl").write_text(json.dumps(line) + "\n")
     (cell.path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return {verdict["factual"]: verdict["verdict"] for verdict in check.verdicts(cell)}
+    return {verdict["factual"]: verdict["verdict"] for verdict in checker.verdicts(cell)}
 
 
 def test_honest_groups_are_valid(cell: Cell) -> None:
@@ -319,7 +322,7 @@ def test_forgotten_people_break_a_proof(cell: Cell) -> None:
 def test_a_group_is_scored(cell: Cell) -> None:
     """Points that serve somebody, counted from the rows; each factual has the numbers of its group."""
     altered(cell, lambda line, rows: line.update(bound=1.5))
-    check.judge(cell)
+    checker.judge(cell)
     rows = cell.rows()
     used = len({row["point"] for row in rows if row["row"] is not None})
     table = scoring.group_table(cell).loc["all"]
@@ -334,7 +337,7 @@ def test_a_group_is_scored(cell: Cell) -> None:
 
 def test_the_report_names_who_what_and_to_what(cell: Cell) -> None:
     """Each explanation once, with its number of factuals; the division counts everybody once."""
-    check.judge(cell)
+    checker.judge(cell)
     text = groups.write(cell, ["sex", "no such feature"])
     (line,) = cell.groups()
     assert (cell.path / groups.REPORT).read_text() == text

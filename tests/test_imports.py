@@ -51,7 +51,12 @@ def test_arrows(folder: str, stranger: str) -> None:
 @pytest.mark.parametrize("folder", ["methods", "metrics"])
 def test_nobody_below_sees_a_configuration(folder: str) -> None:
     """Methods and metrics take plain arguments: neither the command line nor the tracking is theirs."""
-    for stranger in ("harness.run", "harness.store.mlflow", "harness.pool", "harness.experiment"):
+    for stranger in (
+        "harness.cli.job",
+        "harness.store.mlflow",
+        "harness.execution.pool",
+        "harness.execution.experiment",
+    ):
         assert users(stranger, inside(folder)) == set()
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from harness.check import permitted
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine
 from harness.core.objective import Objective, Term
 from harness.core.space import Feature, Kind, Space
+from harness.evaluation.checker import permitted
 from harness.solvers.highs import Linear, Solution
 from harness.solvers.program import Compiled, Program
 from methods.milp.space import Cost, Variables

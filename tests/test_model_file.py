@@ -36,6 +36,7 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Feature, Space
 from harness.core.target import Label
+from harness.evaluation import checker
 from harness.models import files
 from harness.models.adopt import assemble, from_file
 from harness.models.files import checksum
@@ -467,7 +468,7 @@ def test_a_cell_is_judged_by_its_copy_of_the_file(saved: Callable[..., Path], tm
     shutil.move(cell.path, tmp_path / "elsewhere")
     moved = Cell(tmp_path / "elsewhere")
     assert (moved.path / "model.skops").read_bytes() == content
-    assert [verdict["verdict"] for verdict in check.verdicts(moved)] == ["valid"] * 3
+    assert [verdict["verdict"] for verdict in checker.verdicts(moved)] == ["valid"] * 3
     assert moved.classifier.opaque is None
     assert moved.classifier.inputs == from_memory().inputs
     assert check.main([str(moved.path)]) == 0
@@ -482,7 +483,7 @@ def test_a_file_that_was_changed_judges_nothing(saved: Callable[..., Path], tmp_
     cell = answered(read(saved(trained())), tmp_path / "cell")
     io.dump(trained(DecisionTreeClassifier()), cell.path / "model.skops")
     with pytest.raises(HarnessError, match="is not the file that the answers"):
-        check.verdicts(cell)
+        checker.verdicts(cell)
 
 
 def test_a_pickle_in_a_cell_needs_trust(
@@ -490,7 +491,7 @@ def test_a_pickle_in_a_cell_needs_trust(
 ) -> None:
     """Whoever passes a cell on passes on code."""
     cell = answered(read(saved(trained(), "m.pkl"), trust=True), tmp_path / "results" / "cell", trust=True)
-    assert [verdict["verdict"] for verdict in check.verdicts(cell)] == ["valid"] * 3
+    assert [verdict["verdict"] for verdict in checker.verdicts(cell)] == ["valid"] * 3
     assert check.main([str(tmp_path / "results")]) == 2
     assert "add --trust if you trust its maker" in capsys.readouterr().err
     assert check.main([str(tmp_path / "results"), "--trust"]) == 0
@@ -503,10 +504,10 @@ def test_a_cell_that_lies_about_trust_runs_nothing(saved: Callable[..., Path], t
     file = {**cell.meta["model_file"], "trusted": False, "sha256": checksum(cell.path / "model.pkl")}
     cell.update(model_file=file)
     with pytest.raises(HarnessError, match="is a pickle"):
-        check.verdicts(Cell(cell.path))
+        checker.verdicts(Cell(cell.path))
     cell.update(model_file={**file, "file": "../m.pkl"})
     with pytest.raises(HarnessError, match="is not the file"):
-        check.verdicts(Cell(cell.path))
+        checker.verdicts(Cell(cell.path))
     assert not (tmp_path / "struck").exists()
 
 

@@ -24,13 +24,13 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
 from test_ce_ocl import engines, question_of
 
-from harness.check import permitted
 from harness.core.classifier import Classifier
 from harness.core.explanation import Status
 from harness.core.inputs import space_inputs
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind, Space
 from harness.core.target import Label
+from harness.evaluation.checker import permitted
 from harness.solvers.highs import Linear
 from methods.ce_ocl import CeOcl
 from methods.milp.closest import Programmed

@@ -18,8 +18,9 @@ import pytest
 from harness.core.explanation import Answer, Explanation, Status
 from harness.core.problem import Problem
 from harness.data import Dataset
-from harness.experiment import pose, run
-from harness.pool import Limits, Outcome
+from harness.execution.experiment import run
+from harness.execution.pool import Limits, Outcome
+from harness.execution.task import make_task
 from harness.store.cell import Cell
 from methods.nearest import Nearest
 
@@ -84,7 +85,7 @@ def test_rows_of_ten_thousand_factuals_go_to_disk_as_they_come(problem: Problem,
     frame = unwanted.iloc[np.arange(FACTUALS) % len(unwanted)].reset_index(drop=True)
     rows, labels = np.arange(FACTUALS), np.resize(problem.labels, FACTUALS)
     dataset = Dataset("toy", problem.space, frame, labels, ("bad", "good"), "good", rows, rows, "0" * 64)
-    question = pose(dataset, problem.classifier, which="all", n_factuals=FACTUALS)
+    question = make_task(dataset, problem.classifier, which="all", n_factuals=FACTUALS)
     cell = Cell(tmp_path)
     meta = {"dataset": "toy", "model": "lr", "method": "nearest", "n_counterfactuals": 1}
     cell.start(meta, dataset.space, question.classifier, question.targets, None, question.factuals)

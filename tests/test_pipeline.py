@@ -33,7 +33,6 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from harness.check import permitted
 from harness.core.classifier import Classifier, Whole
 from harness.core.errors import HarnessError, UnsupportedError
 from harness.core.explanation import Status
@@ -42,6 +41,7 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind, Space
 from harness.core.target import Label
+from harness.evaluation.checker import permitted
 from harness.models import pipeline
 from harness.models.adopt import assemble
 from methods.ce_ocl import CeOcl

@@ -17,7 +17,8 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf
 from sklearn.base import ClassifierMixin
 
-from harness import check, plugins, run
+from harness import check
+from harness.cli import build, fingerprint, main, plugins, process
 from harness.core.errors import DatasetError, HarnessError
 from harness.data.sources import Source, read_bytes
 from harness.store.cell import Cell, cells
@@ -145,11 +146,11 @@ def test_a_wrong_search_path_is_one_sentence(
 ) -> None:
     """Before anything runs."""
     monkeypatch.setattr(sys, "argv", ["harness", f"hydra.searchpath={search}"])
-    monkeypatch.setattr(run.SearchPath, "asked", [])
-    monkeypatch.setattr(run, "_talk", lambda: None)
-    monkeypatch.setattr(run.log, "propagate", True)
+    monkeypatch.setattr(main.SearchPath, "asked", [])
+    monkeypatch.setattr(process, "_talk", lambda: None)
+    monkeypatch.setattr(process.log, "propagate", True)
     with pytest.raises(SystemExit, match="1"):
-        run.main()
+        main.main()
     (record,) = caplog.records
     assert words in record.getMessage()
     assert "\n" not in record.getMessage()
@@ -161,10 +162,10 @@ def test_what_cannot_be_imported_is_named(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.syspath_prepend(tmp_path)
     words = "failing_module.*a_library_that_is_not_there"
     with pytest.raises(HarnessError, match=words) as told:
-        run._instantiate(OmegaConf.create({"_target_": "failing_module.Mine"}), "method mine")
+        build._instantiate(OmegaConf.create({"_target_": "failing_module.Mine"}), "method mine")
     assert "\n" not in str(told.value)
     with pytest.raises(HarnessError, match=words) as told:
-        run._metrics({"names": ["failing_module.mine"]})
+        build.metrics({"names": ["failing_module.mine"]})
     assert "\n" not in str(told.value)
 
 
@@ -188,8 +189,8 @@ def test_a_fingerprint_follows_the_source(conf: Path, tmp_path: Path, monkeypatc
         path.write_text(text)
 
     def digest(module: Path) -> bytes:
-        run._source_digest.cache_clear()
-        return run._source_digest(str(module))
+        fingerprint._source_digest.cache_clear()
+        return fingerprint._source_digest(str(module))
 
     mine, inside = tmp_path / "mine_module.py", package / "method.py"
     before = digest(mine), digest(inside)
@@ -210,16 +211,16 @@ def test_a_fingerprint_follows_the_source(conf: Path, tmp_path: Path, monkeypatc
 def test_models_of_plug_ins_are_known() -> None:
     """Beside the package's own, which come first; by the file that each is in."""
     search = f"hydra.searchpath=[file://{PACKAGE / 'conf'}]"
-    with initialize_config_dir(str(run.CONF), version_base="1.3"):
+    with initialize_config_dir(str(process.CONF), version_base="1.3"):
         config = compose("config", [search], return_hydra_config=True)
     try:
         HydraConfig.instance().set_config(config)
-        found = run._models(ClassifierMixin)
+        found = build._models(ClassifierMixin)
     finally:
         HydraConfig.instance().cfg = None
     assert found["stump_forest"] == PACKAGE / "conf" / "model" / "stump_forest.yaml"
-    assert found["lr"] == run.CONF / "model" / "lr.yaml"
-    assert "stump_forest" not in run._models(ClassifierMixin)
+    assert found["lr"] == process.CONF / "model" / "lr.yaml"
+    assert "stump_forest" not in build._models(ClassifierMixin)
 
 
 def test_data_may_come_with_a_package(monkeypatch: pytest.MonkeyPatch) -> None:

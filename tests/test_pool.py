@@ -14,12 +14,12 @@ import pandas as pd
 import psutil
 import pytest
 
-from harness import pool as pools
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
 from harness.core.objective import Objective
 from harness.core.problem import Problem
-from harness.pool import Limits, Outcome, Pool
+from harness.execution import pool as pools
+from harness.execution.pool import Limits, Outcome, Pool
 
 LIMITS = Limits(time=10.0, fit=60.0)
 BRIEF = Limits(time=1.0, fit=60.0)

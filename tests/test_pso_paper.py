@@ -15,8 +15,7 @@ from omegaconf import OmegaConf
 from scipy.spatial.distance import pdist
 from sklearn.linear_model import LogisticRegression
 
-from harness import scoring
-from harness.check import judge
+from harness.cli.job import _merit
 from harness.core.classifier import Classifier
 from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, Reason, Status
@@ -25,8 +24,9 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Actionability, Feature, Kind, Space
 from harness.core.target import Label
+from harness.evaluation import scoring
+from harness.evaluation.checker import judge
 from harness.papers import pso
-from harness.run import _merit
 from harness.store.cell import Cell
 from harness.store.rows import answer_row
 from methods.carla import compat

@@ -14,7 +14,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
-from harness.arguments import readable
+from harness.cli.arguments import readable
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

@@ -13,9 +13,9 @@ from scipy import stats
 from test_tables import GRANTED, MEMBER, YOUNGER, started
 
 from harness.core.errors import HarnessError
-from harness.report import charts, page
-from harness.report.results import Results
-from harness.report.statistics import rank
+from harness.reports.page import charts, page
+from harness.reports.page.results import Results
+from harness.reports.page.statistics import rank
 from metrics import _example as loans
 
 VOID = {"meta", "br", "img", "link", "path", "use", "rect", "circle"}

@@ -24,7 +24,6 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from harness.certificate import Ball, Checker
-from harness.check import permitted
 from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.explanation import Reason, Status
@@ -34,6 +33,7 @@ from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind, Space
 from harness.core.target import Label
+from harness.evaluation.checker import permitted
 from harness.store.codec import from_plain, to_plain
 from methods.ce_ocl import CeOcl
 from methods.cells.grid import WORD as MASK

@@ -15,7 +15,6 @@ import pytest
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from harness.check import permitted
 from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.explanation import Status
@@ -25,6 +24,7 @@ from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind, Space
 from harness.core.target import Label
+from harness.evaluation.checker import permitted
 from methods.ce_ocl import CeOcl
 from methods.cells.robust import _TouchLayout, _TouchState
 from methods.perturbation import Outcome, Perturbation

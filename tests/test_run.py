@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
-from harness.composition import _compose_every_choice
+from harness.cli.build import _validate
+from harness.cli.composition import _compose_every_choice
 from harness.core.errors import HarnessError
-from harness.run import _validate
 
 CONF = Path(__file__).parents[1] / "conf"
 

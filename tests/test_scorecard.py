@@ -30,9 +30,9 @@ from harness.models.scorecard import ScorecardClassifier, ScorecardRegressor
 from harness.models.train import train
 from harness.papers import scorecard as papers
 from harness.papers.scorecard import required
+from harness.reports.markup import DASH
 from harness.store.cell import Cell
 from harness.store.rows import answer_row
-from harness.tables import DASH
 from methods.peers.optbinning import OptBinningCounterfactual, prepared, restated
 from methods.scorecard import Scorecard
 from methods.scorecard.moves import Board

@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from harness import check, scoring
 from harness.core.explanation import Answer, Reason, Status
 from harness.core.problem import Problem
+from harness.evaluation import checker, scoring
 from harness.store.cell import Cell
 from harness.store.rows import answer_row
 from methods.nearest import Nearest
@@ -34,7 +34,7 @@ def cell(problem: Problem, tmp_path: Path) -> Cell:
     target = {factual.index[0]: problem.target}
     made.start(meta, problem.space, problem.classifier, target, None, factual)
     made.append(answer_row(int(factual.index[0]), k + 1, answer, **TIMING) for k, answer in enumerate(answers))
-    check.judge(made)
+    checker.judge(made)
     return made
 
 

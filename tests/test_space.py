@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from harness.check import exists, permitted
 from harness.core.errors import DatasetError
 from harness.core.space import SAME, Actionability, Feature, Kind, Space
+from harness.evaluation.checker import exists, permitted
 
 settings.register_profile("space", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("space")

@@ -9,11 +9,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from harness import scoring, summary
-from harness.check import judge
 from harness.core.explanation import Answer, Reason, Status
 from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
+from harness.evaluation import scoring
+from harness.evaluation.checker import judge
+from harness.reports import summary
 from harness.store.cell import Cell
 from harness.store.rows import answer_row
 

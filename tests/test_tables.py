@@ -16,15 +16,19 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import get_object
 from omegaconf import OmegaConf
 
-from harness import reproduction, scoring, tables
-from harness.check import judge
+from harness import tables
 from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, Reason, Status
 from harness.core.problem import Problem
+from harness.evaluation import scoring
+from harness.evaluation.checker import judge
 from harness.papers import robust
+from harness.reports import registry, reproduction, stored, tables
+from harness.reports.comparison import Comparison
+from harness.reports.listing import Listing
+from harness.reports.markup import DASH
 from harness.store.cell import Cell
 from harness.store.rows import answer_row
-from harness.tables import DASH, Comparison, Listing
 from metrics import _example as loans
 
 CONF = Path(__file__).parents[1] / "conf"
@@ -60,7 +64,7 @@ def started(folder: Path, problem: Problem, factual: pd.DataFrame, answers: list
         answer = Answer(Status.GAVE_UP, None, Reason.FINISHED) if row is None else Answer(Status.FOUND, row)
         cell.append([answer_row(index, 1, answer, **TIMING)])
     judge(cell)
-    metrics = list(tables._metrics(cell).values())
+    metrics = list(stored._metrics(cell).values())
     scoring.score(cell, dict.fromkeys(factuals.index, problem), metrics, "valid").to_csv(cell.path / "scores.csv")
     cell.finish()
     return cell
@@ -84,7 +88,7 @@ def comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Comparison:
     text = "dataset,method,validity,validity_se,continuous_proximity,continuous_proximity_se\n"
     text += "Loans,Exact,1.00,0.00,-20.00,5.00\nLoans,Guess,0.80,0.10,,\nLoans,Other,0.20,0.01,-90.00,1.00\n"
     (tmp_path / "small.csv").write_text(text)
-    monkeypatch.setattr(tables, "PUBLISHED", tmp_path)
+    monkeypatch.setattr(stored, "PUBLISHED", tmp_path)
     return Comparison(
         title="A table",
         published="small.csv",
@@ -175,7 +179,7 @@ def test_a_table_is_written_from_files_alone(
     made: Made, comparison: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     """By the end of a sweep and by the command line alike; its first lines say what was run."""
-    monkeypatch.setitem(tables.known(), "small", comparison)
+    monkeypatch.setitem(registry.known(), "small", comparison)
     made(method="exact", table="small")
     assert str(tmp_path / "table.md") in tables.write(tmp_path, "small")
     text, numbers = (tmp_path / "table.md").read_text(), pd.read_csv(tmp_path / "table.csv")
@@ -205,7 +209,7 @@ def test_faults_are_told(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyP
     (cell.path / "done").unlink()
     (cell.path / "rows.jsonl").write_text("")
     with pytest.raises(HarnessError, match=r"no cell under .* is finished"):
-        tables.latest(tmp_path)
+        stored.latest(tmp_path)
 
 
 def test_an_experiment_without_a_paper_shows_methods_by_models(made: Made, tmp_path: Path) -> None:
@@ -238,10 +242,10 @@ def test_a_cell_with_failures_is_shown(made: Made, tmp_path: Path) -> None:
     """It is not done, since what failed is tried again; one whose factuals were not all asked about is left out."""
     cell = made(GRANTED, None, method="exact")
     (cell.path / "done").unlink()
-    assert [found.path for found in tables.latest(tmp_path)] == [cell.path]
+    assert [found.path for found in stored.latest(tmp_path)] == [cell.path]
     (cell.path / "rows.jsonl").write_text((cell.path / "rows.jsonl").read_text().splitlines()[0] + "\n")
     with pytest.raises(HarnessError, match=r"no cell under .* is finished"):
-        tables.latest(tmp_path)
+        stored.latest(tmp_path)
 
 
 def test_the_last_sweep_decides_between_cells_of_one_name(made: Made, tmp_path: Path) -> None:
@@ -251,17 +255,17 @@ def test_the_last_sweep_decides_between_cells_of_one_name(made: Made, tmp_path: 
     for name, cell, state in (("1", first, "done"), ("2", second, "done"), ("3", first, "skipped")):
         entry = {"cell": f"elsewhere/{cell.path.name}", "label": cell.label, "state": state}
         (tmp_path / "sweeps" / f"{name}.jsonl").write_text(json.dumps(entry) + "\n")
-        assert [c.path for c in tables.latest(tmp_path)] == [cell.path]
+        assert [c.path for c in stored.latest(tmp_path)] == [cell.path]
     failed = {"label": first.label, "state": "failed", "message": "no"}
     (tmp_path / "sweeps" / "4.jsonl").write_text(json.dumps(failed) + "\n")
-    assert [c.path for c in tables.latest(tmp_path)] == [first.path]
+    assert [c.path for c in stored.latest(tmp_path)] == [first.path]
 
 
 def test_counterfactuals_are_listed_as_changes(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Part by part, published above ours; a dash where unchanged, a status where there is none."""
     text = "part,counterfactual,income,age,job\nfactual,,30,30,clerk\nA,a,81,,\nB,a,,31.5,nurse\n"
     (tmp_path / "listed.csv").write_text(text)
-    monkeypatch.setattr(tables, "PUBLISHED", tmp_path)
+    monkeypatch.setattr(stored, "PUBLISHED", tmp_path)
     cells = [made(GRANTED, variant="A", method="m-A"), made(None, variant="B", method="m-B")]
     written, _ = Listing("A listing", "variant", "listed.csv").build(cells)
     rows = [[part.strip() for part in row.split("|")[1:-1]] for row in written.splitlines() if row.startswith("|")]
@@ -287,17 +291,17 @@ def test_optima_are_compared_to_the_last_digit(problem: Problem, factual: pd.Dat
     assert float(part[5]) == pytest.approx(0.04 - float(part[4]), rel=0.1)
 
 
-@pytest.mark.parametrize("name", tables.known())
+@pytest.mark.parametrize("name", registry.known())
 def test_a_table_fits_its_published_file_and_its_experiment(name: str) -> None:
     """Every column it compares is published, and its experiment names it and computes its metrics."""
     OmegaConf.register_new_resolver("experiment_name", lambda: "adhoc", replace=True)
     with initialize_config_dir(str(CONF), version_base="1.3"):
         config = compose("config", overrides=[f"+experiment={name}"])
     assert config.table == name
-    table = tables.known()[name]
+    table = registry.known()[name]
     comparison = table if isinstance(table, Comparison) else table.metrics if isinstance(table, Listing) else None
     if comparison is not None:
-        published = pd.read_csv(tables.PUBLISHED / comparison.published)
+        published = pd.read_csv(stored.PUBLISHED / comparison.published)
         assert {*comparison.keys, *comparison.measures} <= set(published.columns)
         logged = {get_object(path).name for path in config.metrics.names}
         assert set(comparison.measures.values()) <= logged
@@ -305,14 +309,14 @@ def test_a_table_fits_its_published_file_and_its_experiment(name: str) -> None:
         for key, names in table.ours.items():
             assert set(names) >= set(published[key])
     if isinstance(table, Listing) and table.published is not None:
-        assert set(pd.read_csv(tables.PUBLISHED / table.published).columns) >= {"part", "counterfactual"}
+        assert set(pd.read_csv(stored.PUBLISHED / table.published).columns) >= {"part", "counterfactual"}
 
 
 def test_every_published_cell_is_accounted_for(
     comparison: Comparison, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """With how near ours is, and why it is missing where it is."""
-    monkeypatch.setattr(tables, "known", lambda: {"small": comparison, "absent": comparison})
+    monkeypatch.setattr(registry, "known", lambda: {"small": comparison, "absent": comparison})
     home = tmp_path / "home"
     started(home / "run", loans.problem, loans.factual, [GRANTED, GRANTED], method="exact", table="small")
     said = reproduction.write(home)

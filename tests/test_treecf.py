@@ -13,13 +13,13 @@ import pytest
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from harness.check import permitted
 from harness.core.explanation import Answer, Status
 from harness.core.inputs import Affine, Lookup, Step
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Feature, Space
 from harness.core.target import Interval, Label
+from harness.evaluation.checker import permitted
 from harness.models.train import train
 from methods.ce_ocl import CeOcl
 from methods.peers.treecf import TreeCf

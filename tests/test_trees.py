@@ -27,7 +27,6 @@ from sklearn.ensemble import (
 )
 from sklearn.tree import DecisionTreeClassifier
 
-from harness import experiment
 from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.explanation import Status
@@ -36,6 +35,7 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Feature
 from harness.data import load_dataset
+from harness.execution import task
 from methods.ce_ocl import CeOcl
 from methods.cells.search import CellSearch
 from methods.milp.closest import Programmed
@@ -359,7 +359,7 @@ def test_on_real_data_search_and_program_agree(model: str) -> None:
     dataset = load_dataset(**OmegaConf.to_container(OmegaConf.load(CONF / "dataset" / "compas.yaml")))
     train, labels = dataset.frame.iloc[dataset.train], dataset.labels[dataset.train]
     fitted = train(LARGE[model](), dataset.space, train, labels, dataset.classes)
-    question = experiment.pose(dataset, fitted)
+    question = task.make_task(dataset, fitted)
     (problem,) = question.problems.values()
     explainers = [CeOcl("l2sq", engine=engine).fit(problem) for engine in ("search", "milp")]
     for index in question.factuals.index[:10]:

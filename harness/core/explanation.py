@@ -85,7 +85,7 @@ class Context:
     verdicts
         The checker's word on each answer, as in ``harness.check``; ``none`` where there is no counterfactual.
     before, after
-        Score and prediction (see ``harness.explain.scored``) of the factual and of each answer; None without a point
+        Score and prediction (see ``harness.core.wording.scored``) of the factual and of each answer; None without a point
         that exists.
     """
 
@@ -126,13 +126,13 @@ class Explanation:
         return replace(self, answers=self.answers[:count] + (filler,) * missing)
 
     def __str__(self) -> str:
-        from harness.explain import as_text
+        from harness.reports.person import as_text
 
         return repr(self) if self.context is None else as_text(self)
 
     def _repr_html_(self) -> str | None:
         """A table for notebooks; None, which has them show ``repr``, where nothing is known of the question."""
-        from harness.explain import as_html
+        from harness.reports.person import as_html
 
         return None if self.context is None else as_html(self)
 

@@ -7,9 +7,11 @@ from functools import partial
 
 import pandas as pd
 
-from harness.figures import Drawing, performance, plane
-from harness.reproduction import Claim, Numbers, Verdict, means
-from harness.tables import Comparison, Listing, Table
+from harness.reports.claim import Claim, Numbers, Verdict, means
+from harness.reports.comparison import Comparison
+from harness.reports.drawing import Drawing, performance, plane
+from harness.reports.listing import Listing
+from harness.reports.registry import Table
 
 CE_OCL = "Maragno, Röber and Birbil (2022), Counterfactual explanations using optimization with constraint learning"
 MOTHILAL = {

@@ -15,11 +15,13 @@ import pandas as pd
 from harness.core.errors import HarnessError
 from harness.core.space import Feature
 from harness.data import load_dataset
-from harness.figures import COLOURS, GREEN, Drawing
-from harness.reproduction import Claim, Numbers, Verdict
-from harness.scoring import group_table
+from harness.evaluation.scoring import group_table
+from harness.reports.claim import Claim, Numbers, Verdict
+from harness.reports.drawing import COLOURS, GREEN, Drawing
+from harness.reports.markup import DASH, markdown, number
+from harness.reports.registry import Table
+from harness.reports.stored import PUBLISHED
 from harness.store.cell import Cell
-from harness.tables import DASH, PUBLISHED, Table, markdown, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,7 +44,7 @@ STATISTICS = (
 
 def solved(found: Sequence[Cell]) -> pd.DataFrame:
     """One row a stored group: ``approach``, ``n_factuals``, ``t_max``, ``threshold``, ``picked`` (the seed of S),
-    ``people`` (S as text), and the columns of ``harness.scoring.group_table``."""
+    ``people`` (S as text), and the columns of ``harness.evaluation.scoring.group_table``."""
     parts = []
     for cell in found:
         config = cell.meta["config"]

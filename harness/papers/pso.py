@@ -10,13 +10,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness import scoring
 from harness.core.explanation import Status
 from harness.core.objective import displacement
 from harness.core.space import Kind, Space
-from harness.reproduction import Claim, Numbers, Verdict, means, paired
+from harness.evaluation import scoring
+from harness.reports.claim import Claim, Numbers, Verdict, means
+from harness.reports.comparison import Comparison, paired
+from harness.reports.markup import DASH, markdown, number
+from harness.reports.registry import Table
+from harness.reports.stored import PUBLISHED
 from harness.store.cell import Cell
-from harness.tables import DASH, PUBLISHED, Comparison, Table, markdown, number
 
 PAPER = "Shekhar et al. (2023), A PSO based method to generate actionable counterfactuals for high dimensional data"
 METHODS = {

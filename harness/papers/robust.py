@@ -15,10 +15,13 @@ from harness.certificate import Ball, checker
 from harness.core.errors import HarnessError
 from harness.core.explanation import Reason
 from harness.data import load_dataset
-from harness.figures import BLUE, COLOURS, GREY, ORANGE, SKY, Drawing
-from harness.reproduction import Claim, Numbers, Verdict, paired
+from harness.reports.claim import Claim, Numbers, Verdict
+from harness.reports.comparison import paired
+from harness.reports.drawing import BLUE, COLOURS, GREY, ORANGE, SKY, Drawing
+from harness.reports.markup import DASH, markdown, number
+from harness.reports.registry import Table
+from harness.reports.stored import PUBLISHED
 from harness.store.cell import Cell
-from harness.tables import DASH, PUBLISHED, Table, markdown, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

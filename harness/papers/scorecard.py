@@ -15,10 +15,12 @@ import pandas as pd
 from harness.core.errors import HarnessError
 from harness.data import load_dataset
 from harness.models.card import Bin, Card, card_of
-from harness.reproduction import Claim, Verdict
-from harness.reproduction import Numbers as Numeric
+from harness.reports.claim import Claim, Verdict
+from harness.reports.claim import Numbers as Numeric
+from harness.reports.markup import DASH, markdown, number
+from harness.reports.registry import Table
+from harness.reports.stored import PUBLISHED
 from harness.store.cell import Cell
-from harness.tables import DASH, PUBLISHED, Table, markdown, number
 
 PAPER = "Navas-Palencia (2021), Optimal counterfactual explanations for scorecard modelling"
 UNITS = (

@@ -24,7 +24,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 from harness.core.method import Deadline
 from harness.data import load_dataset
-from harness.experiment import pose
+from harness.execution.task import make_task
 from methods.md_pso import MdPso
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -50,7 +50,7 @@ def main() -> None:
     data = load_dataset(**OmegaConf.to_container(OmegaConf.load(CONF / "dataset" / "arrhythmia.yaml")))  # type: ignore[arg-type]
     train, labels = data.frame.iloc[data.train], data.labels[data.train]
     classifier = train(RandomForestClassifier(100, random_state=0), data.space, train, labels, data.classes)
-    question = pose(data, classifier, n_factuals=SHARED)
+    question = make_task(data, classifier, n_factuals=SHARED)
     problem, factuals = question.problem(question.factuals.index[0]), question.factuals
     explainer = MdPso(particles=50, iterations=100, doublings=0).fit(problem)
     rows = classifier.matrix(train.iloc[:50])

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness import scoring, tables
 from harness.core.errors import HarnessError
 from harness.core.explanation import Status
+from harness.evaluation import scoring
+from harness.reports import stored
 from harness.store.cell import Cell
 
 ACCEPTED, VIOLATIONS = "accepted", "actionability/violations"
@@ -39,7 +40,7 @@ class Results:
         HarnessError
             Where no cell is finished and scored.
         """
-        found = [cell for cell in tables.latest(folder) if (cell.path / "scores.csv").is_file()]
+        found = [cell for cell in stored.latest(folder) if (cell.path / "scores.csv").is_file()]
         if not found:
             raise HarnessError(f"no cell under {folder} is scored; run its experiment to the end.")
         return cls(folder.resolve().name, folder, found)

@@ -3,55 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from harness import papers, tables
 from harness.core.errors import HarnessError
+from harness.reports import markup, registry, stored
+from harness.reports.claim import Numbers
 from harness.store.cell import Cell
 
 NEAR_ERRORS = 2.0  # standard errors of both sides
 NEAR_SHARE = 0.1  # of the published value, where there are no standard errors
 PRINTED = 2  # decimals that a published number has at least
-MARKS = {"equal": "=", "near": "≈", "far": "≠", "missing": tables.DASH}
-Numbers = Mapping[str, pd.DataFrame]
-Verdict = tuple[bool | None, str]
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A sentence of a paper that numbers can decide.
-
-    Parameters
-    ----------
-    sentence
-        What the paper claims, as a checkable sentence.
-    needs
-        Names of the tables whose numbers decide it.
-    decide
-        From the numbers by table: whether it holds (None: they do not decide), and the number behind that.
-    """
-
-    sentence: str
-    needs: tuple[str, ...]
-    decide: Callable[[Numbers], Verdict]
+MARKS = {"equal": "=", "near": "≈", "far": "≠", "missing": markup.DASH}
 
 
 def write(home: Path) -> str:
     """Write ``REPRODUCTION.md`` from the answers stored under ``home``; returns what to say of it."""
     numbers, reasons = regenerated(home)
-    known = tables.known()
+    known = registry.known()
     told = [
         "# What is regenerated\n",
         f"Of every published cell: ours beside it. {MARKS['equal']} equal as printed; {MARKS['near']} within "
         f"{NEAR_ERRORS:.0f} standard errors of both, or within {NEAR_SHARE:.0%} where one has none; "
         f"{MARKS['far']} farther; {MARKS['missing']} not regenerated. Made by `python -m harness.tables --all` from "
         "stored answers.\n",
-        tables.markdown(
+        markup.markdown(
             ["table", "published cells", "regenerated", "equal", "near", "far", "not regenerated, because"],
             [_row(name, table, numbers.get(name), reasons[name]) for name, table in known.items()],
         ),
@@ -73,13 +52,13 @@ def regenerated(home: Path) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
     found: dict[str, list[Cell]] = {}
     for folder in sorted(path.parent for path in home.glob("*/answers")):
         try:
-            stored = tables.latest(folder)
+            stored = stored.latest(folder)
         except HarnessError:
             continue
         if name := next((cell.meta["config"].get("table") for cell in stored), None):
             found.setdefault(name, []).extend(stored)
     numbers, reasons = {}, {}
-    for name, table in tables.known().items():
+    for name, table in registry.known().items():
         if name not in found:
             reasons[name] = "its experiment was not run here"
             continue
@@ -104,25 +83,12 @@ def _extent(found: Sequence[Cell]) -> str:
     return f"Run: {len(found)} cells of {factuals} factuals, within {seconds} s a {unit}."
 
 
-def compared(table: tables.Table, frame: pd.DataFrame) -> pd.DataFrame:
+def compared(table: registry.Table, frame: pd.DataFrame) -> pd.DataFrame:
     """The numbers of a table with the columns of its keys, then ``measure``, ``published`` and ``ours``.
 
     A table whose own numbers are wide says by ``compared`` which of them belong together.
     """
     return table.compared(frame) if hasattr(table, "compared") else frame
-
-
-def paired(frame: pd.DataFrame, keys: Sequence[str], columns: Mapping[str, str]) -> pd.DataFrame:
-    """A wide frame as one row a key and measure: each column of published numbers with that of ours; NaN for none."""
-    parts = [
-        frame[list(keys)].assign(
-            measure=published,
-            published=frame[published].to_numpy() if published in frame else math.nan,
-            ours=frame[ours].to_numpy() if ours in frame else math.nan,
-        )
-        for published, ours in columns.items()
-    ]
-    return pd.concat(parts, ignore_index=True)
 
 
 def nearness(row: Mapping[str, Any]) -> str:
@@ -153,7 +119,7 @@ def _published(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.loc[frame["published"].notna() & (frame["published"].astype(str) != "")]
 
 
-def _row(name: str, table: tables.Table, frame: pd.DataFrame | None, reason: str) -> list[Any]:
+def _row(name: str, table: registry.Table, frame: pd.DataFrame | None, reason: str) -> list[Any]:
     lines = compared(table, table.build(())[1] if frame is None else frame)
     if "published" not in lines:
         return [f"{name}: {table.title}", 0, 0, "", "", "", reason if frame is None else "nothing is published"]
@@ -182,7 +148,7 @@ def _cells(frame: pd.DataFrame) -> str:
     for place, block in cells.groupby(keys, sort=False) if keys else [((), cells)]:
         entries = {row["measure"]: _entry(row) for row in block.to_dict("records")}
         body.append([*map(str, place), *(entries.get(measure, "") for measure in measures)])
-    return tables.markdown([*keys, *(measure.replace("_", " ") for measure in measures)], body)
+    return markup.markdown([*keys, *(measure.replace("_", " ") for measure in measures)], body)
 
 
 def _entry(row: Mapping[str, Any]) -> str:
@@ -199,7 +165,7 @@ def _plain(value: Any) -> str:
     return f"{real:,.0f}" if abs(real) >= 1000 else f"{real:.3g}"
 
 
-def _uncovered(known: Mapping[str, tables.Table]) -> str:
+def _uncovered(known: Mapping[str, registry.Table]) -> str:
     """Published files that no table regenerates."""
     covered: set[str] = set()
     for table in known.values():
@@ -208,22 +174,15 @@ def _uncovered(known: Mapping[str, tables.Table]) -> str:
         for part in ("metrics", "first", "second"):
             inner = getattr(getattr(table, part, None), "published", None)
             covered |= {inner} if inner else set()
-    left = sorted(path.name for path in tables.PUBLISHED.glob("*.csv") if path.name not in covered)
+    left = sorted(path.name for path in stored.PUBLISHED.glob("*.csv") if path.name not in covered)
     return f"No table regenerates {', '.join(left)}.\n" if left else ""
 
 
 def _claims(numbers: Numbers) -> str:
     body = []
-    for claim in papers.collected("CLAIMS").values():
+    for claim in registry.collected("CLAIMS").values():
         lacking = [name for name in claim.needs if name not in numbers]
         holds, text = (None, f"{', '.join(lacking)} was not run") if lacking else claim.decide(numbers)
         verdict = "cannot be decided" if holds is None else "holds" if holds else "does not hold"
         body.append([claim.sentence, verdict, text])
-    return tables.markdown(["claim", "", "number"], body)
-
-
-def means(frame: pd.DataFrame, measure: str, method: str) -> pd.Series:
-    """Our numbers of one measure and method, by the other keys: for claims that compare methods row by row."""
-    keys = [key for key in frame.columns[: list(frame.columns).index("measure")] if key != "method"]
-    rows = frame.loc[(frame["measure"] == measure) & (frame["method"] == method)]
-    return rows.set_index(keys)["ours"].astype(float)
+    return markup.markdown(["claim", "", "number"], body)

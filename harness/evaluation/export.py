@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.explain import scored
+from harness.core.wording import scored
 from harness.store.cell import Cell
 
 NAME = "counterfactuals.csv"
@@ -33,7 +33,7 @@ def write(cell: Cell) -> Path:
 
     One row for each counterfactual asked for, with or without a point, after the factual's own as number 0. Its
     columns are ``OURS``, with an underscore behind a name that a feature has too, then the features. Numbers are
-    written to the last bit; scores are as ``harness.explain.scored`` gives them.
+    written to the last bit; scores are as ``harness.core.wording.scored`` gives them.
     """
     space, classifier, verdicts = cell.space, cell.classifier, {}
     frame, targets = cell.factuals()

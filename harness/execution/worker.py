@@ -11,83 +11,18 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from harness.core.errors import HarnessError
-from harness.core.explanation import Answer, Explanation, GroupExplanation, Reason, Status
-from harness.core.method import Deadline, Explainer, GroupExplainer, Method
+from harness.core.explanation import Explanation, Reason, Status
+from harness.core.method import Deadline, Explainer, GroupExplainer
 from harness.core.problem import Problem
-
-
-@dataclass(frozen=True)
-class Load:
-    """Fit ``method`` to ``problem``. Answered by ``Begun``, then by ``Fitted``."""
-
-    method: Method
-    problem: Problem
-    memory_limit: float | None
-
-
-@dataclass(frozen=True)
-class Begun:
-    """A ``Load`` has arrived whole: from here on the time is the fit's."""
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """``refusal``: why the method does not take the problem; ``fault``: why the fit failed, in a word ``reason``.
-
-    ``seconds`` leaves out those spent compiling, which are ``compile_seconds``.
-    """
-
-    seconds: float
-    compile_seconds: float = 0.0
-    refusal: str | None = None
-    fault: str | None = None
-    reason: Reason = Reason.CRASH
-
-
-@dataclass(frozen=True)
-class Ask:
-    """Explain one factual. Answered by ``Told``."""
-
-    factual: pd.DataFrame
-    count: int
-    seed: tuple[int, ...]
-    limit: float
-
-
-@dataclass(frozen=True)
-class Told:
-    """An explanation and the wall-clock seconds it took."""
-
-    explanation: Explanation
-    seconds: float
-
-
-@dataclass(frozen=True)
-class AskGroup:
-    """Explain several factuals at once. Answered by ``ToldGroup``."""
-
-    factuals: pd.DataFrame
-    seed: tuple[int, ...]
-    limit: float
-
-
-@dataclass(frozen=True)
-class ToldGroup:
-    """The explanation of a group, or why there is none; and the wall-clock seconds it took."""
-
-    explanation: GroupExplanation | None
-    seconds: float
-    status: Status = Status.FOUND
-    reason: Reason = Reason.FINISHED
-    detail: str = ""
+from harness.execution.contract import breach, group_breach
+from harness.execution.messages import Ask, AskGroup, Begun, Fitted, Load, Told, ToldGroup
 
 
 def serve(connection: Connection) -> None:
@@ -180,51 +115,6 @@ def _explain_group(explainer: Explainer, problem: Problem, ask: AskGroup) -> Tol
     return replace(told, seconds=time.perf_counter() - start)
 
 
-def group_breach(explanation: GroupExplanation, problem: Problem, factuals: pd.DataFrame) -> str | None:
-    """How an explanation breaks the contract of ``GroupExplainer``, if it does."""
-    assigned, left = explanation.assignment, explanation.uncoverable
-    if strangers := (set(assigned) | set(left)) - set(factuals.index):
-        return f"the method spoke of {sorted(map(str, strangers))}, who are not in the group"
-    if both := set(assigned) & set(left):
-        return f"the method both explained {sorted(map(str, both))} and called them uncoverable"
-    if odd := set(assigned.values()) ^ set(range(len(explanation.points))):
-        return f"the method gave {len(explanation.points)} points, and those numbered {sorted(odd)} serve nobody"
-    if len(explanation.changed) != len(explanation.points):
-        return f"the method gave {len(explanation.points)} points and changed features of {len(explanation.changed)}"
-    for point in explanation.points:
-        if point.row is None:
-            return "the method gave a point without a row"
-        if fault := _misfit(point.row, problem):
-            return fault
-    return None
-
-
-def _misfit(row: dict[str, Any], problem: Problem) -> str | None:
-    if set(row) != set(problem.space.names):
-        return f"the method gave a row with columns {sorted(row)}, not {sorted(problem.space.names)}"
-    return "the method gave a row with missing values" if any(pd.isna(value) for value in row.values()) else None
-
-
-def breach(explanation: Explanation, problem: Problem, ask: Ask) -> str | None:
-    """How an explanation breaks the contract of ``Explainer``, if it does."""
-    if len(explanation.answers) != ask.count:
-        return f"the method was asked for {ask.count} answers and gave {len(explanation.answers)}"
-    origin = ask.factual.iloc[0].to_dict()
-    for answer in explanation.answers:
-        if answer.row is None:
-            continue
-        if fault := _misfit(answer.row, problem):
-            return fault
-        if all(answer.row[name] == origin[name] for name in origin):
-            return "the method handed the factual back as an answer"
-    return None
-
-
-def refused(count: int, why: str) -> Explanation:
-    """The answers of a method that does not take the question."""
-    return Explanation(tuple(Answer(Status.UNSUPPORTED, reason=Reason.REFUSED, detail=why) for _ in range(count)))
-
-
 def _limit_memory(gibibytes: float | None) -> None:
     limit = resource.RLIM_INFINITY if gibibytes is None else int(gibibytes * 2**30)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.getrlimit(resource.RLIMIT_DATA)[1]))
@@ -249,7 +139,7 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    # The messages are unpickled as harness.worker's, so the module must be known by that name, not as __main__.
-    from harness import worker
+    # The messages are unpickled as harness.execution.worker's, so the module must be known by that name, not as __main__.
+    from harness.execution import worker
 
     worker.main(sys.argv[1:])

@@ -12,10 +12,11 @@ import numpy as np
 import pandas as pd
 
 from harness.core.space import Feature
-from harness.explain import WIDTH, number, wish
-from harness.scoring import group_table
+from harness.core.wording import number, wish
+from harness.evaluation.scoring import group_table
+from harness.reports.markup import DASH, markdown
+from harness.reports.person import WIDTH
 from harness.store.cell import Cell
-from harness.tables import DASH, markdown
 
 REPORT, TABLE = "groups.md", "groups.csv"
 LISTED = 12  # ids and values named in a sentence before "and ... more"

@@ -22,7 +22,8 @@ import pandas as pd
 from harness.core.explanation import Explanation, GroupExplanation, Reason, Status
 from harness.core.method import Method
 from harness.core.problem import Problem
-from harness.worker import Ask, AskGroup, Begun, Fitted, Load, Told, ToldGroup, refused
+from harness.execution.contract import refused
+from harness.execution.messages import Ask, AskGroup, Begun, Fitted, Load, Told, ToldGroup
 
 START_LIMIT = 120.0  # seconds for a worker to import and receive a cell, before its limit to fit begins
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -90,7 +91,7 @@ class Worker:
         environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(threads)), "PYTHONHASHSEED": "0"}
         environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "harness.worker", str(theirs.fileno())],
+            [sys.executable, "-m", "harness.execution.worker", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             env=environment,
             stdin=subprocess.DEVNULL,

@@ -10,9 +10,9 @@ from typing import Any
 
 import pandas as pd
 
-from harness import scoring
-from harness.check import CLAIM
 from harness.core.explanation import Status
+from harness.evaluation import scoring
+from harness.evaluation.checker import CLAIM
 from harness.store.cell import Cell
 from harness.store.rows import write_whole
 

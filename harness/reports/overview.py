@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from harness import scoring
+from harness.evaluation import scoring
+from harness.reports.markup import DASH, markdown, number
 from harness.store.cell import Cell
-from harness.tables import DASH, markdown, number
 
 MEANS = {
     "actionability/violations": "violations",

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from harness.explain import number
-from harness.figures import BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY
-from harness.report.results import ACCEPTED, Results
-from harness.report.statistics import LEVEL, Ranking
+from harness.core.wording import number
+from harness.reports.drawing import BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY
+from harness.reports.page.results import ACCEPTED, Results
+from harness.reports.page.statistics import LEVEL, Ranking
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
 
 COLOURS = (BLUE, ORANGE, GREEN, RED, PINK, SKY, "#000000", GREY)
 MARKERS = "osD^vPX*<>hp"

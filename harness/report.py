@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 from harness.core.errors import HarnessError
-from harness.report import page
-from harness.tables import asked
+from harness.reports.page import page
+from harness.reports.rebuild import asked
 
 
 def main() -> None:

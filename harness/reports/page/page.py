@@ -15,12 +15,12 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup, escape
 
-from harness import tables
-from harness.explain import wish
-from harness.overview import Overview
-from harness.report import charts
-from harness.report.results import ACCEPTED, NAMES, VIOLATIONS, Results
-from harness.report.statistics import LEVEL, Ranking, rank
+from harness.core.wording import wish
+from harness.reports import markup, stored
+from harness.reports.overview import Overview
+from harness.reports.page import charts
+from harness.reports.page.results import ACCEPTED, NAMES, VIOLATIONS, Results
+from harness.reports.page.statistics import LEVEL, Ranking, rank
 from harness.store import mlflow
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def write(folder: Path) -> Path:
     text = environment.get_template("page.html").render(
         name=results.name,
         question=_question(results),
-        provenance=tables.provenance(results.cells),
+        provenance=stored.provenance(results.cells),
         summary=_summary(results),
         papers=_papers(results, folder),
         overview=_rendered(Overview().build(results.cells)[0]),
@@ -150,13 +150,13 @@ def _summary(results: Results) -> list[dict[str, Any]]:
                 for name, (metric, _, digits) in shown.items()
             ]
             rows.append({"method": method, "cells": cells, "refused": refused[dataset, model, method]})
-        heads = [f"{name} {tables.ARROWS[better]}" for name, (_, better, _) in shown.items()]
+        heads = [f"{name} {markup.ARROWS[better]}" for name, (_, better, _) in shown.items()]
         blocks.append({"title": f"{dataset} / {model}", "head": heads, "rows": rows})
     return blocks
 
 
 def _figure(value: float, digits: int) -> str:
-    return tables.DASH if math.isnan(value) else f"{value:.{digits}f}"
+    return markup.DASH if math.isnan(value) else f"{value:.{digits}f}"
 
 
 def _figures(results: Results, rankings: Mapping[str, Ranking]) -> list[tuple[str, str, Markup]]:

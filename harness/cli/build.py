@@ -1,0 +1,301 @@
+"""From a configuration to the dataset, the model, the task and the method."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig, OmegaConf
+
+from harness.cli.arguments import plain_names
+from harness.cli.process import CONF, SWEEP, log
+
+if TYPE_CHECKING:
+    from harness.core.classifier import Classifier
+    from harness.core.equation import Equation
+    from harness.core.metric import Metric
+    from harness.data import Dataset
+    from harness.execution.task import Task
+
+
+def _folders() -> list[Path]:
+    """Where choices are looked for, in this order: this package's own, then those of plug-ins."""
+    if not HydraConfig.initialized():
+        return [CONF]
+    found = HydraConfig.get().runtime.config_sources
+    return [Path(source.path) for source in found if source.schema == "file"]
+
+
+def build_task(config: DictConfig, names: Mapping[str, str], folder: Path | None) -> tuple[dict[str, Any], Task, Any]:
+    """The settings in full, what is asked, and the method; ``folder`` notes that a user's own CSV was introduced."""
+    from harness.execution import experiment as experiments
+
+    plain: Any = OmegaConf.to_container(config, resolve=True)
+    _validate(plain)
+    origins = _settle(plain)
+    _name_learners(plain)
+    dataset = _dataset(_key(names["dataset"], plain["dataset"], plain["split"], plain["features"]))
+    if folder is not None:
+        _introduce(dataset, origins, folder)
+    classifier = _classifier(_key(names["model"], plain["model"]), dataset)
+    question = experiments.pose(
+        dataset,
+        classifier,
+        plain["desired"],
+        plain["factuals"],
+        plain["n_factuals"],
+        plain["seed"] if plain["factuals_seed"] is None else plain["factuals_seed"],
+        _equations(dataset),
+    )
+    question = _referring(question, plain["reference"])
+    return plain, question, _instantiate(config.method, f"method {names['method']}")
+
+
+def names(config: DictConfig) -> dict[str, str]:
+    """What a cell's dataset, model and method are called."""
+    from harness.models.files import name_of
+
+    choices = HydraConfig.get().runtime.choices
+    names = {group: str(choices[group]) for group in ("dataset", "model", "method")}
+    names["dataset"] = _shown(config, names["dataset"])
+    if path := OmegaConf.select(config, "model.path"):
+        names["model"] = name_of(str(path))
+    if variant := config.variant:
+        names["method"] += f"-{variant}"
+    return names
+
+
+def _validate(plain: Mapping[str, Any]) -> None:
+    """Settings that would fail late or silently: say so at once."""
+    from harness.core.errors import HarnessError
+
+    for key in ("n_factuals", "n_counterfactuals", "jobs", "threads"):
+        if not isinstance(plain[key], int) or plain[key] < 1:
+            raise HarnessError(f"{key}={plain[key]} does not fit; give a whole number of at least 1.")
+    if not isinstance(plain["seed"], int) or plain["seed"] < 0:
+        raise HarnessError(f"seed={plain['seed']} does not fit; give a whole number of at least 0.")
+    limit = plain["memory_limit"]
+    if limit is not None and (not isinstance(limit, int | float) or limit <= 0):
+        raise HarnessError(f"memory_limit={limit} does not fit; give a number of gibibytes above 0, or null for none.")
+    picked = plain["factuals_seed"]
+    if picked is not None and (not isinstance(picked, int) or picked < 0):
+        raise HarnessError(f"factuals_seed={picked} does not fit; give a whole number from 0, or null.")
+    if plain["group"] is not None and not isinstance(plain["group"], bool | str):
+        raise HarnessError(f"group={plain['group']} does not fit; give true, the name of a feature, or null for none.")
+    if plain["group"] and plain["n_counterfactuals"] != 1:
+        raise HarnessError("a factual of a group has one counterfactual; leave n_counterfactuals at 1, or group out.")
+    for key in ("time_limit", "fit_time_limit", "group_time_limit"):
+        if not isinstance(plain[key], int | float) or plain[key] <= 0:
+            raise HarnessError(f"{key}={plain[key]} does not fit; give a number of seconds above 0.")
+    weights = plain["optimise"]
+    if not isinstance(weights, Mapping) or not all(isinstance(w, int | float) for w in weights.values()):
+        raise HarnessError(f"optimise={weights} does not fit; give a number to each score, such as {{coverage: 1}}.")
+    if plain["population"] not in {"valid", "returned"}:
+        raise HarnessError(f"population={plain['population']} does not exist; allowed: valid, returned.")
+
+
+def _key(*parts: Any) -> str:
+    return json.dumps(parts, sort_keys=False)
+
+
+def _shown(config: DictConfig, choice: str) -> str:
+    """The dataset's name: the choice of ``conf/dataset``, or that of the user's own file; and its way to intervals."""
+    from harness.data.own import shown_name
+
+    path = OmegaConf.select(config, "dataset.path")
+    name = shown_name(path, OmegaConf.select(config, "dataset.name")) if path else choice
+    way = OmegaConf.select(config, "dataset.discretise")
+    return f"{name}_{way}" if isinstance(way, str) else name
+
+
+def _settle(plain: dict[str, Any]) -> dict[str, str]:
+    """Put names as they are; and of a user's own CSV what the YAML beside it says, so that all of it is on record.
+
+    Returns where attributes of its features were set.
+    """
+    from harness.data.own import settle
+
+    plain["features"] = plain_names(plain["features"])
+    if "causality" in plain["dataset"]:
+        plain["dataset"]["causality"] = plain_names(plain["dataset"]["causality"])
+    if "path" not in plain["dataset"]:
+        return {}
+    plain["dataset"], origins = settle(plain["dataset"], plain["features"], plain["desired"])
+    plain["features"] = {}  # they are in the dataset's now
+    return origins
+
+
+def _introduce(dataset: Dataset, origins: Mapping[str, str], folder: Path) -> None:
+    """Tell what was inferred of a user's own CSV: once a sweep, whatever processes its cells run in."""
+    from harness.data.own import introduce
+
+    if not dataset.reasons:
+        return
+    text = introduce(dataset, origins)
+    told = folder / "sweeps" / f"{os.environ[SWEEP]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}.txt"
+    told.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError), told.open("x", encoding="utf-8") as file:
+        file.write(text)
+        log.info("%s", text)
+
+
+@functools.lru_cache(maxsize=4)
+def _dataset(key: str) -> Dataset:
+    from harness.data import load_dataset
+    from harness.data.own import load_settled
+
+    name, dataset, split, features = json.loads(key)
+    if "path" in dataset:
+        return load_settled(dataset, split)
+    return load_dataset(**{"name": name, **dataset}, split=split, overrides=features)
+
+
+@functools.lru_cache(maxsize=16)
+def _classifier(key: str, dataset: Dataset) -> Classifier:
+    from sklearn.base import ClassifierMixin, RegressorMixin
+
+    from harness.core.errors import HarnessError
+    from harness.models import files as models
+
+    name, model = json.loads(key)
+    if "path" in model:
+        return _own_model(name, model, dataset)
+    if "estimator" not in model:
+        raise HarnessError("the model's configuration has no 'estimator'; see conf/model for examples.")
+    estimator = _instantiate(OmegaConf.create(model["estimator"]), "the model")
+    if why := models.misfit(estimator, dataset.classes):
+        fitting = ", ".join(_models(ClassifierMixin if dataset.classes else RegressorMixin))
+        raise HarnessError(
+            f"model={name} {why} in dataset={dataset.name}; choose one of {fitting}, or another dataset."
+        )
+    train = dataset.frame.iloc[dataset.train]
+    labels = dataset.labels[dataset.train]
+    return models.train(
+        estimator,
+        dataset.space,
+        train,
+        labels,
+        dataset.classes,
+        model.get("threshold"),
+        _cache() / "models",
+        model.get("decimals"),
+    )
+
+
+def _own_model(name: str, model: Mapping[str, Any], dataset: Dataset) -> Classifier:
+    """The fitted model of a file."""
+    from harness.core.errors import HarnessError
+    from harness.models import files as models
+
+    if model["path"] in {None, "???"}:
+        raise HarnessError(f"model={name} needs a file with a fitted model; set model.path=model.skops.")
+    return models.from_file(
+        model["path"],
+        dataset.space,
+        dataset.frame,
+        dataset.classes,
+        name=f"dataset={dataset.name}",
+        trust=bool(model.get("trust")),
+        threshold=model.get("threshold"),
+        names=model.get("classes"),
+    )
+
+
+def _referring(question: Task, which: str | int) -> Task:
+    """The question with the rows that hulls and neighbours are of: ``train``, ``all``, or the first so many of all."""
+    from dataclasses import replace
+
+    from harness.core.errors import HarnessError
+
+    if which == "train":
+        return question
+    if which != "all" and (not isinstance(which, int) or which < 1):
+        raise HarnessError(f"reference={which} does not fit; allowed: train, all, or a number of rows of at least 1.")
+    data = question.dataset
+    rows = slice(None if which == "all" else int(which))
+    parts = {"reference": data.frame.iloc[rows], "reference_labels": data.labels[rows]}
+    return replace(question, problems={target: replace(p, **parts) for target, p in question.problems.items()})
+
+
+def _name_learners(plain: dict[str, Any]) -> None:
+    """In the dataset's equations, put the estimator of ``conf/model`` for its name, so that all of it is on record."""
+    from sklearn.base import RegressorMixin
+
+    from harness.core.errors import HarnessError, choices
+
+    for feature, entry in (plain["dataset"].get("causality") or {}).items():
+        if not isinstance(entry, Mapping) or not isinstance(name := entry.get("learn"), str):
+            continue
+        if name not in (known := _models(RegressorMixin)):
+            raise HarnessError(f"the equation of {feature} cannot be learnt by {name!r}; {choices(name, known)}.")
+        chosen = OmegaConf.merge(OmegaConf.load(known[name]), {"seed": plain["seed"]})
+        entry["learn"] = OmegaConf.to_container(chosen, resolve=True)["estimator"]  # type: ignore[index, call-overload]
+
+
+@functools.lru_cache(maxsize=4)
+def _equations(dataset: Dataset) -> tuple[Equation, ...]:
+    from harness.models.equations import equations
+
+    described = {
+        feature: {**entry, "learn": _instantiate(OmegaConf.create(entry["learn"]), f"the equation of {feature}")}
+        if entry and "learn" in entry
+        else entry
+        for feature, entry in dataset.causality.items()
+    }
+    return equations(dataset.space, dataset.frame.iloc[dataset.train], described, _cache() / "models")
+
+
+def _models(sort: type) -> dict[str, Path]:
+    """The choices of model whose estimator is of a sort, by name, and the file of each; those of plug-ins last."""
+    from hydra.utils import get_class
+
+    found: dict[str, Path] = {}
+    for path in [path for folder in _folders() for path in sorted((folder / "model").glob("*.yaml"))]:
+        with contextlib.suppress(Exception):  # a broken choice is told when it is chosen
+            if issubclass(get_class(OmegaConf.load(path).estimator._target_), sort):
+                found.setdefault(path.stem, path)
+    return found
+
+
+def _cache() -> Path:
+    """Where trained models are kept between runs."""
+    import pooch
+
+    return Path(os.environ.get("CE_HARNESS_CACHE") or pooch.os_cache("ce-harness"))
+
+
+def _instantiate(config: DictConfig, what: str) -> Any:
+    from hydra.errors import InstantiationException
+    from hydra.utils import instantiate
+
+    from harness.core.errors import HarnessError
+
+    try:
+        return instantiate(config, _convert_="all")
+    except InstantiationException as fault:
+        cause = fault.__cause__ or fault
+        raise HarnessError(f"{what} cannot be set up: {' '.join(str(cause).splitlines()[:2])}") from fault
+
+
+def metrics(config: Mapping[str, Any]) -> list[Metric]:
+    from hydra.utils import get_object
+
+    from harness.core.errors import HarnessError
+
+    found = []
+    for path in config["names"]:
+        try:
+            found.append(get_object(path))
+        except Exception as fault:
+            why = " ".join(str(fault).splitlines()[:2])
+            raise HarnessError(
+                f"there is no metric {path!r} ({why}); name functions such as metrics.proximity.l1."
+            ) from fault
+    return found

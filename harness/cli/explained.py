@@ -1,0 +1,69 @@
+"""Explanations of the factuals that a command line names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.plugins import Plugins
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError  # type: ignore[import-untyped]
+
+from harness.cli.arguments import readable, sentence
+from harness.cli.build import build_task, names
+from harness.cli.job import pool
+from harness.cli.main import SearchPath, extend
+from harness.cli.process import CONF
+
+if TYPE_CHECKING:
+    from harness.core.explanation import Explanation
+    from harness.core.objective import Objective
+
+
+def explained(arguments: list[str]) -> Iterator[tuple[Explanation, Objective | None]]:
+    """Explain each factual that command-line arguments name; nothing is stored, and MLflow is left out.
+
+    Yields
+    ------
+    The answers with their context, and the objective that the method claims for them.
+
+    Raises
+    ------
+    HarnessError
+        For arguments that do not fit.
+    """
+    from hydra import compose, initialize_config_dir
+
+    from harness.core.errors import HarnessError
+    from harness.core.wording import SATISFIED
+    from harness.execution.contract import refused
+    from harness.execution.experiment import entropy
+    from harness.execution.pool import Limits
+    from harness.library import in_context
+
+    try:
+        arguments = [readable(argument) for argument in extend(arguments)]
+        Plugins.instance().register(SearchPath)
+        with initialize_config_dir(str(CONF), version_base="1.3"):
+            config = compose("config", arguments, return_hydra_config=True)
+        HydraConfig.instance().set_config(config)
+        settings = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
+        plain, question, method = build_task(settings, names(settings), None)
+    except (HydraException, OmegaConfBaseException, YAMLError) as fault:
+        raise HarnessError(sentence(fault)) from fault
+    if plain["group"]:
+        raise HarnessError("group does not fit one person's explanation; leave it out.")
+    limits = Limits(plain["time_limit"], plain["fit_time_limit"], plain["memory_limit"], plain["threads"])
+    count, seed = plain["n_counterfactuals"], entropy(plain["seed"])
+    for index in question.factuals.index:
+        factual, problem = question.factuals.loc[[index]], question.problem(index)
+        if question.satisfied(index):
+            found = refused(count, SATISFIED)
+        else:
+            (outcome,) = pool().explain(method, question.problem, factual, count, seed, limits)
+            found = outcome.explanation
+        claim = None if method.refuses(problem) else method.objective(problem)
+        yield in_context(found, method, problem, factual), claim

@@ -1,0 +1,212 @@
+"""One job of a sweep: a dataset, a model and a method are asked, checked, scored and logged."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig, OmegaConf
+
+from harness.cli import composition
+from harness.cli.build import build_task, metrics, names
+from harness.cli.environment import environment
+from harness.cli.fingerprint import fingerprint
+from harness.cli.mlflow_run import log_run
+from harness.cli.process import CELLS, FULL, SWEEP, experiment, log, settle_in, stopping_where_full, talk
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from harness.core.metric import Metric
+    from harness.execution.pool import Pool
+    from harness.execution.task import Task
+    from harness.store.cell import Cell
+
+
+# Where a job runs in another process, importing this module is all the set-up it gets.
+composition.quicken()
+OmegaConf.register_new_resolver("experiment_name", lambda *, _root_: experiment(_root_.hydra), replace=True)
+
+
+@stopping_where_full()
+def job(config: DictConfig) -> float:
+    """Run one cell. The number of ``optimise`` is returned, for Hydra's optimising sweepers."""
+    from harness.core.errors import HarnessError
+
+    talk()
+    settle_in(HydraConfig.get().runtime.cwd)
+    names = names(config)
+    label = "/".join(names.values())
+    experiment = experiment(HydraConfig.get())
+    settings: Any = HydraConfig.get().job
+    number = 0 if OmegaConf.is_missing(settings, "num") else settings.num
+    record = Path(config.output_dir) / experiment / "sweeps" / f"{os.environ[SWEEP]}.jsonl"
+    try:
+        cell, state, merit = _run(config, names, experiment, f"[{number + 1}/{os.environ[CELLS]}] {label}")
+        _note(record, cell=str(cell.path), label=label, state=state)
+        return merit
+    except HarnessError as fault:
+        _note(record, label=label, state="failed", message=str(fault))
+        log.error("%s: %s", label, fault)
+    except Exception as fault:
+        if isinstance(fault, OSError) and fault.errno in FULL:
+            raise
+        _note(record, label=label, state="failed", message=f"{type(fault).__name__}: {fault}")
+        log.exception("%s: unexpected %s", label, type(fault).__name__)
+    return math.nan
+
+
+def _note(record: Path, **line: Any) -> None:
+    record.parent.mkdir(parents=True, exist_ok=True)
+    with record.open("a") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def _run(config: DictConfig, names: dict[str, str], experiment: str, title: str) -> tuple[Cell, str, float]:
+    from harness.core.errors import HarnessError
+    from harness.store.cell import Cell
+
+    folder = Path(config.output_dir) / experiment
+    plain, question, method = build_task(config, names, folder)
+    dataset = question.dataset
+    metrics = metrics(plain["metrics"])
+    fingerprint = fingerprint(plain, dataset, question, method)
+    trusted = bool(plain["model"].get("trust"))
+    cell = Cell(folder / "answers" / f"{'-'.join(names.values())}-{fingerprint[:8]}", trusted)
+    state = "rescored" if plain["rescore"] else "done"
+    if plain["rescore"] and not cell.started:
+        raise HarnessError(f"there are no stored answers for {title}; run it once without rescore=true.")
+    if plain["force"] and not plain["rescore"]:
+        cell.reset()
+    if cell.done and not plain["rescore"]:
+        state = "skipped"
+    elif not plain["rescore"]:
+        identity = {**names, "experiment": experiment, "fingerprint": fingerprint}
+        _answer(cell, question, method, identity, plain, title)
+    scored = {"metrics": plain["metrics"], "population": plain["population"]}
+    scored |= {"divide": plain["divide"]} if plain["group"] else {}
+    if state != "skipped" or cell.meta.get("scored") != scored:
+        scores = _score(cell, question, metrics, plain)
+        cell.update(scored=scored)
+    else:
+        scores = _scores(cell)
+    log.info("%s  %s", title, _line(cell, scores, state))
+    if plain["group"] and os.environ[CELLS] == "1":
+        from harness.reports import groups
+
+        log.info("\n%s", (cell.path / groups.REPORT).read_text())
+    return cell, state, _merit(scores, plain["optimise"])
+
+
+def _answer(
+    cell: Cell, question: Task, method: Any, identity: Mapping[str, str], plain: Mapping[str, Any], title: str
+) -> None:
+    """Ask the method about every factual that the cell lacks."""
+    from tqdm import tqdm
+
+    from harness.execution.experiment import run, run_groups
+    from harness.execution.pool import Limits
+
+    if not cell.started:
+        dataset = question.dataset
+        meta = {
+            **identity,
+            "n_counterfactuals": plain["n_counterfactuals"],
+            "seed": plain["seed"],
+            "data_sha256": dataset.sha256,
+            "notices": dataset.notices,
+            "config": plain,
+            "environment": environment(plain),
+        }
+        problem = next(iter(question.problems.values()))
+        claim = None if plain["group"] or method.refuses(problem) else method.objective(problem)
+        if claim is not None and len(question.problems) > 1:
+            claim = claim.common()
+        cell.start(
+            meta, dataset.space, question.classifier, question.targets, claim, question.factuals, problem.equations
+        )
+    count, seed, jobs = plain["n_counterfactuals"], plain["seed"], plain["jobs"]
+    group = plain["group"]
+    seconds = plain["group_time_limit" if group else "time_limit"]
+    limits = Limits(seconds, plain["fit_time_limit"], plain["memory_limit"], plain["threads"])
+    with tqdm(total=len(question.factuals), desc=title, unit="factual", leave=False, disable=None) as bar:
+        if group:
+            run_groups(cell, question, method, group, seed, limits, pool(), jobs, bar.update, _beside())
+        else:
+            run(cell, question, method, count, seed, limits, pool(), jobs, bar.update, _beside())
+
+
+def _beside() -> int:
+    """How many cells the launcher runs at once on this machine; at most, where it does not say."""
+    from joblib import effective_n_jobs
+
+    launcher = HydraConfig.get().launcher
+    cells = int(os.environ[CELLS]) or math.inf  # 0: it is not known how many there will be
+    if (wanted := OmegaConf.select(launcher, "n_jobs")) is not None:
+        return int(min(effective_n_jobs(wanted), cells))
+    kept = OmegaConf.select(launcher, "ray.remote.num_cpus") or OmegaConf.select(launcher, "cpus_per_task")
+    return 1 if kept is None else int(max(1, min((os.cpu_count() or 1) // kept, cells)))
+
+
+def _score(cell: Cell, question: Task, metrics: list[Metric], plain: Mapping[str, Any]) -> pd.DataFrame:
+    """Judge the stored answers, write them as a CSV, compute the metrics, and show all of it in MLflow."""
+    from harness.evaluation import checker as check
+    from harness.evaluation import export, scoring
+    from harness.reports import groups
+    from harness.store.rows import write_whole
+
+    cell.update(scored=None)  # until all that follows is there again, whatever ends this process
+    check.judge(cell)
+    export.write(cell)
+    if plain["group"]:
+        groups.write(cell, plain["divide"])
+    problems = {index: question.problem(index) for index in question.factuals.index}
+    scores = scoring.score(cell, problems, metrics, plain["population"])
+    write_whole(cell.path / "scores.csv", scores.to_csv())
+    log_run(cell, scores, plain)
+    return scores
+
+
+def _scores(cell: Cell) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.read_csv(cell.path / "scores.csv", index_col="factual")
+
+
+def _merit(scores: pd.DataFrame, weights: Mapping[str, float]) -> float:
+    """The weighted sum of means; one of a metric that no answer could be scored by counts 0."""
+    from harness.core.errors import HarnessError, choices
+
+    means = scores.mean(numeric_only=True)
+    for name in weights:
+        if name not in means:
+            raise HarnessError(f"optimise has {name!r}, which is no score of this run; {choices(name, means.index)}.")
+    return float(sum(weight * means[name] for name, weight in weights.items() if not math.isnan(means[name])))
+
+
+def _line(cell: Cell, scores: pd.DataFrame, state: str) -> str:
+    from harness.evaluation import scoring
+
+    returned = scores["returned"].sum()
+    if not returned and (why := scoring.refusal(cell)) is not None:
+        return f"{state}: UNSUPPORTED, {why}"
+    validity = f"{scores['valid'].sum() / returned:.2f}" if returned else "–"
+    said = f"{state}: {len(scores)} factuals, coverage {scores['coverage'].mean():.2f}, validity {validity}, "
+    if "group/points" not in scores:
+        return f"{said}median {scores['seconds'].median():.3f} s"
+    points, gap = scores["group/points"].mean(), scores["group/gap"].mean()
+    proof = "no bound" if math.isnan(gap) else f"gap {gap:g}"
+    return f"{said}{points:g} points a group, {proof}, {scores['group/seconds'].mean():.3f} s a group"
+
+
+@functools.lru_cache(maxsize=1)
+def pool() -> Pool:
+    from harness.execution.pool import Pool
+
+    return Pool()

@@ -1,0 +1,83 @@
+"""The command line, and where Hydra looks for choices."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import ClassVar
+
+import hydra
+from hydra.core.config_search_path import ConfigSearchPath
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.plugins import Plugins
+from hydra.errors import HydraException
+from hydra.plugins.search_path_plugin import SearchPathPlugin
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError  # type: ignore[import-untyped]
+
+from harness.cli import plugins
+from harness.cli.arguments import readable, sentence
+from harness.cli.job import job
+from harness.cli.process import CONF, log, talk
+from harness.cli.sweep import Sweep
+
+
+def main() -> None:
+    """Run the command line. The exit code is 1 where a cell failed or a method refused, 130 after Ctrl-C."""
+    talk()
+    os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come here, to be told in one sentence
+    if (here := os.getcwd()) not in sys.path:
+        sys.path.append(here)  # a module of one's own is found as with python -m, whatever started this
+    try:
+        sys.argv[1:] = [readable(argument) for argument in extend(sys.argv[1:])]
+        Plugins.instance().register(SearchPath)
+        hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")(job)()
+    except KeyboardInterrupt:
+        log.warning("interrupted: what was answered is kept, and the same command goes on from there")
+        sys.exit(130)
+    except (HydraException, OmegaConfBaseException, YAMLError) as fault:
+        log.error(sentence(fault))
+        sys.exit(1)
+    sys.exit(1 if Sweep.faults else 0)
+
+
+class SearchPath(SearchPathPlugin):
+    """Has Hydra look for choices in installed plug-ins, too, and in the folders of ``hydra.searchpath``."""
+
+    asked: ClassVar[list[str]] = []  # of the command line: file:///path/to/conf, pkg://package.conf, or a plain path
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        known = [CONF]
+        for where in self.asked:
+            scheme, _, path = where.rpartition("://")
+            named = scheme == "pkg"
+            folder = plugins.locate(path.replace("/", ".").strip(".")) if named else Path(path).expanduser()
+            if why := plugins.misfit("hydra.searchpath", where, folder):
+                raise HydraException(why)
+            self._append("hydra.searchpath", folder, search_path, known)
+        for who, where in plugins.installed():
+            folder = plugins.locate(where)
+            if why := plugins.misfit(who, where, folder):
+                log.warning("%s", why)  # a run that does not use it goes on
+            else:
+                self._append(who, folder, search_path, known)
+
+    def _append(self, who: str, folder: Path | None, search_path: ConfigSearchPath, known: list[Path]) -> None:
+        assert folder is not None
+        for name in plugins.hidden(folder, known):
+            log.warning("%s has a %s that is never used, since another comes before it; rename it.", who, name)
+        search_path.append(who, f"file://{folder.resolve()}")
+        known.append(folder)
+
+
+def extend(arguments: list[str]) -> list[str]:
+    """The arguments without ``hydra.searchpath``, which ``SearchPath`` takes over, so that ``--help`` knows it too."""
+    rest = []
+    for argument in arguments:
+        if argument.startswith("hydra.searchpath="):
+            value = OverridesParser.create().parse_override(argument).value()
+            SearchPath.asked = [str(path) for path in (value if isinstance(value, list) else [value])]
+        else:
+            rest.append(argument)
+    return rest

@@ -1,0 +1,56 @@
+"""What every process of a sweep needs: its log, its folder, its variables, and what it does where the disk is full."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+log = logging.getLogger("harness")
+
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}  # nothing more can be stored
+PACKAGE = Path(__file__).parent
+CONF = next(folder for folder in (PACKAGE.parent / "conf", PACKAGE / "conf") if (folder / "config.yaml").is_file())
+SWEEP, CELLS = "CE_HARNESS_SWEEP", "CE_HARNESS_CELLS"  # how jobs in other processes know their sweep: see composition
+
+
+@contextlib.contextmanager
+def stopping_where_full() -> Iterator[None]:
+    """Where nothing more can be stored, end in one sentence; every factual that is stored stays."""
+    try:
+        yield
+    except OSError as fault:
+        if fault.errno not in FULL:
+            raise
+        where = f" {fault.filename}" if fault.filename else ""
+        log.error(
+            "nothing more can be written%s (%s): what was answered is kept; make room, and the same command goes on.",
+            where,
+            fault.strerror,
+        )
+        raise SystemExit(1) from None
+
+
+def talk() -> None:
+    """Plain sentences on standard error, in whatever process a job runs."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    log.handlers, log.propagate = [handler], False
+    log.setLevel(logging.INFO)
+
+
+def experiment(hydra_node: Any) -> str:
+    return str(hydra_node.runtime.choices.get("experiment") or "adhoc")
+
+
+def settle_in(folder: str) -> None:
+    """Work where the sweep was started, in whatever process, on whatever machine that shares its files."""
+    if os.getcwd() != folder:
+        os.chdir(folder)
+    if folder not in sys.path:
+        sys.path.append(folder)

@@ -1,0 +1,71 @@
+"""Targets, values and changes in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness.core.classifier import Classifier
+from harness.core.target import Interval, Label, Target
+
+SATISFIED = "the model already says what is wanted of this factual"
+
+
+def scored(classifier: Classifier, frame: pd.DataFrame, targets: Sequence[Target]) -> list[tuple[float, Any]]:
+    """Score and prediction of each decoded row.
+
+    The score is the model's own (probability, or decision value): of its second class where it has two, which is what a
+    threshold is compared with; of the class that the row's target wants where it has more; in a regression the
+    predicted number.
+    """
+    if frame.empty:
+        return []
+    scores, predicted = classifier.score(frame), classifier.predict(frame)
+    if scores.ndim > 1:
+        codes = [classifier.code(scored_class(classifier, target)) for target in targets]
+        scores = scores[np.arange(len(frame)), codes]
+    return list(zip(scores.tolist(), predicted.tolist(), strict=True))
+
+
+def scored_class(classifier: Classifier, target: Target) -> Any:
+    """The class that a score is of; None in a regression."""
+    if isinstance(target, Interval):
+        return None
+    return classifier.classes[1] if classifier.binary else target.value if isinstance(target, Label) else target.label
+
+
+def wish(target: Target) -> str:
+    """A target in words.
+
+    >>> wish(Interval(low=12.0))
+    'at least 12'
+    """
+    if isinstance(target, Label):
+        return str(target.value)
+    low, high = (number(end) for end in (target.low, target.high))
+    if isinstance(target, Interval):
+        if np.isinf(target.low) or np.isinf(target.high):
+            return f"at most {high}" if np.isinf(target.low) else f"at least {low}"
+        return f"{low} to {high}"
+    return f"{target.label} with a probability of {low} to {high}"
+
+
+def number(value: Any) -> str:
+    """A value to be read: numbers to six digits, whole ones in full."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        return str(value)
+    real = float(value)
+    return str(int(real)) if real.is_integer() and abs(real) < 1e15 else f"{real:.6g}"
+
+
+def changes(factual: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    """What changes between two decoded rows, in one line.
+
+    >>> changes({"age": 30, "job": "none"}, {"age": 30, "job": "clerk"})
+    'job: none → clerk'
+    """
+    moved = {name: value for name, value in row.items() if value != factual[name]}
+    return "; ".join(f"{name}: {number(factual[name])} → {number(value)}" for name, value in moved.items())

@@ -1,0 +1,1 @@
+"""Judging: the checker, the scores, the export."""

@@ -1,0 +1,208 @@
+"""An independent verdict on stored answers, from the stored rows and estimator alone. Shares no code with methods."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from harness.core.errors import UnsupportedError
+from harness.core.objective import WITHIN, Objective
+from harness.core.space import Actionability, Feature, Kind, Space
+from harness.core.target import Target
+from harness.store.cell import Cell
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from harness.core.classifier import Classifier
+    from harness.core.equation import Equation
+
+
+ROUNDING = 1e-9  # of a feature's range: what decoding to floats may move a bound
+FAULTS = ("invalid", "beyond its limits", "worse than claimed")
+CLAIM = 1e-6  # an objective this much above its claim, relative to max(1, |claim|), is worse than claimed
+
+
+def verdicts(cell: Cell) -> list[dict[str, Any]]:
+    """Judge every stored row from the row, the question and the stored estimator alone.
+
+    Each verdict names ``factual`` and ``ce``; says ``valid`` (the estimator's own answer on the decoded row),
+    ``incoherent`` and ``violations`` (feature names), the recomputed ``objective``, and as ``verdict``: ``valid``,
+    ``invalid`` (target missed, or a value that does not exist), ``not actionable``, ``beyond its limits`` (those that
+    the method stated), ``worse than claimed``, ``late``, or ``none`` where there is no counterfactual.
+    """
+    space, classifier, objective = cell.space, cell.classifier, cell.objective
+    frame, targets = cell.factuals()
+    imposed = cell.equations if objective is not None and objective.causal else ()
+    wrong = group_faults(cell)
+    result = []
+    for row in cell.rows():
+        identity = row["factual"]
+        verdict: dict[str, Any] = {"factual": identity, "ce": row["ce"], "verdict": "none"}
+        if row["row"] is not None:
+            verdict |= examine(row, frame.loc[[identity]], space, classifier, targets[identity], objective, imposed)
+        if identity in wrong and verdict["verdict"] in {"none", "valid", "late"}:
+            verdict["verdict"] = wrong[identity]
+        result.append(verdict)
+    return result
+
+
+def group_faults(cell: Cell) -> dict[Any, str]:
+    """By factual, what is wrong with the group that it is in, read off the stored rows.
+
+    ``beyond its limits``: the factuals of its point change more than ``t_max`` features together. ``worse than
+    claimed``: the group's proof, bound or changed features do not agree with the rows, or somebody called uncoverable
+    could be served by a point that is there.
+    """
+    said = cell.groups()
+    if not said:
+        return {}
+    space, classifier, most = cell.space, cell.classifier, cell.meta["config"]["method"].get("t_max", math.inf)
+    frame, targets = cell.factuals()
+    rows = {row["factual"]: row for row in cell.rows()}
+    origins = dict(zip(frame.index, frame.to_dict("records"), strict=True))
+    wrong: dict[Any, str] = {}
+    for line in said:
+        members = [rows[factual] for factual in line["factuals"] if factual in rows]
+        if _unsound(line, members):
+            wrong |= {row["factual"]: "worse than claimed" for row in members}
+        for point, values in enumerate(line["points"]):
+            sharing = [row for row in members if row["row"] is not None and row["point"] == point]
+            differing = (_differing(origins[row["factual"]], row["row"]) for row in sharing)
+            changed = set[str]().union(*differing)
+            if len(changed) > most:
+                wrong |= {row["factual"]: "beyond its limits" for row in sharing}
+            elif not changed <= set(line["changed"][point]) or any(row["row"] != values for row in sharing):
+                wrong |= {row["factual"]: "worse than claimed" for row in sharing}
+        real = [point for point in line["points"] if all(exists(f, point.get(f.name)) for f in space.features)]
+        holds = targets[line["factuals"][0]].holds(classifier, space.frame(real)) if real else ()
+        for factual in line["uncoverable"]:
+            for point, valid in zip(real, holds, strict=True):
+                near = valid and len(_differing(origins[factual], point)) <= most
+                if near and not _forbidden(space, origins[factual], point):
+                    wrong[factual] = "worse than claimed"
+    return wrong
+
+
+def _unsound(line: Mapping[str, Any], members: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a group's bound lies above its number of points, or its proof does not follow."""
+    served = {row["point"] for row in members if row["row"] is not None}
+    bound = line["bound"]
+    if bound is not None and bound > len(served) + CLAIM:
+        return True
+    if line["status"] != "OPTIMAL":
+        return False
+    forgotten = {row["factual"] for row in members if row["row"] is None} - set(line["uncoverable"])
+    unproven = bound is None or math.ceil(bound - CLAIM) < len(served)
+    return bool(forgotten) or unproven or served != set(range(len(line["points"])))
+
+
+def _differing(origin: Mapping[str, Any], row: Mapping[str, Any]) -> set[str]:
+    return {name for name, value in origin.items() if row.get(name) != value}
+
+
+def examine(
+    row: Mapping[str, Any],
+    factual: pd.DataFrame,
+    space: Space,
+    classifier: Classifier,
+    target: Target,
+    objective: Objective | None,
+    imposed: Sequence[Equation] = (),
+) -> dict[str, Any]:
+    """The verdict on one answer that has a point, as ``verdicts`` gives it.
+
+    Parameters
+    ----------
+    row
+        A stored row, as ``harness.store.rows.answer_row`` makes it: its ``row``, claimed ``objective``, and ``late``.
+    factual
+        One decoded row.
+    imposed
+        The structural equations that the method says it keeps to.
+    """
+    origin, values = factual.iloc[0].to_dict(), row["row"]
+    incoherent = [f.name for f in space.features if not exists(f, values.get(f.name))]
+    verdict: dict[str, Any] = {"incoherent": incoherent, "violations": [], "limits": []}
+    verdict |= {"valid": False, "objective": None}
+    if not incoherent:
+        answer = space.frame([values])
+        verdict["violations"] = _forbidden(space, origin, values)
+        verdict["valid"] = bool(target.holds(classifier, answer)[0])
+        if objective is not None:
+            verdict["objective"] = float(objective.evaluate(space, factual, answer)[0])
+            verdict["limits"] = objective.exceeded(space, factual, answer)[0]
+        off = [abs(equation.residual(space, factual, answer)[0]) for equation in imposed]
+        verdict["limits"] += ["causality"] if max(off, default=0.0) > WITHIN else []
+        if verdict["valid"] and row.get("region") and not _certain(space, classifier, target, row):
+            verdict["limits"] += ["region"]
+    return {**verdict, "verdict": _word(verdict, row)}
+
+
+def _certain(space: Space, classifier: Classifier, target: Target, row: Mapping[str, Any]) -> bool:
+    """Whether nothing speaks against the region of an answer: no invalid point of it is found."""
+    from harness.certificate import region_holds
+
+    try:
+        return region_holds(space, classifier, target, row["row"], row["region"]) is not False
+    except UnsupportedError:
+        return True
+
+
+def _word(verdict: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    if verdict["incoherent"] or not verdict["valid"]:
+        return "invalid"
+    if verdict["violations"]:
+        return "not actionable"
+    if verdict["limits"]:
+        return "beyond its limits"
+    claimed, actual = row["objective"], verdict["objective"]
+    if claimed is not None and actual is not None and actual > claimed + CLAIM * max(1.0, abs(claimed)):
+        return "worse than claimed"
+    return "late" if row.get("late") else "valid"
+
+
+def exists(feature: Feature, value: Any) -> bool:
+    """Whether a value is one that the feature can have at all."""
+    if not feature.numeric:
+        return value in feature.categories
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return False
+    return feature.kind is Kind.CONTINUOUS or float(value).is_integer()
+
+
+def _forbidden(space: Space, origin: Mapping[str, Any], row: Mapping[str, Any]) -> list[str]:
+    return [f.name for f in space.features if not permitted(f, origin[f.name], row[f.name])]
+
+
+def permitted(feature: Feature, old: Any, new: Any) -> bool:
+    """Whether a feature may go from one value to another: actionability, bounds, special codes."""
+    if new == old:
+        return True
+    kind = feature.actionability
+    if kind is Actionability.IMMUTABLE:
+        return False
+    if feature.numeric:
+        rounding = ROUNDING * feature.range
+        low, high = feature.bounds
+        beyond_low, beyond_high = new < low - rounding, new > high + rounding
+        nearer = old not in feature.special and (old <= new < low if beyond_low else high < new <= old)
+        if ((beyond_low or beyond_high) and not nearer) or new in feature.special:
+            return False
+        rise = new - old
+        return not ((kind is Actionability.INCREASE and rise < 0) or (kind is Actionability.DECREASE and rise > 0))
+    if kind is Actionability.FREE:
+        return new not in feature.special
+    ladder = list(feature.order) if kind is Actionability.CONDITIONAL and feature.order else list(feature.categories)
+    if old not in ladder or new not in ladder:
+        return False
+    rise = ladder.index(new) - ladder.index(old)
+    return rise < 0 if kind is Actionability.DECREASE else rise > 0
+
+
+def judge(cell: Cell) -> list[dict[str, Any]]:
+    """Judge a cell and store what was found."""
+    found = verdicts(cell)
+    cell.put_verdicts(found)
+    return found

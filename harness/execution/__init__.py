@@ -1,0 +1,1 @@
+"""Asking: worker processes with hard limits, and what they are asked."""

@@ -1,0 +1,56 @@
+"""What an explanation must keep to, whatever method gave it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from harness.core.explanation import Answer, Explanation, GroupExplanation, Reason, Status
+from harness.core.problem import Problem
+from harness.execution.messages import Ask
+
+
+def group_breach(explanation: GroupExplanation, problem: Problem, factuals: pd.DataFrame) -> str | None:
+    """How an explanation breaks the contract of ``GroupExplainer``, if it does."""
+    assigned, left = explanation.assignment, explanation.uncoverable
+    if strangers := (set(assigned) | set(left)) - set(factuals.index):
+        return f"the method spoke of {sorted(map(str, strangers))}, who are not in the group"
+    if both := set(assigned) & set(left):
+        return f"the method both explained {sorted(map(str, both))} and called them uncoverable"
+    if odd := set(assigned.values()) ^ set(range(len(explanation.points))):
+        return f"the method gave {len(explanation.points)} points, and those numbered {sorted(odd)} serve nobody"
+    if len(explanation.changed) != len(explanation.points):
+        return f"the method gave {len(explanation.points)} points and changed features of {len(explanation.changed)}"
+    for point in explanation.points:
+        if point.row is None:
+            return "the method gave a point without a row"
+        if fault := _misfit(point.row, problem):
+            return fault
+    return None
+
+
+def _misfit(row: dict[str, Any], problem: Problem) -> str | None:
+    if set(row) != set(problem.space.names):
+        return f"the method gave a row with columns {sorted(row)}, not {sorted(problem.space.names)}"
+    return "the method gave a row with missing values" if any(pd.isna(value) for value in row.values()) else None
+
+
+def breach(explanation: Explanation, problem: Problem, ask: Ask) -> str | None:
+    """How an explanation breaks the contract of ``Explainer``, if it does."""
+    if len(explanation.answers) != ask.count:
+        return f"the method was asked for {ask.count} answers and gave {len(explanation.answers)}"
+    origin = ask.factual.iloc[0].to_dict()
+    for answer in explanation.answers:
+        if answer.row is None:
+            continue
+        if fault := _misfit(answer.row, problem):
+            return fault
+        if all(answer.row[name] == origin[name] for name in origin):
+            return "the method handed the factual back as an answer"
+    return None
+
+
+def refused(count: int, why: str) -> Explanation:
+    """The answers of a method that does not take the question."""
+    return Explanation(tuple(Answer(Status.UNSUPPORTED, reason=Reason.REFUSED, detail=why) for _ in range(count)))

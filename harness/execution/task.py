@@ -1,0 +1,137 @@
+"""A dataset and a model, and the problem that each of the factuals poses."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness.core.classifier import Classifier
+from harness.core.equation import Equation
+from harness.core.errors import DatasetError, choices
+from harness.core.problem import Problem
+from harness.core.target import Label, Target
+from harness.data import Dataset, parse_target
+from harness.data.own import read_people
+
+PICK, EXPLAIN = 0, 1  # streams of random numbers: which factuals, and what a method draws for each
+WHICH = ("test", "test_then_train", "all")  # rows that factuals are picked from
+
+
+@dataclass(frozen=True)
+class Task:
+    """A dataset and a model, and the problem that each factual poses."""
+
+    dataset: Dataset
+    classifier: Classifier
+    factuals: pd.DataFrame
+    targets: Mapping[Any, Target]
+    problems: Mapping[Target, Problem]
+
+    def problem(self, factual: Any) -> Problem:
+        """The problem of a factual, by id; factuals with the same target share it."""
+        return self.problems[self.targets[factual]]
+
+    def satisfied(self, factual: Any) -> bool:
+        """Whether the model already says what is wanted."""
+        return bool(self.content(self.factuals.loc[[factual]])[0])
+
+    def content(self, factuals: pd.DataFrame) -> np.ndarray:
+        """Of which of these factuals the model already says what is wanted, bool."""
+        found, wanted = np.zeros(len(factuals), bool), [self.targets[index] for index in factuals.index]
+        for target in dict.fromkeys(wanted):
+            having = np.array([each == target for each in wanted])
+            found[having] = self.problems[target].valid(factuals.loc[having])
+        return found
+
+
+def make_task(
+    dataset: Dataset,
+    classifier: Classifier,
+    desired: Any = None,
+    which: str | int | list[int] = "test",
+    n_factuals: int = 30,
+    seed: int = 0,
+    equations: Sequence[Equation] = (),
+) -> Task:
+    """The factuals of a model, the same for every method, with their targets.
+
+    Parameters
+    ----------
+    desired
+        What the model should say; the dataset's own wish where None. ``opposite`` wants the other class of two.
+    which
+        ``test`` or ``all``: the first ``n_factuals`` rows predicted as undesired, in one seeded permutation of the test
+        rows (of all rows); ``test_then_train``: training rows where those of ``test`` are too few; a row number, or
+        several; or the path of a CSV file with the people to explain.
+    equations
+        Those of ``dataset.causality``, as ``harness.models.equations.equations`` makes them.
+    """
+    endogenous = {name for name, entry in dataset.causality.items() if entry is not None}
+    if missing := endogenous ^ {equation.feature for equation in equations}:
+        raise DatasetError(
+            f"{dataset.name} and the equations do not agree on {', '.join(sorted(missing))}; "
+            f"give those that harness.models.equations.equations makes of the dataset's 'causality'."
+        )
+    wish = parse_target(dataset, desired)
+    if isinstance(which, str) and which in WHICH:
+        shuffled = np.random.default_rng(np.random.SeedSequence([seed, PICK])).permutation
+        order = shuffled(np.arange(len(dataset.frame)) if which == "all" else dataset.test)
+        if which == "test_then_train":
+            order = np.append(order, shuffled(np.setdiff1d(dataset.train, dataset.test)))
+        candidates = dataset.frame.iloc[order]
+        if isinstance(wish, str):
+            factuals = candidates.iloc[:n_factuals]
+        else:
+            factuals = candidates.loc[~wish.holds(classifier, candidates)].iloc[:n_factuals]
+        if factuals.empty:
+            raise DatasetError(
+                f"the model already predicts {desired or dataset.desired!r} for every row of factuals={which}; "
+                f"choose another 'desired', or other factuals."
+            )
+    elif isinstance(which, str):
+        factuals = _read(dataset, Path(which))
+    else:
+        which = list(dict.fromkeys([which] if isinstance(which, int) else which))
+        if not which:
+            raise DatasetError("factuals=[] names no row; allowed: test, all, row numbers, or a CSV file.")
+        known = dataset.frame.index
+        for number in which:
+            if number not in known:
+                raise DatasetError(
+                    f"there is no row {number} among the factuals of {dataset.name}; "
+                    f"allowed: {known.min()} to {known.max()}, without the rows dropped as incomplete."
+                )
+        factuals = dataset.frame.loc[which]
+    targets = _targets(wish, classifier, factuals)
+    train = dataset.frame.iloc[dataset.train]
+    labels = dataset.labels[dataset.train]
+    problems = {
+        target: Problem(dataset.space, classifier, train, labels, target, equations=tuple(equations))
+        for target in dict.fromkeys(targets.values())
+    }
+    return Task(dataset, classifier, factuals, targets, problems)
+
+
+def _targets(wish: Target | str, classifier: Classifier, factuals: pd.DataFrame) -> dict[Any, Target]:
+    if not isinstance(wish, str):
+        return dict.fromkeys(factuals.index, wish)
+    if not classifier.binary:
+        raise DatasetError(
+            f"desired=opposite needs two classes; choose one of: {', '.join(map(str, classifier.classes))}."
+        )
+    first, second = classifier.classes
+    predicted = classifier.predict(factuals)
+    return {i: Label(second if c == first else first) for i, c in zip(factuals.index, predicted, strict=True)}
+
+
+def _read(dataset: Dataset, path: Path) -> pd.DataFrame:
+    path = path.expanduser()
+    if not os.path.lexists(path):
+        raise DatasetError(f"factuals={path} is no file; {choices(str(path), WHICH)}, row numbers, or a CSV file.")
+    return read_people(dataset, path)

@@ -1,0 +1,165 @@
+"""A published table of means beside the same means of ours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness.reports.markup import ARROWS, DASH, markdown, number
+from harness.reports.stored import PUBLISHED, directions, means, returned, setting
+from harness.store.cell import Cell
+
+
+def paired(frame: pd.DataFrame, keys: Sequence[str], columns: Mapping[str, str]) -> pd.DataFrame:
+    """A wide frame as one row a key and measure: each column of published numbers with that of ours; NaN for none."""
+    parts = [
+        frame[list(keys)].assign(
+            measure=published,
+            published=frame[published].to_numpy() if published in frame else math.nan,
+            ours=frame[ours].to_numpy() if ours in frame else math.nan,
+        )
+        for published, ours in columns.items()
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+COLUMNS = (
+    "measure", "better", "published", "published_se", "ours", "ours_se", "n", "difference", "difference_se",
+    "valid", "valid_se", "valid_n", "coverage", "factuals",
+)  # fmt: skip
+EXPLAINED = (
+    "*ours*: averaged over factuals as in the paper; *difference*: ours − published, in brackets in standard errors of "
+    "both.",
+    "*ours, valid*: over valid counterfactuals only; *coverage*: valid ones per one asked for, over all factuals; *n*: "
+    "factuals with an answer.",
+    "Mean (standard error). **Bold**: the best of its column among methods, published and ours each.",
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A table of means over factuals, one row a published row, beside the same means of ours.
+
+    Parameters
+    ----------
+    title
+        Of the published table, with its source.
+    published
+        Name of the file of published cells; a column ``x_se`` holds the standard error of ``x``.
+    keys
+        The columns that name a published row, and what each is in a cell: ``dataset``, ``model``, ``method``, or a
+        setting such as ``variant``.
+    ours
+        Per such column, our name of each published one; others are the same.
+    measures
+        The columns of numbers, and the metric of each.
+    fixed
+        What cells must have besides, such as the one model of the table.
+    as_published
+        Scores of a cell in the population that the paper averages: one row a factual, one column a metric.
+    decimals
+        With which numbers are shown.
+    notes
+        What a reader has to know, one sentence each.
+    """
+
+    title: str
+    published: str
+    keys: Mapping[str, str]
+    measures: Mapping[str, str]
+    ours: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    as_published: Callable[[Cell], pd.DataFrame] = returned
+    decimals: int = 2
+    notes: tuple[str, ...] = ()
+
+    def build(self, found: Sequence[Cell]) -> tuple[str, pd.DataFrame]:
+        lines = self.compare(found)
+        notes = "".join(f"- {note}\n" for note in (*self.notes, *EXPLAINED))
+        return f"{self._markdown(lines)}\n{notes}", lines
+
+    def compare(self, found: Sequence[Cell]) -> pd.DataFrame:
+        """One row a published row (or cell of ours without one) and measure; NaN where there is nothing.
+
+        Columns: the keys, ``measure``, ``better``; ``published`` and ``ours`` (mean in the paper's population), each
+        with ``_se``; ``n``, the factuals behind ours; ``valid`` with ``valid_se`` and ``valid_n``, the mean over valid
+        answers only; ``coverage`` and ``factuals``; ``difference``, and ``difference_se`` in standard errors of both.
+        """
+        keys, better = list(self.keys), directions(found)
+        table = pd.read_csv(PUBLISHED / self.published, dtype=dict.fromkeys(keys, str)).to_dict("records")
+        ran = {self._place(cell.meta): cell for cell in found if self._belongs(cell.meta)}
+        rows = {self._translated(row): row for row in table}
+        rows |= {place: dict(zip(keys, place, strict=True)) for place in ran if place not in rows}
+        records: list[dict[str, Any]] = []
+        for place, row in rows.items():
+            means = means(ran[place], self.as_published(ran[place])) if place in ran else {}
+            for measure, name in self.measures.items():
+                known = {column: row.get(column, math.nan) for column in (measure, f"{measure}_se")}
+                records.append(
+                    {key: row[key] for key in keys}
+                    | {"measure": measure, "better": better.get(name, "")}
+                    | {"published": known[measure], "published_se": known[f"{measure}_se"]}
+                    | means.get(name, {})
+                )
+        lines = pd.DataFrame(records, columns=[*keys, *COLUMNS])
+        lines["difference"] = lines["ours"] - lines["published"]
+        spread = np.sqrt(lines["ours_se"].astype(float) ** 2 + lines["published_se"].astype(float) ** 2)
+        lines["difference_se"] = lines["difference"] / spread.where(spread > 0)
+        return lines
+
+    def _belongs(self, meta: Mapping[str, Any]) -> bool:
+        return all(setting(meta, key) == value for key, value in self.fixed.items())
+
+    def _place(self, meta: Mapping[str, Any]) -> tuple[str, ...]:
+        return tuple(str(setting(meta, key)) for key in self.keys.values())
+
+    def _translated(self, row: Mapping[str, Any]) -> tuple[str, ...]:
+        return tuple(self.ours.get(key, {}).get(row[key], row[key]) for key in self.keys)
+
+    def _markdown(self, lines: pd.DataFrame) -> str:
+        """Up to four rows a published row: published, ours, their difference, ours over valid answers."""
+        keys = list(self.keys)
+        ways = lines.groupby("measure")["better"].max().map(ARROWS).fillna("")
+        head = [*keys, "", *(f"{name.replace('_', ' ')} {ways[name]}".strip() for name in self.measures)]
+        best = {column: self._best(lines, column) for column in ("published", "ours", "valid")}
+        body = []
+        for place, block in lines.groupby(keys, sort=False):
+            blank, first = [""] * len(keys), block.iloc[0]
+            shown = {column: self._cells(block, column, best[column]) for column in best}
+            body.append([*map(str, place), "published", *shown["published"], "", ""])
+            if math.isnan(first["factuals"]):
+                body.append([*blank, "ours", *["not run"] * len(block), "", ""])
+                continue
+            counts = [f"{first['coverage']:.2f}", f"{first['n']:.0f} of {first['factuals']:.0f}"]
+            body.append([*blank, "ours", *shown["ours"], *counts])
+            body.append([*blank, "difference", *map(self._difference, block.to_dict("records")), "", ""])
+            body.append([*blank, "ours, valid", *shown["valid"], "", ""])
+        return markdown([*head, "coverage", "n"], body)
+
+    def _best(self, lines: pd.DataFrame, column: str) -> set[Any]:
+        """The lines with the best number, as shown, among those that differ in the last key only; ties are all best."""
+        *block, _ = self.keys
+        winners: set[Any] = set()
+        for _, group in lines.groupby([*block, "measure"], sort=False) if block else ():
+            shown = group[column].astype(float).round(self.decimals)
+            if shown.count() > 1:
+                top = shown.min() if group["better"].max() == "lower" else shown.max()
+                winners |= set(group.index[shown == top])
+        return winners
+
+    def _cells(self, block: pd.DataFrame, column: str, best: set[Any]) -> list[str]:
+        texts = [
+            number(mean, self.decimals, error) for mean, error in zip(block[column], block[f"{column}_se"], strict=True)
+        ]
+        return [f"**{text}**" if index in best else text for index, text in zip(block.index, texts, strict=True)]
+
+    def _difference(self, row: Mapping[str, Any]) -> str:
+        if math.isnan(row["difference"]):
+            return DASH
+        errors = "" if math.isnan(row["difference_se"]) else f" ({row['difference_se']:+.1f})"
+        return f"{row['difference']:+,.{self.decimals}f}{errors}"

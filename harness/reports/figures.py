@@ -1,0 +1,34 @@
+"""Write a paper's figure from stored answers, as PNG and SVG."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.core.errors import HarnessError, choices
+from harness.reports import registry
+from harness.reports.drawing import Drawing
+from harness.reports.stored import latest
+
+
+def known() -> dict[str, tuple[str, Drawing]]:
+    """File name and drawing of every figure, by the name under which an experiment asks for it."""
+    return registry.collected("FIGURES")
+
+
+def write(folder: Path, name: str | None) -> str:
+    """Draw a figure from an experiment's stored cells, as PNG and SVG; returns what to say of it.
+
+    Raises
+    ------
+    HarnessError
+        For a figure that does not exist, for None, or without finished cells.
+    """
+    if name is None:
+        raise HarnessError(f"the experiment of {folder} names no figure; known: {', '.join(known())}.")
+    if name not in known():
+        raise HarnessError(f"there is no figure {name!r}; {choices(name, known())}.")
+    file, draw = known()[name]
+    figure = draw(latest(folder))
+    for suffix in ("png", "svg"):
+        figure.savefig(folder / f"{file}.{suffix}", dpi=150)
+    return f"{folder / file}.png, .svg"

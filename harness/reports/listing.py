@@ -1,0 +1,124 @@
+"""Published counterfactuals one by one, beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from harness.core.objective import displacement
+from harness.reports.comparison import Comparison
+from harness.reports.markup import DASH, markdown
+from harness.reports.stored import PUBLISHED, setting
+from harness.store.cell import Cell
+
+STATUS = "status"
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Counterfactuals one by one, as changes of the factual, beside the published ones where there are any.
+
+    Parameters
+    ----------
+    title
+        Of the published table, with its source.
+    label
+        The setting that tells its parts apart, such as ``variant``.
+    published
+        Name of the file of published counterfactuals: ``part``, ``counterfactual`` (a, b, ...), then features, empty
+        where unchanged; None for a demonstration without published values.
+    metrics
+        The published metrics of the same parts, compared below.
+    optima
+        By part, the exact optimum for a margin of 0, where one is known; the distance alone.
+    notes
+        What a reader has to know, one sentence each.
+    """
+
+    title: str
+    label: str
+    published: str | None = None
+    metrics: Comparison | None = None
+    optima: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def build(self, found: Sequence[Cell]) -> tuple[str, pd.DataFrame]:
+        parts = {str(setting(cell.meta, self.label)): cell for cell in found}
+        pieces = [self._listed(parts)]
+        if known := {part: parts[part] for part in self.optima if part in parts}:
+            pieces.append("## Optima\n\n" + self._optima(known))
+        numbers = pd.DataFrame()
+        if self.metrics is not None:
+            text, numbers = self.metrics.build(found)
+            pieces.append(f"## {self.metrics.title}\n\n{text}")
+        notes = "".join(f"- {note}\n" for note in self.notes)
+        return "\n".join([pieces[0], notes, *pieces[1:]]), numbers
+
+    def _listed(self, parts: Mapping[str, Cell]) -> str:
+        """The factual, then every counterfactual, published above ours; a dash where a feature is unchanged."""
+        rows, origin = self._published(), {}
+        for part, cell in parts.items():
+            factual, _ = cell.factuals()
+            origin = factual.iloc[0].to_dict()
+            rows += [(part, LETTERS[row["ce"] - 1], "ours", _changes(cell, factual, row)) for row in cell.rows()]
+        rows.sort(key=lambda row: (row[0], row[1], row[2] == "ours"))
+        names = [name for name in origin if any(name in row[3] for row in rows)]
+        body = [["factual", "", "", *(_shown(origin[name]) for name in names), ""]]
+        for part, letter, source, changed in rows:
+            cells = [_shown(changed[name]) if name in changed else DASH for name in names]
+            body.append([part, letter, source, *cells, str(changed.get(STATUS, ""))])
+        return markdown([self.label, "", "", *names, STATUS], body)
+
+    def _published(self) -> list[tuple[str, str, str, dict[str, Any]]]:
+        if self.published is None:
+            return []
+        table = pd.read_csv(PUBLISHED / self.published, dtype=str, keep_default_na=False)
+        rows = []
+        for row in table.to_dict("records"):
+            part, letter = row.pop("part"), row.pop("counterfactual")
+            rows.append((part, letter, "published", {name: value for name, value in row.items() if value}))
+        return [row for row in rows if row[0] != "factual"]
+
+    def _optima(self, parts: Mapping[str, Cell]) -> str:
+        """The squared distance of each first counterfactual to the last digit, beside the exact optimum.
+
+        A margin moves the optimum of a linear model by the factor (1 + margin / |score|)².
+        """
+        body = []
+        for part, cell in parts.items():
+            factual, _ = cell.factuals()
+            first = next(row for row in cell.rows() if row["ce"] == 1)
+            if first["row"] is None:
+                continue
+            ours = float((displacement(cell.space, factual, cell.space.frame([first["row"]])) ** 2).sum())
+            reach = abs(float(cell.classifier.raw(factual)[0]))
+            ideal = self.optima[part] * (1 + cell.meta["config"]["method"]["margin"] / reach) ** 2
+            numbers = (f"{value:.13f}" for value in (ours, self.optima[part], ideal))
+            body.append([part, first["status"], *numbers, f"{ours - ideal:+.1e}"])
+        return markdown(["part", STATUS, "ours", "exact, margin 0", "exact, our margin", "ours − exact"], body)
+
+
+def _changes(cell: Cell, factual: pd.DataFrame, row: Mapping[str, Any]) -> dict[str, Any]:
+    """The changed features of a stored answer, and how it ended."""
+    if row["row"] is None:
+        return {STATUS: row["status"]}
+    changed = cell.space.changed(factual, cell.space.frame([row["row"]]))[0]
+    values = {name: row["row"][name] for name, moved in zip(cell.space.names, changed, strict=True) if moved}
+    return {**values, STATUS: row["status"]}
+
+
+def _shown(value: Any) -> str:
+    """A value of a feature: fractions with two decimals, everything else as it is.
+
+    >>> _shown(7.1234), _shown("12.0"), _shown(3), _shown("1<=X<4")
+    ('7.12', '12.00', '3', '1<=X<4')
+    """
+    text = str(value)
+    try:
+        return text if text.lstrip("-").isdigit() else f"{float(text):.2f}"
+    except ValueError:
+        return text

@@ -1,0 +1,218 @@
+"""One explanation, readable: what changes from what to what, and what it is worth. As plain text and as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from textwrap import fill
+from typing import Any
+
+import pandas as pd
+
+from harness.core.explanation import Answer, Explanation, Status
+from harness.core.objective import Objective, Term
+from harness.core.wording import SATISFIED, number, scored_class, wish
+from harness.models.card import Card, card_of
+
+# No colours but shades of the page's own: readable on white and on black, and by everybody.
+FRAME = "border-collapse:collapse;font-variant-numeric:tabular-nums"
+CELL = "padding:.2em .8em;text-align:left;vertical-align:top;border-top:1px solid rgba(127,127,127,.35)"
+CHANGED = f"{CELL};font-weight:bold;background:rgba(127,127,127,.2);border-left:3px solid currentColor"
+ASIDE = "margin:.4em 0;max-width:60em"
+WIDTH = 100  # characters of a line of text, tables aside
+GOWER = Objective((Term("gower"),))
+TERMS = {  # what a reader calls them
+    "l0": "number of changes",
+    "l1": "l1",
+    "l2sq": "squared l2",
+    "linf": "largest change",
+    "mad_l1": "l1 in units of MAD",
+    "gower": "Gower distance",
+    "mahalanobis": "Mahalanobis distance",
+    "slack": "distance from the data's hull",
+    "worth_l1": "distance between bins in what they are worth",
+    "worth_mahalanobis": "distance from the mean of the training rows in what bins are worth",
+    "worth_outcome": "distance of the outcome from the wish",
+}
+
+
+@dataclass(frozen=True)
+class _Table:
+    """What both forms show: a header and rows of texts; which cells are changes; sentences above and below.
+
+    ``facts`` end with a row for each feature that may lie in an interval around an answer without a loss of validity.
+    """
+
+    title: str
+    header: list[str]
+    features: list[list[str]]
+    facts: list[list[str]]
+    unchanged: list[list[str]]
+    notes: list[str]
+
+
+def _table(explanation: Explanation) -> _Table:
+    context = explanation.context
+    assert context is not None
+    problem, origin = context.problem, context.factual.iloc[0].to_dict()
+    classifier, target = problem.classifier, problem.target
+    answers, card = explanation.answers, card_of(classifier)
+    cards = [None if after is None else card for after in context.after]  # none of values that do not exist
+    names = [f"CE {place}" for place in range(1, len(answers) + 1)]
+    features: list[list[str]] = []
+    unchanged: list[list[str]] = []
+    for feature in problem.space.names:
+        told = [_change(*pair, feature, origin[feature]) for pair in zip(answers, cards, strict=True)]
+        (features if any(told) else unchanged).append([feature, _held(feature, origin[feature], card), *told])
+    score, label = context.before
+    of = scored_class(classifier, target)
+    facts = [
+        ["status", "", *(str(answer.status) for answer in answers)],
+        ["checked", "", *("✓ valid" if word == "valid" else _verdict(word) for word in context.verdicts)],
+        [
+            "prediction" if of is None else f"score of {of}",
+            number(score),
+            *("" if after is None else f"→ {number(after[0])}" for after in context.after),
+        ],
+    ]
+    if card is not None:
+        rows = [None if own is None else answer.row for answer, own in zip(answers, cards, strict=True)]
+        facts.append(["points", *_points(card, [origin, *rows])])
+    if of is not None:
+        facts.append(["prediction", str(label), *("" if a is None else f"→ {a[1]}" for a in context.after)])
+    if any(answer.objective is not None for answer in answers):
+        facts.append(["objective", "", *("" if a.objective is None else number(a.objective) for a in answers)])
+    else:
+        facts.append(["Gower distance", "", *(_apart(explanation, place) for place in range(len(answers)))])
+    if any(answer.gap is not None for answer in answers):
+        facts.append(["gap", "", *("" if answer.gap is None else number(round(answer.gap, 9)) for answer in answers)])
+    for feature in problem.space.names:
+        room = [_room(answer, feature) for answer in answers]
+        if any(room):
+            facts.append([f"{feature} may be", "", *room])
+    title = f"Factual {context.factual.index[0]}: the model says {number(label)}, wanted is {wish(target)}."
+    return _Table(title, ["", "factual", *names], features, facts, unchanged, _notes(explanation, names))
+
+
+def _apart(explanation: Explanation, place: int) -> str:
+    """How far an answer is from the factual, in the distance that needs no method's claim."""
+    context, row = explanation.context, explanation.answers[place].row
+    if context is None or row is None or context.after[place] is None:
+        return ""
+    space = context.problem.space
+    return number(GOWER.evaluate(space, context.factual, space.frame([row]))[0])
+
+
+def _room(answer: Answer, feature: str) -> str:
+    """The interval of a feature within which an answer stays valid; nothing where that is a single value."""
+    low, high = (answer.region or {}).get(feature, (0.0, 0.0))
+    return f"{number(low)} to {number(high)}" if low < high else ""
+
+
+def _change(answer: Answer, card: Card | None, feature: str, origin: Any) -> str:
+    value = None if answer.row is None else answer.row.get(feature)
+    if value is None or value == origin:
+        return ""
+    told = _held(feature, value, card)
+    told = f"→ {told}" if told != _held(feature, origin, card) else f"→ {value!r}"  # a change too small for six digits
+    if card is None or feature not in card.names:
+        return told
+    points, bins = card[feature].points, card[feature].bins_of([origin, value])
+    return f"{told}, {points[bins[1]] - points[bins[0]]:+.4g} points" if bins[0] != bins[1] else told
+
+
+def _held(feature: str, value: Any, card: Card | None) -> str:
+    """A value, and the bin of a scorecard that it lies in."""
+    if card is None or feature not in card.names:
+        return number(value)
+    variable = card[feature]
+    found = str(variable.bins[variable.bin_of(value)])
+    return number(value) if found == number(value) else f"{number(value)} in {found}"
+
+
+def _points(card: Card, rows: Sequence[dict[str, Any] | None]) -> list[str]:
+    """What a scorecard gives the factual, and each answer after it."""
+    told = ["" if row is None else f"{card.points(card.bins(pd.DataFrame([row])))[0]:.4g}" for row in rows]
+    return [told[0], *(f"→ {text}" if text else "" for text in told[1:])]
+
+
+def _verdict(word: str) -> str:
+    return "–" if word == "none" else f"✗ {word}"
+
+
+def _notes(explanation: Explanation, names: Sequence[str]) -> list[str]:
+    """Why there is no counterfactual, once for all answers of which it is true."""
+    why: dict[str, list[str]] = {}
+    for name, answer in zip(names, explanation.answers, strict=True):
+        if answer.row is None:
+            lines = answer.detail.strip().splitlines() or [f"{answer.status}, {answer.reason}"]
+            why.setdefault(lines[-1], []).append(name)
+    notes = [f"{', '.join(places)}: {said}." for said, places in why.items()]
+    if explanation.conflict and not any(", ".join(explanation.conflict) in note for note in notes):
+        notes.append(f"These cannot hold together: {', '.join(explanation.conflict)}.")
+    return notes
+
+
+def as_text(explanation: Explanation) -> str:
+    """A plain table: changed features, what became of each answer, and the names of what stays as it is."""
+    if explanation.answers and all(answer.detail == SATISFIED for answer in explanation.answers):
+        return f"Factual {_identity(explanation)}: {SATISFIED}."
+    table = _table(explanation)
+    lines = [table.header, *table.features, *table.facts]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    told = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    told.insert(1 + len(table.features), "-" * (sum(widths) + 2 * len(widths) - 2))
+    same = f"unchanged: {', '.join(row[0] for row in table.unchanged)}" if table.features and table.unchanged else ""
+    below = [fill(line, WIDTH, subsequent_indent="  ") for line in (same, *table.notes) if line]
+    return "\n".join([table.title, *told, *below])
+
+
+def as_html(explanation: Explanation) -> str:
+    """The same as HTML that needs nothing else; whatever came from data is escaped."""
+    table = _table(explanation)
+    head = "".join(f'<th scope="col" style="{CELL};border-top:none">{escape(name)}</th>' for name in table.header)
+    unchanged = ""
+    if table.unchanged:
+        count = f"features{' unchanged' if table.features else ''}: {len(table.unchanged)}"
+        rows = "".join(_row(row[:2], CELL) for row in table.unchanged)
+        unchanged = f'<details><summary>{count}</summary><table style="{FRAME}"><tbody>{rows}</tbody></table></details>'
+    changed = "".join(_row(row, CHANGED) for row in table.features)
+    facts = "".join(_row(row, CELL) for row in table.facts)
+    notes = "".join(f'<p style="{ASIDE}">{escape(note)}</p>' for note in table.notes)
+    return (
+        f'<div><p style="{ASIDE}">{escape(table.title)}</p><table style="{FRAME}"><thead><tr>{head}</tr></thead>'
+        f'<tbody>{changed}</tbody><tbody style="border-top:2px solid currentColor">{facts}</tbody></table>'
+        f"{unchanged}{notes}</div>"
+    )
+
+
+def _row(cells: Sequence[str], style: str) -> str:
+    name, factual, *told = cells
+    rest = "".join(f'<td style="{style if text else CELL}">{escape(text)}</td>' for text in told)
+    first = f'<th scope="row" style="{CELL};font-weight:normal">{escape(name)}</th>'
+    return f'<tr>{first}<td style="{CELL}">{escape(factual)}</td>{rest}</tr>'
+
+
+def _identity(explanation: Explanation) -> str:
+    assert explanation.context is not None
+    return f"{explanation.context.factual.index[0]}"
+
+
+def legend(explanation: Explanation, claim: Objective | None) -> str:
+    """What the words of the table mean, for who reads them for the first time: the objective, proof, and intervals."""
+    answers = explanation.answers
+    told = []
+    if claim is not None and claim.terms and any(answer.objective is not None for answer in answers):
+        named = [(term.weight, TERMS.get(term.name, term.name)) for term in claim.terms]
+        parts = [name if weight == 1 else f"{weight:g} × {name}" for weight, name in named]
+        worth = any(term.name.startswith("worth_") for term in claim.terms)
+        unit = "" if worth else "; the unit of each number is its range in the training data"
+        told.append(f"objective: {' + '.join(parts)}{unit}.")
+    if any(answer.status is Status.OPTIMAL for answer in answers):
+        told.append("OPTIMAL: proven that no better counterfactual exists; of several, none but those before it.")
+    if any(answer.status is Status.FOUND for answer in answers):
+        told.append("FOUND: valid, and not proven to be the best.")
+    if any(answer.region for answer in answers):
+        told.append("may be: the prediction is proven to stay while all features lie in these intervals.")
+    return "\n".join(fill(line, WIDTH, subsequent_indent="  ") for line in told)

@@ -1,0 +1,37 @@
+"""The tables, figures and claims of all papers, by name."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, Protocol
+
+import pandas as pd
+
+from harness.reports import registry
+from harness.store.cell import Cell
+
+
+@cache
+def collected(kind: str) -> dict[str, Any]:
+    """What the papers' modules list under ``TABLES`` or ``FIGURES``, merged."""
+    modules = (importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__))
+    return {name: entry for module in modules for name, entry in getattr(module, kind, {}).items()}
+
+
+class Table(Protocol):
+    """A published table, and how stored cells become its counterpart."""
+
+    @property
+    def title(self) -> str: ...
+
+    def build(self, found: Sequence[Cell]) -> tuple[str, pd.DataFrame]:
+        """Markdown without a heading, and every number, one a row."""
+        ...
+
+
+def known() -> dict[str, Table]:
+    """Every published table, by the name under which an experiment asks for it."""
+    return registry.collected("TABLES")

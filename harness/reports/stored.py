@@ -1,0 +1,103 @@
+"""What tables and figures read of an experiment's stored answers."""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness.core.errors import HarnessError
+from harness.core.metric import Metric
+from harness.core.problem import Problem
+from harness.evaluation import scoring
+from harness.store.cell import Cell, cells
+
+PACKAGE = Path(__file__).parent
+PUBLISHED = next(
+    folder for folder in (PACKAGE.parent / "results" / "published", PACKAGE / "published") if folder.is_dir()
+)
+
+
+def returned(cell: Cell) -> pd.DataFrame:
+    """Scores as the CE-OCL tables have them: over every counterfactual a method returned, invalid ones included.
+
+    Each factual's score is rounded to two decimals before any mean is taken; factuals without an answer are left out.
+    """
+    frame, targets = cell.factuals()
+    classifier, labels = cell.classifier, np.zeros(0, dtype=object)
+    problems = {
+        index: Problem(cell.space, classifier, frame.iloc[:0], labels, target) for index, target in targets.items()
+    }
+    return scoring.score(cell, problems, list(_metrics(cell).values()), "returned").round(2)
+
+
+def latest(folder: Path) -> list[Cell]:
+    """The cells of an experiment that were asked to the end, failures included: of equal names, the one that the last
+    sweep made or took over."""
+    found = {cell.path.name: cell for cell in cells(folder)}
+    order = list(found)
+    for record in sorted((folder / "sweeps").glob("*.jsonl")):
+        lines = (json.loads(line) for line in record.read_text().splitlines())
+        order += [Path(line["cell"]).name for line in lines if line["state"] != "failed"]
+    last = {found[name].label: found[name] for name in order if name in found and found[name].asked}
+    if not last:
+        raise HarnessError(f"no cell under {folder} is finished; run its experiment to the end.")
+    return list(last.values())
+
+
+def provenance(found: Sequence[Cell]) -> str:
+    """One line that says what was run: data, versions, seed, limits, machine."""
+    metas = [cell.meta for cell in found]
+    configs = [meta["config"] for meta in metas]
+    environments = [meta["environment"] for meta in metas]
+    packages = {f"{name} {version}" for env in environments for name, version in env["packages"].items() if version}
+
+    def each(texts: Iterable[Any]) -> str:
+        return ", ".join(dict.fromkeys(map(str, texts)))
+
+    parts = {
+        "data (sha256)": each(f"{meta['dataset']} {meta['data_sha256']}" for meta in metas),
+        "seed": each(meta["seed"] for meta in metas),
+        "seconds per factual": each(config["time_limit"] for config in configs if not config.get("group")),
+        "seconds per group": each(config["group_time_limit"] for config in configs if config.get("group")),
+        "python": each(env["python"] for env in environments),
+        "packages": each(sorted(packages)),
+        "machine": each(f"{env['cpu']}, {env['cores']} cores, {env['threads']} thread(s)" for env in environments),
+    }
+    return "Run: " + "; ".join(f"{name} {text}" for name, text in parts.items() if text) + "."
+
+
+def setting(meta: Mapping[str, Any], key: str) -> Any:
+    """What names a cell, or a setting of its experiment."""
+    return meta[key] if key in meta else meta["config"].get(key)
+
+
+def _metrics(cell: Cell) -> dict[str, Metric]:
+    """The metrics that a cell was scored by, by full name."""
+    metrics = [pkgutil.resolve_name(path) for path in cell.meta["scored"]["metrics"]["names"]]
+    return {metric.name: metric for metric in metrics}
+
+
+def directions(found: Sequence[Cell]) -> dict[str, str]:
+    """Which way each metric is better."""
+    return {name: metric.better for cell in found for name, metric in _metrics(cell).items()}
+
+
+def means(cell: Cell, published: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """Per metric, the entries of a line that come from a cell."""
+    scores = pd.read_csv(cell.path / "scores.csv", index_col="factual")
+    ours, valid = scoring.summarise(published), scoring.summarise(scores)
+    common = {"coverage": scores["coverage"].mean(), "factuals": len(scores)}
+    return {
+        str(name): {
+            **{"ours": ours["mean"][name], "ours_se": ours["se"][name], "n": ours["n"][name]},
+            **{"valid": valid["mean"][name], "valid_se": valid["se"][name], "valid_n": valid["n"][name]},
+            **common,
+        }
+        for name in valid.index
+    }
