@@ -7,7 +7,7 @@
 >>> from sklearn.preprocessing import OneHotEncoder
 >>> from harness.data.sources import RAW
 >>> from harness.library import explain, measure, pose
->>> from methods.ce_ocl import CeOcl
+>>> from methods.ce_ocl.method import CeOcl
 
 >>> frame = pd.read_csv(RAW / "german_credit.csv")
 >>> texts = OneHotEncoder(), make_column_selector(dtype_exclude="number")

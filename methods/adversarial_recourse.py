@@ -16,8 +16,8 @@ from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Space
 from harness.core.target import Label
-from methods.gradients import layers_of, without_gradients
-from methods.perturbation import Perturbation
+from methods.estimators.gradients import layers_of, without_gradients
+from methods.robust.perturbation import Perturbation
 
 SLOPES = {  # derivatives of activations, from their values
     "relu": lambda value: (value > 0).astype(float),

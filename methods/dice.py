@@ -18,8 +18,8 @@ from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
 from harness.core.target import Label
 from harness.models import torch_mlp
-from methods.gradients import network, warm, without_gradients
-from methods.peers.library import LateError, quiet, seeded, shares
+from methods.estimators.gradients import network, warm, without_gradients
+from methods.wrapping import LateError, quiet, seeded, shares
 
 SEARCHES = ("random", "genetic", "kdtree")  # which ask a model of any kind
 GRADIENT = "gradient"

@@ -33,8 +33,8 @@ from harness.core.target import Interval, Label, Target
 from harness.evaluation.checker import permitted
 from harness.models.equations import equations
 from methods.ce_ocl import CeOcl
-from methods.milp.manifold import clustered
-from methods.milp.target import raw_interval
+from methods.estimators.raw_target import raw_interval
+from methods.milp.hull import clustered
 
 WITHIN = 1e-6  # what an answer may lie outside a hull, and an objective off the optimum
 CLEAR = 2e-6  # a score this near to its threshold says nothing of a program with a margin

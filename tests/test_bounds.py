@@ -14,8 +14,9 @@ from harness.core.inputs import Affine, Indicator, Input, Lookup
 from harness.core.space import Feature, Space
 from harness.evaluation.checker import permitted
 from harness.solvers.program import Program
-from methods.milp.bounds import Knapsack
-from methods.milp.space import Cost, Variables
+from methods.milp.cost import Cost
+from methods.milp.knapsack import Knapsack
+from methods.milp.variables import Variables
 
 SPACE = Space(
     (

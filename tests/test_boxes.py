@@ -20,11 +20,11 @@ from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
 from harness.core.space import Actionability, Feature, Kind, Space
 from harness.core.target import Interval, Label
-from methods.boxes import BoxSearch
 from methods.ce_ocl import CeOcl
-from methods.milp.closest import Programmed
+from methods.ce_ocl.hull_search.search import BoxSearch
+from methods.ce_ocl.program_engine import Programmed
 from methods.milp.distance import Separable
-from methods.milp.manifold import Outside, Shares
+from methods.milp.hull import Outside, Shares
 
 MODELS = {
     "logistic": LogisticRegression(),

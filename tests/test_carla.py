@@ -29,8 +29,8 @@ from harness.core.problem import Problem
 from harness.core.space import Feature, Space
 from harness.core.target import Interval, Label
 from harness.data import load_dataset
-from harness.models.equations import equations
 from harness.models import train as models
+from harness.models.equations import equations
 from methods.carla import compat
 from methods.carla.actionable_recourse import ActionableRecourse
 from methods.carla.adapter import Codes, Columns, Question, whole
@@ -39,7 +39,7 @@ from methods.carla.causal_recourse import CausalRecourse
 from methods.carla.face import Face
 from methods.carla.feature_tweak import FeatureTweak
 from methods.carla.growing_spheres import GrowingSpheres
-from methods.gradients import linear
+from methods.estimators.gradients import linear
 
 ROOT = Path(__file__).parents[1]
 NAMES = ("growing_spheres", "face_knn", "face_epsilon", "actionable_recourse", "feature_tweak", "carla_dice")

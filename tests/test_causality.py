@@ -37,7 +37,8 @@ from harness.models.equations import equations
 from harness.solvers.program import Program
 from harness.store.cell import Cell, cells
 from methods.milp.causality import Causality
-from methods.milp.space import Cost, Variables
+from methods.milp.cost import Cost
+from methods.milp.variables import Variables
 from metrics import causality as metrics
 
 ROOT = Path(__file__).parents[1]

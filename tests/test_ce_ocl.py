@@ -43,7 +43,7 @@ from harness.data import load_dataset
 from harness.evaluation.checker import permitted
 from harness.execution import task
 from methods.ce_ocl import CeOcl
-from methods.milp.target import raw_interval
+from methods.estimators.raw_target import raw_interval
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -35,7 +35,7 @@ from harness.execution import task
 from methods.ce_ocl import CeOcl
 from methods.cells import kernels, search
 from methods.cells.search import CellSearch, Closest
-from methods.trees import ensemble
+from methods.estimators.trees import ensemble
 
 SPACE = Space(
     (

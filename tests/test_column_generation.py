@@ -26,10 +26,10 @@ from harness.core.space import Feature, Space
 from harness.core.target import Interval, Label
 from harness.models.train import train
 from harness.solvers.cover import Cover
-from methods.column_generation import ColumnGeneration, cells, kernels
+from methods.column_generation import ColumnGeneration, kernels, search
+from methods.column_generation.estimator import read
 from methods.column_generation.group import Group, places, words
-from methods.column_generation.paper import Pricing
-from methods.column_generation.reading import read
+from methods.column_generation.programs import Pricing
 
 FREE = Space(
     (
@@ -277,18 +277,18 @@ def test_the_certificate_holds(model: str) -> None:
     """The bound of the relaxation is that of the linear program over all maximal groups."""
     problem = posed(model)
     group = Group.of(problem, read(problem, 0.5, 1e-4, None), negatives(problem, 40, 7), 2)
-    search = cells._Search(group, 0, Deadline.after(60))
-    search._start()
-    assert search._price()
+    searching = search._Search(group, 0, Deadline.after(60))
+    searching._start()
+    assert searching._price()
     listed, _, _ = group.search(np.ones(group.size), 0, 0.0, True, 10**5, 10**7)
     cover = Cover(group.size)
     cover.add([places(bits, group.size) for bits in listed])
     relaxed = cover.relax(60.0)
     assert relaxed is not None
-    assert search.bound == pytest.approx(relaxed[0], abs=1e-4)
+    assert searching.bound == pytest.approx(relaxed[0], abs=1e-4)
     assert relaxed[1].sum() == pytest.approx(relaxed[0])
     whole = Cover.solve(group.size, cover.columns, 60.0)
-    assert cells.solve(group, 0, Deadline.after(60)).bound == round(whole.objective)
+    assert search.solve(group, 0, Deadline.after(60)).bound == round(whole.objective)
 
 
 def test_local_search_keeps_a_cover() -> None:
@@ -394,7 +394,7 @@ def test_few_nodes_a_call_lose_no_proof(model: str, monkeypatch: pytest.MonkeyPa
     problem = posed(model)
     factuals = negatives(problem, 40, 7)
     known = asked(ColumnGeneration(2), problem, factuals)
-    monkeypatch.setattr(cells, "LIMIT", 1)
+    monkeypatch.setattr(search, "LIMIT", 1)
     explainer: Any = ColumnGeneration(2).fit(problem)
     told = explainer.explain_group(factuals, np.random.default_rng(0), Deadline.after(600))
     assert (told.status, told.bound) == (known.status, known.bound) == (Status.OPTIMAL, len(told.points))

@@ -33,9 +33,12 @@ from harness.core.inputs import Affine, Lookup, space_inputs
 from harness.core.space import Feature, Space
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Program
+from methods.estimators.thresholds import last_decoded, last_left
+from methods.estimators.trees import Foreign, ensemble, leaves_of
+from methods.milp.block import Free
+from methods.milp.cost import Cost
 from methods.milp.embed import Embedded, embed, splits_only
-from methods.milp.space import Cost, Free, Variables, last_decoded, last_left
-from methods.trees import Foreign, ensemble, leaves_of
+from methods.milp.variables import Variables
 
 SPACE = Space(
     tuple(

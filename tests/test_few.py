@@ -25,7 +25,7 @@ from harness.core.space import Feature, Space
 from harness.core.target import Interval, Label, Target
 from harness.evaluation.checker import permitted
 from methods.ce_ocl import CeOcl
-from methods.milp.few import FewChanges
+from methods.ce_ocl.few_changes import FewChanges
 
 SPACE = Space(
     (

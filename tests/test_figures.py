@@ -22,7 +22,7 @@ from omegaconf import OmegaConf
 from scipy.spatial import Delaunay
 from sklearn.linear_model import LogisticRegression
 
-from harness import figures
+from harness import figures as command
 from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, Status
 from harness.core.problem import Problem
@@ -193,7 +193,7 @@ def test_figures_are_written(
     monkeypatch.setitem(figures.known(), "small", ("picture", figures.known()["ce_ocl_figure2"][1]))
     monkeypatch.setattr(sys, "argv", ["figures", str(tmp_path)])
     with pytest.raises(SystemExit) as ended:
-        figures.main()
+        command.main()
     assert ended.value.code == 0
     assert str(tmp_path / "picture") in capsys.readouterr().out
     assert imread(tmp_path / "picture.png")[..., :3].std() > 0.05

@@ -25,9 +25,10 @@ from harness.core.space import Feature, Space
 from harness.core.target import Label
 from harness.models.equations import equations
 from methods.ce_ocl import CeOcl
+from methods.ce_ocl.program_engine import Programmed
 from methods.milp import manifold
-from methods.milp.closest import Programmed
-from methods.milp.manifold import Hull, Manifold, Shares, clustered
+from methods.milp.hull import Hull, Shares, clustered
+from methods.milp.manifold import Manifold
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

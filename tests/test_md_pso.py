@@ -21,8 +21,12 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Actionability, Feature, Kind, Space
 from harness.core.target import Interval, Label, Probability
-from methods.md_pso import HALVED, MdPso, halve, information_value, pull_back, undo
-from methods.md_pso_swarm import INVALID, Actions, Swarms
+from methods.md_pso import MdPso
+from methods.md_pso.actions import Actions
+from methods.md_pso.information_value import information_value
+from methods.md_pso.oracle import INVALID
+from methods.md_pso.pull_back import HALVED, halve, pull_back, undo
+from methods.md_pso.swarm import Swarms
 
 ProblemOf = Callable[[str], Problem]
 TOY = Space(

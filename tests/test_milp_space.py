@@ -16,7 +16,8 @@ from harness.core.space import Feature, Kind, Space
 from harness.evaluation.checker import permitted
 from harness.solvers.highs import Linear, Solution
 from harness.solvers.program import Compiled, Program
-from methods.milp.space import Cost, Variables
+from methods.milp.cost import Cost
+from methods.milp.variables import Variables
 
 NUMBERS = {"scale": (0.0, 10.0), "bounds": (0.0, 10.0), "special": (-9.0, -8.0, 99.0)}
 LEVELS = ("a", "b", "c", "d")

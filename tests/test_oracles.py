@@ -33,7 +33,7 @@ from harness.core.target import Label
 from harness.evaluation.checker import permitted
 from harness.solvers.highs import Linear
 from methods.ce_ocl import CeOcl
-from methods.milp.closest import Programmed
+from methods.ce_ocl.program_engine import Programmed
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

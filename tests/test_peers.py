@@ -27,10 +27,10 @@ from harness.core.target import Interval, Label, Probability
 from harness.data import load_dataset
 from harness.models.scorecard import ScorecardClassifier
 from methods.peers.cfnow import Cfnow
-from methods.peers.library import LateError, quiet, seeded, shares
 from methods.peers.nice import Nice
 from methods.peers.optbinning import OptBinningCounterfactual
 from methods.peers.treecf import TreeCf
+from methods.wrapping import LateError, quiet, seeded, shares
 
 ROOT = Path(__file__).parents[1]
 ESTIMATORS = {

@@ -45,7 +45,7 @@ from harness.evaluation.checker import permitted
 from harness.models import pipeline
 from harness.models.adopt import assemble
 from methods.ce_ocl import CeOcl
-from methods.milp.space import last_decoded
+from methods.estimators.thresholds import last_decoded
 
 SPACE = Space(
     (

@@ -37,11 +37,15 @@ from harness.evaluation.checker import permitted
 from harness.store.codec import from_plain, to_plain
 from methods.ce_ocl import CeOcl
 from methods.cells.grid import WORD as MASK
-from methods.cells.robust import RobustCells
-from methods.perturbation import Outcome, Settings
-from methods.robust import WORD, Robust
-from methods.robust_network import Network, _Search
-from methods.robust_program import Adversarial, Leaf, Linear
+from methods.robust import Robust
+from methods.robust.adversarial import Adversarial
+from methods.robust.cells import RobustCells
+from methods.robust.leaf import Leaf
+from methods.robust.linear import Linear
+from methods.robust.method import WORD
+from methods.robust.network import Network, _Search
+from methods.robust.outcome import Outcome
+from methods.robust.settings import Settings
 
 MODELS: dict[str, Any] = {
     "lr": LogisticRegression(C=100),
@@ -448,7 +452,7 @@ def test_a_refusal_loads_nothing_large() -> None:
         "from sklearn.tree import DecisionTreeClassifier\n"
         "from harness.core.classifier import Classifier, space_inputs\n"
         "from harness.core.problem import Label, Problem\n"
-        "from methods.robust import Robust\n"
+        "from methods.robust.method import Robust\n"
         "frame, labels = rows()\n"
         "tree = DecisionTreeClassifier(max_depth=2).fit(SPACE.encode(frame), labels)\n"
         "classifier = Classifier(tree, space_inputs(SPACE), classes=('no', 'yes'))\n"

@@ -26,10 +26,11 @@ from harness.core.space import Feature, Kind, Space
 from harness.core.target import Label
 from harness.evaluation.checker import permitted
 from methods.ce_ocl import CeOcl
-from methods.cells.robust import _TouchLayout, _TouchState
-from methods.perturbation import Outcome, Perturbation
 from methods.robust import Robust
-from methods.robust_program import Adversarial
+from methods.robust.adversarial import Adversarial
+from methods.robust.cells import _TouchLayout, _TouchState
+from methods.robust.outcome import Outcome
+from methods.robust.perturbation import Perturbation
 
 NUMBERS = Space(tuple(Feature(name, "continuous", scale=(0.0, 1.0), bounds=(0.0, 1.0)) for name in "ab"))
 MIXED = Space(

@@ -29,7 +29,7 @@ from harness.models.scorecard import ScorecardClassifier, ScorecardRegressor, re
 from harness.models.train import train
 from harness.store.cell import Cell
 from methods.ce_ocl import CeOcl
-from methods.trees import ensemble
+from methods.estimators.trees import ensemble
 
 HOMES = ("own", "rent", "free", "boat")
 NAMES = ("income", "age", "home", "noise")

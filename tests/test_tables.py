@@ -16,7 +16,7 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import get_object
 from omegaconf import OmegaConf
 
-from harness import tables
+from harness import tables as command
 from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, Reason, Status
 from harness.core.problem import Problem
@@ -190,7 +190,7 @@ def test_a_table_is_written_from_files_alone(
     (tmp_path / "table.md").unlink()
     monkeypatch.setattr(sys, "argv", ["tables", str(tmp_path)])
     with pytest.raises(SystemExit) as ended:
-        tables.main()
+        command.main()
     assert ended.value.code == 0
     assert (tmp_path / "table.md").read_text() == text
 
@@ -202,7 +202,7 @@ def test_faults_are_told(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyP
         tables.write(tmp_path, "ce_ocl_table4")
     monkeypatch.setattr(sys, "argv", ["tables", str(tmp_path), str(tmp_path / "nothing")])
     with pytest.raises(SystemExit) as ended:
-        tables.main()
+        command.main()
     assert ended.value.code == 1
     told = capsys.readouterr().err
     assert "there are no stored answers" in told

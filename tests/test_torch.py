@@ -358,7 +358,7 @@ def test_wrong_parameters_are_named(method: type, wrong: dict[str, Any]) -> None
 
 def test_forests_are_not_networks() -> None:
     """A stranger's estimator that only looks like one is not read as layers."""
-    from methods.gradients import layers_of
+    from methods.estimators.gradients import layers_of
 
     problem = compas("rf")[0]
     assert isinstance(problem.classifier.estimator, RandomForestClassifier)

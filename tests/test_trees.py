@@ -37,12 +37,12 @@ from harness.core.space import Feature
 from harness.data import load_dataset
 from harness.execution import task
 from methods.ce_ocl import CeOcl
+from methods.ce_ocl.program_engine import Programmed
 from methods.cells.search import CellSearch
-from methods.milp.closest import Programmed
-from methods.milp.space import last_decoded, last_left
-from methods.milp.target import leads
-from methods.quick import quick_decide
-from methods.trees import Ensemble, ensemble, splits_only
+from methods.estimators.fast_predict import quick_decide
+from methods.estimators.raw_target import leads
+from methods.estimators.thresholds import last_decoded, last_left
+from methods.estimators.trees import Ensemble, ensemble, splits_only
 
 
 def of(package: str, name: str, **settings: Any) -> Any:
@@ -338,7 +338,7 @@ def test_optional_libraries_are_not_imported() -> None:
     """Reading any scikit-learn model needs neither."""
     code = (
         "import sys; from sklearn.tree import DecisionTreeClassifier;"
-        "from methods.trees import ensemble; ensemble(DecisionTreeClassifier().fit([[0.], [1.]], [0, 1]));"
+        "from methods.estimators.trees import ensemble; ensemble(DecisionTreeClassifier().fit([[0.], [1.]], [0, 1]));"
         "assert not {'xgboost', 'lightgbm'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[1], check=True)

@@ -8,21 +8,30 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pooch
 from hydra.core.hydra_config import HydraConfig
+from hydra.errors import InstantiationException
+from hydra.utils import get_class, get_object, instantiate
 from omegaconf import DictConfig, OmegaConf
+from sklearn.base import ClassifierMixin, RegressorMixin
 
 from harness.cli.arguments import plain_names
 from harness.cli.process import CONF, SWEEP, log
-
-if TYPE_CHECKING:
-    from harness.core.classifier import Classifier
-    from harness.core.equation import Equation
-    from harness.core.metric import Metric
-    from harness.data import Dataset
-    from harness.execution.task import Task
+from harness.core.classifier import Classifier
+from harness.core.equation import Equation
+from harness.core.errors import HarnessError, choices
+from harness.core.metric import Metric
+from harness.data import Dataset, load_dataset
+from harness.data.own import introduce, load_settled, settle, shown_name
+from harness.execution.task import Task, make_task
+from harness.models.adopt import from_file
+from harness.models.equations import equations
+from harness.models.files import name_of
+from harness.models.train import misfit, train
 
 
 def _folders() -> list[Path]:
@@ -35,8 +44,6 @@ def _folders() -> list[Path]:
 
 def build_task(config: DictConfig, names: Mapping[str, str], folder: Path | None) -> tuple[dict[str, Any], Task, Any]:
     """The settings in full, what is asked, and the method; ``folder`` notes that a user's own CSV was introduced."""
-    from harness.execution import experiment as experiments
-
     plain: Any = OmegaConf.to_container(config, resolve=True)
     _validate(plain)
     origins = _settle(plain)
@@ -45,7 +52,7 @@ def build_task(config: DictConfig, names: Mapping[str, str], folder: Path | None
     if folder is not None:
         _introduce(dataset, origins, folder)
     classifier = _classifier(_key(names["model"], plain["model"]), dataset)
-    question = experiments.pose(
+    question = make_task(
         dataset,
         classifier,
         plain["desired"],
@@ -58,12 +65,10 @@ def build_task(config: DictConfig, names: Mapping[str, str], folder: Path | None
     return plain, question, _instantiate(config.method, f"method {names['method']}")
 
 
-def names(config: DictConfig) -> dict[str, str]:
+def names_of(config: DictConfig) -> dict[str, str]:
     """What a cell's dataset, model and method are called."""
-    from harness.models.files import name_of
-
-    choices = HydraConfig.get().runtime.choices
-    names = {group: str(choices[group]) for group in ("dataset", "model", "method")}
+    chosen = HydraConfig.get().runtime.choices
+    names = {group: str(chosen[group]) for group in ("dataset", "model", "method")}
     names["dataset"] = _shown(config, names["dataset"])
     if path := OmegaConf.select(config, "model.path"):
         names["model"] = name_of(str(path))
@@ -74,8 +79,6 @@ def names(config: DictConfig) -> dict[str, str]:
 
 def _validate(plain: Mapping[str, Any]) -> None:
     """Settings that would fail late or silently: say so at once."""
-    from harness.core.errors import HarnessError
-
     for key in ("n_factuals", "n_counterfactuals", "jobs", "threads"):
         if not isinstance(plain[key], int) or plain[key] < 1:
             raise HarnessError(f"{key}={plain[key]} does not fit; give a whole number of at least 1.")
@@ -107,8 +110,6 @@ def _key(*parts: Any) -> str:
 
 def _shown(config: DictConfig, choice: str) -> str:
     """The dataset's name: the choice of ``conf/dataset``, or that of the user's own file; and its way to intervals."""
-    from harness.data.own import shown_name
-
     path = OmegaConf.select(config, "dataset.path")
     name = shown_name(path, OmegaConf.select(config, "dataset.name")) if path else choice
     way = OmegaConf.select(config, "dataset.discretise")
@@ -120,8 +121,6 @@ def _settle(plain: dict[str, Any]) -> dict[str, str]:
 
     Returns where attributes of its features were set.
     """
-    from harness.data.own import settle
-
     plain["features"] = plain_names(plain["features"])
     if "causality" in plain["dataset"]:
         plain["dataset"]["causality"] = plain_names(plain["dataset"]["causality"])
@@ -134,8 +133,6 @@ def _settle(plain: dict[str, Any]) -> dict[str, str]:
 
 def _introduce(dataset: Dataset, origins: Mapping[str, str], folder: Path) -> None:
     """Tell what was inferred of a user's own CSV: once a sweep, whatever processes its cells run in."""
-    from harness.data.own import introduce
-
     if not dataset.reasons:
         return
     text = introduce(dataset, origins)
@@ -148,9 +145,6 @@ def _introduce(dataset: Dataset, origins: Mapping[str, str], folder: Path) -> No
 
 @functools.lru_cache(maxsize=4)
 def _dataset(key: str) -> Dataset:
-    from harness.data import load_dataset
-    from harness.data.own import load_settled
-
     name, dataset, split, features = json.loads(key)
     if "path" in dataset:
         return load_settled(dataset, split)
@@ -159,29 +153,22 @@ def _dataset(key: str) -> Dataset:
 
 @functools.lru_cache(maxsize=16)
 def _classifier(key: str, dataset: Dataset) -> Classifier:
-    from sklearn.base import ClassifierMixin, RegressorMixin
-
-    from harness.core.errors import HarnessError
-    from harness.models import files as models
-
     name, model = json.loads(key)
     if "path" in model:
         return _own_model(name, model, dataset)
     if "estimator" not in model:
         raise HarnessError("the model's configuration has no 'estimator'; see conf/model for examples.")
     estimator = _instantiate(OmegaConf.create(model["estimator"]), "the model")
-    if why := models.misfit(estimator, dataset.classes):
+    if why := misfit(estimator, dataset.classes):
         fitting = ", ".join(_models(ClassifierMixin if dataset.classes else RegressorMixin))
         raise HarnessError(
             f"model={name} {why} in dataset={dataset.name}; choose one of {fitting}, or another dataset."
         )
-    train = dataset.frame.iloc[dataset.train]
-    labels = dataset.labels[dataset.train]
-    return models.train(
+    return train(
         estimator,
         dataset.space,
-        train,
-        labels,
+        dataset.frame.iloc[dataset.train],
+        dataset.labels[dataset.train],
         dataset.classes,
         model.get("threshold"),
         _cache() / "models",
@@ -191,12 +178,9 @@ def _classifier(key: str, dataset: Dataset) -> Classifier:
 
 def _own_model(name: str, model: Mapping[str, Any], dataset: Dataset) -> Classifier:
     """The fitted model of a file."""
-    from harness.core.errors import HarnessError
-    from harness.models import files as models
-
     if model["path"] in {None, "???"}:
         raise HarnessError(f"model={name} needs a file with a fitted model; set model.path=model.skops.")
-    return models.from_file(
+    return from_file(
         model["path"],
         dataset.space,
         dataset.frame,
@@ -210,10 +194,6 @@ def _own_model(name: str, model: Mapping[str, Any], dataset: Dataset) -> Classif
 
 def _referring(question: Task, which: str | int) -> Task:
     """The question with the rows that hulls and neighbours are of: ``train``, ``all``, or the first so many of all."""
-    from dataclasses import replace
-
-    from harness.core.errors import HarnessError
-
     if which == "train":
         return question
     if which != "all" and (not isinstance(which, int) or which < 1):
@@ -226,10 +206,6 @@ def _referring(question: Task, which: str | int) -> Task:
 
 def _name_learners(plain: dict[str, Any]) -> None:
     """In the dataset's equations, put the estimator of ``conf/model`` for its name, so that all of it is on record."""
-    from sklearn.base import RegressorMixin
-
-    from harness.core.errors import HarnessError, choices
-
     for feature, entry in (plain["dataset"].get("causality") or {}).items():
         if not isinstance(entry, Mapping) or not isinstance(name := entry.get("learn"), str):
             continue
@@ -241,8 +217,6 @@ def _name_learners(plain: dict[str, Any]) -> None:
 
 @functools.lru_cache(maxsize=4)
 def _equations(dataset: Dataset) -> tuple[Equation, ...]:
-    from harness.models.equations import equations
-
     described = {
         feature: {**entry, "learn": _instantiate(OmegaConf.create(entry["learn"]), f"the equation of {feature}")}
         if entry and "learn" in entry
@@ -254,8 +228,6 @@ def _equations(dataset: Dataset) -> tuple[Equation, ...]:
 
 def _models(sort: type) -> dict[str, Path]:
     """The choices of model whose estimator is of a sort, by name, and the file of each; those of plug-ins last."""
-    from hydra.utils import get_class
-
     found: dict[str, Path] = {}
     for path in [path for folder in _folders() for path in sorted((folder / "model").glob("*.yaml"))]:
         with contextlib.suppress(Exception):  # a broken choice is told when it is chosen
@@ -266,17 +238,10 @@ def _models(sort: type) -> dict[str, Path]:
 
 def _cache() -> Path:
     """Where trained models are kept between runs."""
-    import pooch
-
     return Path(os.environ.get("CE_HARNESS_CACHE") or pooch.os_cache("ce-harness"))
 
 
 def _instantiate(config: DictConfig, what: str) -> Any:
-    from hydra.errors import InstantiationException
-    from hydra.utils import instantiate
-
-    from harness.core.errors import HarnessError
-
     try:
         return instantiate(config, _convert_="all")
     except InstantiationException as fault:
@@ -284,11 +249,8 @@ def _instantiate(config: DictConfig, what: str) -> Any:
         raise HarnessError(f"{what} cannot be set up: {' '.join(str(cause).splitlines()[:2])}") from fault
 
 
-def metrics(config: Mapping[str, Any]) -> list[Metric]:
-    from hydra.utils import get_object
-
-    from harness.core.errors import HarnessError
-
+def metrics_of(config: Mapping[str, Any]) -> list[Metric]:
+    """The metrics that a configuration names."""
     found = []
     for path in config["names"]:
         try:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from hydra import compose, initialize_config_dir
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
@@ -13,14 +13,18 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
 from harness.cli.arguments import readable, sentence
-from harness.cli.build import build_task, names
+from harness.cli.build import build_task, names_of
 from harness.cli.job import pool
 from harness.cli.main import SearchPath, extend
 from harness.cli.process import CONF
-
-if TYPE_CHECKING:
-    from harness.core.explanation import Explanation
-    from harness.core.objective import Objective
+from harness.core.errors import HarnessError
+from harness.core.explanation import Explanation
+from harness.core.objective import Objective
+from harness.core.wording import SATISFIED
+from harness.execution.contract import refused
+from harness.execution.experiment import entropy
+from harness.execution.pool import Limits
+from harness.library import in_context
 
 
 def explained(arguments: list[str]) -> Iterator[tuple[Explanation, Objective | None]]:
@@ -35,15 +39,6 @@ def explained(arguments: list[str]) -> Iterator[tuple[Explanation, Objective | N
     HarnessError
         For arguments that do not fit.
     """
-    from hydra import compose, initialize_config_dir
-
-    from harness.core.errors import HarnessError
-    from harness.core.wording import SATISFIED
-    from harness.execution.contract import refused
-    from harness.execution.experiment import entropy
-    from harness.execution.pool import Limits
-    from harness.library import in_context
-
     try:
         arguments = [readable(argument) for argument in extend(arguments)]
         Plugins.instance().register(SearchPath)
@@ -51,7 +46,7 @@ def explained(arguments: list[str]) -> Iterator[tuple[Explanation, Objective | N
             config = compose("config", arguments, return_hydra_config=True)
         HydraConfig.instance().set_config(config)
         settings = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
-        plain, question, method = build_task(settings, names(settings), None)
+        plain, question, method = build_task(settings, names_of(settings), None)
     except (HydraException, OmegaConfBaseException, YAMLError) as fault:
         raise HarnessError(sentence(fault)) from fault
     if plain["group"]:

@@ -24,7 +24,7 @@ SOURCES = (
 )  # fmt: skip
 
 
-def fingerprint(plain: Mapping[str, Any], dataset: Dataset, question: Task, method: Any) -> str:
+def fingerprint_of(plain: Mapping[str, Any], dataset: Dataset, question: Task, method: Any) -> str:
     """A hash of all that stored answers depend on, and of nothing else."""
     asked = {
         key: plain[key]

@@ -8,42 +8,38 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
 from hydra.core.hydra_config import HydraConfig
+from joblib import effective_n_jobs
 from omegaconf import DictConfig, OmegaConf
+from tqdm import tqdm
 
-from harness.cli import composition
-from harness.cli.build import build_task, metrics, names
+from harness.cli.build import build_task, metrics_of, names_of
 from harness.cli.environment import environment
-from harness.cli.fingerprint import fingerprint
+from harness.cli.fingerprint import fingerprint_of
 from harness.cli.mlflow_run import log_run
-from harness.cli.process import CELLS, FULL, SWEEP, experiment, log, settle_in, stopping_where_full, talk
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from harness.core.metric import Metric
-    from harness.execution.pool import Pool
-    from harness.execution.task import Task
-    from harness.store.cell import Cell
-
-
-# Where a job runs in another process, importing this module is all the set-up it gets.
-composition.quicken()
-OmegaConf.register_new_resolver("experiment_name", lambda *, _root_: experiment(_root_.hydra), replace=True)
+from harness.cli.process import CELLS, FULL, SWEEP, experiment_name, log, settle_in, stopping_where_full, talk
+from harness.core.errors import HarnessError, choices
+from harness.core.metric import Metric
+from harness.evaluation import checker, export, scoring
+from harness.execution.experiment import run, run_groups
+from harness.execution.pool import Limits, Pool
+from harness.execution.task import Task
+from harness.reports import groups
+from harness.store.cell import Cell
+from harness.store.rows import write_whole
 
 
 @stopping_where_full()
-def job(config: DictConfig) -> float:
+def run_job(config: DictConfig) -> float:
     """Run one cell. The number of ``optimise`` is returned, for Hydra's optimising sweepers."""
-    from harness.core.errors import HarnessError
-
     talk()
     settle_in(HydraConfig.get().runtime.cwd)
-    names = names(config)
+    names = names_of(config)
     label = "/".join(names.values())
-    experiment = experiment(HydraConfig.get())
+    experiment = experiment_name(HydraConfig.get())
     settings: Any = HydraConfig.get().job
     number = 0 if OmegaConf.is_missing(settings, "num") else settings.num
     record = Path(config.output_dir) / experiment / "sweeps" / f"{os.environ[SWEEP]}.jsonl"
@@ -69,14 +65,11 @@ def _note(record: Path, **line: Any) -> None:
 
 
 def _run(config: DictConfig, names: dict[str, str], experiment: str, title: str) -> tuple[Cell, str, float]:
-    from harness.core.errors import HarnessError
-    from harness.store.cell import Cell
-
     folder = Path(config.output_dir) / experiment
     plain, question, method = build_task(config, names, folder)
     dataset = question.dataset
-    metrics = metrics(plain["metrics"])
-    fingerprint = fingerprint(plain, dataset, question, method)
+    metrics = metrics_of(plain["metrics"])
+    fingerprint = fingerprint_of(plain, dataset, question, method)
     trusted = bool(plain["model"].get("trust"))
     cell = Cell(folder / "answers" / f"{'-'.join(names.values())}-{fingerprint[:8]}", trusted)
     state = "rescored" if plain["rescore"] else "done"
@@ -98,8 +91,6 @@ def _run(config: DictConfig, names: dict[str, str], experiment: str, title: str)
         scores = _scores(cell)
     log.info("%s  %s", title, _line(cell, scores, state))
     if plain["group"] and os.environ[CELLS] == "1":
-        from harness.reports import groups
-
         log.info("\n%s", (cell.path / groups.REPORT).read_text())
     return cell, state, _merit(scores, plain["optimise"])
 
@@ -108,11 +99,6 @@ def _answer(
     cell: Cell, question: Task, method: Any, identity: Mapping[str, str], plain: Mapping[str, Any], title: str
 ) -> None:
     """Ask the method about every factual that the cell lacks."""
-    from tqdm import tqdm
-
-    from harness.execution.experiment import run, run_groups
-    from harness.execution.pool import Limits
-
     if not cell.started:
         dataset = question.dataset
         meta = {
@@ -144,8 +130,6 @@ def _answer(
 
 def _beside() -> int:
     """How many cells the launcher runs at once on this machine; at most, where it does not say."""
-    from joblib import effective_n_jobs
-
     launcher = HydraConfig.get().launcher
     cells = int(os.environ[CELLS]) or math.inf  # 0: it is not known how many there will be
     if (wanted := OmegaConf.select(launcher, "n_jobs")) is not None:
@@ -156,13 +140,8 @@ def _beside() -> int:
 
 def _score(cell: Cell, question: Task, metrics: list[Metric], plain: Mapping[str, Any]) -> pd.DataFrame:
     """Judge the stored answers, write them as a CSV, compute the metrics, and show all of it in MLflow."""
-    from harness.evaluation import checker as check
-    from harness.evaluation import export, scoring
-    from harness.reports import groups
-    from harness.store.rows import write_whole
-
     cell.update(scored=None)  # until all that follows is there again, whatever ends this process
-    check.judge(cell)
+    checker.judge(cell)
     export.write(cell)
     if plain["group"]:
         groups.write(cell, plain["divide"])
@@ -174,15 +153,11 @@ def _score(cell: Cell, question: Task, metrics: list[Metric], plain: Mapping[str
 
 
 def _scores(cell: Cell) -> pd.DataFrame:
-    import pandas as pd
-
     return pd.read_csv(cell.path / "scores.csv", index_col="factual")
 
 
 def _merit(scores: pd.DataFrame, weights: Mapping[str, float]) -> float:
     """The weighted sum of means; one of a metric that no answer could be scored by counts 0."""
-    from harness.core.errors import HarnessError, choices
-
     means = scores.mean(numeric_only=True)
     for name in weights:
         if name not in means:
@@ -191,8 +166,6 @@ def _merit(scores: pd.DataFrame, weights: Mapping[str, float]) -> float:
 
 
 def _line(cell: Cell, scores: pd.DataFrame, state: str) -> str:
-    from harness.evaluation import scoring
-
     returned = scores["returned"].sum()
     if not returned and (why := scoring.refusal(cell)) is not None:
         return f"{state}: UNSUPPORTED, {why}"
@@ -207,6 +180,5 @@ def _line(cell: Cell, scores: pd.DataFrame, state: str) -> str:
 
 @functools.lru_cache(maxsize=1)
 def pool() -> Pool:
-    from harness.execution.pool import Pool
-
+    """The worker processes of this process."""
     return Pool()

@@ -13,14 +13,18 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
-from harness.cli import plugins
+from harness.cli import composition, plugins
 from harness.cli.arguments import readable, sentence
-from harness.cli.job import job
-from harness.cli.process import CONF, log, talk
+from harness.cli.process import CONF, experiment_name, log, talk
 from harness.cli.sweep import Sweep
+
+# Where a job runs in another process, importing this module is all the set-up it gets.
+composition.quicken()
+OmegaConf.register_new_resolver("experiment_name", lambda *, _root_: experiment_name(_root_.hydra), replace=True)
 
 
 def main() -> None:
@@ -32,7 +36,7 @@ def main() -> None:
     try:
         sys.argv[1:] = [readable(argument) for argument in extend(sys.argv[1:])]
         Plugins.instance().register(SearchPath)
-        hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")(job)()
+        hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")(run_job)()
     except KeyboardInterrupt:
         log.warning("interrupted: what was answered is kept, and the same command goes on from there")
         sys.exit(130)
@@ -40,6 +44,13 @@ def main() -> None:
         log.error(sentence(fault))
         sys.exit(1)
     sys.exit(1 if Sweep.faults else 0)
+
+
+def run_job(config: DictConfig) -> float:
+    """As ``harness.cli.job.run_job``, which is imported where there is a job: help and wrong input are told at once."""
+    from harness.cli import job  # slow: all libraries that a job needs
+
+    return job.run_job(config)
 
 
 class SearchPath(SearchPathPlugin):

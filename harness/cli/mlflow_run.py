@@ -5,26 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from harness.cli.process import SWEEP
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from harness.store.cell import Cell
+from harness.core.wording import changes
+from harness.evaluation import export
+from harness.evaluation.scoring import COUNTS, summarise
+from harness.store import mlflow as tracking
+from harness.store.cell import Cell
 
 COLUMN_TYPES = {"CONTINUOUS": "double", "INTEGER": "long"}  # in MLflow's words; all others are texts
 
 
 def log_run(cell: Cell, scores: pd.DataFrame, plain: Mapping[str, Any]) -> None:
-    import pandas as pd
-
-    from harness.core.wording import changes
-    from harness.evaluation import export
-    from harness.evaluation.scoring import COUNTS, summarise
-    from harness.store import mlflow as tracking
-
+    """Show a stored run in MLflow: means with their standard errors, parameters, and the counterfactuals as a table."""
     logged: dict[str, float] = {}
     for name, row in summarise(scores).iterrows():
         key = f"run/{name}" if name in COUNTS else str(name)

@@ -14,7 +14,7 @@ from typing import Any
 log = logging.getLogger("harness")
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}  # nothing more can be stored
-PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).parents[1]
 CONF = next(folder for folder in (PACKAGE.parent / "conf", PACKAGE / "conf") if (folder / "config.yaml").is_file())
 SWEEP, CELLS = "CE_HARNESS_SWEEP", "CE_HARNESS_CELLS"  # how jobs in other processes know their sweep: see composition
 
@@ -44,7 +44,8 @@ def talk() -> None:
     log.setLevel(logging.INFO)
 
 
-def experiment(hydra_node: Any) -> str:
+def experiment_name(hydra_node: Any) -> str:
+    """The choice of ``conf/experiment``, or ``adhoc``."""
     return str(hydra_node.runtime.choices.get("experiment") or "adhoc")
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 import uuid
 from pathlib import Path
 from typing import Any
 
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
 from harness.cli import composition
-from harness.cli.process import CELLS, SWEEP, experiment, log, stopping_where_full
+from harness.cli.process import CELLS, SWEEP, experiment_name, log, stopping_where_full
 
 
 class Sweep(Callback):
@@ -39,7 +39,7 @@ class Sweep(Callback):
 
     @stopping_where_full()
     def _start(self, config: DictConfig, jobs: int) -> None:
-        from harness.store import mlflow as tracking
+        from harness.store import mlflow as tracking  # slow, and of no use to --help
 
         for part in (config.hydra.launcher, config.hydra.sweeper):
             if why := composition.missing(part):
@@ -56,33 +56,9 @@ class Sweep(Callback):
 
     @stopping_where_full()
     def _end(self, config: DictConfig) -> None:
-        from harness.core.errors import HarnessError
-        from harness.reports import drawing as figures
-        from harness.reports import summary, tables
-        from harness.store import mlflow as tracking
-        from harness.store.cell import Cell
+        from harness.cli.ending import sum_up  # slow: tables, figures, MLflow
 
-        folder = Path(config.output_dir) / experiment(config.hydra)
-        record = folder / "sweeps" / f"{os.environ[SWEEP]}.jsonl"
-        if not record.is_file():
-            return
-        lines = [json.loads(line) for line in record.read_text().splitlines()]
-        failed = [line for line in lines if line["state"] == "failed"]
-        finished = [Cell(Path(line["cell"])) for line in lines if line["state"] != "failed"]
-        troubled = summary.write(folder, finished)
-        for name, write in (("table", tables.write), ("figure", figures.write)):
-            if finished and config.get(name):
-                try:
-                    log.info("%s", write(folder, config[name]))
-                except HarnessError as fault:
-                    log.error("%s", fault)
-                    troubled += 1
-        log.info("%s", tracking.page(experiment(config.hydra)))
-        tracking.close()
-        if len(lines) > 1:
-            for line in failed:
-                log.error("%s failed: %s", line["label"], line["message"])
-        Sweep.faults = len(failed) + troubled
+        Sweep.faults = sum_up(config, experiment_name(config.hydra))
 
 
 def _spread(launcher: DictConfig) -> bool:
@@ -92,8 +68,6 @@ def _spread(launcher: DictConfig) -> bool:
 
 def _count_jobs(config: DictConfig) -> int:
     """How many cells a sweep has: the product of its comma-separated choices."""
-    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
-
     grid = [f"{key}={value}" for key, value in (config.hydra.sweeper.get("params") or {}).items()]
     parsed = OverridesParser.create().parse_overrides(grid + list(config.hydra.overrides.task))
     try:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from harness.reports.markup import ARROWS, DASH, markdown, number
-from harness.reports.stored import PUBLISHED, directions, means, returned, setting
+from harness.reports.stored import PUBLISHED, directions, means_of, returned, setting
 from harness.store.cell import Cell
 
 
@@ -97,7 +97,7 @@ class Comparison:
         rows |= {place: dict(zip(keys, place, strict=True)) for place in ran if place not in rows}
         records: list[dict[str, Any]] = []
         for place, row in rows.items():
-            means = means(ran[place], self.as_published(ran[place])) if place in ran else {}
+            means = means_of(ran[place], self.as_published(ran[place])) if place in ran else {}
             for measure, name in self.measures.items():
                 known = {column: row.get(column, math.nan) for column in (measure, f"{measure}_se")}
                 records.append(

@@ -10,15 +10,15 @@ from typing import Any, Protocol
 
 import pandas as pd
 
-from harness.reports import registry
 from harness.store.cell import Cell
 
 
 @cache
 def collected(kind: str) -> dict[str, Any]:
-    """What the papers' modules list under ``TABLES`` or ``FIGURES``, merged."""
-    modules = (importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__))
-    return {name: entry for module in modules for name, entry in getattr(module, kind, {}).items()}
+    """What the papers' modules list under ``TABLES``, ``FIGURES`` or ``CLAIMS``, merged."""
+    papers = importlib.import_module("harness.papers")
+    found = (importlib.import_module(f"harness.papers.{entry.name}") for entry in pkgutil.iter_modules(papers.__path__))
+    return {name: entry for module in found for name, entry in getattr(module, kind, {}).items()}
 
 
 class Table(Protocol):
@@ -34,4 +34,4 @@ class Table(Protocol):
 
 def known() -> dict[str, Table]:
     """Every published table, by the name under which an experiment asks for it."""
-    return registry.collected("TABLES")
+    return collected("TABLES")

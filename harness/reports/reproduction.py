@@ -52,11 +52,11 @@ def regenerated(home: Path) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
     found: dict[str, list[Cell]] = {}
     for folder in sorted(path.parent for path in home.glob("*/answers")):
         try:
-            stored = stored.latest(folder)
+            finished = stored.latest(folder)
         except HarnessError:
             continue
-        if name := next((cell.meta["config"].get("table") for cell in stored), None):
-            found.setdefault(name, []).extend(stored)
+        if name := next((cell.meta["config"].get("table") for cell in finished), None):
+            found.setdefault(name, []).extend(finished)
     numbers, reasons = {}, {}
     for name, table in registry.known().items():
         if name not in found:

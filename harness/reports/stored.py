@@ -17,7 +17,7 @@ from harness.core.problem import Problem
 from harness.evaluation import scoring
 from harness.store.cell import Cell, cells
 
-PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).parents[1]
 PUBLISHED = next(
     folder for folder in (PACKAGE.parent / "results" / "published", PACKAGE / "published") if folder.is_dir()
 )
@@ -88,7 +88,7 @@ def directions(found: Sequence[Cell]) -> dict[str, str]:
     return {name: metric.better for cell in found for name, metric in _metrics(cell).items()}
 
 
-def means(cell: Cell, published: pd.DataFrame) -> dict[str, dict[str, float]]:
+def means_of(cell: Cell, published: pd.DataFrame) -> dict[str, dict[str, float]]:
     """Per metric, the entries of a line that come from a cell."""
     scores = pd.read_csv(cell.path / "scores.csv", index_col="factual")
     ours, valid = scoring.summarise(published), scoring.summarise(scores)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import highspy
 import numpy as np
 
-from harness.solvers.highs import Solution, read, solver
+from harness.solvers.highs import Solution, new_solver, read_solution
 
 
 class Cover:
@@ -25,7 +25,7 @@ class Cover:
     def __init__(self, rows: int) -> None:
         self.rows = rows
         self.columns: list[np.ndarray] = []
-        self._solver = solver(math.inf)
+        self._solver = new_solver(math.inf)
         self._solver.setOptionValue("presolve", "off")  # it would throw the last basis away
         nothing = np.zeros(0, dtype=np.int32)
         self._solver.addRows(
@@ -49,7 +49,7 @@ class Cover:
     @staticmethod
     def solve(rows: int, columns: Sequence[np.ndarray], seconds: float, most: float = math.inf) -> Solution:
         """The fewest of these columns that cover all rows, at most ``most``; x holds 0 or 1 by column."""
-        solver = solver(seconds)
+        solver = new_solver(seconds)
         size, nothing = len(columns), np.zeros(0, dtype=np.int32)
         solver.addRows(
             rows, np.ones(rows), np.full(rows, math.inf), 0, np.zeros(rows, dtype=np.int32), nothing, np.zeros(0)
@@ -59,7 +59,7 @@ class Cover:
         if math.isfinite(most):
             solver.addRow(-math.inf, most, size, np.arange(size, dtype=np.int32), np.ones(size))
         solver.run()
-        return read(solver)
+        return read_solution(solver)
 
 
 def _add_covers(solver: highspy.Highs, columns: Sequence[np.ndarray]) -> None:

@@ -68,7 +68,7 @@ class Solution:
         return self.objective - self.bound <= PROVEN * max(1.0, abs(self.objective))
 
 
-def solver(seconds: float, feasibility: float = FEASIBILITY) -> highspy.Highs:
+def new_solver(seconds: float, feasibility: float = FEASIBILITY) -> highspy.Highs:
     solver = highspy.Highs()
     for option, value in (
         ("output_flag", False),
@@ -85,7 +85,7 @@ def solver(seconds: float, feasibility: float = FEASIBILITY) -> highspy.Highs:
     return solver
 
 
-def read(solver: highspy.Highs) -> Solution:
+def read_solution(solver: highspy.Highs) -> Solution:
     status, info = solver.getModelStatus(), solver.getInfo()
     states = highspy.HighsModelStatus
     if status in {states.kInfeasible, states.kUnboundedOrInfeasible}:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from harness.solvers.highs import Solution, read, solver
+from harness.solvers.highs import Solution, new_solver, read_solution
 
 
 class Lp:
@@ -20,7 +20,7 @@ class Lp:
 
     def __init__(self, low: np.ndarray, high: np.ndarray) -> None:
         self.size = len(low)
-        self._solver = solver(math.inf)
+        self._solver = new_solver(math.inf)
         self._solver.setOptionValue("presolve", "off")  # it would throw the last basis away
         self._solver.addVars(self.size, np.asarray(low, dtype=float), np.asarray(high, dtype=float))
         self._columns = np.arange(self.size, dtype=np.int32)
@@ -48,4 +48,4 @@ class Lp:
         self._solver.setOptionValue("time_limit", self._solver.getRunTime() + max(seconds, 0.0))
         self._solver.changeColsCost(self.size, self._columns, np.asarray(cost, dtype=float))
         self._solver.run()
-        return read(self._solver)
+        return read_solution(self._solver)

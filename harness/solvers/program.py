@@ -12,7 +12,7 @@ import pyomo.environ as pyo
 import scipy.sparse as sparse
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
-from harness.solvers.highs import FEASIBILITY, Linear, Solution, read, solver
+from harness.solvers.highs import FEASIBILITY, Linear, Solution, new_solver, read_solution
 from harness.solvers.lp import Lp
 
 Expression = Any  # a linear Pyomo expression, or a number
@@ -211,7 +211,7 @@ class Compiled:
         cost = np.zeros(columns)
         cost[objective.columns] = scale * objective.coefficients
         starts, indices, values = self._rows()
-        solver = solver(seconds, feasibility)
+        solver = new_solver(seconds, feasibility)
         nothing = np.zeros(1, dtype=np.int32)
         by_rows, no_hessian, minimise = 2, 1, 1
         solver.passModel(
@@ -222,5 +222,5 @@ class Compiled:
         if met is not None:
             solver.cbMipImprovingSolution += lambda event: met.append(np.array(event.data_out.mip_solution))
         solver.run()
-        found = read(solver)
+        found = read_solution(solver)
         return Solution(found.x, found.objective / scale, found.bound / scale, found.infeasible)

@@ -22,7 +22,7 @@ from harness.core.target import Target
 from harness.models import pipeline
 from harness.models.files import checksum, load, read, save
 from harness.store.codec import from_plain, to_plain
-from harness.store.rows import ROW_1, SCHEMA, append, known, lines, plain_row, write_whole
+from harness.store.rows import ROW_1, SCHEMA, append_lines, checked_version, plain_row, read_lines, write_whole
 
 _read: dict[str, Any] = {}  # the estimator read last, by its file's checksum
 _written: list[tuple[Any, bytes]] = []  # the estimator stored last
@@ -123,15 +123,15 @@ class Cell:
 
     def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add the rows of one factual: one write and flush, so that a killed run leaves at most a torn last line."""
-        append(self.path / "rows.jsonl", rows)
+        append_lines(self.path / "rows.jsonl", rows)
 
     def append_group(self, line: Mapping[str, Any]) -> None:
         """Add what was said of a group, as ``group_line`` makes it; before the rows of its factuals."""
-        append(self.path / "groups.jsonl", [line])
+        append_lines(self.path / "groups.jsonl", [line])
 
     def groups(self) -> list[dict[str, Any]]:
         """What was said of each group; of one that was tried again, the last try only."""
-        return list({line["group"]: line for line in lines(self.path / "groups.jsonl")}.values())
+        return list({line["group"]: line for line in read_lines(self.path / "groups.jsonl")}.values())
 
     def finish(self) -> None:
         """Mark the cell as complete."""
@@ -148,7 +148,7 @@ class Cell:
         """The content of ``cell.json``."""
         path = self.path / "cell.json"
         try:
-            return known(json.loads(path.read_text()), path)
+            return checked_version(json.loads(path.read_text()), path)
         except FileNotFoundError:
             raise HarnessError(f"{self.path} is no cell of answers: it has no cell.json.") from None
 
@@ -203,7 +203,7 @@ class Cell:
 
     def factuals(self) -> tuple[pd.DataFrame, dict[Any, Target]]:
         """The factuals, indexed by id, and the target of each."""
-        lines = list(lines(self.path / "factuals.jsonl"))
+        lines = list(read_lines(self.path / "factuals.jsonl"))
         frame = self.space.frame(line["row"] for line in lines)
         frame.index = pd.Index([line["id"] for line in lines])
         return frame, {line["id"]: from_plain(line["target"]) for line in lines}
@@ -211,7 +211,7 @@ class Cell:
     def rows(self) -> list[dict[str, Any]]:
         """Every stored row that is whole; of a factual that was tried again, the last try only."""
         last: dict[tuple[Any, int], dict[str, Any]] = {}
-        for row in lines(self.path / "rows.jsonl"):
+        for row in read_lines(self.path / "rows.jsonl"):
             last[row["factual"], row["ce"]] = {**ROW_1, **row} if row.get("schema") == 1 else row
         expected = self.meta["n_counterfactuals"]
         counts: dict[Any, int] = {}
@@ -230,7 +230,7 @@ class Cell:
 
     def verdicts(self) -> list[dict[str, Any]]:
         """What the checker said, one line a row."""
-        return list(lines(self.path / "verdicts.jsonl"))
+        return list(read_lines(self.path / "verdicts.jsonl"))
 
 
 def _put_estimator(estimator: Any, path: Path) -> None:

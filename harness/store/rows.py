@@ -64,7 +64,7 @@ def group_line(
     }
 
 
-def append(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+def append_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Add lines: one write and flush, so that a killed run leaves at most a torn last one."""
     lines = "".join(json.dumps({"schema": SCHEMA, **to_plain(row)}) + "\n" for row in rows)
     with path.open("ab") as file:
@@ -74,7 +74,7 @@ def append(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
         file.flush()
 
 
-def lines(path: Path) -> Iterator[dict[str, Any]]:
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """JSON lines that are whole; a line torn by a kill or a full disk is dropped."""
     if not path.is_file():
         return
@@ -84,10 +84,10 @@ def lines(path: Path) -> Iterator[dict[str, Any]]:
                 read = json.loads(line)
             except json.JSONDecodeError:
                 continue
-            yield known(read, path)
+            yield checked_version(read, path)
 
 
-def known(read: dict[str, Any], path: Path) -> dict[str, Any]:
+def checked_version(read: dict[str, Any], path: Path) -> dict[str, Any]:
     """What was read, where its version is one that can be read."""
     version = read.get("schema", SCHEMA)
     if version not in range(1, SCHEMA + 1):

@@ -11,7 +11,7 @@ from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Columns, Question, held, model_of
 from methods.carla.method import CarlaExplainer, CarlaMethod
-from methods.gradients import linear
+from methods.estimators.gradients import linear
 
 PERCENTILES = (1, 99)  # between which the recourse package moves a number
 

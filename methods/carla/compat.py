@@ -31,7 +31,7 @@ import pandas as pd
 
 from harness.core.method import Deadline
 from harness.models import torch_mlp
-from methods.gradients import warm
+from methods.estimators.gradients import warm
 
 ABSENT = "CARLA is not installed; run `uv sync --group carla`."
 # None of the methods run here computes with these, but CARLA imports all of its methods at once. FOCUS needs a few of

@@ -15,7 +15,7 @@ from harness.models import torch_mlp
 from methods.carla.adapter import Columns, Question, held
 from methods.carla.compat import check_clock
 from methods.carla.method import CarlaMethod
-from methods.gradients import network, without_gradients
+from methods.estimators.gradients import network, without_gradients
 
 BATCH = 32  # rows a step of an autoencoder's training, as published
 

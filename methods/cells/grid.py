@@ -12,8 +12,8 @@ from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine, Input, by_category
 from harness.core.space import Feature, Kind, Space
-from methods.milp.space import last_decoded, seen
-from methods.trees import TINY, Leaf, ensemble, leaves_of
+from methods.estimators.thresholds import last_decoded, seen
+from methods.estimators.trees import TINY, Leaf, ensemble, leaves_of
 
 WORD = 64  # leaves in one word of a leaf mask
 

@@ -15,8 +15,8 @@ import numpy as np
 from numba import njit
 
 from methods.cells.masks import INFINITE, all_of, best_leaf, highest, lean, next_face, next_outside, pop, push, toll_of
-from methods.cells.touched import LOOKS, STUCK, strengthen_touched, weakest
-from methods.trees import TINY
+from methods.cells.neighbourhood import LOOKS, STUCK, strengthen_touched, weakest
+from methods.estimators.trees import TINY
 
 DONE, PAUSED, ASK, MORE_NODES, MORE_CLAUSES, MORE_LOOKS = 0, 1, 2, 3, 4, 5
 CLOSE = 1e-9  # costs this near are equal

@@ -18,8 +18,8 @@ from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
 from methods.cells import kernels
 from methods.cells.grid import Grid, build
-from methods.milp.space import beyond
-from methods.milp.target import raw_interval
+from methods.estimators.raw_target import raw_interval
+from methods.estimators.thresholds import beyond
 
 EASY = 100_000  # units of work after which a first guess is worth its time: some milliseconds
 EFFORT = 200_000  # units of work (clauses and trees looked at) between two looks at the clock: some milliseconds

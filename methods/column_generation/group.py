@@ -12,7 +12,7 @@ from harness.core.inputs import Input
 from harness.core.problem import Problem
 from harness.core.space import Actionability, Space
 from methods.column_generation import kernels
-from methods.column_generation.reading import Reading, codes_of
+from methods.column_generation.estimator import Reading, codes_of
 
 NODES = 200_000  # of the search for one point; what takes more is left open
 

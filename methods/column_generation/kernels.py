@@ -3,7 +3,7 @@
 Instances are rows of level codes, ``codes[i, j]``. A group is a set Z of instances; D(Z), the features on which its
 instances differ, is a bit mask over features, Z itself one over instances (64-bit words, least significant bit first).
 ``reach[i, j]`` is the bit mask of codes that feature j of instance i may change to, its own included. A model is a
-tuple of arrays, see ``methods.column_generation.reading``; its score is signed so that a larger one is wanted.
+tuple of arrays, see ``methods.column_generation.estimator``; its score is signed so that a larger one is wanted.
 """
 
 from __future__ import annotations

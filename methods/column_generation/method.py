@@ -16,11 +16,11 @@ from harness.core.objective import Limit, Objective, Term
 from harness.core.problem import Problem
 from harness.core.space import Kind
 from harness.core.target import Label, Probability
-from methods.column_generation import cells, kernels, paper
+from methods.column_generation import kernels, programs, search
+from methods.column_generation.estimator import Reading, read
 from methods.column_generation.group import Group
-from methods.column_generation.reading import Reading, read
 
-SOLVERS = {"cells": cells.solve, "column_generation": paper.solve_by_columns, "milp": paper.solve_at_once}
+SOLVERS = {"cells": search.solve, "column_generation": programs.solve_by_columns, "milp": programs.solve_at_once}
 DISCRETE = {Kind.BINARY, Kind.CATEGORICAL, Kind.ORDINAL}
 CHOICE = 64  # points with equally many changes among which the highest scores are taken
 LIMIT = 2_000_000  # nodes of the search for points with so many changes
@@ -119,7 +119,7 @@ class _Explainer:
     def __init__(self, method: ColumnGeneration, problem: Problem) -> None:
         self.method, self.problem = method, problem
         self.reading = read(problem, method.threshold, method.margin, method.round_weights)
-        cells.warm(Group.of(problem, self.reading, problem.train.iloc[:2], method.t_max))
+        search.warm(Group.of(problem, self.reading, problem.train.iloc[:2], method.t_max))
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
         """Points in order of the number of changes, and of those with as many, of the score."""

@@ -12,10 +12,13 @@ import pandas as pd
 from harness.core.equation import Equation, Formula
 from harness.core.inputs import Affine
 from harness.solvers.program import Compiled, Program
-from methods.milp.bounds import Knapsack
+from methods.milp.block import INTEGRAL
+from methods.milp.cost import Cost
 from methods.milp.embed import Embedded, embed
 from methods.milp.embed.linear import affine
-from methods.milp.space import INTEGRAL, Cost, Source, Variables
+from methods.milp.knapsack import Knapsack
+from methods.milp.sources import Source
+from methods.milp.variables import Variables
 
 Limits = tuple[Sequence[Cost], np.ndarray, float, float]
 """The arguments of ``Knapsack.limit``: costs, what each changed feature counts, most changes, budget."""

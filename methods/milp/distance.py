@@ -13,7 +13,8 @@ from harness.core.problem import Problem
 from harness.core.space import Space
 from harness.solvers.highs import PROVEN, Linear
 from harness.solvers.program import Compiled
-from methods.milp.space import Cost, Variables
+from methods.milp.cost import Cost
+from methods.milp.variables import Variables
 
 SMALL = 1e-6  # squares below it are proven to an absolute gap
 

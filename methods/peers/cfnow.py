@@ -16,7 +16,7 @@ from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Kind
 from harness.core.target import Label
-from methods.peers.library import LateError, quiet, seeded, shares, unfit
+from methods.wrapping import LateError, quiet, seeded, shares, unfit
 
 STRATEGIES = ("greedy", "random", "random-sequential")
 FAR = 1e6  # a number that the search lets grow without end is cut to so many ranges, which no integer overflows

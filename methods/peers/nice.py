@@ -15,7 +15,7 @@ from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Kind, Space
 from harness.core.target import Label
-from methods.peers.library import LateError, shares, unfit
+from methods.wrapping import LateError, shares, unfit
 
 REWARDS = ("none", "sparsity", "proximity", "plausibility")
 

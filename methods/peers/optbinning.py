@@ -19,9 +19,9 @@ from harness.core.problem import Problem
 from harness.core.space import Actionability
 from harness.core.target import Interval, Label
 from harness.models.card import Card, card_of
-from methods.peers.library import quiet
 from methods.scorecard import Scorecard
 from methods.scorecard.moves import Board, closeness_factor
+from methods.wrapping import quiet
 
 GAP = 1e-4  # relative, at which OR-Tools has CBC stop
 

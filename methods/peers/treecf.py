@@ -22,8 +22,8 @@ from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
 from harness.core.space import Actionability, Feature, Kind
 from harness.core.target import Label
-from methods.milp.space import last_decoded
-from methods.quick import quick_decide
+from methods.estimators.fast_predict import quick_decide
+from methods.estimators.thresholds import last_decoded
 
 if TYPE_CHECKING:
     import treecf

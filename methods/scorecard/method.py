@@ -20,12 +20,11 @@ from harness.core.problem import Problem
 from harness.core.target import Interval, Label, Probability
 from harness.models.card import card_of
 from harness.solvers.highs import PROVEN
-from methods.milp.target import raw_interval
+from methods.estimators.raw_target import raw_interval
 from methods.scorecard import kernels
 from methods.scorecard.milp import Programmed
-from methods.scorecard.moves import Board, Moves, closeness_factor, opened, optbinning_spread, spread
+from methods.scorecard.moves import Board, Moves, closeness_factor, opened, optbinning_spread, spread, table_of
 from methods.scorecard.search import Form, Rules, Search, Sets
-from methods.scorecard.terms import table_of
 
 ALLOWED = {"weights": ("range", "mad", "optbinning"), "engine": ("search", "milp")}
 PARTS = ("proximity", "closeness", "outcome", "changes")  # in the order of a form's weights

@@ -204,3 +204,18 @@ def closeness_factor(values: np.ndarray) -> np.ndarray:
     if np.linalg.cond(covariance) > 1.0 / RIDGE**2:
         covariance = covariance + (RIDGE * float(np.mean(np.diag(covariance))) or RIDGE) * np.eye(len(covariance))
     return np.linalg.cholesky(np.linalg.inv(covariance))
+
+
+def table_of(card: Card, space: Space) -> list[dict[str, Any]]:
+    """What each feature's values are worth: by ``thresholds`` (values[k] within (t[k - 1], t[k]]), or by ``levels``."""
+    table: list[dict[str, Any]] = []
+    for variable in card.variables:
+        feature = space[variable.name]
+        if feature.numeric:
+            thresholds, places = variable.steps()
+            entry: dict[str, Any] = {"thresholds": thresholds.tolist()}
+        else:
+            places = variable.bins_of(feature.categories)
+            entry = {"levels": list(feature.categories)}
+        table.append({"feature": variable.name, **entry, "values": variable.values[places].tolist()})
+    return table

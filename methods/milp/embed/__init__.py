@@ -17,8 +17,8 @@ import numpy as np
 from harness.core.errors import UnsupportedError
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Expression, Program
-from methods.milp.space import Source
-from methods.trees import ensemble, splits_only
+from methods.estimators.trees import ensemble, splits_only
+from methods.milp.sources import Source
 
 
 class Bounds(Protocol):
@@ -57,7 +57,7 @@ class Embedded:
 
 @singledispatch
 def embed(estimator: Any, program: Program, inputs: Sequence[Source], sense: int = 0) -> Embedded:
-    """Add an estimator to a program; a sum of trees as ``methods.trees`` reads it, needs no encoder of its own.
+    """Add an estimator to a program; a sum of trees as ``methods.estimators.trees`` reads it, needs no encoder of its own.
 
     Parameters
     ----------

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.solvers.program import Program
+from methods.estimators.trees import Ensemble
 from methods.milp.embed import Embedded
 from methods.milp.embed.tree import embed_tree
-from methods.milp.space import Source
-from methods.trees import Ensemble
+from methods.milp.sources import Source
 
 
 def embed_trees(model: Ensemble, program: Program, inputs: Sequence[Source]) -> Embedded:

@@ -11,7 +11,7 @@ from sklearn.svm import LinearSVC
 
 from harness.solvers.program import Program
 from methods.milp.embed import Embedded, embed
-from methods.milp.space import Source
+from methods.milp.sources import Source
 
 
 @embed.register(LogisticRegression)

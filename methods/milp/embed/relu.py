@@ -18,7 +18,7 @@ from harness.solvers.lp import Lp
 from harness.solvers.program import Compiled, Program
 from methods.milp.embed import Bounds, Embedded, embed
 from methods.milp.embed.linear import affine
-from methods.milp.space import Source
+from methods.milp.sources import Source
 
 ROUNDS = 3  # of bounds by linear programs: each makes the next relaxation tighter
 TRIALS = 5  # units that are tried before a round without a settled phase is given up

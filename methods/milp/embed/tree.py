@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from harness.solvers.program import Expression, Program
-from methods.milp.space import Source
-from methods.trees import Leaf, Tree, leaves_of
+from methods.estimators.trees import Leaf, Tree, leaves_of
+from methods.milp.sources import Source
 
 
 def embed_tree(tree: Tree, program: Program, inputs: Sequence[Source], single: bool) -> tuple[list[Leaf], list[Any]]:

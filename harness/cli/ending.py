@@ -1,0 +1,40 @@
+"""What a sweep ends with: its summary, the paper's table and figure, and the address of its runs in MLflow."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from omegaconf import DictConfig
+
+from harness.cli.process import SWEEP, log
+from harness.core.errors import HarnessError
+from harness.reports import figures, summary, tables
+from harness.store import mlflow as tracking
+from harness.store.cell import Cell
+
+
+def sum_up(config: DictConfig, experiment: str) -> int:
+    """Write and print what the jobs of the sweep came to; returns how much is wrong."""
+    folder = Path(config.output_dir) / experiment
+    record = folder / "sweeps" / f"{os.environ[SWEEP]}.jsonl"
+    if not record.is_file():
+        return 0
+    lines = [json.loads(line) for line in record.read_text().splitlines()]
+    failed = [line for line in lines if line["state"] == "failed"]
+    finished = [Cell(Path(line["cell"])) for line in lines if line["state"] != "failed"]
+    troubled = summary.write(folder, finished)
+    for name, write in (("table", tables.write), ("figure", figures.write)):
+        if finished and config.get(name):
+            try:
+                log.info("%s", write(folder, config[name]))
+            except HarnessError as fault:
+                log.error("%s", fault)
+                troubled += 1
+    log.info("%s", tracking.page(experiment))
+    tracking.close()
+    if len(lines) > 1:
+        for line in failed:
+            log.error("%s failed: %s", line["label"], line["message"])
+    return len(failed) + troubled

@@ -1,0 +1,1 @@
+"""The search for closest points within convex hulls of rows."""

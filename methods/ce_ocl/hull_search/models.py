@@ -1,0 +1,114 @@
+"""Linear models and trees as arrays for the search within hulls."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
+from sklearn.svm import LinearSVC
+
+from harness.core.errors import UnsupportedError
+from harness.core.inputs import Affine, by_category
+from harness.core.problem import Problem
+from harness.core.space import Feature, Kind
+from methods.ce_ocl.hull_search.kernels import TINY
+from methods.estimators.thresholds import last_decoded, seen
+from methods.estimators.trees import ensemble, leaves_of
+
+LINEAR = (LogisticRegression, LinearSVC, RidgeClassifier, LinearRegression, Ridge)
+
+
+class Trees:
+    """A sum of trees as flat arrays over its leaves; right is a score of base + the leaves' values above 0.
+
+    Scores count in a unit that makes ``TINY`` of it what the model itself may be off by where it adds up.
+    """
+
+    def __init__(self, problem: Problem, sense: int, threshold: float) -> None:
+        model, space = ensemble(problem.classifier.estimator), problem.space
+        inputs = problem.classifier.inputs
+        place = {name: index for index, name in enumerate(space.names)}
+        unit = max(model.rounding(threshold) / TINY, 1.0)
+        self.base = sense * float(model.base[0] - threshold) / unit
+        leaves = [(t, leaf) for t, tree in enumerate(model.trees) for leaf in leaves_of(tree)]
+        self.owner = np.array([t for t, _ in leaves])
+        self.value = sense * model.weight / unit * np.array([model.trees[t].value[leaf.node, 0] for t, leaf in leaves])
+        count = len(space.features)
+        self.first, self.last = np.full((len(leaves), count), -np.inf), np.full((len(leaves), count), np.inf)
+        self.met = [np.ones((len(leaves), max(len(f.categories), 1)), dtype=bool) for f in space.features]
+        known: dict[tuple[int, float], float] = {}
+        for k, (_, leaf) in enumerate(leaves):
+            for side, right in ((leaf.above, True), (leaf.at_most, False)):
+                for column, end in side.items():
+                    source = inputs[column]
+                    j = place[source.feature]
+                    feature = space.features[j]
+                    if not feature.numeric:
+                        values = seen(by_category(feature, source), model.single)
+                        self.met[j][k] &= (values > end) if right else (values <= end)
+                        continue
+                    if not isinstance(source, Affine):
+                        raise UnsupportedError(
+                            f"{type(source).__name__} of {feature.name} cannot be searched by boxes."
+                        )
+                    if (column, end) not in known:
+                        known[column, end] = last_decoded(feature, source, end, model.single)
+                    value = known[column, end]
+                    if right == (source.unit > 0):
+                        self.first[k, j] = max(self.first[k, j], _after(feature, value))
+                    else:
+                        self.last[k, j] = min(self.last[k, j], value)
+        for j, feature in enumerate(space.features):
+            if feature.kind is Kind.ORDINAL:
+                self._ranks(j, feature)
+
+    def _ranks(self, j: int, feature: Feature) -> None:
+        """The ranks that each leaf takes of an ordinal feature, as an interval."""
+        met = self.met[j]
+        some = met.any(axis=1)
+        first, last = met.argmax(axis=1), met.shape[1] - 1 - met[:, ::-1].argmax(axis=1)
+        if (met.sum(axis=1)[some] != (last - first + 1)[some]).any():
+            raise UnsupportedError(f"{feature.name} is ordinal, and split out of its order.")
+        self.first[:, j] = np.where(some, first, np.inf)
+        self.last[:, j] = np.where(some, last, -np.inf)
+
+
+def _after(feature: Feature, value: float) -> float:
+    """The next value of a number, or the next rank."""
+    return float(np.nextafter(value, math.inf)) if feature.kind is Kind.CONTINUOUS else math.floor(value) + 1.0
+
+
+def climbs(feature: Feature) -> bool:
+    """Whether the ranks that an ordinal feature can reach may be no interval: it climbs an order of its own."""
+    return feature.kind is Kind.ORDINAL and feature.ladder != feature.categories
+
+
+class Line:
+    """A linear model as weights on features: of decoded numbers and ranks, or a table by category."""
+
+    def __init__(self, problem: Problem) -> None:
+        estimator, space = problem.classifier.estimator, problem.space
+        weights = np.ravel(estimator.coef_)
+        self.constant = float(np.ravel(estimator.intercept_)[0])
+        self.slope = np.zeros(len(space.features))
+        self.tables = [np.zeros(max(len(f.categories), 1)) for f in space.features]
+        place = {name: index for index, name in enumerate(space.names)}
+        for weight, source in zip(weights, problem.classifier.inputs, strict=True):
+            j = place[source.feature]
+            feature = space.features[j]
+            if not feature.numeric:
+                self.tables[j] += weight * by_category(feature, source)
+            elif isinstance(source, Affine):
+                self.slope[j] += weight / source.unit
+                self.constant -= weight * source.shift / source.unit
+            else:
+                raise UnsupportedError(f"{type(source).__name__} of {feature.name} cannot be searched by boxes.")
+        for j, feature in enumerate(space.features):
+            if feature.kind is not Kind.ORDINAL:
+                continue
+            steps = np.diff(self.tables[j])
+            if len(steps) and np.ptp(steps) > 1e-12 * max(1.0, np.abs(steps).max()):
+                raise UnsupportedError(f"{feature.name} is ordinal, and its ranks are not evenly apart.")
+            self.slope[j] = steps.mean() if len(steps) else 0.0
+            self.constant += float(self.tables[j][0])

@@ -1,0 +1,396 @@
+"""The search for one counterfactual of a factual by the program."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness.core.explanation import Answer, Reason, Status
+from harness.core.method import Deadline
+from harness.core.objective import Objective
+from harness.solvers.highs import FEASIBILITY, PROVEN, Linear, Solution
+from methods.ce_ocl.few_changes import FewChanges
+from methods.ce_ocl.hull_search.search import BoxSearch
+from methods.ce_ocl.program_engine import (
+    BOXED,
+    DIGITS,
+    PATIENCE,
+    POOLING,
+    PRICED,
+    REPAIRS,
+    ROUNDS,
+    SHARP,
+    TOO_LITTLE,
+    Programmed,
+    nothing,
+)
+from methods.milp.distance import Separable, tolerance
+from methods.milp.hull import INSIDE, Outside, Piece, Shares
+from methods.milp.manifold import Manifold
+
+
+class Search:
+    """The search for one counterfactual: an incumbent, a bound, and the stages between them."""
+
+    def __init__(
+        self,
+        explainer: Programmed,
+        factual: pd.DataFrame,
+        earlier: Sequence[dict[str, Any]],
+        deadline: Deadline,
+        manifold: Manifold | None,
+        label: Any,
+    ) -> None:
+        self.explainer, self.factual, self.earlier, self.deadline = explainer, factual, earlier, deadline
+        self.manifold, self.label = manifold, label
+        self.problem = explainer.problem
+        method = explainer.method
+        self.most = math.inf if method.max_changes is None else float(method.max_changes)
+        self.row: dict[str, Any] | None = None
+        self.count = self.distance = self.value = math.inf
+        self.price, self.entry = (None, 0.0) if manifold is None else (manifold.price, manifold.entry)
+        self.lexical = self.price is None and explainer.lexical(factual, manifold)
+        self.piece: Piece | None = None
+        self.least, self.settled = 1.0, False
+        self.pool: list[tuple[float, dict[str, Any]]] = []
+        self.pooling = method.diversity == "pool"
+
+    def guess(self, frame: pd.DataFrame, inside: bool = False) -> None:
+        """Take the best of some valid points as incumbent, as far as they are allowed; ``inside``: of the manifold."""
+        if frame.empty:
+            return
+        space, explainer = self.problem.space, self.explainer
+        changes = space.changed(self.factual, frame) @ explainer.weights
+        features = space.changed(self.factual, frame).sum(axis=1)
+        values = _claimed(explainer.claim, space, self.factual, frame)
+        allowed = (features > 0) & (changes <= self.most) & self._apart(frame)
+        order = [int(i) for i in np.argsort(values, kind="stable") if allowed[i]]
+        for place in order[: PRICED if self.manifold is not None or self.pooling else 1]:
+            if values[place] >= self.value and not self.pooling:
+                return
+            self._take(frame.iloc[[place]], inside)
+            if (inside or (self.price is None and self.row is not None)) and not self.pooling:
+                return
+
+    def _apart(self, frame: pd.DataFrame) -> np.ndarray:
+        apart = np.ones(len(frame), dtype=bool)
+        for row in self.earlier:
+            other = self.problem.space.frame([row])
+            if self.explainer.method.diversity == "features":
+                apart &= self._state(frame, row)
+                continue
+            differs = np.zeros(len(frame), dtype=bool)
+            for feature in self.problem.space.features:
+                values, value = frame[feature.name], row[feature.name]
+                if feature.numeric:
+                    gap = np.abs(values.to_numpy(float) - float(other[feature.name].iloc[0])) / feature.range
+                    differs |= gap >= self.explainer.method.separation
+                else:
+                    differs |= (values != value).to_numpy(bool)
+            apart &= differs
+        return apart
+
+    def _state(self, frame: pd.DataFrame, row: dict[str, Any]) -> np.ndarray:
+        """Which rows take no state that an earlier counterfactual's changed features took."""
+        free = np.ones(len(frame), dtype=bool)
+        for feature in self.problem.space.features:
+            origin, value, values = self.factual[feature.name].iloc[0], row[feature.name], frame[feature.name]
+            if value == origin:
+                continue
+            if feature.numeric:
+                free &= ((values <= origin) if value > origin else (values >= origin)).to_numpy(bool)
+            else:
+                free &= (values != value).to_numpy(bool)
+        return free
+
+    def _take(self, frame: pd.DataFrame, inside: bool = True) -> None:
+        """A new incumbent, if it is better and lies in the manifold (``inside``: known to)."""
+        explainer, space = self.explainer, self.problem.space
+        value = float(_claimed(explainer.claim, space, self.factual, frame)[0])
+        if value >= self.value and not self.pooling:
+            return
+        if self.manifold is not None and not inside:
+            slack = self.manifold.slack(space.encode(frame)[0])
+            if self.price is None and slack > self.manifold.most + 2 * INSIDE:
+                return
+            value += (self.price or 0.0) * slack
+        value += self.entry
+        row = frame.to_dict("records")[0]
+        if self.pooling:
+            self.pool.append((value, row))
+        if value < self.value:
+            self.row, self.value = row, value
+            self.count = float((space.changed(self.factual, frame) @ explainer.weights)[0])
+            self.distance = value - explainer.method.alpha * self.count
+
+    def settle(self, few: FewChanges) -> None:
+        """Take the cheapest point of few changes, and what that proves; ``engine=milp`` takes no proof."""
+        explainer, origin = self.explainer, self.factual.to_dict("records")[0]
+        distance, proves = explainer.distance, explainer.method.engine != "milp"
+        assert isinstance(distance, Separable)
+        extra = 0.0 if self.lexical else explainer.extra
+        price = np.column_stack([distance.fixed + extra, distance.linear, distance.quadratic])
+        for most in (1.0, 2.0) if self.lexical else (min(2.0, self.most),):
+            if most > self.most:
+                return
+            found = few.closest(origin, price, most, math.inf, self.earlier, explainer.method.separation, self.deadline)
+            if found.row is not None:
+                self._take(self.problem.space.frame([found.row]))
+            if proves and found.proven:
+                self.settled = most >= self.most or (self.lexical and found.row is not None)
+                self.least = most + 1.0 if self.lexical else 1.0
+            if found.row is not None or not found.proven:
+                return
+
+    def run(self) -> Answer:
+        """Prove the incumbent, or find better: in the whole space, or in one part of the manifold after another."""
+        if self.manifold is None:
+            return self._answer(math.inf if self.settled else self._prove(self.least))
+        bound = math.inf
+        for piece in self.manifold.pieces(self.factual, self.explainer.least, self.label):
+            if piece.least >= self.value - tolerance(self.distance, self.explainer.squared):
+                bound = min(bound, self.value)
+                break
+            if self.deadline.passed:
+                bound = min(bound, piece.least)
+                break
+            self.piece = piece
+            bound = min(bound, self._prove(max(piece.changes, 1.0)))
+        return self._answer(bound)
+
+    def pooled(self, n: int) -> list[Answer]:
+        """The improving incumbents of one solve, the best first and proven, up to ``n`` distinct ones."""
+        pieces = [None] if self.manifold is None else self.manifold.pieces(self.factual, self.explainer.least)
+        for piece in pieces:
+            self.piece = piece
+            best = self._distinct(n)
+            radius = best[-1][0] - self.entry if len(best) == n else math.inf
+            if self.deadline.passed or (piece is not None and piece.least >= radius):
+                break
+            self._collect(radius)
+        answer = self.explainer._explained(self.run(), self.factual)
+        others = [entry for entry in self._distinct(n + 1) if entry[1] != answer.row]
+        others = [(v, row) for v, row in others if answer.row is None or self.explainer._other(row, answer.row)]
+        if answer.row is None:
+            return [answer]
+        return [answer, *(Answer(Status.FOUND, row, Reason.FINISHED, v, answer.bound) for v, row in others)][:n]
+
+    def _collect(self, radius: float) -> None:
+        """Let the incumbents of one solve join the pool; a part of the time, as what is best is proven afterwards."""
+        compiled = self.explainer.compiled
+        self.explainer.pose(self.factual, self.earlier, self.most, radius, piece=self.piece)
+        form = self._cost()
+        if self._relax(form):
+            return
+        met: list[np.ndarray] = []
+        compiled.solve(form, POOLING * self.deadline.left, met=met)
+        for x in met:
+            self._meet(x)
+
+    def _distinct(self, n: int) -> list[tuple[float, dict[str, Any]]]:
+        """The best of the pool that differ after rounding."""
+        space, seen = self.problem.space, set()
+        kept: list[tuple[float, dict[str, Any]]] = []
+        for value, row in sorted(self.pool, key=lambda entry: entry[0]):
+            key = tuple(np.round(space.encode(space.frame([row]))[0], DIGITS))
+            if key not in seen and len(kept) < n:
+                seen.add(key)
+                kept.append((value, row))
+        return kept
+
+    def _prove(self, least: float) -> float:
+        """A lower bound on what the piece holds, of at least ``least`` changes; inf: nothing below the incumbent."""
+        explainer, boxed = self.explainer, self._boxed()
+        alpha, dominated = explainer.method.alpha, self.lexical
+        if boxed and not explainer.squared:
+            boxes, piece = boxed
+            row, _, bound = boxes.closest(self.factual, piece, self.value, self.deadline, dominated)
+            self._accept(row)
+            return bound
+        # A point of more changes costs alpha more at least: a distance below alpha puts the fewest changes first, too.
+        if not dominated and (self.price is not None or not self.distance < alpha):
+            return self._together()
+        if boxed and self.count > least:
+            boxes, piece = boxed
+            row, fewest = boxes.fewest(self.factual, piece, self.count, Deadline.after(BOXED * self.deadline.left))
+            self._accept(row)
+            if fewest == math.inf and self.row is None:
+                return math.inf
+            least = max(min(fewest, self.count), least)
+        if self.count > least:
+            first = self._stage(self._changes, min(self.most, self.count - 1), math.inf)
+            if first.infeasible and self.row is None:
+                return math.inf
+            if first.x is None and not first.infeasible:
+                return alpha * max(first.bound, least)
+            least = self.count if first.infeasible else max(math.ceil(first.bound - 1e-6), least)
+        if self.count > least:
+            return alpha * least if dominated else max(alpha * least, self._together())
+        second = self._stage(self._cost, self.count, self.distance, lexical=True)
+        bound = math.inf if second.infeasible else alpha * self.count + second.bound
+        if dominated:
+            return bound
+        bound = min(bound, alpha * (self.count + 1.0))
+        return bound if self.distance <= alpha else max(bound, self._together())
+
+    def _boxed(self) -> tuple[BoxSearch, Shares | Outside] | None:
+        """The box search and the piece it is to search, where it can."""
+        boxes, piece = self.explainer.boxes, self.piece
+        if boxes is None or self.manifold is None or not self.manifold.exact or self.earlier:
+            return None
+        return (boxes, piece) if isinstance(piece, Shares | Outside) else None
+
+    def _accept(self, row: dict[str, Any] | None) -> None:
+        if row is not None:
+            self._take(self.problem.space.frame([row]))
+
+    def _together(self) -> float:
+        """A lower bound on changes and distance in one stage; inf: nothing below the incumbent."""
+        solution = self._stage(self._cost, self.most, self.value - self.entry)
+        return math.inf if solution.infeasible else solution.bound + self.entry
+
+    def _cost(self, lexical: bool = False) -> Linear:
+        explainer = self.explainer
+        extra = np.zeros(len(explainer.extra)) if lexical else explainer.extra
+        form = explainer.distance.form(explainer.variables, extra, explainer.compiled)
+        return form if self.piece is None else Linear.sum([form, self.piece.cost()])
+
+    def _changes(self, lexical: bool = False) -> Linear:
+        return self.explainer.variables.changed(self.explainer.weights)
+
+    def _stage(
+        self,
+        objective: Callable[[bool], Linear],
+        count: float,
+        budget: float,
+        lexical: bool = False,
+    ) -> Solution:
+        """Minimise under at most ``count`` changes and a cost of at most ``budget``; valid solutions become incumbents.
+
+        The bound returned is valid whatever happened; ``infeasible`` is a proof that nothing is better than the
+        incumbent within the limits.
+        """
+        explainer, compiled = self.explainer, self.explainer.compiled
+        slack = budget + PROVEN * max(1.0, abs(budget)) if math.isfinite(budget) else math.inf
+        explainer.pose(self.factual, self.earlier, count, slack, lexical, self.piece)
+        form = objective(lexical)
+        squared = explainer.squared and math.isfinite(budget)
+        scale = 10.0 / max(budget, 1e-6) if squared else 1.0  # squares are small beside absolute tolerances
+        little = TOO_LITTLE * tolerance(budget if math.isfinite(budget) else 1.0, explainer.squared)
+        feasibility = SHARP if explainer.squared and not explainer.splits else FEASIBILITY
+        bound, repairs, patience = -math.inf, 0, PATIENCE
+        settle = explainer.embedded.settle
+        if self._relax(form) or (settle and math.isfinite(slack) and settle(form, slack, 0.2 * self.deadline.left)):
+            return Solution(None, math.inf, math.inf, infeasible=True)
+        while repairs < REPAIRS:
+            solution = compiled.solve(form, self.deadline.left, scale=scale, cutoff=slack, feasibility=feasibility)
+            exact = repairs == 0 or explainer.splits  # a wider margin proves nothing of the narrower one
+            before, known = bound, self.value
+            bound = max(bound, solution.bound) if exact else bound
+            if solution.x is None:
+                return Solution(None, math.inf, bound, solution.infeasible and exact)
+            if self._cuts(solution.x):
+                self._relax(form, around=solution.x)
+                continue
+            if self.deadline.passed and self.piece is not None and self.piece.partial:
+                break
+            frame = self._read(solution.x)
+            if not self.problem.valid(frame)[0]:
+                self._exclude(solution.x, 10.0 ** (repairs + 1))
+                repairs += 1
+                continue
+            self._take(frame, inside=self.piece is None or (self.price is None and not self.piece.partial))
+            patience -= bound <= before + little and self.value >= known - little
+            if not patience or self.deadline.passed or not explainer.variables.refine(solution.x):
+                return Solution(solution.x, solution.objective, min(bound, solution.objective))
+        return Solution(None, math.inf, bound)
+
+    def _read(self, x: np.ndarray) -> pd.DataFrame:
+        row, causality = self.explainer.variables.read(x), self.explainer.causality
+        return self.problem.space.frame([row if causality is None else causality.settle(self.factual, row)])
+
+    def _meet(self, x: np.ndarray) -> None:
+        """Let an incumbent of the solver join the pool, if it is a counterfactual."""
+        frame = self._read(x)
+        changes = self.problem.space.changed(self.factual, frame) @ self.explainer.weights
+        if self.problem.valid(frame)[0] and 0 < changes[0] <= self.most and self._apart(frame)[0]:
+            self._take(frame, inside=self.manifold is None)
+
+    def _relax(self, form: Linear, around: np.ndarray | None = None) -> bool:
+        """Add the cuts that the relaxation's solutions lack; whether it has none at all.
+
+        With a solution ``around``, its 0/1 columns stay as they are: the cuts near its categories and phases, at the
+        price of a linear program each instead of a mixed-integer one.
+        """
+        compiled = self.explainer.compiled
+        if self.piece is None or not self.piece.partial or (compiled.low > compiled.high).any():
+            return False
+        lp = compiled.relaxation()
+        cost = np.zeros(lp.size)
+        cost[form.columns] = form.coefficients
+        if around is not None:
+            for column in np.flatnonzero((compiled.integer == 1) & (compiled.high - compiled.low <= 1)):
+                lp.bound(int(column), *(2 * [float(np.rint(around[column]))]))
+        for _ in range(ROUNDS):
+            solution = lp.solve(cost, self.deadline.left)
+            if solution.x is None:
+                return solution.infeasible and around is None
+            cuts = self._cuts(solution.x)
+            if not cuts:
+                return False
+            for cut, end in cuts:
+                lp.add(
+                    np.array([0, len(cut.columns)]), cut.columns, cut.coefficients,
+                    np.array([-math.inf]), np.array([end - cut.constant]),
+                )  # fmt: skip
+        return False
+
+    def _cuts(self, x: np.ndarray) -> list[tuple[Linear, float]]:
+        """The cuts that a solution lacks, added to the program; none in time, where time is up."""
+        cuts = [] if self.piece is None or self.deadline.passed else self.piece.refine(x, self.deadline.left)
+        for cut, end in cuts:
+            self.explainer.compiled.add_row(cut, high=end)
+        return cuts
+
+    def _exclude(self, x: np.ndarray, factor: float) -> None:
+        """Rule out a solution that the real model refuses: its combination of leaves, or a margin ten times as wide."""
+        explainer, compiled = self.explainer, self.explainer.compiled
+        if explainer.splits:
+            chosen = [int(tree[x[tree].argmax()]) for tree in explainer.leaves]
+            compiled.add_row(Linear.of([(leaf, 1.0) for leaf in chosen]), high=len(chosen) - 1.0)
+            return
+        for row in explainer.valid_rows:
+            start, end = compiled.matrix.indptr[row], compiled.matrix.indptr[row + 1]
+            form = Linear(compiled.matrix.indices[start:end], compiled.matrix.data[start:end])
+            extra = explainer.method.margin * factor
+            if math.isfinite(compiled.row_low[row]):
+                compiled.add_row(form, low=compiled.row_low[row] + extra)
+            else:
+                compiled.add_row(form, high=compiled.row_high[row] - extra)
+
+    def _answer(self, bound: float) -> Answer:
+        """The incumbent with its proof; ``bound`` is one on everything but the incumbent."""
+        late = self.deadline.passed
+        if self.row is None:
+            if bound == math.inf:
+                return Answer(Status.INFEASIBLE, None, Reason.PROOF, detail=nothing(bool(self.earlier)))
+            reason = Reason.TIME_LIMIT if late else Reason.FINISHED
+            return Answer(Status.GAVE_UP, None, reason, detail="no counterfactual was found within the limits")
+        bound = min(bound, self.value)
+        rest = self.distance - self.entry  # what counts changes, or being outside at all, has no part in the tolerance
+        rounding = 4 * np.finfo(float).eps * abs(self.value)
+        if self.value - bound <= tolerance(rest, self.explainer.squared) + rounding:
+            return Answer(Status.OPTIMAL, self.row, Reason.PROOF, self.value, bound)
+        reason = Reason.TIME_LIMIT if late else Reason.FINISHED
+        return Answer(Status.FOUND, self.row, reason, self.value, bound if math.isfinite(bound) else None)
+
+
+def _claimed(claim: Objective, space: Any, factual: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
+    """The objective without what lying outside the hull costs: that is asked of the cuts, not of all points."""
+    terms = tuple(term for term in claim.terms if term.name != "slack")
+    return replace(claim, terms=terms).evaluate(space, factual, frame)

@@ -1,0 +1,483 @@
+"""Compiled kernels for points with a box around them: the states of a number, the worst cell touched, its clause.
+
+Shapes as in ``kernels``; M leaf masks (one for each feature that a tree splits on), L leaves of a tree. A state of a
+perturbed number touches an interval of cells, ``first[s]`` to ``last[s]``; both grow with s. A point of states is right
+where the ensemble is right on every combination of cells that it touches.
+
+``reach`` is a tuple: ``first`` and ``last``; the spans of the leaves, first and last cell of each leaf under each mask,
+shape (M, L); the masks of each feature, ``by_at`` and ``by``; excused boxes of cells, low and high, shape (E, F), on
+which the real model has said that it is right; room for the adversary: boxes still to look at, low and high, shape
+(D, F), and their bounds; masks, shape (M, W), leaves, shape (T,); the box of cells that it found, low and high, shape
+(F,); and its counters.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from methods.cells.masks import INFINITE, best_leaf, highest, lean, next_face, next_outside, push, toll_of
+from methods.estimators.trees import TINY
+
+# Positions in the adversary's counters.
+EXCUSED, ALLOWANCE, LOOKS, STUCK = range(4)
+WORSE = 8  # boxes looked at after a wrong cell was found, for one that is more so
+
+
+@lean
+def lowest(word):
+    """Position of the lowest set bit of a non-zero word."""
+    return highest(word & (~word + np.uint64(1)))
+
+
+@lean
+def least_leaf(starts, t, masks, instead, fresh):
+    """Position of a tree's leaf of least value by its masks; row 0 of ``fresh`` is taken instead of one of them."""
+    for word in range(masks.shape[1]):
+        mask = ~np.uint64(0)
+        for k in range(starts[t], starts[t + 1]):
+            mask &= fresh[0, word] if k == instead else masks[k, word]
+        if mask:
+            return word * 64 + lowest(mask)
+    return -1
+
+
+@lean
+def weakest(grid, base, kinds, soff, point, reach):
+    """The least score on the cells that a point touches, as far as it matters; whether all of them are right.
+
+    Infinite where every cell is right. Else the score of a cell that is wrong or, within ``TINY``, for the real model
+    to judge; the box of all cells with the same leaves is then in ``reach``, and the counter ``STUCK`` is 0. Where the
+    allowance of looks has been used up it is 1, and the score says nothing.
+    """
+    first, last = reach[:2]
+    for f in range(len(kinds)):
+        reach[8][0, f], reach[9][0, f] = first[soff[f] + point[f]], last[soff[f] + point[f]]
+    return worst_in(grid, base, kinds, reach, None)
+
+
+@lean
+def worst_in(grid, base, kinds, reach, ball):
+    """``weakest`` of the box of cells that is first on the stack; with ``ball`` of those of its cells that meet a ball.
+
+    A ball is its centre, the coordinates of the cells' ends, which features it moves, and its radius, squared.
+    """
+    offset, values, upto, onwards, starts, members, owner, _touch_at, _touched = grid
+    span_low, span_high, by_at, by, spared_low, spared_high = reach[2:8]
+    stack_low, stack_high, bounds, masks, leaf, low, high, mid_low, mid_high, fresh = reach[8:18]
+    counters = reach[20]
+    count, trees, words = len(kinds), values.shape[0], upto.shape[2]
+    bounds[0] = -INFINITE
+    size, found, looks, after = 1, INFINITE, 0, 0
+    counters[STUCK] = 0
+    while size:
+        size -= 1
+        if bounds[size] > TINY or bounds[size] >= found:
+            continue
+        looks += 1
+        if found < -TINY:
+            after += 1
+            if after > WORSE:
+                break
+        elif looks > counters[ALLOWANCE]:
+            counters[STUCK] = 1
+            break
+        for f in range(count):
+            low[f], high[f] = stack_low[size, f], stack_high[size, f]
+            mid_low[f], mid_high[f] = low[f], high[f]
+        if ball is not None and apart(offset, low, high, ball) >= ball[3]:
+            continue
+        total = base
+        for t in range(trees):
+            begin, end = starts[t], starts[t + 1]
+            if begin == end:
+                total += values[t, values.shape[1] - 1]
+                continue
+            leaf[t] = -1
+            for word in range(words):
+                mask = ~np.uint64(0)
+                for k in range(begin, end):
+                    f = members[k]
+                    masks[k, word] = upto[t, offset[f] + high[f], word] & onwards[t, offset[f] + low[f], word]
+                    mask &= masks[k, word]
+                if leaf[t] < 0 and mask:
+                    leaf[t] = word * 64 + lowest(mask)
+            total += values[t, leaf[t]]
+            for k in range(begin, end):
+                f = members[k]
+                mid_low[f] = max(mid_low[f], span_low[k, leaf[t]])
+                mid_high[f] = min(mid_high[f], span_high[k, leaf[t]])
+        if total > TINY or total >= found:
+            continue
+        conflict = False
+        for f in range(count):
+            if mid_low[f] > mid_high[f] and not kinds[f]:
+                conflict = True
+                break
+        if not conflict and ball is not None and apart(offset, mid_low, mid_high, ball) >= ball[3]:
+            # The cells with these leaves are out of reach: look at what is nearer in the direction that is worst.
+            f = farthest(offset, low, high, mid_low, mid_high, ball)
+            centre, closes = ball[:2]
+            upper = centre[f] > closes[offset[f] + mid_high[f]]
+            border = mid_high[f] if upper else mid_low[f] - 1
+            for side in range(2):
+                for g in range(count):
+                    stack_low[size, g], stack_high[size, g] = low[g], high[g]
+                # What is nearer comes last in, first out.
+                if (side == 1) == upper:
+                    stack_low[size, f] = border + 1
+                else:
+                    stack_high[size, f] = border
+                bounds[size] = total
+                size += stack_low[size, f] <= stack_high[size, f]
+            continue
+        if not conflict:
+            # One cell at least has all of these leaves: the bound is its score.
+            if total >= -TINY and excused(mid_low, mid_high, spared_low, spared_high, counters[EXCUSED], kinds):
+                size = set_aside(low, high, mid_low, mid_high, kinds, stack_low, stack_high, bounds, size, total)
+                continue
+            found = total
+            widen(grid, kinds, leaf, mid_low, reach)
+            continue
+        # Split where leaves that are apart from each other lose most on both sides.
+        chosen, border, gain, up, down = -1, 0, -1.0, 0.0, 0.0
+        for f in range(count):
+            if kinds[f] or mid_low[f] <= mid_high[f]:
+                continue
+            for side in range(2):
+                m = mid_low[f] - 1 if side else mid_high[f]
+                if side and m == mid_high[f]:
+                    continue
+                left, right = 0.0, 0.0
+                for j in range(by_at[f], by_at[f + 1]):
+                    k = by[j]
+                    t = owner[k]
+                    if span_low[k, leaf[t]] > m:
+                        for word in range(words):
+                            fresh[0, word] = upto[t, offset[f] + m, word] & onwards[t, offset[f] + low[f], word]
+                        left += values[t, least_leaf(starts, t, masks, k, fresh)] - values[t, leaf[t]]
+                    elif span_high[k, leaf[t]] <= m:
+                        for word in range(words):
+                            fresh[0, word] = upto[t, offset[f] + high[f], word] & onwards[t, offset[f] + m + 1, word]
+                        right += values[t, least_leaf(starts, t, masks, k, fresh)] - values[t, leaf[t]]
+                product = (left + 1e-9) * (right + 1e-9)
+                if product > gain:
+                    chosen, border, gain, down, up = f, m, product, left, right
+        for turn in range(2):
+            # The side with less to lose comes first: it is looked at last in, first out.
+            upper = (turn == 1) == (up <= down)
+            bound = total + (up if upper else down)
+            if bound > TINY:
+                continue
+            for f in range(count):
+                stack_low[size, f], stack_high[size, f] = low[f], high[f]
+            if upper:
+                stack_low[size, chosen] = border + 1
+            else:
+                stack_high[size, chosen] = border
+            bounds[size] = bound
+            size += 1
+    counters[LOOKS] += looks
+    return found
+
+
+@lean
+def excess(offset, f, low, high, ball):
+    """How far a ball's centre lies from some cells of a feature that it moves."""
+    centre, closes = ball[:2]
+    above = centre[f] - closes[offset[f] + high]
+    below = closes[offset[f] + low - 1] - centre[f] if low else -INFINITE
+    return max(above, below, 0.0)
+
+
+@lean
+def apart(offset, low, high, ball):
+    """The squared distance of a ball's centre from a box of cells; the features that it does not move are in it."""
+    total = 0.0
+    for f in range(len(low)):
+        if ball[2][f]:
+            total += excess(offset, f, low[f], high[f], ball) ** 2
+    return total
+
+
+@lean
+def farthest(offset, low, high, mid_low, mid_high, ball):
+    """The feature in which a ball's centre lies farther, by most, from an inner box of cells than from an outer one."""
+    chosen, most = 0, -1.0
+    for f in range(len(low)):
+        if ball[2][f]:
+            here = excess(offset, f, mid_low[f], mid_high[f], ball) ** 2 - excess(offset, f, low[f], high[f], ball) ** 2
+            if here > most:
+                chosen, most = f, here
+    return chosen
+
+
+@lean
+def excused(low, high, spared_low, spared_high, number, kinds):
+    """Whether a box of cells lies in one that the real model has said it is right on."""
+    for e in range(number):
+        inside = True
+        for f in range(len(kinds)):
+            if low[f] < spared_low[e, f] or high[f] > spared_high[e, f]:
+                inside = False
+                break
+        if inside:
+            return True
+    return False
+
+
+@lean
+def set_aside(low, high, mid_low, mid_high, kinds, stack_low, stack_high, bounds, size, bound):
+    """Put what is left of a box without an inner one on the stack, in disjoint boxes; returns the stack's size."""
+    count = len(kinds)
+    for f in range(count):
+        if kinds[f]:
+            continue
+        for side in range(2):
+            if mid_high[f] >= high[f] if side else mid_low[f] <= low[f]:
+                continue
+            for g in range(count):
+                stack_low[size, g], stack_high[size, g] = low[g], high[g]
+            if side:
+                stack_low[size, f] = mid_high[f] + 1
+            else:
+                stack_high[size, f] = mid_low[f] - 1
+            bounds[size] = bound
+            size += 1
+        low[f], high[f] = mid_low[f], mid_high[f]
+    return size
+
+
+@lean
+def widen(grid, kinds, leaf, cell, reach):
+    """Write the box of all cells with given leaves into ``reach``; of a category only that of ``cell``."""
+    offset, _values, _upto, _onwards, starts, members, _owner, _touch_at, _touched = grid
+    span_low, span_high = reach[2:4]
+    worst_low, worst_high = reach[18:20]
+    for f in range(len(kinds)):
+        worst_low[f], worst_high[f] = 0, offset[f + 1] - offset[f] - 1
+        if kinds[f]:
+            worst_low[f] = worst_high[f] = cell[f]
+    for t in range(len(starts) - 1):
+        for k in range(starts[t], starts[t + 1]):
+            f = members[k]
+            if not kinds[f]:
+                worst_low[f] = max(worst_low[f], span_low[k, leaf[t]])
+                worst_high[f] = min(worst_high[f], span_high[k, leaf[t]])
+
+
+@lean
+def leaves_at(grid, kinds, cells, reach):
+    """Write the box of all cells with the leaves of one cell into ``reach``."""
+    offset, _values, upto, onwards, starts, members, _owner, _touch_at, _touched = grid
+    masks, leaf = reach[11], reach[12]
+    for t in range(len(starts) - 1):
+        for k in range(starts[t], starts[t + 1]):
+            cell = offset[members[k]] + cells[members[k]]
+            for word in range(masks.shape[1]):
+                masks[k, word] = upto[t, cell, word] & onwards[t, cell, word]
+        leaf[t] = least_leaf(starts, t, masks, -1, masks)
+    widen(grid, kinds, leaf, cells, reach)
+
+
+@lean
+def reached_by(kinds, soff, f, low, high, reach):
+    """The first and last state of a number that touches one of some cells."""
+    first, last = reach[:2]
+    start, stop = 0, soff[f + 1] - soff[f] - 1
+    while start <= stop and last[soff[f] + start] < low:
+        start += 1
+    while stop >= start and first[soff[f] + stop] > high:
+        stop -= 1
+    return start, stop
+
+
+@lean
+def most_on(grid, low, high, masks, best):
+    """Write each tree's masks and the value of its best leaf on a box of cells; returns the sum of the values."""
+    offset, values, upto, onwards, starts, members, owner, _touch_at, _touched = grid
+    for k in range(len(members)):
+        f, t = members[k], owner[k]
+        for word in range(masks.shape[1]):
+            masks[k, word] = upto[t, offset[f] + high[f], word] & onwards[t, offset[f] + low[f], word]
+    total = 0.0
+    for t in range(values.shape[0]):
+        best[t], _ = best_leaf(values, starts, t, masks, -1, masks)
+        total += best[t]
+    return total
+
+
+@lean
+def grow(grid, kinds, face, end, low, high, total, masks, fresh, best, trial, seen, step):
+    """Move a face of a box of cells on to the cell ``end``, or add that category, where it stays surely wrong.
+
+    ``total`` is the box's greatest score; returns that of the larger box, and changes everything that describes the box
+    if it is wrong. Looks only at the trees that tell the new cells from those before.
+    """
+    offset, values, upto, onwards, starts, _members, owner, touch_at, touched = grid
+    f, words = face // 2, masks.shape[1]
+    if kinds[f]:
+        begin = close = end
+    elif face % 2:
+        begin, close = high[f], end - 1
+    else:
+        begin, close = end, low[f] - 1
+    for part in range(2 if kinds[f] else 1):
+        if part:
+            begin = close = low[f]
+        for j in range(touch_at[offset[f] + begin], touch_at[offset[f] + close + 1]):
+            k = touched[j]
+            t = owner[k]
+            if seen[t] == step:
+                continue
+            seen[t] = step
+            for word in range(words):
+                if kinds[f]:
+                    fresh[k, word] = masks[k, word] | upto[t, offset[f] + end, word]
+                elif face % 2:
+                    fresh[k, word] = upto[t, offset[f] + end, word] & onwards[t, offset[f] + low[f], word]
+                else:
+                    fresh[k, word] = upto[t, offset[f] + high[f], word] & onwards[t, offset[f] + end, word]
+            trial[t], _ = best_leaf(values, starts, t, masks, k, fresh)
+            total += trial[t] - best[t]
+            if total >= -TINY:
+                return total
+    for part in range(2 if kinds[f] else 1):
+        if part:
+            begin = close = low[f]
+        elif kinds[f]:
+            begin = close = end
+        for j in range(touch_at[offset[f] + begin], touch_at[offset[f] + close + 1]):
+            k = touched[j]
+            best[owner[k]] = trial[owner[k]]
+            for word in range(words):
+                masks[k, word] = fresh[k, word]
+    if not kinds[f]:
+        if face % 2:
+            high[f] = max(high[f], end)
+        else:
+            low[f] = min(low[f], end)
+    return total
+
+
+@njit(cache=True)
+def strengthen_touched(grid, base, same, kinds, soff, node, residual, point, reach, box_low, box_high, box_set):
+    """Grow the box of cells in ``reach``, all of which are wrong, cheapest escape first, as long as it is surely wrong.
+
+    Writes into ``box_*`` the box of the states that touch it. With ``same`` it does not grow.
+    """
+    first, last = reach[:2]
+    worst_low, worst_high = reach[18:20]
+    low, high, sets = node
+    right, left, change = residual
+    count, trees = len(kinds), grid[1].shape[0]
+    for f in range(count):
+        box_set[f] = np.uint64(0)
+        if kinds[f]:
+            box_low[f] = box_high[f] = worst_low[f]
+            box_set[f] = np.uint64(1) << np.uint64(worst_low[f])
+        else:
+            box_low[f], box_high[f] = reached_by(kinds, soff, f, worst_low[f], worst_high[f], reach)
+    if same:
+        return
+    masks = np.empty((len(grid[5]), grid[2].shape[2]), np.uint64)
+    fresh = np.empty_like(masks)
+    best, trial = np.empty(trees), np.empty(trees)
+    total = base + most_on(grid, worst_low, worst_high, masks, best)
+    refused = np.zeros(count, np.uint64)
+    tolls, heap, size = np.empty(2 * count), np.empty(2 * count, np.int64), 0
+    for face in range(2 * count):
+        tolls[face] = toll_of(
+            face, kinds, soff, low, high, sets, right, left, change, point, box_low, box_high, box_set, refused
+        )
+        if tolls[face] >= 0.0:
+            size = push(heap, tolls, size, face)
+    seen = np.zeros(trees, np.int64)  # the last step that looked at the tree
+    face, step = -1, 0
+    while True:
+        face, size = next_face(face, tolls, heap, size)
+        if face < 0:
+            return
+        step += 1
+        f = face // 2
+        picked, end = np.uint64(0), 0
+        if kinds[f]:
+            picked = next_outside(soff[f + 1] - soff[f], box_set[f], refused[f], sets[f])
+            end = highest(picked)
+        elif face % 2:
+            end = first[soff[f] + box_high[f] + 1]
+        else:
+            end = last[soff[f] + box_low[f] - 1]
+        grown = grow(grid, kinds, face, end, worst_low, worst_high, total, masks, fresh, best, trial, seen, step)
+        if grown < -TINY:
+            total = grown
+            if kinds[f]:
+                box_set[f] |= picked
+            else:
+                box_low[f], box_high[f] = reached_by(kinds, soff, f, worst_low[f], worst_high[f], reach)
+            tolls[face] = toll_of(
+                face, kinds, soff, low, high, sets, right, left, change, point, box_low, box_high, box_set, refused
+            )
+        elif kinds[f]:
+            refused[f] |= picked
+            tolls[face] = toll_of(
+                face, kinds, soff, low, high, sets, right, left, change, point, box_low, box_high, box_set, refused
+            )
+        else:
+            tolls[face] = -1.0
+
+
+@njit(cache=True)
+def lay_touching(ends, value, low, high, reach, floor, ceiling, unit, whole, fixed, linear, quadratic):
+    """States of a perturbed number: its own value, and on each side the nearest value whose interval leaves a cell.
+
+    An interval is the value ± ``reach``, cut to ``floor`` and ``ceiling``. Returns for each state the first and last
+    cell touched, the decoded value and the cost, and which state is the factual's.
+    """
+    size = 2 * len(ends) + 3
+    below, above = np.empty(size), np.empty(size)
+    downs, ups = 0, 0
+    if value > high:
+        below[0], downs = high, 1
+    for i in range(len(ends) - 1, -1, -1):
+        if not floor <= ends[i] < ceiling:
+            continue
+        if whole:
+            place = np.ceil(ends[i] - reach) + 1.0
+            while place + reach > ends[i]:
+                place -= 1.0
+        else:
+            place = ends[i] - reach - inset(ends[i], reach, unit)
+        if place < value and low <= place <= high and (downs == 0 or place < below[downs - 1]):
+            below[downs] = place
+            downs += 1
+    if value < low:
+        above[0], ups = low, 1
+    for i in range(len(ends)):
+        if not floor <= ends[i] < ceiling:
+            continue
+        if whole:
+            place = np.floor(ends[i] + reach) - 1.0
+            while place - reach <= ends[i]:
+                place += 1.0
+        else:
+            place = ends[i] + reach + inset(ends[i], reach, unit)
+        if place > value and low <= place <= high and (ups == 0 or place > above[ups - 1]):
+            above[ups] = place
+            ups += 1
+    count = downs + 1 + ups
+    values, costs = np.empty(count), np.empty(count)
+    first, last = np.empty(count, np.int64), np.empty(count, np.int64)
+    for s in range(count):
+        values[s] = below[downs - 1 - s] if s < downs else value if s == downs else above[s - downs - 1]
+        gap = abs(values[s] - value) / unit
+        costs[s] = 0.0 if s == downs else fixed + linear * gap + quadratic * gap * gap
+        first[s] = np.searchsorted(ends, min(max(values[s] - reach, floor), values[s]))
+        last[s] = np.searchsorted(ends, max(min(values[s] + reach, ceiling), values[s]))
+    return first, last, values, costs, downs
+
+
+@lean
+def inset(end, reach, unit):
+    """How far beyond a threshold to stay for what rounding of the sums with ``reach`` may amount to."""
+    return 1e-12 * unit + 2e-15 * (abs(end) + reach)

@@ -1,0 +1,257 @@
+"""The published solvers: one mixed-integer program, and column generation that prices by one; and their refinements."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from harness.core.method import Deadline
+from harness.core.space import Kind, Space
+from harness.solvers.cover import Cover
+from harness.solvers.highs import Linear
+from harness.solvers.program import Compiled, Program
+from methods.column_generation.group import Group
+from methods.column_generation.search import REDUCED, ROUND, Found, greedy
+from methods.milp.embed import embed
+from methods.milp.levels import Levels
+from methods.milp.variables import Variables
+
+SHARE = 0.25  # of the time that is left goes to the integer master
+
+
+class Point:
+    """A point in a program: its levels, the classifier upon them, the row that the point is wanted."""
+
+    def __init__(self, group: Group, program: Program) -> None:
+        self.group = group
+        self.space: Space = group.space
+        variables = Variables(program, self.space, cells=False)
+        self.blocks: list[Levels] = variables.blocks
+        self.inputs: list[Any] = [variables.source(source) for source in group.inputs]
+        reading = group.reading
+        self.embedded = embed(reading.estimator, program, self.inputs, reading.sign)
+        program.add(reading.sign * self.embedded.outputs[0] >= reading.threshold)  # (2), (24)
+        self.program = program
+
+    def compile(self) -> Compiled:
+        compiled = self.program.compile()
+        self.compiled = compiled
+        self.embedded.attach(compiled)
+        if self.embedded.tighten is not None:
+            self.embedded.tighten(self._bounds)
+        self.levels = [[compiled.linear(block.level(code) + 0) for code in range(block.size)] for block in self.blocks]
+        return compiled
+
+    def keep_within_reach(self, serves: list[Any]) -> None:
+        """A point that serves an instance takes no value that the instance may not change to."""
+        group = self.group
+        for i, served in enumerate(serves):
+            for j, block in enumerate(self.blocks):
+                own, mask = int(group.codes[i, j]), int(group.reach[i, j])
+                if not group.movable[j]:
+                    self.program.add(served <= block.level(own))
+                    continue
+                barred = [code for code in range(block.size) if not mask >> code & 1]
+                if barred:
+                    self.program.add(served + sum(block.level(code) for code in barred) <= 1)
+
+    def read(self, x: np.ndarray, shift: int = 0) -> np.ndarray:
+        """Level codes of a solution, in the copy whose columns begin at ``shift``."""
+        part = x[shift : shift + len(self.compiled.low)]
+        return np.array([int(np.argmax([level(part) for level in levels])) for levels in self.levels])
+
+    def _bounds(self, weights: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        low, high = shift.astype(float).copy(), shift.astype(float).copy()
+        for block in self.blocks:
+            table = np.zeros((len(weights), block.size))
+            for column, source in enumerate(self.inputs):
+                if source.block is block:
+                    table += np.outer(weights[:, column], source.table)
+            low, high = low + table.min(axis=1), high + table.max(axis=1)
+        slack = 1e-9 * (1.0 + np.abs(low) + np.abs(high))
+        return low - slack, high + slack
+
+
+class Pricing:
+    r"""The heaviest group by mixed-integer program.
+
+    .. math::
+        \max \; & \textstyle\sum_i w_i z_i                                          & (23) \\
+        \text{s.t. } & P(v) \ge \tau                                                & (24) \\
+             & f_l \ge z_i - [v_l = \hat x_{il}]                                    & (25, 26) \\
+             & \textstyle\sum_l f_l \le T, \quad \textstyle\sum_{h \in T_l} v_h = 1 & (27, 28)
+
+    (25) and (26) stand in one row a feature and instance, without the auxiliary variables of their linearisation.
+    """
+
+    def __init__(self, group: Group) -> None:
+        self.group = group
+        program = Program()
+        self.point = Point(group, program)
+        serves = [program.binary() for _ in range(group.size)]
+        moves = [program.variable(0, int(movable)) for movable in group.movable]  # integral as the levels are
+        for i, served in enumerate(serves):
+            for j, block in enumerate(self.point.blocks):
+                if group.movable[j]:
+                    program.add(moves[j] >= served - block.level(int(group.codes[i, j])))
+        program.add(sum(moves) <= group.most)
+        self.point.keep_within_reach(serves)
+        self.compiled = self.point.compile()
+        self.serves = np.array([self.compiled.column(served) for served in serves], dtype=np.int32)
+        self.moves = np.array([self.compiled.column(move) for move in moves], dtype=np.int32)
+
+    def solve(self, weight: np.ndarray, seconds: float) -> tuple[list[np.ndarray], float]:
+        """Groups that the solver met, the last the best, and a proven bound on the weight of any."""
+        met: list[np.ndarray] = []
+        solution = self.compiled.solve(Linear(self.serves, -weight), seconds, met=met)
+        if solution.x is not None:
+            met.append(solution.x)
+        return [self._members(x) for x in met], -solution.bound
+
+    def wider(self, members: np.ndarray, seconds: float) -> list[np.ndarray]:
+        """Groups by the two programs of section 4.3: the assignment for a fixed point, the point for the assignment."""
+        found = []
+        low, high = self.compiled.low.copy(), self.compiled.high.copy()
+        point = self.group.point(members)
+        for _ in range(2):
+            if point is None:
+                break
+            mark = self.compiled.mark()
+            for level, code in zip(self.point.levels, point, strict=True):
+                self.compiled.add_row(level[code], low=1.0)
+            solution = self.compiled.solve(Linear(self.serves, -np.ones(len(self.serves))), seconds)
+            self.compiled.rewind(mark)
+            if solution.x is None:
+                break
+            found.append(self._members(solution.x))
+            self.compiled.low[self.serves[found[-1]]] = 1.0
+            solution = self.compiled.solve(Linear(self.moves, np.ones(len(self.moves))), seconds)
+            self.compiled.low[:], self.compiled.high[:] = low, high
+            point = None if solution.x is None else self.point.read(solution.x)
+        return found
+
+    def _members(self, x: np.ndarray) -> np.ndarray:
+        return np.flatnonzero(x[self.serves] > 0.5)
+
+
+def solve_by_columns(group: Group, seed: int, deadline: Deadline) -> Found:
+    """Column generation with ``Pricing``, then the master over the columns found; certified where ⌈LP⌉ meets it."""
+    columns = _first(group)
+    cover, known = Cover(group.size), {column.tobytes() for column in columns}
+    cover.add(columns)
+    pool: list[np.ndarray] = []
+    bound, trace = 0.0, []
+    pricing = Pricing(group)
+    end = deadline.at - SHARE * deadline.left
+
+    def add(found: list[np.ndarray], weight: np.ndarray) -> int:
+        """Columns that violate (20) join the master, others the pool; not those that only a tolerance lets share."""
+        new = []
+        for column in found:
+            if not len(column) or column.tobytes() in known:
+                continue
+            if weight[column].sum() <= 1.0 + REDUCED:
+                pool.append(column)
+            elif group.point(column) is not None:
+                known.add(column.tobytes())
+                new.append(column)
+        cover.add(new)
+        return len(new)
+
+    while not (inner := Deadline(end)).passed and (relaxed := cover.relax(inner.left)) is not None:
+        value, weight = relaxed
+        waiting, pool = pool, []
+        if add(waiting, weight):
+            continue
+        found, heaviest = pricing.solve(weight, inner.left)
+        # Farley's bound; of a pricing that is stopped too.
+        bound = max(bound, weight.sum() / max(heaviest, 1.0)) if math.isfinite(heaviest) else bound
+        trace.append({"step": "pricing", "columns": len(cover.columns), "value": value, "bound": bound})
+        if not found or weight[found[-1]].sum() <= 1.0 + REDUCED:
+            break
+        if not add([*found, *pricing.wider(found[-1], inner.left)], weight):
+            break
+    solution = Cover.solve(group.size, cover.columns, deadline.left)
+    groups = greedy(group.size, cover.columns)
+    if solution.x is not None and solution.x.round().sum() < len(groups):
+        groups = [cover.columns[place] for place in np.flatnonzero(solution.x > 0.5)]
+    trace.append({"step": "master", "columns": len(cover.columns), "bound": bound, "groups": len(groups)})
+    return Found(groups, min(max(math.ceil(bound - ROUND), 1), len(groups)), trace)
+
+
+def _first(group: Group) -> list[np.ndarray]:
+    """A counterfactual for each profile; profiles with equal ones share a column as far as T allows."""
+    columns: list[list[int]] = []
+    by_point: dict[bytes, list[list[int]]] = {}
+    for place in range(group.size):
+        point = group.point(np.array([place]))
+        assert point is not None  # all profiles here can be covered
+        alike = by_point.setdefault(point.tobytes(), [])
+        for column in alike:
+            joined = np.array([*column, place])
+            if (group.codes[joined] != point).any(axis=0).sum() <= group.most:
+                column.append(place)
+                break
+        else:
+            alike.append([place])
+            columns.append(alike[-1])
+    return [np.array(column) for column in columns]
+
+
+def solve_at_once(group: Group, seed: int, deadline: Deadline) -> Found:
+    r"""The program (1)-(14) over K points, K the size of a greedy cover, points in use first.
+
+    .. math::
+        \min \; & \textstyle\sum_k y^k                                                       & (1) \\
+        \text{s.t. } & P(x^k) \ge \tau                                                       & (2) \\
+             & d_h^k \ge \gamma_{ih}^k, \; \gamma_{ih}^k \le \xi_{ih}^k, \; \gamma_{ih}^k \le a_i^k, \;
+               \gamma_{ih}^k \ge \xi_{ih}^k + a_i^k - 1                                       & (11\text{-}14) \\
+             & |T_l| f_l^k \ge \textstyle\sum_{h \in T_l} d_h^k, \quad \textstyle\sum_l f_l^k \le T y^k & (4, 5) \\
+             & \textstyle\sum_k a_i^k \ge 1, \quad a_i^k \le y^k                             & (7, 8) \\
+             & |\hat x_{ih} - v_h^k| \le \xi_{ih}^k, \quad y^k \ge y^{k+1}                   & (9, 10)
+    """
+    groups = greedy(group.size, _first(group))
+    program = Program()
+    point = Point(group, program)
+    use = program.binary()
+    serves = [program.binary() for _ in range(group.size)]
+    moves = [program.binary() for _ in range(len(point.blocks))]
+    for j, block in enumerate(point.blocks):
+        codes = [1] if block.feature.kind is Kind.BINARY and block.size == 2 else range(block.size)
+        columns = [program.binary() for _ in codes]
+        program.add(len(columns) * moves[j] >= sum(columns))  # (4)
+        for i, served in enumerate(serves):
+            for code, column in zip(codes, columns, strict=True):
+                apart, counted = program.binary(), program.binary()
+                own = int(group.codes[i, j] == code)
+                program.add(own - block.level(code) <= apart)  # (9)
+                program.add(own - block.level(code) >= -apart)  # (10)
+                program.add(column >= counted)  # (11)
+                program.add(counted <= apart)  # (12)
+                program.add(counted <= served)  # (13)
+                program.add(counted >= apart + served - 1)  # (14)
+    program.add(sum(moves) <= group.most * use)  # (5)
+    for served in serves:
+        program.add(served <= use)  # (8)
+    point.keep_within_reach(serves)
+    single = point.compile()
+    width, copies = len(single.low), len(groups)
+    used = single.column(use)
+    columns_of = np.array([single.column(served) for served in serves])
+    whole = single.repeated(copies)
+    starts = width * np.arange(copies)
+    for column in columns_of:
+        whole.add_row(Linear((starts + column).astype(np.int32), np.ones(copies)), low=1.0)  # (7)
+    for start in starts[:-1]:
+        whole.add_row(Linear(np.array([start + used, start + width + used]), np.array([1.0, -1.0])), low=0.0)
+    solution = whole.solve(Linear((starts + used).astype(np.int32), np.ones(copies)), deadline.left)
+    if solution.x is not None and round(solution.objective) <= len(groups):
+        members = [np.flatnonzero(solution.x[start + columns_of] > 0.5) for start in starts]
+        chosen = [column for start, column in zip(starts, members, strict=True) if solution.x[start + used] > 0.5]
+        if all(group.point(column) is not None for column in chosen if len(column)):  # not by a tolerance only
+            groups = chosen
+    bound = len(groups) if solution.infeasible else max(math.ceil(max(solution.bound, 1.0) - ROUND), 1)
+    trace = [{"step": "program", "columns": width * copies, "bound": solution.bound, "groups": len(groups)}]
+    return Found([column for column in groups if len(column)], min(bound, len(groups)), trace)

@@ -1,0 +1,1 @@
+"""Fitted estimators as arrays that methods compute with."""

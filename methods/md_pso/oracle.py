@@ -1,0 +1,172 @@
+"""The objective of a swarm's points, counted by calls of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness.core.errors import UnsupportedError
+from harness.core.inputs import Affine, Input, by_category
+from harness.core.problem import Problem
+from harness.core.space import Feature, Kind
+from harness.core.target import Interval, Label, Probability
+from methods.md_pso.swarm import ASKED
+
+INVALID = 1e3  # what any invalid point costs beside its distance from the wanted scores: more than any valid one
+
+
+class Oracle:
+    """A problem in the columns of a few active features, the others as in a factual: one prediction for many rows.
+
+    Points are rows of the active features' scaled columns, in the order of ``features``; ``owner`` says which of some
+    factuals each row belongs to.
+
+    Whether a row is valid is read off its score, so that a row costs one prediction; where scores and predictions
+    disagree on training rows, the model is asked for both.
+    """
+
+    def __init__(self, problem: Problem, active: Sequence[str]) -> None:
+        space = problem.space
+        self.problem, self.classifier = problem, problem.classifier
+        self.features = tuple(space[name] for name in active)
+        ends = np.cumsum([0, *(feature.width for feature in self.features)])
+        self.slices = tuple(slice(int(start), int(end)) for start, end in pairwise(ends))
+        where = dict(zip(space.names, space.slices, strict=True))
+        self.places = np.array([c for name in active for c in range(where[name].start, where[name].stop)], dtype=int)
+        self.numeric = np.array([s.start for f, s in self._each() if f.numeric], dtype=int)
+        numbers = [f for f in self.features if f.numeric]
+        self.shift = np.array([f.scale[0] for f in numbers])
+        self.range = np.array([f.range for f in numbers])
+        self.whole = np.array([f.kind is Kind.INTEGER for f in numbers], dtype=bool)
+        self.opaque = not self._look_inside()
+        self.strict = False
+        rows = problem.train.iloc[:ASKED]
+        held, _ = self._read(self.classifier.score(rows))
+        self.strict = bool((held != problem.valid(rows)).any())
+
+    def _each(self) -> list[tuple[Feature, slice]]:
+        return list(zip(self.features, self.slices, strict=True))
+
+    def _look_inside(self) -> bool:
+        """Find out how active features become the estimator's inputs; False where only frames will do."""
+        self.affine: list[tuple[int, int, Affine]] = []  # input, place among the numbers, map
+        self.mapped: list[tuple[int, int, Input]] = []
+        self.tables: list[tuple[slice, list[int], np.ndarray]] = []  # columns, inputs, values by category
+        if self.classifier.opaque is not None:
+            return False
+        inputs: dict[str, list[int]] = {}
+        for column, source in enumerate(self.classifier.inputs):
+            inputs.setdefault(source.feature, []).append(column)
+        place = 0
+        for feature, columns in self._each():
+            sources = [(i, self.classifier.inputs[i]) for i in inputs.get(feature.name, ())]
+            if feature.numeric:
+                for i, source in sources:
+                    if type(source) is Affine:
+                        self.affine.append((i, place, source))
+                    else:
+                        self.mapped.append((i, place, source))
+                place += 1
+            elif sources:
+                try:
+                    table = np.column_stack([by_category(feature, source) for _, source in sources])
+                except UnsupportedError:
+                    return False
+                self.tables.append((columns, [i for i, _ in sources], table))
+        self.affine_inputs = np.array([i for i, _, _ in self.affine], dtype=int)
+        self.affine_places = np.array([place for _, place, _ in self.affine], dtype=int)
+        self.affine_shift = np.array([source.shift for _, _, source in self.affine])
+        self.affine_unit = np.array([source.unit for _, _, source in self.affine])
+        return True
+
+    def encode(self, row: Mapping[str, Any]) -> np.ndarray:
+        """Decoded values as a point, shape (columns,)."""
+        point = np.zeros(len(self.places))
+        for feature, columns in self._each():
+            if feature.numeric:
+                point[columns] = (float(row[feature.name]) - feature.scale[0]) / feature.range
+            elif feature.kind is Kind.CATEGORICAL:
+                point[columns.start + feature.codes([row[feature.name]])[0]] = 1.0
+            else:
+                point[columns] = feature.codes([row[feature.name]]) / max(len(feature.categories) - 1, 1)
+        return point
+
+    def values(self, points: np.ndarray) -> np.ndarray:
+        """The numbers among the features, in original units, shape (rows, numbers)."""
+        values = self.shift + points[:, self.numeric] * self.range
+        return np.where(self.whole, np.rint(values), values)
+
+    def codes(self, points: np.ndarray, columns: slice) -> np.ndarray:
+        """Category codes of a feature, shape (rows,)."""
+        block = points[:, columns]
+        feature = self.features[self.slices.index(columns)]
+        if feature.kind is Kind.CATEGORICAL:
+            return block.argmax(axis=1)
+        return np.rint(block[:, 0] * (len(feature.categories) - 1)).astype(int)
+
+    def judge(
+        self, points: np.ndarray, values: np.ndarray, base: np.ndarray | pd.DataFrame, strict: bool = False
+    ) -> tuple[np.ndarray, ...]:
+        """Per row, whether it is valid, bool, and how far its score is from the wanted ones, at least 0.
+
+        Parameters
+        ----------
+        values
+            As ``values`` gives them.
+        base
+            The row's factual as the estimator takes it, written to; a frame where nobody can look inside the model.
+        strict
+            Whether to ask for predictions besides scores, in any case.
+        """
+        if isinstance(base, pd.DataFrame):
+            names = [f.name for f in self.features if f.numeric]
+            types = self.problem.train.dtypes
+            changed = {name: values[:, i].astype(types[name]) for i, name in enumerate(names)}
+            for feature, columns in self._each():
+                if not feature.numeric:
+                    held = pd.Series(list(feature.categories), dtype=types[feature.name])
+                    changed[feature.name] = held.take(self.codes(points, columns)).to_numpy()
+            frame = base.assign(**changed)
+            held, gap = self._read(self.classifier.score(frame))
+            return (self.problem.valid(frame) if strict or self.strict else held), gap
+        base[:, self.affine_inputs] = (values[:, self.affine_places] - self.affine_shift) / self.affine_unit
+        for i, place, source in self.mapped:
+            base[:, i] = source(pd.Series(values[:, place]))
+        for columns, inputs, table in self.tables:
+            base[:, inputs] = table[self.codes(points, columns)]
+        held, gap = self._read(self.classifier.grade(base))
+        if strict or self.strict:
+            held = self._decided(self.classifier.decide(base), held)
+        return held, gap
+
+    def _decided(self, codes: np.ndarray, held: np.ndarray) -> np.ndarray:
+        target = self.problem.target
+        return codes == self.classifier.code(target.value) if isinstance(target, Label) else held
+
+    def _read(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Whether scores are wanted ones, and how far they are from them (4)."""
+        target, classifier = self.problem.target, self.classifier
+        if isinstance(target, Interval):
+            return _within(scores, target.low, target.high)
+        if isinstance(target, Probability):
+            code = classifier.code(target.label)
+            share = scores[:, code] if scores.ndim > 1 else scores if code else 1.0 - scores
+            return _within(share, target.low, target.high)
+        code = classifier.code(target.value)
+        if scores.ndim > 1:
+            own, others = scores[:, code], np.delete(scores, code, axis=1).max(axis=1)
+            return scores.argmax(axis=1) == code, np.maximum(others - own, 0.0)
+        middle = classifier.threshold
+        if middle is None:
+            middle = 0.5 if classifier.probabilistic else 0.0
+        above = scores > middle
+        return (above if code else ~above), np.maximum(middle - scores if code else scores - middle, 0.0)
+
+
+def _within(scores: np.ndarray, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
+    gap = np.maximum(np.maximum(low - scores, scores - high), 0.0)
+    return gap == 0, gap

@@ -1,0 +1,96 @@
+"""What the variables of one feature have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from harness.core.space import Feature
+from harness.solvers.highs import FEASIBILITY, Linear
+from harness.solvers.program import Compiled, Expression, Program
+from methods.estimators.thresholds import last_left
+from methods.milp.cost import Cost
+
+INTEGRAL = 10 * FEASIBILITY  # a column this near to 0 counts as 0
+
+
+class Free:
+    """An arbitrary linear expression as an input: a shifted copy, a structural equation. Shares binaries with nobody.
+
+    A split keeps ``margin`` away from its threshold on either side, more than the solver's tolerance.
+    """
+
+    margin = 1e-6
+
+    def __init__(self, program: Program, expression: Expression, low: float, high: float) -> None:
+        self.program, self.expression, self.low, self.high = program, expression, low, high
+        self._sides: dict[float, Any] = {}
+
+    def right_of(self, threshold: float, single: bool = True) -> Expression:
+        left = last_left(threshold, single)
+        if self.high <= left:
+            return 0
+        if self.low > left:
+            return 1
+        if left not in self._sides:
+            side = self.program.binary()
+            at_most, at_least = left - self.margin, left + self.margin
+            self.program.add(self.expression <= at_most + (self.high - at_most) * side)
+            self.program.add(self.expression >= self.low + (at_least - self.low) * side)
+            self._sides[left] = side
+        return self._sides[left]
+
+
+class Block(Protocol):
+    """The variables of one feature. Created in a ``Program``; after ``attach``, posed for one factual after another."""
+
+    feature: Feature
+
+    def close(self) -> None:
+        """Called when all inputs are embedded, before compilation."""
+        ...
+
+    def attach(self, compiled: Compiled) -> None:
+        """Called once, after compilation."""
+        ...
+
+    def pose(self, value: Any, cost: Cost, within: Any = None) -> None:
+        """Set bounds for a factual's value; values that cost more than the budget are ruled out.
+
+        ``within`` narrows the choice further: a category's code, or the least and greatest scaled number or rank.
+        """
+        ...
+
+    def cost(self) -> Linear:
+        """The cost of the posed feature's change."""
+        ...
+
+    def gap(self) -> Linear:
+        """How far the posed feature moves, in scaled units."""
+        ...
+
+    def encoded(self) -> list[Linear]:
+        """The feature's scaled columns."""
+        ...
+
+    def bar(self, value: Any) -> None:
+        """Rule out a state: a category, or for numbers any move to ``value``'s side of the factual."""
+        ...
+
+    def changed(self) -> Linear:
+        """1 where the posed feature changes, else 0."""
+        ...
+
+    def apart(self, value: Any, separation: float) -> Linear:
+        """A form that is >= 1 only where the feature is apart from ``value``: another category, or that far away."""
+        ...
+
+    def values_listed(self) -> Sequence[Any]:
+        """The other values worth trying for this feature alone; empty where there are too many to list."""
+        ...
+
+    def read(self, x: np.ndarray) -> Any:
+        """The decoded value in a solution."""
+        ...

@@ -1,0 +1,39 @@
+"""The cost of changing one feature, as a program needs it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from harness.core.space import SAME
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a changed feature costs: ``fixed`` + ``linear`` gap + ``quadratic`` gap², its gap in scaled units.
+
+    ``budget`` is what the whole change may cost: a value that costs more by itself is ruled out.
+    """
+
+    fixed: float
+    linear: float
+    quadratic: float
+    budget: float = math.inf
+
+    def __call__(self, gap: np.ndarray | float) -> Any:
+        gap = np.asarray(gap)
+        return np.where(gap > SAME, self.fixed, 0.0) + self.linear * gap + self.quadratic * gap**2
+
+    @property
+    def radius(self) -> float:
+        """The greatest gap that the budget allows."""
+        rest = max(self.budget - self.fixed, 0.0)
+        if not math.isfinite(rest) or not (self.linear or self.quadratic):
+            return math.inf
+        if not self.quadratic:
+            return rest / self.linear
+        root = math.sqrt(self.linear**2 + 4 * self.quadratic * rest)
+        return 2 * rest / (self.linear + root) if rest else 0.0

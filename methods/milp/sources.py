@@ -1,0 +1,68 @@
+"""Inputs of an estimator as expressions of a program."""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import numpy as np
+
+from harness.core.inputs import Affine
+from harness.solvers.program import Expression
+from methods.estimators.thresholds import seen
+from methods.milp.intervals import Cells
+from methods.milp.levels import Levels
+from methods.milp.scaled import Scaled
+
+
+class Source(Protocol):
+    """One input of an estimator inside a program, whatever it is made of."""
+
+    low: float
+    high: float
+
+    @property
+    def expression(self) -> Expression:
+        """The input's value."""
+        ...
+
+    def right_of(self, threshold: float, single: bool = True) -> Expression:
+        """A 0/1 expression: 1 iff the input, where ``single`` its float32, exceeds the threshold: to the right."""
+        ...
+
+
+class LevelSource:
+    """An estimator input that is a function of a feature's category."""
+
+    def __init__(self, block: Levels, table: np.ndarray) -> None:
+        self.block, self.table = block, table
+        self.low, self.high = float(table.min()), float(table.max())
+
+    @property
+    def expression(self) -> Expression:
+        return sum(float(value) * self.block.level(code) for code, value in enumerate(self.table) if value)
+
+    def right_of(self, threshold: float, single: bool = True) -> Expression:
+        right = seen(self.table, single) > threshold
+        if right.all():
+            return 1
+        return sum(self.block.level(int(code)) for code in np.flatnonzero(right))
+
+
+class NumberSource:
+    """An estimator input that is an affine function of a number."""
+
+    low, high = -math.inf, math.inf
+
+    def __init__(self, block: Cells | Scaled, affine: Affine) -> None:
+        self.block, self.affine = block, affine
+        feature = block.feature
+        self.slope = feature.range / affine.unit
+        self.shift = (feature.scale[0] - affine.shift) / affine.unit
+
+    @property
+    def expression(self) -> Expression:
+        return self.slope * self.block.x + self.shift
+
+    def right_of(self, threshold: float, single: bool = True) -> Expression:
+        return self.block.right_of(self.affine, threshold, single)

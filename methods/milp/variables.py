@@ -1,0 +1,112 @@
+"""The variables of a feature space in a program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness.core.errors import UnsupportedError
+from harness.core.inputs import Affine, Input, by_category
+from harness.core.space import Space
+from harness.solvers.highs import Linear
+from harness.solvers.program import Compiled, Program
+from methods.milp.cost import Cost
+from methods.milp.intervals import Cells
+from methods.milp.levels import Levels
+from methods.milp.scaled import Scaled
+from methods.milp.sources import LevelSource, NumberSource, Source
+
+
+class Variables:
+    """The mixed-integer variables of a space: one block a feature, and the estimator inputs made of them.
+
+    Parameters
+    ----------
+    cells
+        See numbers only through thresholds (trees, where nothing else looks at a number), else as scaled variables.
+    """
+
+    def __init__(self, program: Program, space: Space, cells: bool) -> None:
+        self.space = space
+        number = Cells if cells else Scaled
+        self.blocks: list[Any] = [(number if f.numeric else Levels)(program, f) for f in space.features]
+        self._by_name = dict(zip(space.names, self.blocks, strict=True))
+
+    def source(self, source: Input) -> Source:
+        """An estimator input as an object that classifiers are embedded on."""
+        block = self._by_name[source.feature]
+        if isinstance(block, Levels):
+            return LevelSource(block, by_category(block.feature, source))
+        if not isinstance(source, Affine):
+            raise UnsupportedError(f"{type(source).__name__} of {source.feature}, a number, cannot be embedded yet.")
+        return NumberSource(block, source)
+
+    def close(self) -> None:
+        """State what depends on all embedded inputs."""
+        for block in self.blocks:
+            block.close()
+
+    def attach(self, compiled: Compiled) -> None:
+        """Find the blocks' columns in the compiled program."""
+        for block in self.blocks:
+            block.attach(compiled)
+
+    def pose(self, factual: pd.DataFrame, costs: Sequence[Cost], box: Sequence[Any] | None = None) -> None:
+        """Set bounds and coefficients for a factual; ``box`` holds what each block has to stay ``within``, or None."""
+        self.factual = factual
+        for place, (block, cost) in enumerate(zip(self.blocks, costs, strict=True)):
+            value = factual[block.feature.name].iloc[0]
+            if box is None or box[place] is None:
+                block.pose(value, cost)
+            else:
+                block.pose(value, cost, box[place])
+
+    def bar(self, row: dict[str, Any], factual: pd.DataFrame) -> None:
+        """Rule out the states that an earlier counterfactual's changed features took."""
+        for block in self.blocks:
+            name = block.feature.name
+            if row[name] != factual[name].iloc[0]:
+                block.bar(row[name])
+
+    def encoded(self) -> list[Linear]:
+        """The scaled columns of the space, in its order."""
+        return [column for block in self.blocks for column in block.encoded()]
+
+    def gaps(self) -> list[Linear]:
+        """How far each posed feature moves, in scaled units."""
+        return [block.gap() for block in self.blocks]
+
+    def cost(self) -> Linear:
+        """The distance of the posed factual, with the costs given to ``pose``."""
+        return Linear.sum([block.cost() for block in self.blocks])
+
+    def changed(self, weights: np.ndarray) -> Linear:
+        """The weighted number of changed features."""
+        forms = [block.changed() for block in self.blocks]
+        return Linear.sum(
+            [
+                Linear(form.columns, weight * form.coefficients, weight * form.constant)
+                for form, weight in zip(forms, weights, strict=True)
+            ]
+        )
+
+    def apart(self, row: dict[str, Any], separation: float) -> Linear:
+        """A form that is >= 1 iff some category differs from ``row``'s or some number is ``separation`` away."""
+        return Linear.sum([block.apart(row[block.feature.name], separation) for block in self.blocks])
+
+    def refine(self, x: np.ndarray) -> bool:
+        """Tighten what stands for squared gaps around a solution; whether there was anything to tighten."""
+        return sum(block.refine(x) for block in self.blocks if isinstance(block, Scaled)) > 0
+
+    def singles(self) -> Iterator[tuple[str, Any]]:
+        """Every value that a single changed feature can take, as far as the blocks list them."""
+        for block in self.blocks:
+            for value in block.values_listed():
+                yield block.feature.name, value
+
+    def read(self, x: np.ndarray) -> dict[str, Any]:
+        """Decoded values of a solution."""
+        return {block.feature.name: block.read(x) for block in self.blocks}

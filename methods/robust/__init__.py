@@ -1,0 +1,5 @@
+"""Robust counterfactuals: the closest point with a whole valid region around it."""
+
+from methods.robust.method import Robust
+
+__all__ = ["Robust"]

@@ -1,0 +1,201 @@
+"""The worst point of a region, by family of model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from harness.core.method import Deadline
+from harness.solvers.highs import Linear as Form
+from harness.solvers.program import Compiled, Program
+from methods.estimators.raw_target import raw_interval
+from methods.estimators.trees import Leaf as Cell
+from methods.estimators.trees import ensemble
+from methods.milp.block import Free
+from methods.milp.embed import embed
+from methods.milp.sources import Source
+from methods.robust.adversarial import Adversarial
+from methods.robust.program import BEYOND, BISECTIONS, PLANES
+from methods.robust.settings import Settings
+
+
+class TreeAdversary:
+    """The perturbation that goes deepest into what the trees get wrong."""
+
+    def __init__(self, whole: Adversarial) -> None:
+        self.whole = whole
+        problem = whole.problem
+        self.model = ensemble(problem.classifier.estimator)
+        interval = raw_interval(problem)
+        self.sign = interval.sense
+        self.threshold = interval.low if self.sign > 0 else interval.high
+        names = problem.space.names
+        self.feature = [names.index(source.feature) for source in problem.classifier.inputs]
+
+    def worst(self, row: Mapping[str, Any], deadline: Deadline) -> np.ndarray | None:
+        """(41)-(45), and (26)-(35) for one tree: the program over one leaf of each tree; None where it found nothing.
+
+        Leaves that the box does not enter are left out; a leaf's depth is measured in scaled units, so that its faces'
+        normals have length 1. The program says which leaves, ``deepest`` how deep they are entered: leaves that only
+        its tolerance enters, or that the model is right on (a tie), are excluded. A ball is cut out of its box.
+        """
+        whole, rho = self.whole, self.whole.settings.radius
+        inputs = whole.problem.classifier.vector(row)[0]
+        moved = whole.perturbation.moved
+        program = Program()
+        moves = [program.variable(-rho, rho) if free else None for free in moved]
+        depth = program.variable(-1.0, 1.0)
+        total = self.sign * float(self.model.base[0])
+        listed: list[list[tuple[Any, list[tuple[int, float, float]]]]] = []
+        for tree, cells in zip(self.model.trees, whole.leaves, strict=True):
+            chosen = []
+            for cell in cells:
+                faces = self._faces(cell, inputs, whole.slopes)
+                if any(gap + (rho if moved[feature] else 0.0) < -1e-9 for feature, _, gap in faces):
+                    continue
+                leaf = program.binary()
+                chosen.append((leaf, faces))
+                total = total + self.sign * self.model.weight * float(tree.value[cell.node, 0]) * leaf
+                for feature, side, gap in faces:
+                    # side * x_j <= bound: the depth is gap - side * s_j, gap that of the point itself.
+                    move = moves[feature]
+                    most = 1.0 - gap + rho
+                    program.add(depth <= gap - (side * move if move is not None else 0.0) + most * (1 - leaf))
+            program.add(sum(leaf for leaf, _ in chosen) == 1)
+            listed.append(chosen)
+        program.add(total <= self.sign * self.threshold + 1e-9)
+        compiled = program.compile()
+        at = [None if move is None else compiled.column(move) for move in moves]
+        goal = Form.of([(compiled.column(depth), -1.0)])
+        leaves = [([compiled.column(leaf) for leaf, _ in chosen], chosen) for chosen in listed]
+        for _ in range(PLANES):
+            found = compiled.solve(goal, deadline.left)
+            if found.x is None:
+                return None
+            below, above, taken = np.full(len(moved), math.inf), np.full(len(moved), math.inf), []
+            for columns, chosen in leaves:
+                place = int(found.x[columns].argmax())
+                taken.append(columns[place])
+                for feature, side, gap in chosen[place][1]:
+                    gaps = above if side > 0 else below
+                    gaps[feature] = min(gaps[feature], gap)
+            move = deepest(below, above, moved, rho, whole.settings.norm)
+            if move is not None and not whole.judge.checker.valid(whole.pushed(row, move)):
+                return move
+            if move is not None or not _cut_out(compiled, found.x, at, whole.settings):
+                compiled.add_row(Form.of([(column, 1.0) for column in taken]), high=len(taken) - 1.0)
+        return None
+
+    def _faces(self, cell: Cell, inputs: np.ndarray, slopes: np.ndarray) -> list[tuple[int, float, float]]:
+        """A leaf's faces at a point: feature, outward side, scaled distance to the face (negative outside)."""
+        faces = []
+        for sides, outward in ((cell.above, -1.0), (cell.at_most, 1.0)):
+            for column, threshold in sides.items():
+                slope = slopes[column]
+                if math.isinf(threshold):
+                    continue
+                if not slope:
+                    inside = (threshold - inputs[column]) * outward >= 0
+                    faces.append((self.feature[column], outward, 1.0 if inside else -2.0))
+                    continue
+                gap = (threshold - inputs[column]) * outward / abs(slope)
+                faces.append((self.feature[column], outward * math.copysign(1.0, slope), gap))
+        return faces
+
+
+class ScoreAdversary:
+    """The perturbation of the worst score, of a model that is continuous in its inputs."""
+
+    def __init__(self, whole: Adversarial) -> None:
+        self.whole = whole
+        self.sign = raw_interval(whole.problem).sense
+
+    def worst(self, row: Mapping[str, Any], deadline: Deadline) -> np.ndarray | None:
+        """(56)-(59): the least score within the box, or the ball by planes; None where time ran out."""
+        whole, rho = self.whole, self.whole.settings.radius
+        classifier = whole.problem.classifier
+        inputs = classifier.vector(row)[0]
+        program = Program()
+        moves = [program.variable(-rho, rho) if free else None for free in whole.perturbation.moved]
+        names = whole.problem.space.names
+        sources: list[Source] = []
+        reach = np.zeros(len(inputs))
+        for k, (source, slope) in enumerate(zip(classifier.inputs, whole.slopes, strict=True)):
+            move = moves[names.index(source.feature)]
+            reach[k] = abs(slope) * rho if move is not None else 0.0
+            expression = float(inputs[k]) + (slope * move if move is not None and slope else 0.0)
+            sources.append(Free(program, expression, inputs[k] - reach[k], inputs[k] + reach[k]))
+        made = embed(classifier.estimator, program, sources, -self.sign)
+        compiled = program.compile()
+        made.attach(compiled)
+
+        def box(weights: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            middle, half = weights @ inputs + shift, np.abs(weights) @ reach
+            return middle - half, middle + half
+
+        if made.tighten is not None:
+            made.tighten(box)
+        at = [None if move is None else compiled.column(move) for move in moves]
+        return _lowest(compiled, compiled.linear(self.sign * made.outputs[0]), at, whole.settings, deadline)
+
+
+def deepest(below: np.ndarray, above: np.ndarray, free: np.ndarray, rho: float, norm: str) -> np.ndarray | None:
+    r"""The move from a point to where a box of leaves is deepest within reach; None where it is not entered.
+
+    In a box of perturbations each number goes to the middle of the leaves by itself, or away from their only face. In a
+    ball a depth :math:`\alpha` asks :math:`s_j = \operatorname{clip}(0, \alpha - below_j, above_j - \alpha)`; the
+    greatest one with :math:`\|s\|_2 \le \rho` is found by halving.
+
+    Parameters
+    ----------
+    below, above
+        How far the point lies above the leaves' lower, and below their upper face, scaled; infinite without a face.
+    """
+    radii = np.where(free, rho, 0.0)
+
+    def depth_of(s: np.ndarray) -> float:
+        return float(np.minimum(below + s, above - s).min(initial=1.0))
+
+    with np.errstate(invalid="ignore"):
+        middle = np.where(np.isinf(below) & np.isinf(above), 0.0, (above - below) / 2)
+    move = np.clip(middle, -radii, radii)
+    if norm == "linf" or np.linalg.norm(move) <= rho:
+        return move if depth_of(move) > 0 else None
+    low, high = 0.0, depth_of(move)
+    if high <= 0:
+        return None
+    for _ in range(BISECTIONS):
+        depth = (low + high) / 2
+        move = np.where(free, np.clip(0.0, depth - below, above - depth), 0.0)
+        low, high = (depth, high) if np.linalg.norm(move) <= rho else (low, depth)
+    return np.where(free, np.clip(0.0, low - below, above - low), 0.0) if low > 0 else None
+
+
+def _lowest(
+    compiled: Compiled, goal: Form, at: list[int | None], settings: Settings, deadline: Deadline
+) -> np.ndarray | None:
+    """The perturbation that minimises a form; a ball is cut out of its box by planes, its last point scaled back."""
+    move = None
+    for _ in range(PLANES if settings.norm == "l2" else 1):
+        found = compiled.solve(goal, deadline.left)
+        if found.x is None:
+            return move
+        move = np.array([0.0 if column is None else found.x[column] for column in at])
+        length = float(np.linalg.norm(move))
+        if not _cut_out(compiled, found.x, at, settings):
+            return move
+        move *= settings.radius / length
+    return move
+
+
+def _cut_out(compiled: Compiled, x: np.ndarray, at: list[int | None], settings: Settings) -> bool:
+    """Add the plane that cuts a solution's move off a ball; whether it needed one."""
+    moves = [(column, float(x[column])) for column in at if column is not None]
+    length = math.hypot(*(part for _, part in moves))
+    if settings.norm != "l2" or length <= settings.radius * (1 + BEYOND):
+        return False
+    compiled.add_row(Form.of([(column, part / length) for column, part in moves]), high=settings.radius)
+    return True

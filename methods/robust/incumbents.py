@@ -1,0 +1,113 @@
+"""First robust points, and the certifier that judges them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness.certificate import Ball, Checker
+from harness.core.method import Deadline
+from harness.core.objective import Objective
+from harness.core.problem import Problem
+from harness.core.space import Space
+from methods.robust.program import ENOUGH, FARTHER, HALVINGS, TRIED
+from methods.robust.settings import Settings
+
+
+@dataclass
+class Judge:
+    """Certified radii of rows, by the harness's own checker."""
+
+    problem: Problem
+    settings: Settings
+
+    def __post_init__(self) -> None:
+        problem, settings = self.problem, self.settings
+        self.checker = Checker(problem.space, problem.classifier, problem.target)
+        self.ball = Ball.scaled(problem.space, settings.norm, settings.unperturbed)
+
+    def radius(self, row: Mapping[str, Any], seconds: float) -> float:
+        """The largest proven radius of a row, at most rho; -1 for a row that is invalid itself."""
+        if not self.checker.valid(row):
+            return -1.0
+        return self.checker.certify(row, self.ball, self.settings.radius, seconds).radius
+
+    def robust(self, row: Mapping[str, Any], seconds: float) -> bool:
+        return self.radius(row, seconds) >= self.settings.radius - ENOUGH
+
+
+class Starts:
+    """Robust points without a program: training rows with room around them, moved on lines as far as they keep it."""
+
+    def __init__(self, problem: Problem, space: Space, objective: Objective, judge: Judge) -> None:
+        self.space, self.objective, self.judge = space, objective, judge
+        valid = problem.train.loc[problem.valid(problem.train)].drop_duplicates()
+        self.rows = valid.reset_index(drop=True)
+        self.numbers = [s.start for s, f in zip(space.slices, space.features, strict=True) if f.numeric]
+        # A hull is a linear program a row: asked of those that are tried only.
+        self.cheap = replace(objective, limits=tuple(part for part in objective.limits if part.term.name != "slack"))
+
+    def near(self, factual: pd.DataFrame, deadline: Deadline) -> tuple[dict[str, Any] | None, float]:
+        """A robust row moved towards the factual, and its cost; None and infinity where none was met."""
+        rows = self.rows
+        allowed = [not faults for faults in self.space.violations(factual, rows)]
+        rows = rows.loc[allowed]
+        if not rows.empty:
+            rows = rows.loc[[not faults for faults in self.cheap.exceeded(self.space, factual, rows)]]
+        if rows.empty:
+            return None, math.inf
+        values = self.objective.evaluate(self.space, factual, rows)
+        seconds = 0.2 * deadline.left / TRIED
+        for place in np.argsort(values, kind="stable")[:TRIED]:
+            row = rows.iloc[[int(place)]].to_dict("records")[0]
+            if self.stands(row, factual, seconds):
+                return self.between(factual, row, factual, Deadline.after(TRIED * seconds))
+        return None, math.inf
+
+    def stands(self, row: Mapping[str, Any], factual: pd.DataFrame, seconds: float) -> bool:
+        """Whether a row may be answered: permitted, within the limits, and robust."""
+        frame = self.space.frame([row])
+        if self.space.violations(factual, frame)[0] or self.objective.exceeded(self.space, factual, frame)[0]:
+            return False
+        return self.judge.robust(row, seconds)
+
+    def between(
+        self, near: pd.DataFrame, row: dict[str, Any], factual: pd.DataFrame, deadline: Deadline
+    ) -> tuple[dict[str, Any], float]:
+        """A robust row, its numbers moved towards those of another one as far as it may be answered; and its cost."""
+        ends, start = self.space.encode(self.space.frame([row]))[0], self.space.encode(near)[0]
+        low, high, best = 0.0, 1.0, row
+        for _ in range(HALVINGS):
+            if deadline.passed:
+                break
+            middle = (low + high) / 2
+            trial = self._on(start, ends, middle, factual)
+            if self.stands(trial, factual, deadline.left):
+                best, high = trial, middle
+            else:
+                low = middle
+        return best, float(self.objective.evaluate(self.space, factual, self.space.frame([best]))[0])
+
+    def beyond(self, row: Mapping[str, Any], factual: pd.DataFrame, deadline: Deadline) -> dict[str, Any] | None:
+        """The first robust row found on the way from the factual through one that is not; None where none was met."""
+        ends, start = self.space.encode(self.space.frame([row]))[0], self.space.encode(factual)[0]
+        far = np.abs(ends - start)[self.numbers].max(initial=0.0)
+        for times in FARTHER if far > 0 else ():
+            trial = self._on(start, ends, 1.0 + times * self.judge.settings.radius / far, factual)
+            if deadline.passed:
+                return None
+            if self.stands(trial, factual, deadline.left):
+                return trial
+        return None
+
+    def _on(self, start: np.ndarray, ends: np.ndarray, share: float, factual: pd.DataFrame) -> dict[str, Any]:
+        """A point on the line through two others, whose categories are those of the second."""
+        point = ends.copy()
+        point[self.numbers] = start[self.numbers] + share * (ends[self.numbers] - start[self.numbers])
+        found: dict[str, Any] = self.space.decode(point, like=factual).to_dict("records")[0]
+        return found

@@ -1,0 +1,50 @@
+"""Robust counterfactuals of one tree, leaf by leaf."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from harness.core.errors import UnsupportedError
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from methods.estimators.trees import splits_only
+from methods.milp.block import Free
+from methods.robust.outcome import Outcome
+from methods.robust.program import ENOUGH, Posed, Programmed, next_step
+from methods.robust.settings import Settings
+
+
+class Leaf(Programmed):
+    """(36)-(39): the best cell, one leaf a tree, shrunk by rho on the perturbed columns: an upper bound.
+
+    No region that reaches over several cells is seen; where no cell is wide enough nothing is found.
+    """
+
+    def __init__(self, problem: Problem, settings: Settings) -> None:
+        if not splits_only(problem.classifier.estimator):
+            name = type(problem.classifier.estimator).__name__
+            raise UnsupportedError(f"algorithm=leaf needs trees (here: {name}); set algorithm=auto.")
+        super().__init__(problem, settings)
+
+    def solve(self, row: Mapping[str, Any], deadline: Deadline) -> Outcome:
+        factual, began = self.frame(row), time.monotonic()
+        start, budget = self.starts.near(factual, Deadline(deadline.at - 0.8 * deadline.left))
+        space = self.around(factual, budget)
+        posed = Posed(self, space, factual, budget)
+        still = np.zeros(len(self.slopes))
+        radii = dict(zip(self.problem.space.names, self.perturbation.moved, strict=True))
+        moved = np.array([radii[source.feature] for source in self.problem.classifier.inputs])
+        inset = Free.margin + self.settings.radius * np.abs(self.slopes) * moved
+        posed.require(posed.embed(posed.sources(still, inset), still), lambda outputs: 0.0)
+        posed.close()
+        found, answer = posed.settled(deadline)
+        if answer is not None:
+            radius = self.judge.radius(answer, deadline.left)
+            trace = [next_step(1, found.objective, radius, time.monotonic() - began, 0.0)]
+            if radius >= self.settings.radius - ENOUGH:
+                return self.outcome(answer, factual, 0.0, trace)
+        return self.outcome(start, factual, 0.0, ())

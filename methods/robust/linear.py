@@ -1,0 +1,53 @@
+"""The robust counterpart of a linear model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from harness.core.errors import UnsupportedError
+from harness.core.method import Deadline
+from methods.robust.outcome import Outcome
+from methods.robust.program import ENOUGH, Posed, Programmed, next_step
+
+
+class Linear(Programmed):
+    r"""(75): the worst perturbation costs a linear model :math:`\rho \|\beta_P\|_*`, so one solve is enough."""
+
+    def solve(self, row: Mapping[str, Any], deadline: Deadline) -> Outcome:
+        factual = self.frame(row)
+        start, budget = self.starts.near(factual, Deadline(deadline.at - 0.8 * deadline.left))
+        space = self.around(factual, budget)
+        posed = Posed(self, space, factual, budget)
+        estimator = self.problem.classifier.estimator
+        if not hasattr(estimator, "coef_"):
+            raise UnsupportedError(f"{type(estimator).__name__} is no linear model; set algorithm=adversarial.")
+        still = np.zeros(len(self.slopes))
+        weights = np.atleast_2d(estimator.coef_)
+        moved = self.perturbation.moved
+        by_name = dict(zip(self.problem.space.names, moved, strict=True))
+        features = [source.feature for source in self.problem.classifier.inputs]
+
+        def excess(outputs: np.ndarray) -> float:
+            slope: dict[str, float] = {}
+            for name, weight, rate in zip(features, outputs @ weights, self.slopes, strict=True):
+                if by_name[name]:
+                    slope[name] = slope.get(name, 0.0) + float(weight * rate)
+            dual = np.array(list(slope.values()))
+            return self.settings.radius * float(
+                np.abs(dual).sum() if self.settings.norm == "linf" else np.linalg.norm(dual)
+            )
+
+        posed.require(posed.embed(posed.inputs, still), excess)
+        posed.close()
+        began = time.monotonic()
+        found, answer = posed.settled(deadline)
+        if answer is None:
+            return self.outcome(start, factual, budget if found.infeasible else 0.0, ())
+        radius = self.judge.radius(answer, deadline.left)
+        trace = [next_step(1, found.objective, radius, time.monotonic() - began, 0.0)]
+        kept = answer if radius >= self.settings.radius - ENOUGH else start
+        return self.outcome(kept, factual, found.bound, trace)

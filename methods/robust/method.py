@@ -1,0 +1,221 @@
+"""Robust counterfactuals: the closest point whose whole box or ball of radius rho is put in the wanted class."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+from harness.certificate import readable
+from harness.core.errors import UnsupportedError
+from harness.core.explanation import Answer, Explanation, Reason, Status
+from harness.core.inputs import by_category
+from harness.core.method import Deadline
+from harness.core.objective import Objective
+from harness.core.problem import Problem
+from harness.core.space import Kind
+from methods.estimators.raw_target import raw_interval
+from methods.estimators.trees import ensemble, splits_only
+from methods.robust.objective import RobustObjective
+from methods.robust.outcome import Outcome, Solver
+from methods.robust.perturbation import Perturbation
+from methods.robust.settings import Settings
+
+RESERVE = 0.05  # of the time limit: for reading and checking the last solution
+WORD = 64  # categories that a mask of the cell search holds
+ONCE = "a factual has one closest region; ask for one counterfactual"
+
+
+@dataclass(frozen=True)
+class Robust(Settings):
+    r"""Closest point that the model puts in the wanted class together with everything within :math:`\rho` of it.
+
+    .. math::
+        \min_x \;       & d(x, \hat x) + \alpha \textstyle\sum_l z_l                                   & (3) \\
+        \text{s.t. } \; & h(x + s) \ge \tau \quad \forall s \in S                                      & (4) \\
+                        & S = \{s : \|s\| \le \rho,\; s_j = 0 \text{ for } j \notin P\}                & (5)
+
+    Equation numbers are those of [1]_. P are the scaled columns of numbers, but for immutable features and those that
+    ``unperturbed`` names; categories are not perturbed, integers are perturbed as reals. x keeps to bounds and
+    actionability. This guards against a counterfactual that is carried out inexactly, not against another model.
+
+    OPTIMAL means that the whole region is proven valid for the fitted estimator, ties and single precision included,
+    and that nothing cheaper is. FOUND is a point whose whole region is proven valid too, with a lower bound on the
+    optimum. GAVE_UP has no such point, but the lower bound; the points on its trace say how far each of them is
+    certified, all less than rho: none of them is an answer, as its region is not the one asked for.
+    ``Answer.region`` are the values, in original units, that stay valid together: :math:`x_j \pm \rho R_j`, for a
+    ball :math:`x_j \pm \rho R_j / \sqrt{|P|}`.
+
+    Parameters
+    ----------
+    rho
+        :math:`\rho \ge 0` in scaled units: a share of each column's range. None: from ``probability`` and ``sigma``.
+    norm
+        ``linf``, a box, or ``l2``, a ball.
+    distance
+        d in scaled space: ``l1``, ``l2sq`` or ``linf``.
+    algorithm
+        ``cells``: exact branch and bound over the cells of a tree ensemble (``methods/cells``). ``adversarial``:
+        Algorithm 1 of [1]_, a program over perturbations and an adversary that finds new ones. ``leaf``: the best
+        single cell shrunk by rho, an upper bound. ``network``: branch and bound over the phases of a ReLU network.
+        ``auto``: cells for trees (``adversarial`` with ``linf``),
+        one program for linear models, network for networks.
+    clip
+        Whether perturbed points keep to the bounds of the features; as published they may leave them.
+    unperturbed
+        Names of further features that are carried out exactly.
+    alpha
+        Weight :math:`\alpha \ge 0` of the number of changed features.
+    max_changes
+        The most features that may change; None for no bound.
+    hull
+        The data manifold: ``hard`` keeps x, not what perturbations make of it, within the convex hull of the wanted
+        class, as in ``CeOcl``; ``none``. Trees are then left to ``adversarial``, networks too.
+    epsilon
+        How far, in scaled units, x may lie outside the hull, >= 0.
+    hull_norm
+        The norm that ``epsilon`` is measured in: 1, 2 or inf.
+    hull_points
+        Reference rows ``labelled`` as wanted, ``predicted`` as wanted, or ``both``.
+    margin
+        :math:`\delta` > 0 by which programs keep a score away from its threshold; above the solver's tolerance of
+        1e-7. The cells need none.
+    probability, sigma
+        With ``rho`` None: the region is to hold a random perturbation with this probability, in (0, 1), each perturbed
+        column being moved by an independent normal of standard deviation ``sigma`` > 0 in scaled units; (69), (72).
+
+    References
+    ----------
+    .. [1] Maragno, D., J. Kurtz, T. E. Röber, R. Goedhart, Ş. İ. Birbil, and D. den Hertog (2024). Finding regions of
+       counterfactual explanations via robust optimization. *INFORMS Journal on Computing* 36(5).
+    """
+
+    def refuses(self, problem: Problem) -> str | None:
+        """Why not, without building anything, or loading what builds it."""
+        try:
+            readable(problem.space, problem.classifier, problem.target)  # no region without somebody to prove it again
+            Perturbation.of(self, problem)
+            self._fits(problem, self.chosen(problem))
+        except UnsupportedError as fault:
+            return str(fault)
+        return None
+
+    def chosen(self, problem: Problem) -> str:
+        """The algorithm that answers: ``cells``, ``adversarial``, ``leaf``, ``network`` or ``linear``."""
+        if self.algorithm != "auto":
+            return self.algorithm
+        if splits_only(problem.classifier.estimator):
+            # Cells count costs by feature, which the greatest move is not a sum of, and know of no hull.
+            coupled = self.distance == "linf" or self.hull != "none"
+            return "adversarial" if coupled or _unordered(problem) else "cells"
+        return "network" if isinstance(problem.classifier.estimator, MLPClassifier | MLPRegressor) else "linear"
+
+    def _fits(self, problem: Problem, algorithm: str) -> None:
+        """UnsupportedError where the algorithm cannot take the model, the target or the constraints."""
+        estimator = problem.classifier.estimator
+        if splits_only(estimator):
+            ensemble(estimator)
+        elif algorithm in {"cells", "leaf"}:
+            name = type(estimator).__name__
+            raise UnsupportedError(f"algorithm={algorithm} needs trees (here: {name}); set algorithm=auto.")
+        if algorithm == "network" and not isinstance(estimator, MLPClassifier | MLPRegressor):
+            name = type(estimator).__name__
+            raise UnsupportedError(f"algorithm=network needs a network (here: {name}); set algorithm=auto.")
+        if algorithm in {"cells", "adversarial", "network"} and not raw_interval(problem).sense:
+            raise UnsupportedError(f"algorithm={algorithm} needs a target with one end; leave out 'low' or 'high'.")
+        if self.clip and algorithm != "cells":
+            raise UnsupportedError("clip=true is for the search over cells; set algorithm=cells, or leave clip unset.")
+        if algorithm == "cells":
+            if self.distance == "linf":
+                raise UnsupportedError("the cell search takes no distance 'linf'; use l1 or l2sq, or algorithm=auto.")
+            if self.hull != "none":
+                raise UnsupportedError("the cell search knows of no data manifold; set algorithm=auto or hull=none.")
+            if (unfit := _unordered(problem)) is not None:
+                raise UnsupportedError(
+                    f"the cell search takes at most {WORD} categories, and levels in their order; {unfit} has more, or "
+                    f"an input that is not monotone in them. Set algorithm=auto."
+                )
+
+    def objective(self, problem: Problem) -> Objective:
+        claim, perturbation = self.claim(problem), Perturbation.of(self, problem)
+        return RobustObjective(claim.terms, limits=claim.limits, problem=problem, perturbation=perturbation)
+
+    def fit(self, problem: Problem) -> _Explainer:
+        return _Explainer(self, problem)
+
+    def start(self, problem: Problem) -> Solver:
+        """The algorithm that answers.
+
+        Raises
+        ------
+        UnsupportedError
+            Where it cannot take the model or the target.
+        """
+        settings, algorithm = self.resolved(problem), self.chosen(problem)
+        self._fits(problem, algorithm)
+        if algorithm == "cells":
+            from methods.robust.cells import RobustCells
+
+            return RobustCells(problem, settings)
+        if algorithm == "network":
+            from methods.robust.network import Network
+
+            return Network(problem, settings)
+        from methods.robust.adversarial import Adversarial
+        from methods.robust.leaf import Leaf
+        from methods.robust.linear import Linear
+
+        if algorithm == "adversarial":
+            return Adversarial(problem, settings)
+        return Leaf(problem, settings) if algorithm == "leaf" else Linear(problem, settings)
+
+
+def _unordered(problem: Problem) -> str | None:
+    """A feature whose categories the cells cannot hold: too many, or levels that trees split out of their order."""
+    for feature in problem.space.features:
+        if feature.kind is Kind.CATEGORICAL and len(feature.categories) > WORD:
+            return feature.name
+    ordinal = {feature.name: feature for feature in problem.space.features if feature.kind is Kind.ORDINAL}
+    if not ordinal:
+        return None
+    trees = ensemble(problem.classifier.estimator).trees
+    split = {int(column) for tree in trees for column in np.unique(tree.column[tree.left >= 0])}
+    for column, source in enumerate(problem.classifier.inputs):
+        if column in split and source.feature in ordinal:
+            steps = np.diff(by_category(ordinal[source.feature], source))
+            if (steps < 0).any() and (steps > 0).any():
+                return source.feature
+    return None
+
+
+class _Explainer:
+    """A solver, and its outcome as an answer."""
+
+    def __init__(self, method: Robust, problem: Problem) -> None:
+        self.problem = problem
+        self.perturbation = Perturbation.of(method, problem)
+        self.solver = method.start(problem)
+
+    def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
+        deadline = Deadline(deadline.at - RESERVE * deadline.left)
+        origin = dict(zip(factual.columns, factual.to_numpy(object)[0].tolist(), strict=True))
+        outcome = self.solver.solve(origin, deadline)
+        told = self._told(outcome, Reason.TIME_LIMIT if deadline.passed else Reason.FINISHED)
+        filler = Answer(Status.GAVE_UP, reason=Reason.FINISHED, detail=ONCE)
+        return Explanation((told,), trace=outcome.trace).padded(n, filler)
+
+    def _told(self, outcome: Outcome, ended: Reason) -> Answer:
+        if outcome.row is None:
+            if math.isinf(outcome.bound):
+                detail = "no point is valid together with everything within rho of it; try a smaller rho"
+                return Answer(Status.INFEASIBLE, reason=Reason.PROOF, detail=detail)
+            detail = f"no region of radius {self.perturbation.rho:g} was certified within the limits"
+            if outcome.farthest > 0:
+                detail += f"; the best point of the trace is certified up to {outcome.farthest:.4g}"
+            return Answer(Status.GAVE_UP, reason=ended, bound=max(outcome.bound, 0.0), detail=detail)
+        region = self.perturbation.region(outcome.row)
+        status, reason = (Status.OPTIMAL, Reason.PROOF) if outcome.proven else (Status.FOUND, ended)
+        return Answer(status, outcome.row, reason, outcome.value, outcome.bound, region)

@@ -1,0 +1,463 @@
+"""Robust counterfactuals of ReLU networks by a branch and bound of their own (``methods/robust_kernels.py``).
+
+Each choice of categories is a *slice* of the space, opened in the order of its cost: in it only numbers move. Nodes of
+a slice hold bounds of the first layer's sums and phases of later units; each is a linear program in x alone, over the
+perturbations found so far. What a quick adversary cannot break, an exact one breaks or proves; both are the search's
+own. A point is taken once the harness's checker, which has another, has certified its decoded row too.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+
+from harness.core.inputs import Affine, by_category
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Actionability, Kind
+from methods.estimators.raw_target import raw_interval
+from methods.robust.adversarial import Adversarial
+from methods.robust.network_kernels import (
+    BRANCH,
+    CANDIDATE,
+    L1,
+    LINF,
+    MORE,
+    PROVEN,
+    VIOLATED,
+    node,
+    quick,
+    reached,
+    worst,
+)
+from methods.robust.outcome import OPTIMAL, Outcome
+from methods.robust.program import ENOUGH, WIDE
+from methods.robust.settings import Settings
+
+SCENARIOS = 64  # perturbations that there is room for at first; half of the room is for those that a node finds
+NODES = 20  # of the adversary between two looks at the clock
+PULLS = 14  # halvings of a point's way back to the factual
+LONGEST = 8.0  # times as far from the factual as a relaxed solution, in search of a robust point on its line
+EVERY = 10  # nodes between two such searches
+POLISHES, GAIN = 20, 1e-4  # of an incumbent at once, and what each has to gain, relative
+RELIABLE = 4  # times that a unit was decided, to know what it gains
+TRIALS = 6  # units that are tried at a node
+SMALL = 1e-6  # of the greatest error of a line, below which one is none
+TINY = 1e-9  # gain, below which none is told from another
+ROOM = 1e-7  # by which a point is kept robust beyond rho, where the search takes one from a line
+
+
+class Network(Adversarial):
+    """Exact for networks of ReLUs over real numbers and categories, the distances ``l1`` and ``linf``.
+
+    Integers that may change, special values, squares, prices of changes and data manifolds are Algorithm 1's to solve.
+    """
+
+    def __init__(self, problem: Problem, settings: Settings) -> None:
+        super().__init__(problem, settings)
+        features = problem.space.features
+        plain = settings.distance in {"l1", "linf"} and not settings.alpha and settings.max_changes is None
+        still = Actionability.IMMUTABLE
+        numbers = [f for f in features if f.numeric]
+        real = all((f.kind is Kind.CONTINUOUS and not f.special) or f.actionability is still for f in numbers)
+        deep = len(problem.classifier.estimator.coefs_) > 1
+        self.own = plain and settings.hull == "none" and real and bool(numbers) and deep
+        if self.own:
+            self._read(problem)
+            _Search(self, problem.train.iloc[0].to_dict(), Deadline.after(math.inf)).compile()
+
+    def _read(self, problem: Problem) -> None:
+        """The network as a function of the scaled numbers, its output signed so that more is better."""
+        estimator, interval = problem.classifier.estimator, raw_interval(problem)
+        space = problem.space
+        numbers = [feature.name for feature in space.features if feature.numeric]
+        rates, offset = np.zeros((len(self.slopes), len(numbers))), np.zeros(len(self.slopes))
+        layers = list(zip((w.T for w in estimator.coefs_[:-1]), estimator.intercepts_[:-1], strict=True))
+        weights, shifts = layers[0]
+        # What each category adds to the first layer's sums, shape (categories, units).
+        self.added = {f.name: np.zeros((len(f.categories), len(shifts))) for f in space.features if not f.numeric}
+        for row, (source, slope) in enumerate(zip(problem.classifier.inputs, self.slopes, strict=True)):
+            feature = space[source.feature]
+            if not feature.numeric:
+                self.added[feature.name] += np.outer(by_category(feature, source), weights[:, row])
+                continue
+            assert isinstance(source, Affine)
+            rates[row, numbers.index(feature.name)] = slope
+            offset[row] = (feature.scale[0] - source.shift) / source.unit
+        layers[0] = (weights @ rates, weights @ offset + shifts)
+        self.sizes = np.array([len(numbers), *(len(b) for _, b in layers)])
+        width = int(self.sizes[1:].max())
+        self.weights = np.zeros((len(layers), width, int(self.sizes[:-1].max())))
+        self.shifts = np.zeros((len(layers), width))
+        for k, (w, b) in enumerate(layers):
+            self.weights[k, : w.shape[0], : w.shape[1]], self.shifts[k, : len(b)] = w, b
+        sign = float(interval.sense)
+        self.last = sign * estimator.coefs_[-1][:, 0]
+        end = interval.low if sign > 0 else interval.high
+        self.constant = float(sign * (estimator.intercepts_[-1][0] - end))
+        numeric = [feature.numeric for feature in space.features]
+        self.moving = np.asarray(self.perturbation.moved)[numeric]
+        self.columns = np.array(self.starts.numbers)
+
+    def layers(self, categories: Mapping[str, Any]) -> tuple[Any, ...]:
+        """What the kernels take, where the features that are no numbers have these values."""
+        shifts = self.shifts.copy()
+        for name, value in categories.items():
+            place = self.space[name].categories.index(value)
+            shifts[0, : self.sizes[1]] += self.added[name][place]
+        return self.weights, shifts, self.sizes, self.last, self.constant
+
+    def solve(self, row: Mapping[str, Any], deadline: Deadline) -> Outcome:
+        return _Search(self, row, deadline).run() if self.own else super().solve(row, deadline)
+
+
+@dataclass
+class _Slice:
+    """One choice of categories: per feature, the place in its list of alternatives; what it costs; the network on it.
+
+    ``last`` is the feature that was changed last: successors change it further, or a later one.
+    """
+
+    cost: float
+    places: tuple[int, ...]
+    last: int
+    categories: dict[str, Any]
+    layers: tuple[Any, ...]
+
+
+@dataclass
+class _Node:
+    """Bounds of the first layer's sums (infinite where nothing was decided), and phases of later units by scenario.
+
+    ``bottom`` and ``top`` are bounds of the first layer's sums that follow from all that. ``point`` is a relaxed
+    solution of the node before, ``value`` its bound; ``way`` the layer, the unit and the side that were decided there,
+    ``excess`` by how much that unit's line was too high.
+    """
+
+    slice: _Slice
+    point: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    phases: dict[tuple[int, int, int], int]
+    bottom: np.ndarray
+    top: np.ndarray
+    value: float = 0.0
+    way: tuple[int, int, int] | None = None
+    excess: float = 0.0
+
+
+class _Search:
+    """The search for one factual."""
+
+    def __init__(self, network: Network, row: Mapping[str, Any], deadline: Deadline) -> None:
+        self.network, self.deadline = network, deadline
+        settings = network.settings
+        self.rho, self.euclidean = settings.radius, settings.norm == "l2"
+        self.norm = LINF if settings.distance == "linf" else L1
+        self.factual: pd.DataFrame = network.frame(row)
+        self.whole = network.space.encode(self.factual)[0]
+        self.origin = self.whole[network.columns]
+        low, high = (end[network.columns] for end in network.space.reach(self.factual))
+        self.low, self.high = np.minimum(low - self.origin, 0.0), np.maximum(high - self.origin, 0.0)
+        self.alternatives = [self._alternatives(name) for name in network.added]
+        self.moves = np.zeros((SCENARIOS, len(self.origin)))
+        self.lifted = np.zeros((SCENARIOS, int(network.sizes[1])))
+        self.count = np.array([1, 0])  # perturbations, and of how many the lifts are known
+        # By layer, unit and side: what bounds gained where it was decided, for how wrong its line was; and how often.
+        self.gains, self.tries = (np.zeros((*network.shifts.shape, 2)) for _ in range(2))
+        self.value, self.row = math.inf, None
+        self.trace: list[dict[str, Any]] = []
+        self.began = time.monotonic()
+        self.attacking = 0.0
+        self.bound = 0.0
+
+    def _alternatives(self, name: str) -> list[tuple[float, Any]]:
+        """The values of a feature that is no number, and what each alone costs; the factual's first."""
+        network, home = self.network, self.factual[name].iloc[0]
+        values = [value for value in network.space[name].reachable(home) if value != home]
+        rows = [{**self.factual.iloc[0].to_dict(), name: value} for value in values]
+        if not rows:
+            return [(0.0, home)]
+        costs = network.objective.evaluate(network.space, self.factual, network.space.frame(rows))
+        return [(0.0, home), *sorted(zip(map(float, costs), values, strict=True), key=lambda pair: pair[0])]
+
+    def slice(self, places: tuple[int, ...], last: int) -> _Slice:
+        chosen = [options[place] for options, place in zip(self.alternatives, places, strict=True)]
+        costs = [cost for cost, _ in chosen]
+        categories = dict(zip(self.network.added, (value for _, value in chosen), strict=True))
+        return _Slice(self.norm_of(costs), places, last, categories, self.network.layers(categories))
+
+    def successors(self, here: _Slice) -> Iterator[_Slice]:
+        """Slices that cost as much or more, each of which succeeds one slice only."""
+        for k in range(here.last, len(here.places)):
+            if here.places[k] + 1 < len(self.alternatives[k]):
+                yield self.slice((*here.places[:k], here.places[k] + 1, *here.places[k + 1 :]), k)
+
+    def norm_of(self, parts: Iterable[float]) -> float:
+        return max(parts, default=0.0) if self.norm == LINF else math.fsum(parts)
+
+    def root(self, within: _Slice) -> _Node:
+        infinite = np.full(int(self.network.sizes[1]), math.inf)
+        return _Node(within, self.origin, -infinite, infinite, {}, -infinite, infinite)
+
+    def compile(self) -> None:
+        """Call every kernel once."""
+        first = self.slice((0,) * len(self.alternatives), 0)
+        self.violation(first, self.origin)
+        self.broken(first, self.origin)
+        self._look(self.root(first))
+        for row in self.network.starts.rows.head(1).to_dict("records"):
+            self.network.judge.radius(row, 0.0)
+
+    def distance(self, within: _Slice, point: np.ndarray) -> float:
+        return self.norm_of([within.cost, self.norm_of(np.abs(point - self.origin))])
+
+    def broken(self, within: _Slice, point: np.ndarray) -> bool:
+        """Whether a quick adversary finds a margin below 0."""
+        network, move = self.network, np.zeros(len(self.origin))
+        kernel: Any = quick
+        least = kernel(point, self.rho, self.euclidean, network.moving, *within.layers, move)
+        return bool(least < network.settings.margin)
+
+    def violation(self, within: _Slice, point: np.ndarray) -> np.ndarray | None:
+        """A perturbation that takes half a point's margin, of size 0 where none breaks it; None: not settled."""
+        network, began = self.network, time.monotonic()
+        sizes, kernel = network.sizes, cast(Any, worst)
+        stack, depth = np.zeros((int(sizes[1:].sum()) + 2, *network.shifts.shape), np.int8), np.ones(1, np.int64)
+        move, code = np.zeros(len(self.origin)), MORE
+        while code == MORE and not self.deadline.passed:
+            code = kernel(
+                stack, depth, point, self.rho, self.euclidean, network.moving, *within.layers,
+                network.settings.margin / 2, NODES, move,
+            )  # fmt: skip
+        self.attacking += time.monotonic() - began
+        if code == PROVEN:
+            return move[:0]
+        return move if code == VIOLATED else None
+
+    def take(self, within: _Slice, point: np.ndarray) -> bool:
+        """A new incumbent, once the harness's own checker has certified the decoded row."""
+        network = self.network
+        whole = self.whole.copy()
+        whole[network.columns] = point
+        row = network.space.decode(whole, like=self.factual).to_dict("records")[0] | within.categories
+        value = network.value(row, self.factual)
+        if value >= self.value:
+            return False
+        radius = network.judge.radius(row, self.deadline.left)
+        if radius < self.rho - ENOUGH:
+            return False
+        self.value, self.row, self.best = value, row, (within, point)
+        now = time.monotonic() - self.began
+        self.trace.append(
+            {
+                "iteration": int(self.count[0]), "distance": value, "radius": radius, "bound": self.bound,
+                "master_seconds": now - self.attacking, "adversary_seconds": self.attacking,
+            }
+        )  # fmt: skip
+        return True
+
+    def along(self, within: _Slice, point: np.ndarray) -> None:
+        """The nearest robust point on the ray from the factual through a point, where a quick adversary sees one."""
+        way = point - self.origin
+        far = 1.0
+        while self.broken(within, self._on(way, far)):
+            far *= 1.3
+            if far > LONGEST:
+                return
+        near = far / 1.3 if far > 1.0 else 0.0
+        for _ in range(PULLS):
+            middle = (near + far) / 2
+            near, far = (middle, far) if self.broken(within, self._on(way, middle)) else (near, middle)
+        trial = self._on(way, far)
+        if self.distance(within, trial) < self.value:
+            move = self.violation(within, trial)
+            if move is not None and not len(move):
+                self.take(within, trial)
+            elif move is not None:
+                self.add(move)
+
+    def _on(self, way: np.ndarray, share: float) -> np.ndarray:
+        return self.origin + np.clip(share * way, self.low, self.high)
+
+    def add(self, move: np.ndarray) -> None:
+        self._room(1)
+        self.moves[self.count[0]] = move
+        self.count[0] += 1
+
+    def _room(self, further: int) -> None:
+        if self.count[0] + further > len(self.moves):
+            self.moves = np.concatenate([self.moves, np.zeros_like(self.moves)])
+            self.lifted = np.concatenate([self.lifted, np.zeros_like(self.lifted)])
+
+    def start(self, within: _Slice) -> None:
+        """Rows of the wanted class near the factual, moved towards it."""
+        network = self.network
+        rows = network.space.encode(network.starts.rows)[:, network.columns]
+        rows = rows[((rows - self.origin >= self.low - 1e-9) & (rows - self.origin <= self.high + 1e-9)).all(axis=1)]
+        order = np.argsort([self.distance(within, row) for row in rows], kind="stable")
+        for place in order[:3]:
+            self.along(within, rows[place])
+
+    def polish(self) -> None:
+        """Better incumbents: relaxed solutions where every unit that no perturbation turns keeps to its side."""
+        units = int(self.network.sizes[1])
+        for _ in range(POLISHES):
+            before, (within, point) = self.value, self.best
+            weights, shifts = within.layers[:2]
+            first = weights[0, :units, : len(point)] @ point + shifts[0, :units]
+            lifts = self.moves[: self.count[0]] @ weights[0, :units, : len(point)].T
+            on, off = -lifts.min(axis=0), -lifts.max(axis=0)
+            low, high = np.where(first >= on, on, -math.inf), np.where(first <= off, off, math.inf)
+            code, _, trial, _, _ = self._look(_Node(within, point, low, high, {}, low, high))
+            if code in (CANDIDATE, BRANCH):
+                self.along(within, trial)
+            if self.value > before * (1 - GAIN):
+                return
+
+    def run(self) -> Outcome:
+        network = self.network
+        numbers, heap = count(0, -1), list[tuple[float, int, _Slice | _Node]]()
+        heapq.heappush(heap, (0.0, next(numbers), self.slice((0,) * len(self.alternatives), 0)))
+        looked, polished = 0, math.inf
+        unsettled = math.inf
+        while heap and not self.deadline.passed:
+            key, _, here = heapq.heappop(heap)
+            self.bound = max(self.bound, min(key, unsettled))
+            if key >= self.value - self._enough():
+                heap.clear()
+                break
+            if isinstance(here, _Slice):
+                for other in self.successors(here):
+                    heapq.heappush(heap, (other.cost, next(numbers), other))
+                heapq.heappush(heap, (key, next(numbers), self.root(here)))
+                self.start(here)
+                continue
+            if self.value < polished:
+                self.polish()
+                polished = self.value
+            within = here.slice
+            code, value, point, scenario, excess = self._look(here)
+            looked += 1
+            value = max(value, key)
+            if code in (CANDIDATE, BRANCH) and (looked % EVERY == 1 or math.isinf(self.value)):
+                self.along(within, point)
+            if value >= self.value - self._enough():
+                continue
+            if code == CANDIDATE:
+                move = self.violation(within, point)
+                if move is None:
+                    unsettled = min(unsettled, value)
+                elif len(move):
+                    self.add(move)
+                    heapq.heappush(heap, (value, next(numbers), here))
+                elif not self.take(within, point) and self.value > value + self._enough():
+                    unsettled = min(unsettled, value)
+            elif code == BRANCH:
+                if excess.max() <= 0:
+                    unsettled = min(unsettled, value)
+                    continue
+                for bound, child in self._branched(here, value, point, scenario, excess):
+                    heapq.heappush(heap, (bound, next(numbers), child))
+        least = min([unsettled, self.value, *(entry[0] for entry in heap[:1])])
+        return network.outcome(self.row, self.factual, max(self.bound, least), self.trace)
+
+    def _enough(self) -> float:
+        return OPTIMAL / 2 * max(1.0, self.value) if math.isfinite(self.value) else 0.0
+
+    def _budget(self, within: _Slice) -> tuple[np.ndarray, np.ndarray, float]:
+        """How far each number may go, and all of them together, in a point that is better than the incumbent.
+
+        Without one, all that is near is looked at: no number farther than ``WIDE``.
+        """
+        if math.isfinite(self.value):
+            return self.low, self.high, self.value - (0.0 if self.norm == LINF else within.cost)
+        low, high = np.maximum(self.low, -WIDE), np.minimum(self.high, WIDE)
+        return low, high, self.norm_of(np.maximum(-low, high)) + 1.0
+
+    def _look(self, here: _Node) -> tuple[int, float, np.ndarray, int, np.ndarray]:
+        """A node's code and bound, the relaxed solution, and the scenario to branch on with its units' errors."""
+        network = self.network
+        ends_low, ends_high, budget = self._budget(here.slice)
+        self._room(len(self.moves) // 2)
+        units = int(network.sizes[1])
+        low, high = np.empty(units), np.empty(units)
+        weights, shifts, sizes, last, constant = here.slice.layers
+        reached(self.origin, ends_low, ends_high, budget, self.norm, weights, shifts, sizes, low, high)
+        here.bottom, here.top = np.maximum(low, here.bottom), np.minimum(high, here.top)
+        low, high = np.maximum(here.bottom, here.low), np.minimum(here.top, here.high)
+        point, scenario, excess = here.point.copy(), np.zeros(1, np.int64), np.zeros(shifts.shape)
+        phases = np.zeros((len(self.moves), *shifts.shape), np.int8)
+        for place, phase in here.phases.items():
+            phases[place] = phase
+        code, value = node(
+            self.origin, ends_low, ends_high, budget, self.norm, low, high, here.low, here.high, phases, self.moves,
+            self.lifted, self.count, self.rho, self.euclidean, network.moving, weights, shifts, sizes, last, constant,
+            network.settings.margin, self._enough() if self.row is not None else 0.0, point, scenario, excess,
+        )  # fmt: skip
+        here.bottom, here.top = low, high
+        value = max(self.norm_of([here.slice.cost, value]), here.value)
+        if here.way is not None:
+            gain = min(value, self.value) - here.value
+            if math.isfinite(gain):
+                self.gains[here.way] += gain / here.excess
+                self.tries[here.way] += 1
+        return code, value, point, int(scenario[0]), excess
+
+    def _branched(
+        self, here: _Node, value: float, point: np.ndarray, scenario: int, excess: np.ndarray
+    ) -> list[tuple[float, _Node]]:
+        """Two nodes with their bounds, on the unit that promises to raise both the most.
+
+        With one layer that is the one whose line lies the most too high. With more, a unit's promise is also what
+        deciding it has gained so far; those that were not decided often enough are tried first.
+        """
+        open_, trials = excess > SMALL * excess.max(), np.zeros((0, 2), int)
+        score = np.where(open_, excess, -1.0)
+        if len(excess) > 1:
+            usual = self.gains.sum() / max(self.tries.sum(), 1.0)
+            mean = np.where(self.tries > 0, self.gains / np.maximum(self.tries, 1.0), usual)
+            score = np.where(open_, excess**2 * np.maximum(mean, TINY).prod(axis=2), -1.0)
+            trials = np.argwhere(open_ & (self.tries.min(axis=2) < RELIABLE))
+            trials = trials[np.argsort(-excess[tuple(trials.T)], kind="stable")][:TRIALS]
+        best, chosen = -math.inf, list[tuple[float, _Node]]()
+        for layer, unit in trials.tolist():
+            pair = [
+                (self._look(child)[1], child)
+                for child in self._children(here, value, point, scenario, excess, layer, unit)
+            ]
+            merit = math.prod(
+                max(min(bound, self.value) - value, TINY * float(excess[layer, unit])) for bound, _ in pair
+            )
+            if merit > best:
+                best, chosen = merit, pair
+        score[tuple(trials.T)] = -1.0
+        layer, unit = (int(place) for place in np.unravel_index(int(score.argmax()), score.shape))
+        if score[layer, unit] > best:
+            children = self._children(here, value, point, scenario, excess, layer, unit)
+            chosen = [(value, child) for child in children]
+        return [(bound, child) for bound, child in chosen if bound < self.value - self._enough()]
+
+    def _children(
+        self, here: _Node, value: float, point: np.ndarray, scenario: int, excess: np.ndarray, layer: int, unit: int
+    ) -> list[_Node]:
+        much = float(excess[layer, unit])
+        if layer > 0:
+            decided = [(here.low, here.high, {**here.phases, (scenario, layer, unit): sign}) for sign in (1, -1)]
+        else:
+            cut = -float(self.network.weights[0, unit, : len(self.origin)] @ self.moves[scenario])
+            low, high = here.low.copy(), here.high.copy()
+            low[unit], high[unit] = cut, cut
+            decided = [(low, here.high, here.phases), (here.low, high, here.phases)]
+        return [
+            _Node(here.slice, point, *ends, here.bottom, here.top, value, (layer, unit, side), much)
+            for side, ends in enumerate(decided)
+        ]

@@ -1,0 +1,41 @@
+"""The distance of a robust counterfactual, compiled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from harness.core.objective import WITHIN, Objective
+from harness.core.problem import Problem
+from harness.core.space import Space
+from methods.robust.perturbation import Perturbation
+from methods.robust.settings import SECONDS
+
+
+@dataclass(frozen=True)
+class RobustObjective(Objective):
+    """An objective that is also limited to points with no invalid one within rho, as the independent checker finds it.
+
+    What is stored is the plain objective: the checker has the regions of the answers, and proves those itself.
+    """
+
+    problem: Problem | None = field(default=None, compare=False, repr=False)
+    perturbation: Perturbation | None = field(default=None, compare=False, repr=False)
+
+    def exceeded(self, space: Space, factual: pd.DataFrame, frame: pd.DataFrame) -> list[list[str]]:
+        """As ``Objective.exceeded``; the limit is named ``radius``."""
+        from harness.certificate import checker
+
+        faults = super().exceeded(space, factual, frame)
+        assert self.problem is not None
+        assert self.perturbation is not None
+        judge = checker(self.problem.space, self.problem.classifier, self.problem.target)
+        rho = self.perturbation.rho * (1 - WITHIN)
+        for fault, row in zip(faults, frame.to_dict("records"), strict=True):
+            if judge.certify(row, self.perturbation.ball(row), within=rho, seconds=SECONDS).violated <= rho:
+                fault.append("radius")
+        return faults
+
+    def stored(self) -> Objective:
+        return Objective(self.terms, self.count, self.categories, self.limits, self.causal)

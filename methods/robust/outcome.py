@@ -1,0 +1,55 @@
+"""What a search for a robust counterfactual ends with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from harness.core.method import Deadline
+
+LEAST = 1e-6  # margin, above the solver's tolerance
+OPTIMAL = 1e-6  # a bound this near to the value, relative to max(1, value), proves it
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a solver found for one factual.
+
+    Parameters
+    ----------
+    row
+        The decoded counterfactual, None where there is none.
+    value, bound
+        Its cost, and a proven lower bound on any robust point's; both infinite where there is proof of none.
+    radius
+        Up to which radius the solver has proven the row valid, in scaled units; at least rho for a certified row.
+    trace
+        What it did: plain values by iteration, such as ``iteration``, ``distance``, ``radius``, ``seconds``, and where
+        the points of an iteration may be of use without a proof, its ``row``.
+    """
+
+    row: dict[str, Any] | None
+    value: float
+    bound: float
+    radius: float = 0.0
+    trace: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def farthest(self) -> float:
+        """The largest radius of a point of the trace, at least 0."""
+        return max((float(step["radius"]) for step in self.trace), default=0.0)
+
+    @property
+    def proven(self) -> bool:
+        """Whether nothing robust is cheaper."""
+        return self.bound >= self.value - OPTIMAL * max(1.0, abs(self.value)) or math.isinf(self.bound)
+
+
+class Solver(Protocol):
+    """An algorithm fitted to one problem."""
+
+    def solve(self, row: Mapping[str, Any], deadline: Deadline) -> Outcome:
+        """The cheapest robust point from one decoded factual."""
+        ...

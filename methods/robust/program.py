@@ -1,0 +1,358 @@
+"""Robust counterfactuals by mixed-integer programs: one solve for linear models, else Algorithm 1 or one leaf."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness.core.errors import UnsupportedError
+from harness.core.inputs import Affine, Input
+from harness.core.method import Deadline
+from harness.core.objective import Objective
+from harness.core.problem import Problem
+from harness.core.space import Feature, Kind, Space
+from harness.core.target import Label
+from harness.solvers.highs import FEASIBILITY, Solution
+from harness.solvers.highs import Linear as Form
+from harness.solvers.program import Compiled, Program
+from methods.estimators.raw_target import leads, raw_interval
+from methods.estimators.thresholds import last_left
+from methods.estimators.trees import Leaf as Cell
+from methods.estimators.trees import ensemble, leaves_of, splits_only
+from methods.milp.block import Free
+from methods.milp.distance import Separable, distance_of
+from methods.milp.embed import embed
+from methods.milp.hull import Hull, Outside, Piece, Shares
+from methods.milp.knapsack import Knapsack
+from methods.milp.manifold import SHARED
+from methods.milp.scaled import Scaled
+from methods.milp.sources import Source
+from methods.milp.variables import Variables
+from methods.robust.incumbents import Judge, Starts
+from methods.robust.outcome import Outcome
+from methods.robust.perturbation import Perturbation
+from methods.robust.settings import Settings
+
+ENOUGH = 1e-9  # by which a certified radius may fall short of rho: rounding of the last bits of x
+WIDE = 10.0  # scaled units around the factual in which unbounded numbers are looked at while nothing is known
+TRIED = 40  # training rows whose neighbourhood is certified, in search of a first robust point
+HALVINGS = 12  # of its way back to the factual
+FARTHER = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)  # times rho beyond a point that is not robust, in its number that moves most
+SHARE = 0.25  # of the time left that a certificate may take
+PLANES = 50  # that cut a ball out of its box, for one adversary
+EXCLUDED = 25  # combinations of leaves that only tolerances or ties allow, before a program is given up
+INSET, ULPS = 1e-12, 8e-15  # what a number keeps away from a threshold for rounding: of its range, of its size
+SHARP = 1e-9  # feasibility under squares: what a row is missed by counts more than their own tolerance
+BEYOND = 1e-6  # relative excess of a norm that needs no further plane
+BISECTIONS = 50  # for the depth of a leaf
+
+
+class Programmed:
+    """What the programs share: the space around a factual, the objective, and a solve that squares are refined in."""
+
+    def __init__(self, problem: Problem, settings: Settings) -> None:
+        if settings.clip:
+            raise UnsupportedError("clip=true is for the search over cells; set algorithm=cells, or leave clip unset.")
+        classifier = problem.classifier
+        self.problem, self.settings = problem, settings
+        self.space = problem.space
+        self.perturbation = Perturbation.of(settings, problem)
+        self.objective = settings.claim(problem)
+        self.distance = distance_of(self.objective.terms[0], problem, "features")
+        self.judge = Judge(problem, settings)
+        self.starts = Starts(problem, self.space, self.objective, self.judge)
+        self.slopes = np.array([self._slope(source) for source in classifier.inputs])
+        self.manifold = _manifold(self.objective)
+        model = ensemble(classifier.estimator) if splits_only(classifier.estimator) else None
+        self.leaves: list[list[Cell]] = [] if model is None else [leaves_of(tree) for tree in model.trees]
+        self.single = model is not None and model.single
+
+    def _slope(self, source: Input) -> float:
+        """What a scaled unit of a number is in its input; 0 for categories."""
+        if not isinstance(source, Affine):
+            if self.problem.space[source.feature].numeric:
+                raise UnsupportedError(
+                    f"{type(source).__name__} of {source.feature}, a number, cannot be embedded yet."
+                )
+            return 0.0
+        return self.problem.space[source.feature].range / source.unit
+
+    def piece(self) -> Piece | None:
+        """The data manifold, for one program."""
+        hull = self.manifold
+        if hull is None:
+            return None
+        every = np.arange(hull.points.shape[1])
+        if len(hull.points) <= SHARED and hull.norm != 2:
+            return Shares(hull.points, every, norm=hull.norm, most=hull.most)
+        return Outside(hull.hull, every, hull.most)
+
+    def frame(self, row: Mapping[str, Any]) -> pd.DataFrame:
+        return self.space.frame([row])
+
+    def value(self, row: Mapping[str, Any], factual: pd.DataFrame) -> float:
+        return float(self.objective.evaluate(self.space, factual, self.frame(row))[0])
+
+    def around(self, factual: pd.DataFrame, budget: float) -> Space:
+        """The space, its numbers bounded by what a budget allows, or by ``WIDE``."""
+        reach = min(WIDE, math.sqrt(budget) if self.settings.distance == "l2sq" else budget)
+        changes = {}
+        for feature in self.space.features:
+            if feature.numeric:
+                value = float(factual[feature.name].iloc[0])
+                near = (value - reach * feature.range, value + reach * feature.range)
+                if not math.isfinite(budget) and not _boundless(feature):
+                    continue
+                bounds = max(feature.bounds[0], near[0]), min(feature.bounds[1], near[1])
+                if bounds[0] <= bounds[1]:
+                    changes[feature.name] = {"bounds": bounds}
+        return self.space.replace(changes)
+
+    def outcome(
+        self,
+        row: dict[str, Any] | None,
+        factual: pd.DataFrame,
+        bound: float,
+        trace: Sequence[dict[str, Any]],
+    ) -> Outcome:
+        """What was found; no proof that there is nothing where only a part of the space was looked at."""
+        if row is None:
+            wide = any(_boundless(feature) for feature in self.space.features)
+            return Outcome(None, math.inf, min(bound, WIDE) if wide else bound, 0.0, tuple(trace))
+        value = self.value(row, factual)
+        return Outcome(row, value, min(bound, value), self.settings.radius, tuple(trace))
+
+
+def _boundless(feature: Feature) -> bool:
+    """Whether a feature may go farther than programs look while nothing is known."""
+    return feature.numeric and feature.bounds[1] - feature.bounds[0] > 2 * WIDE * feature.range
+
+
+@dataclass(frozen=True)
+class Within:
+    """A convex hull that points have to lie in, but for ``most`` in a norm, and the cuts that are known of it."""
+
+    points: np.ndarray
+    norm: float
+    most: float
+    hull: Hull
+
+
+def _manifold(objective: Objective) -> Within | None:
+    for limit in objective.limits:
+        if limit.term.name == "slack":
+            points, norm = limit.term.params["points"], float(limit.term.params["norm"])
+            return Within(points, norm, limit.most, Hull(points, norm))
+    return None
+
+
+class Posed:
+    """One program over a space around one factual: variables, and rows that further embeddings add before ``close``."""
+
+    def __init__(self, whole: Programmed, space: Space, factual: pd.DataFrame, budget: float) -> None:
+        self.whole, self.space, self.factual, self.budget = whole, space, factual, budget
+        self.program = Program()
+        self.variables = Variables(self.program, space, cells=False)
+        self.inputs = [self.variables.source(source) for source in whole.problem.classifier.inputs]
+        self.embedded: list[tuple[Any, np.ndarray]] = []
+        self.moved: dict[tuple[int, float, float], Free] = {}  # shared by the perturbations that move an input alike
+        self.piece = whole.piece()
+
+    def sources(self, shift: np.ndarray, margin: float | np.ndarray = 0.0) -> list[Source]:
+        """The estimator's inputs at x + s, ``shift`` by input; those that do not move are the inputs themselves.
+
+        A split keeps ``margin`` away from its threshold. Without one both sides hold the threshold itself, so that the
+        program is a relaxation, and its value a bound; ``read`` finds the point that is on the right side.
+        """
+        problem, found = self.whole.problem, list[Source]()
+        margins = np.broadcast_to(margin, len(self.inputs))
+        low, high = self.space.reach(self.factual)
+        origin = self.space.encode(self.factual)[0]
+        low, high = np.minimum(low, origin), np.maximum(high, origin)
+        place = {f.name: s.start for f, s in zip(self.space.features, self.space.slices, strict=True)}
+        parts = zip(self.inputs, problem.classifier.inputs, self.whole.slopes, shift, margins, strict=True)
+        for k, (made, source, slope, far, gap) in enumerate(parts):
+            if not slope or (not far and not gap):
+                found.append(made)
+                continue
+            key = (k, float(far), float(gap))
+            if key not in self.moved:
+                feature = problem.space[source.feature]
+                assert isinstance(source, Affine)
+                offset = (feature.scale[0] - source.shift) / source.unit + far
+                ends = sorted(slope * end[place[source.feature]] + offset for end in (low, high))
+                moved = Free(self.program, made.expression + far, ends[0] - Free.margin, ends[1] + Free.margin)
+                moved.margin = float(gap)
+                self.moved[key] = moved
+            found.append(self.moved[key])
+        return found
+
+    def embed(self, inputs: Sequence[Source], shift: np.ndarray) -> tuple[Any, ...]:
+        sense = 0
+        if len(self.whole.problem.classifier.classes) <= 2:
+            sense = raw_interval(self.whole.problem).sense
+        made = embed(self.whole.problem.classifier.estimator, self.program, inputs, sense)
+        self.embedded.append((made, shift))
+        return made.outputs
+
+    def require(self, outputs: Sequence[Any], excess: Callable[[np.ndarray], float]) -> None:
+        """(4): outputs as wanted, by the margin and ``excess`` of the weights of each row over the outputs."""
+        problem, margin, program = self.whole.problem, self.whole.settings.margin, self.program
+        if len(problem.classifier.classes) <= 2:
+            low, high = raw_interval(problem).bounds(margin)
+            more = excess(np.ones(1))
+            if math.isfinite(low):
+                program.add(outputs[0] >= low + more)
+            if math.isfinite(high):
+                program.add(outputs[0] <= high - more)
+            return
+        assert isinstance(problem.target, Label)
+        wanted = problem.classifier.code(problem.target.value)
+        earlier, later = leads(problem.classifier, margin)
+        unit = np.eye(len(outputs))
+        for other, output in enumerate(outputs):
+            if other != wanted:
+                least = earlier if other < wanted else later
+                program.add(outputs[wanted] - output >= least + excess(unit[wanted] - unit[other]))
+
+    def close(self) -> None:
+        """Compile, and pose the factual."""
+        whole, settings = self.whole, self.whole.settings
+        self.variables.close()
+        self.compiled: Compiled = self.program.compile()
+        self.variables.attach(self.compiled)
+        for block in self.variables.blocks:
+            if isinstance(block, Scaled):
+                block.counted = settings.alpha > 0 or settings.max_changes is not None
+        for made, _ in self.embedded:
+            made.attach(self.compiled)
+        for columns in (made.leaves for made, _ in self.embedded):
+            for tree in columns:  # HiGHS 1.12 was seen to call wrong optima proven where leaves were continuous
+                self.compiled.integer[[self.compiled.column(leaf) for leaf in tree]] = 1
+        extra = np.full(len(self.space.features), settings.alpha)
+        budget = self.budget * (1 + 1e-6) + 1e-6 if math.isfinite(self.budget) else math.inf
+        costs = whole.distance.costs(extra, budget)
+        box = whole.distance.box(extra, budget, self.space.encode(self.factual)[0])
+        self.variables.pose(self.factual, costs, box)
+        if settings.max_changes is not None:
+            ones = np.ones(len(self.space.features))
+            self.compiled.add_row(self.variables.changed(ones), high=float(settings.max_changes))
+        self.cost = whole.distance.form(self.variables, extra, self.compiled)
+        if self.piece is not None:
+            self.piece.pose(self.compiled, self.variables.encoded())
+        if any(made.tighten is not None for made, _ in self.embedded):
+            knapsack = Knapsack(self.variables, whole.problem.classifier.inputs)
+            count = math.inf if settings.max_changes is None else float(settings.max_changes)
+            priced = budget if isinstance(whole.distance, Separable) else math.inf
+            knapsack.limit(costs, np.ones(len(extra)), count, priced)
+            for made, shift in self.embedded:
+                made.tighten(lambda weights, constant, shift=shift: knapsack(weights, constant + weights @ shift))
+
+    def solve(self, deadline: Deadline) -> Solution:
+        """The optimum; squares are refined until their tangents touch, and a hull until its cuts hold the solution."""
+        feasibility = SHARP if self.whole.settings.distance == "l2sq" else FEASIBILITY
+        while True:
+            found = self.compiled.solve(self.cost, deadline.left, feasibility=feasibility)
+            if found.x is None:
+                return found
+            cuts = [] if self.piece is None else self.piece.refine(found.x, deadline.left)
+            for cut, end in cuts:
+                self.compiled.add_row(cut, high=end)
+            if deadline.passed and (cuts or (self.piece is not None and self.piece.partial)):
+                return Solution(None, math.inf, found.bound)  # nobody knows whether the point is in the hull
+            if not cuts and (deadline.passed or not self.variables.refine(found.x)):
+                return found
+
+    def settled(self, deadline: Deadline) -> tuple[Solution, dict[str, Any] | None]:
+        """``solve``, and its point as a row.
+
+        Combinations of leaves that hold no point at all, or on which the real model says something else, are excluded.
+        """
+        for _ in range(EXCLUDED):
+            found = self.solve(deadline)
+            if found.x is None:
+                return found, None
+            row = self.read(found)
+            if row is None:
+                self.exclude(found, len(self.embedded))
+            elif self.whole.leaves and not self.whole.judge.checker.valid(row):
+                self.exclude(found, 1)
+            else:
+                return found, row
+        return Solution(None, math.inf, found.bound), None
+
+    def exclude(self, found: Solution, copies: int) -> None:
+        """Rule out the leaves that a solution takes in the first copies of the model."""
+        assert found.x is not None
+        chosen = []
+        for made, _ in self.embedded[:copies]:
+            for tree in made.leaves:
+                columns = [self.compiled.column(leaf) for leaf in tree]
+                chosen.append(columns[int(found.x[columns].argmax())])
+        chosen = sorted(set(chosen))
+        self.compiled.add_row(Form.of([(leaf, 1.0) for leaf in chosen]), high=len(chosen) - 1.0)
+
+    def read(self, found: Solution) -> dict[str, Any] | None:
+        """Decoded values, on the sides of all thresholds that the solution's leaves say; None where that is nowhere.
+
+        The solver's tolerance decides no side: a number takes the end of the interval that the leaves of all
+        perturbations leave it, an inset for rounding away from it.
+        """
+        assert found.x is not None
+        row = self.variables.read(found.x)
+        if not self.whole.leaves:
+            return row
+        ends = self._ends(found.x)
+        for feature in self.space.features:
+            if not feature.numeric:
+                continue
+            (low, high), value = ends[feature.name], row[feature.name]
+            home = float(self.factual[feature.name].iloc[0])
+            loose = 2 * self._inset(feature, value) if value == home or feature.kind is Kind.INTEGER else 0.0
+            if low - loose <= value <= high + loose:
+                continue
+            floor, ceiling = feature.interval(home)
+            row[feature.name] = low if value < low else high
+            if feature.kind is Kind.INTEGER or not max(low, floor) <= row[feature.name] <= min(high, ceiling):
+                return None
+        return row
+
+    def _ends(self, x: np.ndarray) -> dict[str, list[float]]:
+        """The interval that each number has to lie in, for all perturbations to reach the leaves that a solution takes.
+
+        Where nothing moves a number, rounding may not take it out of its own cell; where it moves, it stays inside.
+        """
+        inputs, ends = self.whole.problem.classifier.inputs, {name: [-math.inf, math.inf] for name in self.space.names}
+        for made, shift in self.embedded:
+            for cells, tree in zip(self.whole.leaves, made.leaves, strict=True):
+                cell = cells[int(x[[self.compiled.column(leaf) for leaf in tree]].argmax())]
+                for sides, upper in ((cell.above, False), (cell.at_most, True)):
+                    for column, threshold in sides.items():
+                        source = inputs[column]
+                        if not self.whole.slopes[column]:
+                            continue
+                        assert isinstance(source, Affine)
+                        end = last_left(threshold, self.whole.single) - shift[column]
+                        value, pair = source.shift + end * source.unit, ends[source.feature]
+                        inset = self._inset(self.space[source.feature], value) * (1.0 if shift[column] else -1.0)
+                        if upper == (source.unit > 0):
+                            pair[1] = min(pair[1], value - inset)
+                        else:
+                            pair[0] = max(pair[0], value + inset)
+        return ends
+
+    @staticmethod
+    def _inset(feature: Feature, value: float) -> float:
+        return INSET * feature.range + ULPS * abs(value)
+
+
+def next_step(iteration: int, distance: float, radius: float, master: float, adversary: float) -> dict[str, Any]:
+    return {
+        "iteration": iteration, "distance": float(distance), "radius": max(float(radius), 0.0),
+        "master_seconds": master, "adversary_seconds": adversary,
+    }  # fmt: skip

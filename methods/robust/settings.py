@@ -1,0 +1,96 @@
+"""Parameters of robust counterfactuals."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from harness.certificate.radius import radius as radius_for
+from harness.core.objective import Limit, Objective, Term
+from harness.core.problem import Problem
+from methods.robust.outcome import LEAST
+from methods.robust.perturbation import Perturbation
+
+ALLOWED = {
+    "norm": ("linf", "l2"),
+    "distance": ("l1", "l2sq", "linf"),
+    "algorithm": ("auto", "cells", "adversarial", "leaf", "network"),
+    "hull": ("none", "hard"),
+    "hull_norm": (1, 2, "inf"),
+    "hull_points": ("labelled", "predicted", "both"),
+}
+SECONDS = 10.0  # for the certificate of one point
+
+
+@dataclass(frozen=True)
+class Settings:
+    r"""The numbers of a robust counterfactual; ``Robust`` says what each of them means."""
+
+    rho: float | None = 0.05
+    norm: str = "linf"
+    distance: str = "l1"
+    algorithm: str = "auto"
+    clip: bool = False
+    unperturbed: tuple[str, ...] = ()
+    alpha: float = 0.0
+    max_changes: int | None = None
+    hull: str = "none"
+    epsilon: float = 0.0
+    hull_norm: int | str = 1
+    hull_points: str = "labelled"
+    margin: float = 1e-6
+    probability: float | None = None
+    sigma: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "unperturbed", tuple(self.unperturbed))
+        for name, allowed in ALLOWED.items():
+            if (value := getattr(self, name)) not in allowed:
+                raise ValueError(f"{name} is {value!r}; allowed: {', '.join(map(str, allowed))}.")
+        if self.rho is None:
+            if self.probability is None or self.sigma is None:
+                raise ValueError("rho is null; give a number >= 0, or both probability and sigma to find it from.")
+            radius_for(self.probability, self.sigma, 1, self.norm)
+        elif self.probability is not None or self.sigma is not None:
+            raise ValueError(f"probability and sigma set rho, which is {self.rho}; set rho=null or leave them out.")
+        elif not (math.isfinite(self.rho) and self.rho >= 0):
+            raise ValueError(f"rho is {self.rho}; it must be a finite number >= 0, in scaled units.")
+        if not (math.isfinite(self.alpha) and self.alpha >= 0):
+            raise ValueError(f"alpha is {self.alpha}; it must be >= 0.")
+        if self.max_changes is not None and self.max_changes < 1:
+            raise ValueError(f"max_changes is {self.max_changes}; it must be >= 1, or null for no bound.")
+        if not (math.isfinite(self.epsilon) and self.epsilon >= 0):
+            raise ValueError(f"epsilon is {self.epsilon}; it must be >= 0, in scaled units.")
+        if self.epsilon and self.hull == "none":
+            raise ValueError(f"epsilon is {self.epsilon}; it enlarges a data manifold, so set hull=hard or leave it 0.")
+        if self.margin < LEAST:
+            raise ValueError(f"margin is {self.margin}; it must be at least {LEAST}, above the solver's tolerance.")
+
+    def resolved(self, problem: Problem) -> Self:
+        """With the radius as a number: (69) or (72) of the paper on as many columns as the problem has perturbed."""
+        if self.probability is None or self.sigma is None:
+            return self
+        count = len(Perturbation(problem.space, 0.0, self.norm, self.unperturbed).columns)
+        rho = radius_for(self.probability, self.sigma, count, self.norm) if count else 0.0
+        return replace(self, rho=rho, probability=None, sigma=None)
+
+    def claim(self, problem: Problem) -> Objective:
+        """(3), the distance and the price of changes, with the limits on changes and to the data manifold."""
+        terms = [Term(self.distance)] + ([Term("l0", self.alpha)] if self.alpha else [])
+        limits = [] if self.max_changes is None else [Limit(Term("l0"), self.max_changes)]
+        if self.hull == "hard":
+            from methods.milp.hull import supports
+
+            rows = problem.reference.loc[supports(problem, self.hull_points)]
+            points = np.unique(problem.space.encode(rows), axis=0)
+            limits.append(Limit(Term("slack", 1.0, {"points": points, "norm": self.hull_norm}), self.epsilon))
+        return Objective(tuple(terms), limits=tuple(limits))
+
+    @property
+    def radius(self) -> float:
+        """``rho`` where it is a number, as it is once ``resolved``."""
+        assert self.rho is not None
+        return self.rho
