@@ -37,7 +37,9 @@ from methods.estimators.thresholds import last_decoded, last_left
 from methods.estimators.trees import Foreign, ensemble, leaves_of
 from methods.milp.block import Free
 from methods.milp.cost import Cost
-from methods.milp.embed import Embedded, embed, splits_only
+from methods.milp.embed import splits_only
+from methods.milp.embed.embedded import Embedded
+from methods.milp.embed.registry import embed
 from methods.milp.variables import Variables
 
 SPACE = Space(

@@ -21,6 +21,7 @@ from harness.cli import composition, plugins
 from harness.cli.arguments import readable, sentence
 from harness.cli.process import CONF, experiment_name, log, talk
 from harness.cli.sweep import Sweep
+from harness.core import packages
 
 # Where a job runs in another process, importing this module is all the set-up it gets.
 composition.quicken()
@@ -63,12 +64,12 @@ class SearchPath(SearchPathPlugin):
         for where in self.asked:
             scheme, _, path = where.rpartition("://")
             named = scheme == "pkg"
-            folder = plugins.locate(path.replace("/", ".").strip(".")) if named else Path(path).expanduser()
+            folder = packages.locate(path.replace("/", ".").strip(".")) if named else Path(path).expanduser()
             if why := plugins.misfit("hydra.searchpath", where, folder):
                 raise HydraException(why)
             self._append("hydra.searchpath", folder, search_path, known)
         for who, where in plugins.installed():
-            folder = plugins.locate(where)
+            folder = packages.locate(where)
             if why := plugins.misfit(who, where, folder):
                 log.warning("%s", why)  # a run that does not use it goes on
             else:

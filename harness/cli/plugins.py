@@ -3,40 +3,18 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import sysconfig
 from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
+
+from harness.core.packages import places
 
 GROUP = "ce_harness.conf"  # of entry points: the value names a package that holds method/mine.yaml and the like
 CHOICES = ("dataset", "experiment", "method", "metrics", "model")
 OURS = {"harness", "methods", "metrics"}
 STANDARD = Path(sysconfig.get_path("stdlib"))  # the standard library
 LIBRARIES = {"site-packages", "dist-packages"}
-
-
-def locate(name: str) -> Path | None:
-    """The folder of a package, by its dotted name, or None; only its place is looked up, nothing is imported.
-
-    >>> locate("harness.data.raw").name
-    'raw'
-    """
-    top, *rest = name.split(".")
-    folders = (place.joinpath(*rest) for place in _places(top) if place.is_dir())
-    return next((folder for folder in folders if folder.is_dir()), None)
-
-
-def _places(top: str) -> list[Path]:
-    """The folders of a top-level package, or the file of a top-level module."""
-    try:
-        spec = importlib.util.find_spec(top)
-    except (ImportError, AttributeError, ValueError):  # ValueError: no name at all, or a module without a spec
-        return []
-    if spec is None:
-        return []
-    places = spec.submodule_search_locations or ([spec.origin] if spec.has_location and spec.origin else [])
-    return [Path(place) for place in places]
 
 
 def installed() -> Iterator[tuple[str, str]]:
@@ -95,7 +73,7 @@ def _imports(path: Path, module: Path) -> Iterator[Path]:
 
 
 def _absolute(parts: list[str], module: Path) -> Iterator[Path]:
-    for place in [] if parts[0] in OURS else _places(parts[0]):
+    for place in [] if parts[0] in OURS else places(parts[0]):
         library = place.is_relative_to(STANDARD) or LIBRARIES.intersection(place.parts)
         if not library or module.is_relative_to(place.resolve()):
             yield from _chain(place, parts[1:]) if place.is_dir() else [place]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, NoReturn
 
 from harness.core.classifier import Classifier
@@ -12,7 +13,6 @@ from harness.core.equation import Formula
 from harness.core.errors import DatasetError, choices
 from harness.core.inputs import Affine, Indicator, Input
 from harness.core.space import Actionability, Kind, Space
-from harness.models.equations import ordered
 
 ENTRIES = ("formula", "parents", "learn", "grid")
 
@@ -126,3 +126,34 @@ def parse(text: str, space: Space) -> Classifier:
 def _sum(one: Terms, other: Terms, factor: float) -> Terms:
     """one + factor · other."""
     return {key: one.get(key, 0.0) + factor * other.get(key, 0.0) for key in dict.fromkeys([*one, *other])}
+
+
+def ordered(space: Space, causality: Mapping[str, Mapping[str, Any] | None]) -> list[str]:
+    """The endogenous features, causes before effects."""
+    graph = {name: _parents(space, name, entry) for name, entry in causality.items() if entry is not None}
+    try:
+        order = list(TopologicalSorter(graph).static_order())
+    except CycleError as fault:
+        raise DatasetError(
+            f"the equations form a cycle, {' -> '.join(fault.args[1])}; no feature may be among its own causes."
+        ) from None
+    return [name for name in order if name in graph]
+
+
+def _parents(space: Space, name: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """The parents that an entry names, checked."""
+    space[name]  # there is such a feature
+    if not isinstance(entry, Mapping) or not ("formula" in entry) ^ ("learn" in entry):
+        raise DatasetError(f"the equation of {name} is {entry!r}; give either a 'formula', or 'parents' and 'learn'.")
+    for key in entry:
+        if key not in ENTRIES or ("formula" in entry and key != "formula"):
+            allowed = ("formula",) if "formula" in entry else ENTRIES[1:]
+            raise DatasetError(f"the equation of {name} has no entry {key!r}; {choices(key, allowed)}.")
+    if "formula" in entry:
+        return tuple(source.feature for source in parse(entry["formula"], space).inputs)
+    parents = entry.get("parents")
+    if not parents or isinstance(parents, str):
+        raise DatasetError(
+            f"the equation of {name} has the parents {parents!r}; list the features that it is learnt from."
+        )
+    return tuple(space[parent].name for parent in parents)

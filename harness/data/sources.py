@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pooch
 
-from harness.cli.plugins import locate
 from harness.core.errors import DatasetError, choices
+from harness.core.packages import locate
 
 RAW = Path(__file__).with_name("raw")
 PACKAGED = "packaged"  # first part of the path of a file that comes with this package

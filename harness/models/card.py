@@ -14,7 +14,6 @@ from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine, Input, Lookup
 from harness.core.space import Feature, Space
-from harness.models.scorecard import Nothing
 
 ASIDE = ("special", "missing", "unknown")
 
@@ -246,3 +245,7 @@ def _input(variable: Variable, feature: Feature) -> Input:
 def card_of(classifier: Classifier) -> Card | None:
     """The scorecard that a classifier is, or None."""
     return getattr(classifier.estimator, "card_", None)
+
+
+class Nothing:
+    """A category that nobody has."""

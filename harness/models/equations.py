@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,9 @@ from sklearn.base import clone, is_regressor
 from sklearn.model_selection import GridSearchCV
 
 from harness.core.equation import Equation
-from harness.core.errors import DatasetError, choices
+from harness.core.errors import DatasetError
 from harness.core.space import Space
-from harness.data.equations import ENTRIES, check, parse
+from harness.data.equations import check, ordered, parse
 
 FOLDS = 5  # of the cross-validation that chooses among the settings of a ``grid``
 
@@ -65,34 +64,3 @@ def equations(
         model = train(clone(learner), inputs, train, scaled, (), cache=cache)
         made.append(Equation(name, model, feature.scale[0], feature.range))
     return tuple(made)
-
-
-def ordered(space: Space, causality: Mapping[str, Mapping[str, Any] | None]) -> list[str]:
-    """The endogenous features, causes before effects."""
-    graph = {name: _parents(space, name, entry) for name, entry in causality.items() if entry is not None}
-    try:
-        order = list(TopologicalSorter(graph).static_order())
-    except CycleError as fault:
-        raise DatasetError(
-            f"the equations form a cycle, {' -> '.join(fault.args[1])}; no feature may be among its own causes."
-        ) from None
-    return [name for name in order if name in graph]
-
-
-def _parents(space: Space, name: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """The parents that an entry names, checked."""
-    space[name]  # there is such a feature
-    if not isinstance(entry, Mapping) or not ("formula" in entry) ^ ("learn" in entry):
-        raise DatasetError(f"the equation of {name} is {entry!r}; give either a 'formula', or 'parents' and 'learn'.")
-    for key in entry:
-        if key not in ENTRIES or ("formula" in entry and key != "formula"):
-            allowed = ("formula",) if "formula" in entry else ENTRIES[1:]
-            raise DatasetError(f"the equation of {name} has no entry {key!r}; {choices(key, allowed)}.")
-    if "formula" in entry:
-        return tuple(source.feature for source in parse(entry["formula"], space).inputs)
-    parents = entry.get("parents")
-    if not parents or isinstance(parents, str):
-        raise DatasetError(
-            f"the equation of {name} has the parents {parents!r}; list the features that it is learnt from."
-        )
-    return tuple(space[parent].name for parent in parents)

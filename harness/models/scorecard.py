@@ -22,13 +22,9 @@ from sklearn.utils.metaestimators import available_if
 from harness.core.errors import HarnessError, UnsupportedError
 from harness.core.inputs import Input
 from harness.core.space import Space
-from harness.models.card import Bin, Card, Variable
+from harness.models.card import Bin, Card, Nothing, Variable
 
 NEAR = 1e-9  # scores this near are equal: sums of the same numbers in another order
-
-
-class Nothing:
-    """A category that nobody has."""
 
 
 class Carded(BaseEstimator):

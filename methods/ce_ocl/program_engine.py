@@ -29,7 +29,10 @@ from methods.estimators.raw_target import leads, raw_interval
 from methods.milp.block import INTEGRAL
 from methods.milp.causality import Causality
 from methods.milp.distance import Separable, distance_of, dominated
-from methods.milp.embed import Embedded, embed, splits_only
+from methods.estimators.trees import splits_only
+from methods.milp.embed import 
+from methods.milp.embed.embedded import Embedded
+from methods.milp.embed.registry import embed
 from methods.milp.hull import Piece, clustered, supports
 from methods.milp.knapsack import Knapsack
 from methods.milp.manifold import Manifold

@@ -14,8 +14,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from methods.cells.masks import INFINITE, all_of, best_leaf, highest, lean, next_face, next_outside, pop, push, toll_of
+from methods.cells.masks import INFINITE, all_of, best_leaf, highest, next_face, next_outside, pop, push, toll_of
 from methods.cells.neighbourhood import LOOKS, STUCK, strengthen_touched, weakest
+from methods.estimators.compiling import njit_no_refcount
 from methods.estimators.trees import TINY
 
 DONE, PAUSED, ASK, MORE_NODES, MORE_CLAUSES, MORE_LOOKS = 0, 1, 2, 3, 4, 5
@@ -27,7 +28,7 @@ GUESSES = 8  # rows pulled back to the factual
 FACES = 4  # children of a node that are told apart at once
 
 
-@lean
+@njit_no_refcount
 def score_point(grid, base, kinds, cell_of, soff, point):
     """Score of one point of states."""
     offset, values, upto, onwards, starts, members, _owner, _touch_at, _touched = grid
@@ -51,7 +52,7 @@ def score_point(grid, base, kinds, cell_of, soff, point):
     return total
 
 
-@lean
+@njit_no_refcount
 def assess(grid, base, kinds, cell_of, soff, point, reach):
     """Score of one point of states; with ``reach`` the least score on what it touches, infinite where all is right."""
     if reach is None:
@@ -168,7 +169,7 @@ def strengthen(grid, base, same, kinds, cell_of, soff, node, residual, point, se
             tolls[face] = -1.0
 
 
-@lean
+@njit_no_refcount
 def enter(c, clauses, kinds, soff):
     """List the faces that a clause's box can be left through, and enter it in the table of who is outside whom.
 
@@ -201,7 +202,7 @@ def enter(c, clauses, kinds, soff):
             table[soff[f] + s, word] |= mark
 
 
-@lean
+@njit_no_refcount
 def around(clauses, used, kinds, soff, point, found):
     """Write the set of the clauses whose box holds a point, words of 64."""
     table = clauses[6]
@@ -223,7 +224,7 @@ def around(clauses, used, kinds, soff, point, found):
         found[words - 1] &= all_of(used % 64)
 
 
-@lean
+@njit_no_refcount
 def inside(c, clauses, kinds, point):
     """Whether a point lies in a clause's box."""
     c_set, faces, beyond, width = clauses[2:6]
@@ -238,7 +239,7 @@ def inside(c, clauses, kinds, point):
     return True
 
 
-@lean
+@njit_no_refcount
 def is_open(c, i, c_set, faces, beyond, kinds, low, high, sets):
     """Whether a node still allows a clause's box to be left through its i-th face."""
     face = faces[c, i]
@@ -310,7 +311,7 @@ def propagate(clauses, used, kinds, soff, low, high, sets):
     return True
 
 
-@lean
+@njit_no_refcount
 def price(c, i, c_set, faces, beyond, kinds, low, high, sets, right, left, change, soff):
     """Residual cost of leaving a clause's box through its i-th face, in this node."""
     face = faces[c, i]
@@ -323,7 +324,7 @@ def price(c, i, c_set, faces, beyond, kinds, low, high, sets, right, left, chang
     return left[soff[f] + at] if at >= low[f] else INFINITE
 
 
-@lean
+@njit_no_refcount
 def pay(c, clauses, kinds, node, residual, point, soff):
     """Raise the dual of a violated clause by the least residual cost of its faces; returns what was paid."""
     c_set, faces, beyond, width = clauses[2:6]
@@ -362,7 +363,7 @@ def pay(c, clauses, kinds, node, residual, point, soff):
     return least
 
 
-@lean
+@njit_no_refcount
 def nearest(node, kinds, home, cost, soff, point):
     """The cheapest point of a node, and its cost; an unordered feature that must change takes its first category."""
     low, high, sets = node
@@ -380,7 +381,7 @@ def nearest(node, kinds, home, cost, soff, point):
     return total
 
 
-@lean
+@njit_no_refcount
 def cost_of(point, cost, soff):
     total = 0.0
     for f in range(len(point)):
@@ -388,7 +389,7 @@ def cost_of(point, cost, soff):
     return total
 
 
-@lean
+@njit_no_refcount
 def changes_of(point, home, weight):
     total = 0.0
     for f in range(len(point)):
@@ -397,7 +398,7 @@ def changes_of(point, home, weight):
     return total
 
 
-@lean
+@njit_no_refcount
 def allowed(point, clauses, hard, kinds):
     """Whether a point is outside every hard clause's box."""
     for c in range(hard):
@@ -406,7 +407,7 @@ def allowed(point, clauses, hard, kinds):
     return True
 
 
-@lean
+@njit_no_refcount
 def stand(grid, base, cell_of, soff, point, masks, worth):
     """Write each tree's masks and leaf value at a point of states; returns the score."""
     offset, values, upto, onwards, starts, members, owner, _touch_at, _touched = grid
@@ -421,7 +422,7 @@ def stand(grid, base, cell_of, soff, point, masks, worth):
     return total
 
 
-@lean
+@njit_no_refcount
 def step(grid, kinds, cell_of, soff, point, masks, worth, f, s):
     """Move a point that was stood on to another state of one feature; returns by how much the score changes."""
     offset, values, upto, onwards, starts, _members, owner, touch_at, touched = grid
@@ -471,7 +472,7 @@ def dearest_first(point, cost, soff):
     return np.argsort(paid)
 
 
-@lean
+@njit_no_refcount
 def spent(reach, trees):
     """Units of work that the adversary has done since it was last asked."""
     looks = reach[20][LOOKS]
@@ -479,7 +480,7 @@ def spent(reach, trees):
     return looks * trees
 
 
-@lean
+@njit_no_refcount
 def pull_in(grid, base, kinds, soff, home, cost, clauses, used, point, held, reach):
     """``pull_back`` of a point with all that it touches; boxes known to be wrong are left out without a look."""
     count = len(kinds)
@@ -648,7 +649,7 @@ def guess_touched(grid, base, kinds, soff, home, cost, weight, most, clauses, ro
 HEAP, TOP, FREE, CLAUSES, HARD, FOUND, WORK, NODES_SEEN, ROOT = range(9)
 
 
-@lean
+@njit_no_refcount
 def live_faces(c, clauses, kinds, node):
     """How many faces of a clause's box the node still allows to leave through."""
     c_set, faces, beyond, width = clauses[2:6]
@@ -659,7 +660,7 @@ def live_faces(c, clauses, kinds, node):
     return count
 
 
-@lean
+@njit_no_refcount
 def residuals(node, kinds, cost, soff, home, point, residual):
     """What each move away from the node's nearest point costs, before any dual has been paid."""
     low, high, sets = node
@@ -680,7 +681,7 @@ def residuals(node, kinds, cost, soff, home, point, residual):
             left[soff[f] + s] = cost[soff[f] + s] - here
 
 
-@lean
+@njit_no_refcount
 def fix(node, kinds, soff, point, residual, slack):
     """Drop what would cost more than ``slack`` on top of the bound; whether anything was dropped."""
     low, high, sets = node
@@ -702,7 +703,7 @@ def fix(node, kinds, soff, point, residual, slack):
     return dropped
 
 
-@lean
+@njit_no_refcount
 def limit_changes(node, kinds, home, weight, most):
     """Keep within the bound on changed features; False where the node cannot."""
     low, high, sets = node
@@ -723,7 +724,7 @@ def limit_changes(node, kinds, home, weight, most):
     return True
 
 
-@lean
+@njit_no_refcount
 def through_free_faces(clauses, used, kinds, node, residual, soff, point, held, trial):
     """A point outside every clause's box, reached through faces whose cost is paid already; False where none is met.
 
@@ -763,7 +764,7 @@ def through_free_faces(clauses, used, kinds, node, residual, soff, point, held, 
     return False
 
 
-@lean
+@njit_no_refcount
 def keep(point, value, upper, best, counters):
     """A new incumbent, if it is better."""
     if value < upper[0]:
@@ -788,7 +789,7 @@ def learn(grid, base, same, kinds, cell_of, soff, node, residual, point, seed, c
     return c
 
 
-@lean
+@njit_no_refcount
 def add_node(low, high, sets, key, nodes, counters):
     """Keep a node for later."""
     n_low, n_high, n_set, keys, heap, free = nodes
@@ -1070,23 +1071,3 @@ def lay_numbers(ends, ends_at, cuts, cuts_at, values, low, high, unit, whole, fi
         cells[first:last], places[first:last], costs[first:last] = cell, place, cost
         at[j + 1] = last
     return cells[: at[count]], places[: at[count]], costs[: at[count]], at, home
-
-
-@lean
-def walk(trees, base, inputs):
-    """The base and the trees' leaf values for one row of inputs (float32 or float64, as they compare it), added up."""
-    roots, left, right, column, threshold, value = trees
-    total = base
-    for root in roots:
-        node = root
-        while left[node] >= 0:
-            node = left[node] if inputs[column[node]] <= threshold[node] else right[node]
-        total += value[node]
-    return total
-
-
-@njit(cache=True)
-def walk_all(trees, base, rows, totals):
-    """``walk`` of many rows, written into ``totals``."""
-    for i in range(len(rows)):
-        totals[i] = walk(trees, base, rows[i])

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from methods.estimators.compiling import njit_no_refcount
 
 INFINITE = np.inf
 
-# For what allocates nothing: without the counting of references to the arrays that each call is given, which would take
-# two thirds of the time.
-lean = njit(cache=True, _nrt=False)  # type: ignore[call-overload]
 
-
-@lean
+@njit_no_refcount
 def highest(word):
     """Position of the highest set bit of a non-zero word."""
     bit = 0
@@ -23,7 +20,7 @@ def highest(word):
     return bit
 
 
-@lean
+@njit_no_refcount
 def best_leaf(values, starts, t, masks, instead, fresh):
     """Value of a tree's best leaf by its features' masks, and whether that is its only one.
 
@@ -50,13 +47,13 @@ def best_leaf(values, starts, t, masks, instead, fresh):
     return best, True
 
 
-@lean
+@njit_no_refcount
 def all_of(states):
     """The set of all of at most 64 states."""
     return ~np.uint64(0) >> np.uint64(64 - states)
 
 
-@lean
+@njit_no_refcount
 def push(heap, keys, size, node):
     """Add a node to the binary heap of open nodes, least key first."""
     i = size
@@ -70,7 +67,7 @@ def push(heap, keys, size, node):
     return size + 1
 
 
-@lean
+@njit_no_refcount
 def pop(heap, keys, size):
     """Take the node with the least key from the heap."""
     top = heap[0]
@@ -90,7 +87,7 @@ def pop(heap, keys, size):
     return top, size
 
 
-@lean
+@njit_no_refcount
 def next_outside(states, chosen, refused, allowed):
     """The first category outside a box, as a set of one: of those that the node allows where there are any."""
     outside = all_of(states) & ~chosen & ~refused
@@ -99,7 +96,7 @@ def next_outside(states, chosen, refused, allowed):
     return outside & (~outside + np.uint64(1))
 
 
-@lean
+@njit_no_refcount
 def next_face(face, tolls, heap, size):
     """The face through which a growing box is left most cheaply, -1 where none gives way, and the heap's size.
 
@@ -114,7 +111,7 @@ def next_face(face, tolls, heap, size):
     return pop(heap, tolls, size)
 
 
-@lean
+@njit_no_refcount
 def toll_of(face, kinds, soff, low, high, sets, right, left, change, point, box_low, box_high, box_set, refused):
     """Residual cost of leaving a box if a face gave way; infinite where the node rules that out, -1 where it cannot."""
     f = face // 2

@@ -16,7 +16,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from methods.cells.masks import INFINITE, best_leaf, highest, lean, next_face, next_outside, push, toll_of
+from methods.cells.masks import INFINITE, best_leaf, highest, next_face, next_outside, push, toll_of
+from methods.estimators.compiling import njit_no_refcount
 from methods.estimators.trees import TINY
 
 # Positions in the adversary's counters.
@@ -24,13 +25,13 @@ EXCUSED, ALLOWANCE, LOOKS, STUCK = range(4)
 WORSE = 8  # boxes looked at after a wrong cell was found, for one that is more so
 
 
-@lean
+@njit_no_refcount
 def lowest(word):
     """Position of the lowest set bit of a non-zero word."""
     return highest(word & (~word + np.uint64(1)))
 
 
-@lean
+@njit_no_refcount
 def least_leaf(starts, t, masks, instead, fresh):
     """Position of a tree's leaf of least value by its masks; row 0 of ``fresh`` is taken instead of one of them."""
     for word in range(masks.shape[1]):
@@ -42,7 +43,7 @@ def least_leaf(starts, t, masks, instead, fresh):
     return -1
 
 
-@lean
+@njit_no_refcount
 def weakest(grid, base, kinds, soff, point, reach):
     """The least score on the cells that a point touches, as far as it matters; whether all of them are right.
 
@@ -56,7 +57,7 @@ def weakest(grid, base, kinds, soff, point, reach):
     return worst_in(grid, base, kinds, reach, None)
 
 
-@lean
+@njit_no_refcount
 def worst_in(grid, base, kinds, reach, ball):
     """``weakest`` of the box of cells that is first on the stack; with ``ball`` of those of its cells that meet a ball.
 
@@ -181,7 +182,7 @@ def worst_in(grid, base, kinds, reach, ball):
     return found
 
 
-@lean
+@njit_no_refcount
 def excess(offset, f, low, high, ball):
     """How far a ball's centre lies from some cells of a feature that it moves."""
     centre, closes = ball[:2]
@@ -190,7 +191,7 @@ def excess(offset, f, low, high, ball):
     return max(above, below, 0.0)
 
 
-@lean
+@njit_no_refcount
 def apart(offset, low, high, ball):
     """The squared distance of a ball's centre from a box of cells; the features that it does not move are in it."""
     total = 0.0
@@ -200,7 +201,7 @@ def apart(offset, low, high, ball):
     return total
 
 
-@lean
+@njit_no_refcount
 def farthest(offset, low, high, mid_low, mid_high, ball):
     """The feature in which a ball's centre lies farther, by most, from an inner box of cells than from an outer one."""
     chosen, most = 0, -1.0
@@ -212,7 +213,7 @@ def farthest(offset, low, high, mid_low, mid_high, ball):
     return chosen
 
 
-@lean
+@njit_no_refcount
 def excused(low, high, spared_low, spared_high, number, kinds):
     """Whether a box of cells lies in one that the real model has said it is right on."""
     for e in range(number):
@@ -226,7 +227,7 @@ def excused(low, high, spared_low, spared_high, number, kinds):
     return False
 
 
-@lean
+@njit_no_refcount
 def set_aside(low, high, mid_low, mid_high, kinds, stack_low, stack_high, bounds, size, bound):
     """Put what is left of a box without an inner one on the stack, in disjoint boxes; returns the stack's size."""
     count = len(kinds)
@@ -248,7 +249,7 @@ def set_aside(low, high, mid_low, mid_high, kinds, stack_low, stack_high, bounds
     return size
 
 
-@lean
+@njit_no_refcount
 def widen(grid, kinds, leaf, cell, reach):
     """Write the box of all cells with given leaves into ``reach``; of a category only that of ``cell``."""
     offset, _values, _upto, _onwards, starts, members, _owner, _touch_at, _touched = grid
@@ -266,7 +267,7 @@ def widen(grid, kinds, leaf, cell, reach):
                 worst_high[f] = min(worst_high[f], span_high[k, leaf[t]])
 
 
-@lean
+@njit_no_refcount
 def leaves_at(grid, kinds, cells, reach):
     """Write the box of all cells with the leaves of one cell into ``reach``."""
     offset, _values, upto, onwards, starts, members, _owner, _touch_at, _touched = grid
@@ -280,7 +281,7 @@ def leaves_at(grid, kinds, cells, reach):
     widen(grid, kinds, leaf, cells, reach)
 
 
-@lean
+@njit_no_refcount
 def reached_by(kinds, soff, f, low, high, reach):
     """The first and last state of a number that touches one of some cells."""
     first, last = reach[:2]
@@ -292,7 +293,7 @@ def reached_by(kinds, soff, f, low, high, reach):
     return start, stop
 
 
-@lean
+@njit_no_refcount
 def most_on(grid, low, high, masks, best):
     """Write each tree's masks and the value of its best leaf on a box of cells; returns the sum of the values."""
     offset, values, upto, onwards, starts, members, owner, _touch_at, _touched = grid
@@ -307,7 +308,7 @@ def most_on(grid, low, high, masks, best):
     return total
 
 
-@lean
+@njit_no_refcount
 def grow(grid, kinds, face, end, low, high, total, masks, fresh, best, trial, seen, step):
     """Move a face of a box of cells on to the cell ``end``, or add that category, where it stays surely wrong.
 
@@ -477,7 +478,7 @@ def lay_touching(ends, value, low, high, reach, floor, ceiling, unit, whole, fix
     return first, last, values, costs, downs
 
 
-@lean
+@njit_no_refcount
 def inset(end, reach, unit):
     """How far beyond a threshold to stay for what rounding of the sums with ``reach`` may amount to."""
     return 1e-12 * unit + 2e-15 * (abs(end) + reach)

@@ -18,6 +18,7 @@ from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
 from methods.cells import kernels
 from methods.cells.grid import Grid, build
+from methods.estimators import walk_kernels
 from methods.estimators.raw_target import raw_interval
 from methods.estimators.thresholds import beyond
 
@@ -449,7 +450,7 @@ def _judge(problem: Problem, grid: Grid) -> Callable[[Mapping[str, Any]], bool]:
     classifier, seen = problem.classifier, np.float32 if grid.single else np.float64
 
     def right(row: Mapping[str, Any]) -> bool:
-        score = kernels.walk(grid.trees, grid.base, classifier.vector(row)[0].astype(seen))
+        score = walk_kernels.walk(grid.trees, grid.base, classifier.vector(row)[0].astype(seen))
         if abs(score) > kernels.TINY:
             return bool(score > 0)
         return bool(problem.valid(problem.space.frame([row]))[0])

@@ -14,7 +14,7 @@ from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Program
 from methods.column_generation.group import Group
 from methods.column_generation.search import REDUCED, ROUND, Found, greedy
-from methods.milp.embed import embed
+from methods.milp.embed.registry import embed
 from methods.milp.levels import Levels
 from methods.milp.variables import Variables
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
-from methods.cells import kernels
+from methods.estimators import walk_kernels
 from methods.estimators.trees import TINY, ensemble
 
 
@@ -28,7 +28,7 @@ def quick_decide(classifier: Classifier) -> Callable[[np.ndarray], np.ndarray]:
 
     def decide(matrix: np.ndarray) -> np.ndarray:
         score = np.empty(len(matrix))
-        kernels.walk_all(trees, base, np.ascontiguousarray(matrix, dtype=seen), score)
+        walk_kernels.walk_all(trees, base, np.ascontiguousarray(matrix, dtype=seen), score)
         if (np.abs(score) <= close).any():
             return classifier.decide(matrix)
         return (score > 0).astype(int)

@@ -14,8 +14,9 @@ from harness.core.inputs import Affine
 from harness.solvers.program import Compiled, Program
 from methods.milp.block import INTEGRAL
 from methods.milp.cost import Cost
-from methods.milp.embed import Embedded, embed
+from methods.milp.embed.embedded import Embedded
 from methods.milp.embed.linear import affine
+from methods.milp.embed.registry import embed
 from methods.milp.knapsack import Knapsack
 from methods.milp.sources import Source
 from methods.milp.variables import Variables

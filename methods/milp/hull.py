@@ -16,7 +16,6 @@ from harness.core.space import SAME
 from harness.solvers.highs import Linear
 from harness.solvers.lp import Lp
 from harness.solvers.program import Compiled
-from methods.milp.manifold import BATCH
 
 INSIDE = 5e-7  # a point this near to a hull, in scaled units, is in it; above the solver's tolerance
 PULL = 1e4  # weight of "the shares sum to 1" among least squares
@@ -256,3 +255,6 @@ class Outside:
 
     def cost(self) -> Linear:
         return Linear.of() if self.price is None else Linear.of([(self._slack, self.price)])
+
+
+BATCH = 5  # points that enter the separation problem at once, and known cuts that enter a program

@@ -13,7 +13,6 @@ from harness.core.space import SAME, Kind, Space
 from methods.milp.hull import Hull, Outside, Piece, Shares
 
 SHARED = 1000  # points up to which a hull is stated by their shares, above by cuts
-BATCH = 5  # points that enter the separation problem at once, and known cuts that enter a program
 
 
 class Manifold:

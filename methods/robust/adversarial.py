@@ -12,7 +12,7 @@ import pandas as pd
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.solvers.program import Program
-from methods.milp.embed import embed
+from methods.milp.embed.registry import embed
 from methods.milp.variables import Variables
 from methods.robust.adversaries import ScoreAdversary, TreeAdversary
 from methods.robust.outcome import Outcome

@@ -15,7 +15,7 @@ from methods.estimators.raw_target import raw_interval
 from methods.estimators.trees import Leaf as Cell
 from methods.estimators.trees import ensemble
 from methods.milp.block import Free
-from methods.milp.embed import embed
+from methods.milp.embed.registry import embed
 from methods.milp.sources import Source
 from methods.robust.adversarial import Adversarial
 from methods.robust.program import BEYOND, BISECTIONS, PLANES

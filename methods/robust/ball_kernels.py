@@ -18,8 +18,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from methods.cells.masks import INFINITE, all_of, highest, lean, next_face, next_outside, pop, push
+from methods.cells.masks import INFINITE, all_of, highest, next_face, next_outside, pop, push
 from methods.cells.neighbourhood import LOOKS, STUCK, grow, most_on, worst_in
+from methods.estimators.compiling import njit_no_refcount
 from methods.estimators.trees import TINY
 
 DONE, PAUSED, ASK, MORE_NODES, MORE_CLAUSES, MORE_LOOKS = 0, 1, 2, 3, 4, 5
@@ -33,13 +34,13 @@ NEAR = 1e-11  # coordinates this near are the same
 HEAP, TOP, FREE, CLAUSES, FOUND, WORK, ROOT = range(7)
 
 
-@lean
+@njit_no_refcount
 def toll(board, f, gap):
     """What it costs to move a feature by a gap."""
     return board[8][f] + (board[9][f] + board[10][f] * gap) * gap if gap > 0.0 else 0.0
 
 
-@lean
+@njit_no_refcount
 def range_for(board, f, money):
     """The greatest gap that costs at most so much."""
     rest = money - board[8][f]
@@ -51,7 +52,7 @@ def range_for(board, f, money):
     return 2.0 * rest / (linear + np.sqrt(linear * linear + 4.0 * quadratic * rest))
 
 
-@lean
+@njit_no_refcount
 def snap(board, f, y, up):
     """The nearest coordinate that the feature may have, at or beyond ``y``; infinite where there is none."""
     grain = board[2][f]
@@ -74,7 +75,7 @@ def snap(board, f, y, up):
     return -INFINITE
 
 
-@lean
+@njit_no_refcount
 def cell_at(board, f, y):
     """The cell of a listed coordinate."""
     for i in range(board[5][f], board[5][f + 1]):
@@ -83,7 +84,7 @@ def cell_at(board, f, y):
     return -1
 
 
-@lean
+@njit_no_refcount
 def past(board, f, low, high, up):
     """The coordinate at which a feature leaves some cells: their end, or of a list the first state outside."""
     if board[2][f] == 2:
@@ -103,7 +104,7 @@ def past(board, f, low, high, up):
     return closes[offset[f] + low - 1] if low else -INFINITE
 
 
-@lean
+@njit_no_refcount
 def nearest(board, low, high, sets, point, group):
     """The cheapest point of a node, and its cost."""
     kinds, home = board[0], board[13]
@@ -122,7 +123,7 @@ def nearest(board, low, high, sets, point, group):
     return total
 
 
-@lean
+@njit_no_refcount
 def cost_of(board, point, group):
     total = 0.0
     for f in range(len(point)):
@@ -133,7 +134,7 @@ def cost_of(board, point, group):
     return total
 
 
-@lean
+@njit_no_refcount
 def changes_of(board, point, group):
     """How many features differ from the factual."""
     count = 0
@@ -142,7 +143,7 @@ def changes_of(board, point, group):
     return count
 
 
-@lean
+@njit_no_refcount
 def room_left(board, c, clauses, point, group):
     """The squared distance of a point from a clause's box; infinite where it leaves the box in an unmoved feature."""
     kinds, moved = board[0], board[1]
@@ -163,7 +164,7 @@ def room_left(board, c, clauses, point, group):
     return total
 
 
-@lean
+@njit_no_refcount
 def residual(board, face, y, x, paid):
     """What is left to pay for a move through a face to coordinate ``y``."""
     at, level, part, number = paid
@@ -174,7 +175,7 @@ def residual(board, face, y, x, paid):
     return max(rest, 0.0)
 
 
-@lean
+@njit_no_refcount
 def reachable(board, face, money, x, bound, paid):
     """How far through a face residual money goes, up to the node's bound, at a coordinate that the feature may have."""
     _at, level, part, number = paid
@@ -191,7 +192,7 @@ def reachable(board, face, money, x, bound, paid):
     return min(snap(board, f, -gap, True), x)
 
 
-@lean
+@njit_no_refcount
 def held_up(board, c, clauses, low, high, sets):
     """Tighten a node by a clause: -1 where it cannot be satisfied, 1 where something changed, else 0."""
     kinds, moved, radius = board[0], board[1], board[14][0]
@@ -232,7 +233,7 @@ def held_up(board, c, clauses, low, high, sets):
     return changed
 
 
-@lean
+@njit_no_refcount
 def excess_for(board, c, clauses, low, high, point, paid, money, base, begin, number, faces):
     """The squared distance from a clause's box, over and above ``base``, that residual money buys on each face."""
     left, right = clauses[3:5]
@@ -250,7 +251,7 @@ def excess_for(board, c, clauses, low, high, point, paid, money, base, begin, nu
     return total
 
 
-@lean
+@njit_no_refcount
 def shares(board, c, clauses, low, high, sets, point, change, paid, slack, faces, places):
     """Share out rho squared among the faces of a violated clause, so that all cost the same.
 
@@ -321,7 +322,7 @@ def shares(board, c, clauses, low, high, sets, point, change, paid, slack, faces
     return lower, number
 
 
-@lean
+@njit_no_refcount
 def pay(board, price, number, faces, places, point, change, paid):
     """Take what a clause is worth from each of its faces."""
     at, level, part, used = paid
@@ -344,7 +345,7 @@ def pay(board, price, number, faces, places, point, change, paid):
         used[face] = n + 1
 
 
-@lean
+@njit_no_refcount
 def touch(board, point, group, reach):
     """Put the box of cells that a ball may meet first on the adversary's stack."""
     kinds, _moved, offset, closes = board[0], board[1], board[3], board[4]
@@ -365,7 +366,7 @@ def touch(board, point, group, reach):
         reach[8][0, f], reach[9][0, f] = low, high
 
 
-@lean
+@njit_no_refcount
 def weakest(grid, base, board, point, group, reach, counters):
     """As ``touched.weakest``, of the cells that the ball around a point meets."""
     touch(board, point, group, reach)
@@ -435,7 +436,7 @@ def learn(grid, base, same, board, low, high, sets, point, group, change, paid, 
     return c
 
 
-@lean
+@njit_no_refcount
 def escape(board, face, c_low, c_high, chosen, refused, low, high, sets, point, change, paid, radius):
     """What it costs to leave a box altogether through a face; infinite where the node rules that out, -1 where none."""
     f, offset = face // 2, board[3]
@@ -459,7 +460,7 @@ def escape(board, face, c_low, c_high, chosen, refused, low, high, sets, point, 
     return residual(board, face, place, point[f], paid) if place < point[f] else 0.0
 
 
-@lean
+@njit_no_refcount
 def free_point(board, clauses, used, low, high, sets, point, group, change, paid, trial, trial_group, moves):
     """A point that satisfies all clauses, reached through faces whose cost is paid already; whether there is one."""
     kinds, moved, radius = board[0], board[1], board[14][0]
@@ -515,7 +516,7 @@ def free_point(board, clauses, used, low, high, sets, point, group, change, paid
     return False
 
 
-@lean
+@njit_no_refcount
 def pull_in(grid, base, board, clauses, used, point, group, reach, counters, tried, end):
     """Move a right point's features back towards the factual, dearest first, as far as halving shows it right.
 
@@ -563,7 +564,7 @@ def pull_in(grid, base, board, clauses, used, point, group, reach, counters, tri
         point[f], group[f] = old, old_group
 
 
-@lean
+@njit_no_refcount
 def keep(point, group, value, upper, best, best_group, counters):
     """A new incumbent, if it is better."""
     if value < upper[0]:
@@ -573,7 +574,7 @@ def keep(point, group, value, upper, best, best_group, counters):
         counters[FOUND] = 1
 
 
-@lean
+@njit_no_refcount
 def add_node(low, high, sets, key, nodes, counters):
     """Keep a node for later."""
     n_low, n_high, n_set, keys, heap, free = nodes
@@ -589,7 +590,7 @@ def add_node(low, high, sets, key, nodes, counters):
     counters[HEAP] = push(heap, keys, counters[HEAP], place)
 
 
-@lean
+@njit_no_refcount
 def few_enough(board, low, high, sets, most):
     """Keep within the bound on changed features; False where the node cannot."""
     kinds, home = board[0], board[13]

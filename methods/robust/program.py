@@ -26,7 +26,7 @@ from methods.estimators.trees import Leaf as Cell
 from methods.estimators.trees import ensemble, leaves_of, splits_only
 from methods.milp.block import Free
 from methods.milp.distance import Separable, distance_of
-from methods.milp.embed import embed
+from methods.milp.embed.registry import embed
 from methods.milp.hull import Hull, Outside, Piece, Shares
 from methods.milp.knapsack import Knapsack
 from methods.milp.manifold import SHARED

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.solvers.program import Program
 from methods.estimators.trees import Ensemble
-from methods.milp.embed import Embedded
+from methods.milp.embed.embedded import Embedded
 from methods.milp.embed.tree import embed_tree
 from methods.milp.sources import Source
 

@@ -10,7 +10,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, Ri
 from sklearn.svm import LinearSVC
 
 from harness.solvers.program import Program
-from methods.milp.embed import Embedded, embed
+from methods.milp.embed.embedded import Embedded
+from methods.milp.embed.registry import embed
 from methods.milp.sources import Source
 
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from harness.core.errors import UnsupportedError
-from harness.models.torch_mlp import TorchMLPClassifier
 from harness.solvers.highs import Linear
 from harness.solvers.lp import Lp
 from harness.solvers.program import Compiled, Program
-from methods.milp.embed import Bounds, Embedded, embed
+from methods.estimators.network import NETWORKS
+from methods.milp.embed.embedded import Bounds, Embedded
 from methods.milp.embed.linear import affine
+from methods.milp.embed.registry import embed
 from methods.milp.sources import Source
 
 ROUNDS = 3  # of bounds by linear programs: each makes the next relaxation tighter
@@ -25,10 +25,7 @@ TRIALS = 5  # units that are tried before a round without a settled phase is giv
 SLACK = 1e-6  # of a bound by a linear program, for its tolerances
 
 
-@embed.register(MLPClassifier)
-@embed.register(MLPRegressor)
-@embed.register(TorchMLPClassifier)
-def _(estimator: Any, program: Program, inputs: Sequence[Source], sense: int = 0) -> Embedded:
+def embed_network(estimator: Any, program: Program, inputs: Sequence[Source], sense: int = 0) -> Embedded:
     r"""A hidden unit is :math:`v = \max(0, a)`, :math:`a = W v_{prev} + b`, :math:`L \le a \le U`, with a 0/1 phase z:
 
     .. math:: v \ge a, \quad v \ge 0, \quad v \le a - L(1 - z), \quad v \le U z .
@@ -97,6 +94,10 @@ def _(estimator: Any, program: Program, inputs: Sequence[Source], sense: int = 0
         return False
 
     return Embedded(outputs, attach=attach, tighten=tighten, settle=settle if layers else None)
+
+
+for kind in NETWORKS:
+    embed.register(kind)(embed_network)
 
 
 @dataclass

@@ -1,0 +1,46 @@
+"""An estimator inside a program, as its encoder gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from harness.solvers.highs import Linear
+from harness.solvers.program import Compiled, Expression
+
+
+class Bounds(Protocol):
+    """Bounds of linear forms of the estimator's inputs over the changes still worth looking at."""
+
+    def __call__(self, weights: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Least and greatest ``weights @ inputs + shift``; weights (forms, inputs), results (forms,)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """An estimator inside a program.
+
+    Parameters
+    ----------
+    outputs
+        Linear expressions equal to the estimator's raw output.
+    leaves
+        Per tree, its leaf variables: a combination of leaves that the real model refuses can be excluded.
+    attach
+        Called once with the compiled program.
+    tighten
+        Called for each factual with bounds of linear forms of the inputs, for encodings whose strength depends on them.
+    settle
+        Called after ``tighten`` with a cost and a budget: tightens further by linear programs under cost <= budget, for
+        at most so many seconds; returns whether they prove that nothing lies within the budget.
+    """
+
+    outputs: tuple[Expression, ...]
+    leaves: tuple[tuple[Any, ...], ...] = ()
+    attach: Callable[[Compiled], None] = lambda compiled: None
+    tighten: Callable[[Bounds], None] | None = None
+    settle: Callable[[Linear, float, float], bool] | None = None

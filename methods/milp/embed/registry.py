@@ -1,0 +1,38 @@
+"""The outputs of a fitted estimator as expressions of a program: one function a family."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import singledispatch
+from typing import Any
+
+from harness.core.errors import UnsupportedError
+from harness.solvers.program import Program
+from methods.estimators.trees import ensemble, splits_only
+from methods.milp.embed import forest
+from methods.milp.embed.embedded import Embedded
+from methods.milp.sources import Source
+
+
+@singledispatch
+def embed(estimator: Any, program: Program, inputs: Sequence[Source], sense: int = 0) -> Embedded:
+    """Add an estimator to a program; a sum of trees as ``methods.estimators.trees`` reads it, needs no encoder of its own.
+
+    Parameters
+    ----------
+    sense
+        1: outputs will only be bounded from below, -1: only from above, 0: they must be exact. An encoder may leave out
+        what the sense makes redundant; in the stated direction nothing is lost.
+
+    Raises
+    ------
+    UnsupportedError
+        For a type without an encoder, and for what its encoder does not cover.
+    """
+    if splits_only(estimator):
+        return forest.embed_trees(ensemble(estimator), program, inputs)
+    known = sorted({kind.__name__ for kind in (*embed.registry, *ensemble.registry) if kind is not object})
+    raise UnsupportedError(
+        f"cannot embed {type(estimator).__name__} in a mixed-integer program; known: {', '.join(known)}. "
+        f"To add one, register an encoder in methods/milp/embed/, or a reader of trees in methods/trees.py."
+    )
