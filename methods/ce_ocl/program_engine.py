@@ -30,7 +30,6 @@ from methods.milp.block import INTEGRAL
 from methods.milp.causality import Causality
 from methods.milp.distance import Separable, distance_of, dominated
 from methods.estimators.trees import splits_only
-from methods.milp.embed import 
 from methods.milp.embed.embedded import Embedded
 from methods.milp.embed.registry import embed
 from methods.milp.hull import Piece, clustered, supports

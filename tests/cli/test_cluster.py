@@ -1,0 +1,160 @@
+"""Many processes, one store: jobs composed and sent elsewhere, an MLflow server, and nothing lost."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hydra import initialize_config_dir
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.global_hydra import GlobalHydra
+from hydra.types import RunMode
+from mlflow import MlflowClient
+from omegaconf import DictConfig, OmegaConf
+from support.served import served
+from cli.test_faults import SWEEP, Run, outcome, run
+
+from harness.cli import composition
+from harness.cli.process import CONF
+from harness.store import mlflow
+
+__all__ = ["run"]  # the fixture
+
+WRITERS, RUNS = 8, 200
+
+
+@pytest.fixture
+def loader() -> Iterator[ConfigLoader]:
+    """Hydra's, over our choices."""
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        yield GlobalHydra.instance().config_loader()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    """The address of an MLflow server on loopback: SQLite behind it, and artifacts by way of it."""
+    store = ("--backend-store-uri", f"sqlite:///{tmp_path / 'store.db'}")
+    with served(tmp_path, "server", *store, "--artifacts-destination", str(tmp_path / "artifacts")) as address:
+        yield address
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ["dataset=pima", "model=rf", "n_factuals=3", "seed=5"],
+        ["+experiment=compas", "model=lr", "method=ce_ocl", "method.distance=l0", "n_counterfactuals=2"],
+        ["dataset=pima", "++features.Age.actionability=increase", "~dataset.features.BMI", "dataset.immutable=[]"],
+        ["method={_target_: methods.nearest.Nearest}", "hydra.job.name=other"],
+    ],
+)
+def test_jobs_are_composed_as_hydra_does(loader: ConfigLoader, overrides: list[str]) -> None:
+    """The first time and from memory; but for the variables that are passed on."""
+
+    def plain(config: DictConfig) -> object:
+        found = OmegaConf.to_container(config)
+        found["hydra"]["job"].pop("env_set")  # type: ignore[index, call-overload]
+        return found
+
+    master = loader.load_configuration("config", ["hydra.mode=MULTIRUN", "seed=1,2"], RunMode.MULTIRUN)
+    expected = composition._compose(loader, master, overrides)
+    for _ in range(2):
+        found = composition.load_sweep_config(loader, master, overrides)  # type: ignore[arg-type]
+        assert plain(found) == plain(expected)
+        with pytest.raises(Exception, match="nonsense"):
+            found.nonsense = 1
+
+
+def test_a_job_knows_its_sweep(loader: ConfigLoader, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Variables of the sweep and of the store come with the job, wherever it runs; no others do."""
+    monkeypatch.setenv("CE_HARNESS_SWEEP", "one")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:1")
+    monkeypatch.setenv("SECRET", "word")
+    master = loader.load_configuration("config", ["hydra.mode=MULTIRUN"], RunMode.MULTIRUN)
+    found = composition.load_sweep_config(loader, master, ["seed=1"]).hydra.job.env_set  # type: ignore[arg-type]
+    assert (found.CE_HARNESS_SWEEP, found.MLFLOW_TRACKING_URI) == ("one", "http://127.0.0.1:1")
+    assert "SECRET" not in found
+
+
+@pytest.mark.parametrize(("launcher", "extra"), [("ray", "ray"), ("submitit_slurm", "slurm")])
+def test_presets_say_what_they_need(loader: ConfigLoader, launcher: str, extra: str) -> None:
+    """A preset composes without its launcher, which is told to be missing, and how to get it."""
+    config = loader.load_configuration("config", [f"hydra/launcher={launcher}", "jobs=3"], RunMode.MULTIRUN)
+    cores = {"ray": "ray.remote.num_cpus", "submitit_slurm": "cpus_per_task"}[launcher]
+    assert OmegaConf.select(config.hydra.launcher, cores) == 3
+    package = str(config.hydra.launcher._target_).split(".")[1]
+    why = composition.missing(config.hydra.launcher)
+    if find_spec(f"hydra_plugins.{package}") is None:
+        assert why is not None
+        assert f"uv sync --extra {extra}" in why
+    else:
+        assert why is None
+
+
+def write(address: str, folder: Path, writer: int, runs: int) -> None:
+    """Log runs, as cells of a sweep are logged, in a process of its own."""
+    os.environ["MLFLOW_TRACKING_URI"] = address
+    mlflow.prepare(folder)
+    data = mlflow.Data("pima", "0" * 64, {"Age": "long"}, "test")
+    for number in range(runs):
+        tags = {"fingerprint": f"{writer}-{number}", "dataset": "pima"}
+        answers = pd.DataFrame({"factual": [number], "writer": [writer]})
+        scores = {"run/coverage": writer + number / 1000, "distance/l1": 1.0}
+        mlflow.log_cell("many", folder, "pima/lr/nearest", tags, {"seed": number}, scores, answers, {"a": 1}, data)
+
+
+def lost(address: str, folder: Path, writers: int, runs: int) -> int:
+    """How many of all runs are not there in full, after ``writers`` processes have logged ``runs`` each."""
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=write, args=(address, folder, writer, runs)) for writer in range(writers)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0] * writers
+    client = MlflowClient(tracking_uri=address)
+    experiment = client.get_experiment_by_name("many")
+    assert experiment is not None
+    found, token = {}, None
+    while True:
+        page = client.search_runs([experiment.experiment_id], max_results=500, page_token=token)
+        found.update({run.data.tags["fingerprint"]: run for run in page if run.info.status == "FINISHED"})
+        if not (token := page.token):
+            break
+    wanted = {f"{writer}-{number}": writer + number / 1000 for writer in range(writers) for number in range(runs)}
+    whole = {tag for tag, run in found.items() if run.data.metrics.get("run/coverage") == wanted.get(tag)}
+    tables = len(list(folder.glob(f"**/{mlflow.TABLE}")))
+    return len(wanted) - min(len(whole & set(wanted)), tables)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["server", "file"])
+def test_concurrent_writers_lose_nothing(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """8 processes log 200 runs each to one server, or to one file of SQLite."""
+    address = request.getfixturevalue("server") if kind == "server" else f"sqlite:///{tmp_path / 'mlflow.db'}"
+    write(address, tmp_path, 0, 0)  # the store is created before anybody shares it
+    assert lost(address, tmp_path, WRITERS, RUNS) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("ray") is None, reason="needs: uv sync --extra ray")
+def test_a_ray_cluster_gives_the_rows_of_one_process(run: Run, server: str, tmp_path: Path) -> None:
+    """Two workers of a local Ray instance, their runs on a server: the answers are those of a serial sweep."""
+    assert run("serial", SWEEP).returncode == 0
+    launched = (*SWEEP, "hydra/launcher=ray", "hydra.launcher.ray.init.num_cpus=2")
+    told = run("ray", launched, MLFLOW_TRACKING_URI=server)
+    assert told.returncode == 0, told.stderr
+    assert outcome(tmp_path / "ray") == outcome(tmp_path / "serial")
+    client = MlflowClient(tracking_uri=server)
+    experiment = client.get_experiment_by_name("adhoc")
+    assert experiment is not None
+    runs = client.search_runs([experiment.experiment_id])
+    assert len(runs) == 4
+    assert len({each.data.tags["sweep"] for each in runs}) == 1
+    assert {each.info.status for each in runs} == {"FINISHED"}
+    for each in runs:
+        assert {"counterfactuals.json", "config.yaml"} <= {f.path for f in client.list_artifacts(each.info.run_id)}

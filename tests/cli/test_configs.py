@@ -1,0 +1,137 @@
+"""Every choice in ``conf`` says what it is, composes with the others, and builds what it names."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support.complete import complete
+from hydra import compose, initialize_config_dir
+from hydra.utils import get_object, instantiate
+from omegaconf import DictConfig, OmegaConf
+from sklearn.base import is_classifier, is_regressor
+
+from harness.core.metric import Metric
+from harness.data import Source, load_dataset
+
+CONF = Path(__file__).parents[2] / "conf"
+GROUPS = ("dataset", "model", "method", "metrics", "experiment")
+
+
+def choices(group: str) -> list[str]:
+    return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
+
+
+EVERY = [(group, choice) for group in GROUPS for choice in choices(group)]
+
+
+@pytest.fixture(autouse=True)
+def hydra() -> Iterator[None]:
+    """Compose from ``conf``, with the resolver that the command line registers."""
+    OmegaConf.register_new_resolver("experiment_name", lambda: "adhoc", replace=True)
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        yield
+
+
+def composed(*overrides: str) -> DictConfig:
+    return compose("config", overrides=list(overrides), return_hydra_config=True)
+
+
+@pytest.mark.parametrize(("group", "choice"), EVERY)
+def test_it_composes(group: str, choice: str) -> None:
+    """With the defaults of everything else; interpolations resolve, and its name is the one chosen."""
+    config = composed(f"{'+' if group == 'experiment' else ''}{group}={choice}")
+    assert config.hydra.runtime.choices[group] == choice
+    settings = OmegaConf.masked_copy(config, [key for key in config if key != "hydra"])
+    assert OmegaConf.to_container(settings, resolve=True)
+    assert "adhoc" in config.hydra.run.dir
+
+
+@pytest.mark.parametrize(("group", "choice"), EVERY)
+def test_its_first_line_says_what_it_is(group: str, choice: str) -> None:
+    lines = (CONF / group / f"{choice}.yaml").read_text().splitlines()
+    said = [line for line in lines if line.startswith("#") and "@package" not in line]
+    assert said
+    assert len(said[0].split()) > 2
+    assert all(line.startswith("#") for line in lines[: lines.index(said[0]) + 1])
+
+
+@pytest.mark.parametrize("method", choices("method"))
+def test_a_method_is_built(method: str) -> None:
+    """It has what the harness asks of a method, and cannot be written to."""
+    built = instantiate(composed(f"method={method}").method, _convert_="all")
+    for name in ("refuses", "fit", "objective"):
+        assert callable(getattr(built, name))
+    assert type(built).__dataclass_params__.frozen
+
+
+@pytest.mark.parametrize("method", choices("method"))
+def test_a_method_has_one_name(method: str) -> None:
+    """``dice_genetic`` is a variant of ``methods.dice``: file and YAML begin alike."""
+    target = composed(f"method={method}").method._target_
+    path = target.rpartition(".")[0]
+    module = path.rpartition(".")[2]
+    assert path in {f"methods.{module}", f"methods.peers.{module}", f"methods.carla.{module}"}
+    assert method == module or method.startswith(f"{module}_")
+    assert importlib.import_module(path).__doc__
+
+
+@pytest.mark.parametrize("method", choices("method"))
+def test_each_parameter_of_a_method_is_explained(method: str) -> None:
+    """By a comment on its line, but for the one that the file's first line explains."""
+    lines = (CONF / "method" / f"{method}.yaml").read_text().splitlines()
+    bare = [line for line in lines if re.match(r"(?!_target_|defaults:)\w", line) and "#" not in line]
+    assert bare in ([], [f"search: {method.partition('_')[2]}"])
+
+
+@pytest.mark.parametrize("model", complete("model"))
+def test_a_model_is_built(model: str) -> None:
+    """It is an estimator whose randomness, if any, is the experiment's seed."""
+    config = composed(f"model={model}", "seed=17").model
+    estimator = instantiate(config.estimator, _convert_="all")
+    assert is_classifier(estimator) or is_regressor(estimator)
+    if "random_state" in config.estimator:
+        assert estimator.random_state == 17
+    assert ("threshold" in config) == is_classifier(estimator)
+
+
+@pytest.mark.parametrize("metrics", choices("metrics"))
+def test_metrics_are_found(metrics: str) -> None:
+    """Each name is a metric, none twice, and no two are logged under the same name."""
+    names = list(composed(f"metrics={metrics}").metrics.names)
+    found = [get_object(name) for name in names]
+    assert all(isinstance(metric, Metric) for metric in found)
+    assert len({metric.name for metric in found}) == len(names)
+
+
+@pytest.mark.parametrize("dataset", complete("dataset"))
+def test_a_dataset_is_loaded(dataset: str) -> None:
+    """Where its file is packaged or at hand."""
+    config: Any = OmegaConf.to_container(composed(f"dataset={dataset}").dataset)
+    assert config["name"] == dataset
+    if not all(Source(**source).path.is_file() for source in config["sources"]):
+        pytest.skip("the file is neither packaged nor in CE_HARNESS_DATA")
+    assert load_dataset(**config).name == dataset
+
+
+@pytest.mark.parametrize("experiment", choices("experiment"))
+def test_an_experiment_names_what_exists(experiment: str) -> None:
+    """Each choice of its grid is a file."""
+    config = composed(f"+experiment={experiment}")
+    for key, value in (config.hydra.sweeper.params or {}).items():
+        if key in GROUPS:
+            for choice in str(value).split(","):
+                assert choice.strip() in choices(key)
+
+
+def test_each_setting_is_explained() -> None:
+    """Every top-level key of ``config.yaml`` has a comment on its line."""
+    text = (CONF / "config.yaml").read_text()
+    settings = [key for key in yaml.safe_load(text) if key not in {"defaults", "hydra"}]
+    bare = [key for key in settings if not re.search(rf"^{key}:.*#\s*\w", text, flags=re.MULTILINE)]
+    assert bare == []

@@ -1,0 +1,155 @@
+"""Whatever ends a sweep, the same command goes on, and ends where an undisturbed one does."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from mlflow import MlflowClient
+
+from harness.store.cell import Cell, cells
+
+ROOT = Path(__file__).parents[2]
+PATIENT = ("time_limit=120", "fit_time_limit=600")  # no answer is to depend on the clock
+ONE = ("dataset=pima", "model=lr", "method=nearest", "n_factuals=4", "n_counterfactuals=2", *PATIENT)
+SWEEP = ("-m", "dataset=pima", "model=lr,svm", "method=nearest,ce_ocl", *ONE[3:])
+KILLS = 20
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Run ``python -m harness`` in a folder of its own, with a fault where one is named."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("MLFLOW")}
+    environment |= {"CE_HARNESS_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+
+    def run(folder: str, arguments: tuple[str, ...], *fault: Any, **variables: str) -> subprocess.CompletedProcess[str]:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        start = [str(ROOT / "tests" / "fault.py"), *map(str, fault)] if fault else ["-m", "harness"]
+        command = [sys.executable, *start, *arguments]
+        return subprocess.run(
+            command, cwd=tmp_path / folder, env=environment | variables, capture_output=True, text=True, timeout=600
+        )
+
+    return run
+
+
+def stored(folder: Path) -> dict[str, Cell]:
+    return {cell.label: cell for cell in cells(folder / "results" / "adhoc")}
+
+
+def outcome(folder: Path) -> dict[str, tuple[list[str], str]]:
+    """By cell, all that does not depend on the clock: its rows, whatever their order, and its scores."""
+    found = {}
+    for label, cell in stored(folder).items():
+        assert cell.done
+        keys = ("factual", "ce", "row", "status", "reason", "objective", "bound")
+        rows = sorted(json.dumps([row[key] for key in keys]) for row in cell.rows())
+        scores = pd.read_csv(cell.path / "scores.csv", index_col="factual").sort_index()
+        timed = [name for name in scores if "seconds" in name]
+        found[label] = rows, scores.drop(columns=timed).to_csv()
+    return found
+
+
+def asked_twice(cell: Cell) -> list[Any]:
+    """Factuals whose answer was stored in full, was no failure, and was asked for again."""
+    tries: Counter[Any] = Counter()
+    for line in (cell.path / "rows.jsonl").read_text().splitlines():
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError:  # torn
+            continue
+        tries[row["factual"]] += row["ce"] == cell.meta["n_counterfactuals"] and row["status"] != "FAILED"
+    return [factual for factual, count in tries.items() if count != 1]
+
+
+def assert_each_is_logged_once(folder: Path) -> None:
+    """One finished MLflow run a cell, of its fingerprint, with its metrics and artifacts."""
+    client = MlflowClient(tracking_uri=f"sqlite:///{folder / 'mlflow.db'}")
+    experiment = client.get_experiment_by_name("adhoc")
+    assert experiment is not None
+    runs = client.search_runs([experiment.experiment_id])
+    assert sorted(run.data.tags["fingerprint"] for run in runs) == sorted(
+        cell.meta["fingerprint"] for cell in stored(folder).values()
+    )
+    for run in runs:
+        assert run.info.status == "FINISHED"
+        assert "run/coverage" in run.data.metrics
+        files = {file.path for file in client.list_artifacts(run.info.run_id)}
+        assert {"counterfactuals.json", "counterfactuals.csv", "config.yaml"} <= files
+
+
+def test_a_full_disk_is_one_sentence(run: Run, tmp_path: Path) -> None:
+    """While rows come in; the exit code is 1, and with room again only what lacks is asked."""
+    told = run("full", ONE, "full", 10, 0)
+    assert told.returncode == 1, told.stderr
+    assert "Traceback" not in told.stderr
+    (sentence,) = (line for line in told.stderr.splitlines() if "nothing more can be written" in line)
+    assert "No space left on device" in sentence
+    (cell,) = stored(tmp_path / "full").values()
+    before = cell.rows()
+    assert 0 < len(before) < 8
+    assert not cell.done
+    assert run("full", ONE).returncode == 0
+    assert len(cell.rows()) == 8
+    assert cell.rows()[: len(before)] == before
+    assert not asked_twice(cell)
+    assert_each_is_logged_once(tmp_path / "full")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kinds", [("main", "worker"), ("full",)], ids=["kill", "full disk"])
+def test_random_faults_leave_no_trace(run: Run, tmp_path: Path, kinds: tuple[str, ...]) -> None:
+    """Faults at random points, one after another; every sweep that comes through has the rows of an undisturbed one."""
+    assert run("undisturbed", SWEEP).returncode == 0
+    expected = outcome(tmp_path / "undisturbed")
+    rng = random.Random(0)
+    faults, sweeps = 0, 0
+    while faults < KILLS:
+        sweeps += 1
+        folder = f"sweep{sweeps}"
+        for last in (False,) * KILLS + (True,):
+            kind = rng.choice(kinds)
+            delay = rng.choice([0.0, rng.uniform(0.0, 0.1)]) if kind != "full" else 0.0
+            fault = () if last or faults >= KILLS else (kind, rng.randint(1, 60), delay)
+            told = run(folder, SWEEP, *fault)
+            faults += bool(fault) and ("killed" in told.stdout if kind == "worker" else told.returncode != 0)
+            assert "Traceback" not in told.stderr, (fault, told.stderr)
+            if kind == "full" and fault:
+                assert told.returncode == 0 or "nothing more can be written" in told.stderr, (fault, told.stderr)
+            if told.returncode == 0:
+                break
+        assert outcome(tmp_path / folder) == expected
+        for cell in stored(tmp_path / folder).values():
+            assert not asked_twice(cell)
+        assert_each_is_logged_once(tmp_path / folder)
+
+
+def settled(folder: Path, jobs: int, beside: int) -> dict[str, tuple[list[str], str]]:
+    """The ``outcome``, once every row says how it was timed."""
+    for cell in stored(folder).values():
+        assert {(row["jobs"], row["beside"]) for row in cell.rows()} == {(jobs, beside)}
+    return outcome(folder)
+
+
+@pytest.mark.slow
+def test_work_side_by_side_changes_no_answer(run: Run, tmp_path: Path) -> None:
+    """Factuals or cells side by side: the rows and metrics of a serial sweep, whose timings alone are unmarked."""
+    joblib = ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
+    told = {name: run(name, (*SWEEP, *how)) for name, how in (("serial", ()), ("jobs", ("jobs=2",)), ("cells", joblib))}
+    assert [each.returncode for each in told.values()] == [0, 0, 0], told
+    expected = settled(tmp_path / "serial", 1, 1)
+    assert settled(tmp_path / "jobs", 2, 1) == expected
+    assert settled(tmp_path / "cells", 1, 2) == expected
+    for name, said in told.items():
+        assert ("no fair times" in said.stderr) == (name != "serial")
+        assert_each_is_logged_once(tmp_path / name)

@@ -1,0 +1,273 @@
+"""The command line from end to end, in processes of its own: a tiny sweep, its resumption, and wrong input."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from mlflow import MlflowClient
+
+from harness.core.target import Interval
+from harness.store.cell import Cell, cells
+
+ROOT = Path(__file__).parents[2]
+SWEEP = ("-m", "dataset=pima", "model=lr,cart", "method=nearest,ce_ocl", "n_factuals=3", "n_counterfactuals=2")
+ONE, LABEL = ("dataset=pima", "model=cart", "method=ce_ocl", *SWEEP[4:]), "pima/cart/ce_ocl"  # one of its cells
+NAMES = {f"pima/{model}/{method}" for model in ("lr", "cart") for method in ("nearest", "ce_ocl")}
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def runner(folder: Path) -> Run:
+    """Run ``python -m harness`` in a folder that holds everything it writes."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("MLFLOW")}
+    environment |= {"CE_HARNESS_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+
+    def run(*arguments: str, module: str = "harness") -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", module, *arguments]
+        return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+
+    return run
+
+
+def stored(folder: Path) -> dict[str, Cell]:
+    return {cell.label: cell for cell in cells(folder / "results" / "adhoc")}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {label: (cell.path / "rows.jsonl").read_bytes() for label, cell in stored(folder).items()}
+
+
+def counterfactuals(folder: Path) -> dict[str, list[Any]]:
+    keys = ("factual", "ce", "row", "status", "objective")
+    return {label: [[row[key] for key in keys] for row in cell.rows()] for label, cell in stored(folder).items()}
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """A folder in which the sweep has run once, and what it said."""
+    folder = tmp_path_factory.mktemp("sweep")
+    return folder, runner(folder)(*SWEEP)
+
+
+@pytest.fixture
+def copy(swept: tuple[Path, Any], tmp_path: Path) -> Path:
+    """A copy of that folder to go on in."""
+    shutil.copytree(swept[0], tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def test_a_sweep_stores_every_answer(swept: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    """Exit code 0; one finished cell a combination, n rows a factual, all methods of a model on the same factuals."""
+    folder, told = swept
+    assert told.returncode == 0, told.stderr
+    cells_of = stored(folder)
+    assert set(cells_of) == NAMES
+    for label, cell in cells_of.items():
+        assert cell.done
+        rows = cell.rows()
+        assert len(rows) == 6
+        assert len(cell.verdicts()) == 6
+        other = cells_of[f"pima/{label.split('/')[1]}/nearest"]
+        assert {row["factual"] for row in rows} == {row["factual"] for row in other.rows()}
+    assert {row["status"] for row in cells_of["pima/cart/ce_ocl"].rows()} == {"OPTIMAL"}
+
+
+def test_a_sweep_ends_with_a_summary(swept: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    """Every mean is in the CSV with its count, the table is on the console and in Markdown."""
+    folder, told = swept
+    summary = pd.read_csv(folder / "results" / "adhoc" / "summary.csv")
+    assert {"/".join(names) for names in zip(summary.dataset, summary.model, summary.method, strict=True)} == NAMES
+    exact = summary[(summary.method == "ce_ocl") & (summary.metric == "coverage")]
+    assert exact["mean"].tolist() == [1.0, 1.0]
+    assert exact["of"].tolist() == [3, 3]
+    for text in (told.stderr + told.stdout, (folder / "results" / "adhoc" / "summary.md").read_text()):
+        assert "ce_ocl" in text
+        assert "coverage" in text
+
+
+def test_a_sweep_is_logged_as_flat_runs(swept: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    """One MLflow run a cell, named dataset/model/method, tagged, with parameters and metrics by family."""
+    folder, _ = swept
+    client = MlflowClient(tracking_uri=f"sqlite:///{folder / 'mlflow.db'}")
+    experiment = client.get_experiment_by_name("adhoc")
+    assert experiment is not None
+    runs = client.search_runs([experiment.experiment_id])
+    assert {run.info.run_name for run in runs} == NAMES
+    assert len({run.data.tags["sweep"] for run in runs}) == 1
+    for run in runs:
+        tags, metrics = run.data.tags, run.data.metrics
+        assert "mlflow.parentRunId" not in tags
+        assert run.info.run_name == "/".join(tags[key] for key in ("dataset", "model", "method"))
+        assert tags["experiment"] == "adhoc"
+        assert tags["fingerprint"] == stored(folder)[run.info.run_name].meta["fingerprint"]
+        assert run.data.params["n_counterfactuals"] == "2"
+        assert all("/" in name for name in metrics)
+        assert 0 <= metrics["run/coverage"] <= 1
+        assert metrics["run/requested"] == 2
+        files = {file.path for file in client.list_artifacts(run.info.run_id)}
+        assert {"counterfactuals.json", "config.yaml"} <= files
+
+
+def test_everything_is_written_where_the_command_runs(swept: tuple[Path, Any]) -> None:
+    """Answers, the MLflow store, its artifacts and the model cache; the cell holds the configuration in full."""
+    folder, _ = swept
+    assert {path.name for path in folder.iterdir()} == {"cache", "mlflow.db", "mlruns", "results"}
+    meta = stored(folder)["pima/lr/ce_ocl"].meta
+    assert meta["config"]["n_factuals"] == 3
+    assert meta["environment"]["packages"]["highspy"]
+    assert len(meta["data_sha256"]) == 64
+
+
+def test_forcing_gives_the_same_counterfactuals(copy: Path) -> None:
+    """``force=true`` asks again; the seed makes the answers equal, and they are no longer the same bytes."""
+    before, bytes_before = counterfactuals(copy), contents(copy)
+    told = runner(copy)(*ONE, "force=true")
+    assert told.returncode == 0, told.stderr
+    assert counterfactuals(copy) == before
+    assert [label for label, content in contents(copy).items() if content != bytes_before[label]] == [LABEL]
+
+
+def test_an_interrupted_sweep_goes_on(copy: Path) -> None:
+    """A factual that is not there in full is asked again; finished cells are skipped, and stay as they are."""
+    expected, cell = counterfactuals(copy), stored(copy)[LABEL]
+    rows = cell.path / "rows.jsonl"
+    lines = rows.read_text().splitlines(keepends=True)
+    kept = "".join(lines[:3]) + lines[3][:40]  # of the second factual one line and a torn one, of the third none
+    rows.write_text(kept)
+    (cell.path / "done").unlink()
+    others = {label: content for label, content in contents(copy).items() if label != cell.label}
+    told = runner(copy)(*SWEEP)
+    assert told.returncode == 0, told.stderr
+    assert (told.stderr + told.stdout).count("skipped") == 3
+    assert rows.read_text().startswith(kept)
+    assert rows.read_text().count("\n") == 4 + 4
+    again = counterfactuals(copy)
+    assert {label: sorted(map(str, found)) for label, found in again.items()} == {
+        label: sorted(map(str, found)) for label, found in expected.items()
+    }
+    assert {label: content for label, content in contents(copy).items() if label != cell.label} == others
+
+
+def test_metrics_are_computed_anew_from_stored_answers(copy: Path) -> None:
+    """``rescore=true`` rebuilds the scores, with other metrics too, and runs no method."""
+    before, cell = contents(copy), stored(copy)[LABEL]
+    scores = pd.read_csv(cell.path / "scores.csv")
+    (cell.path / "scores.csv").unlink()
+    told = runner(copy)(*ONE, "rescore=true", "metrics=all")
+    assert told.returncode == 0, told.stderr
+    assert contents(copy) == before
+    rescored = pd.read_csv(cell.path / "scores.csv")
+    assert "robustness/invalidation_rate" in rescored.columns
+    pd.testing.assert_frame_equal(rescored[scores.columns], scores)
+
+
+def test_the_checker_finds_a_tampered_answer(copy: Path) -> None:
+    """``python -m harness.check`` ends with 0 on what was stored, with 1 after one number was changed."""
+    run = runner(copy)
+    told = run("results/adhoc", module="harness.check")
+    assert (told.returncode, told.stderr) == (0, "")
+    assert "pima/cart/ce_ocl: 6 counterfactuals: 6 valid" in told.stdout
+    cell = stored(copy)[LABEL]
+    rows = [json.loads(line) for line in (cell.path / "rows.jsonl").read_text().splitlines()]
+    frame, _ = cell.factuals()
+    rows[0]["row"] = frame.loc[rows[0]["factual"]].to_dict()
+    (cell.path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    told = run("results/adhoc", module="harness.check")
+    assert told.returncode == 1
+    assert "pima/cart/ce_ocl: 6 counterfactuals: 1 invalid, 5 valid" in told.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("model=lrr",), ["'lrr'", "did you mean 'lr'?", "cart", "svm"]),
+        (("n_factual=3",), ["'n_factual'", "did you mean 'n_factuals'?"]),
+        (("features.Agee.actionability=free",), ["pima", "'Agee'", "did you mean 'Age'?", "Glucose"]),
+    ],
+    ids=["choice", "key", "feature"],
+)
+def test_wrong_input_is_named(tmp_path: Path, arguments: tuple[str, ...], words: list[str]) -> None:
+    """One sentence says what is wrong and what is allowed; no traceback, exit code 1, no answers."""
+    told = runner(tmp_path)("dataset=pima", "model=cart", *arguments)
+    text = told.stderr + told.stdout
+    assert told.returncode == 1
+    assert "Traceback" not in text
+    for word in words:
+        assert word in text
+    assert not list(tmp_path.glob("results/*/answers/*"))
+
+
+def test_each_failed_cell_says_why(tmp_path: Path) -> None:
+    """People in no file, a label that never varies: neither cell stops the other, and the exit code is 1."""
+    pd.DataFrame({"x": range(40), "Outcome": 0}).to_csv(tmp_path / "flat.csv", index=False)
+    sources = f"dataset.sources=[{{file: packaged/pima.csv}}],[{{file: {tmp_path / 'flat.csv'}}}]"
+    inferred = ("~dataset.features", "~dataset.classes", "dataset.immutable=[]")
+    told = runner(tmp_path)("-m", "dataset=pima", sources, *inferred, "factuals=nobody.csv")
+    text = told.stderr + told.stdout
+    assert told.returncode == 1
+    assert "Traceback" not in text
+    assert "factuals=nobody.csv is no file; allowed: test, test_then_train, all, row numbers, or a CSV file" in text
+    assert re.search("0.* class|class.* 0", text)
+    assert not list(tmp_path.glob("results/*/answers/*"))
+
+
+def test_a_number_can_be_wanted(tmp_path: Path) -> None:
+    """Answers lie in the interval, by the checker's word; a model of the wrong sort fails alone, in one sentence."""
+    weight = ("~dataset.classes", "~dataset.features.BMI", "dataset.target=BMI", "+dataset.task=regression")
+    wish = ("dataset.desired=>= 35", "desired=<= 30")  # of the dataset, and of this run
+    settings = (
+        "dataset=pima",
+        "dataset.immutable=[]",
+        *weight,
+        *wish,
+        "metrics=all",
+        "n_factuals=3",
+        "n_counterfactuals=2",
+    )
+    told = runner(tmp_path)("-m", "model=lr,cart_regressor", *settings)
+    assert told.returncode == 1
+    assert "Traceback" not in told.stderr + told.stdout
+    sentence = "pima/lr/nearest: model=lr predicts classes, but the labels are numbers in dataset=pima"
+    assert sentence in told.stderr
+    assert "choose one of cart_regressor, gbm_regressor" in told.stderr
+    (cell,) = stored(tmp_path).values()
+    frame, targets = cell.factuals()
+    assert set(targets.values()) == {Interval(high=30.0)}
+    assert (cell.classifier.predict(frame) > 30).all()
+    assert [verdict["verdict"] for verdict in cell.verdicts()] == ["valid"] * 6
+    assert (cell.classifier.predict(cell.space.frame(row["row"] for row in cell.rows())) <= 30).all()
+    scores = pd.read_csv(cell.path / "scores.csv")
+    assert scores.filter(regex="plausibility|robustness|mothilal/validity|coverage").notna().all(axis=None)
+
+
+def test_a_person_who_is_already_fine_is_refused(swept: tuple[Path, Any], tmp_path: Path) -> None:
+    """People come from a CSV file; for one who is predicted as wanted the rows say so, and the exit code is 1."""
+    cell = stored(swept[0])["pima/cart/ce_ocl"]
+    frame, _ = cell.factuals()
+    wanted = next(row["row"] for row in cell.rows() if row["row"] is not None)
+    pd.DataFrame([frame.iloc[0].to_dict(), wanted]).astype(frame.dtypes).to_csv(tmp_path / "people.csv", index=False)
+    told = runner(tmp_path)("dataset=pima", "model=cart", "method=ce_ocl", "factuals=people.csv", "n_counterfactuals=2")
+    assert told.returncode == 1
+    assert "already" in told.stderr + told.stdout
+    rows = {(row["factual"], row["ce"]): row for row in stored(tmp_path)["pima/cart/ce_ocl"].rows()}
+    assert [rows[0, ce]["status"] for ce in (1, 2)] == ["OPTIMAL"] * 2
+    assert [(rows[1, ce]["status"], rows[1, ce]["reason"]) for ce in (1, 2)] == [("UNSUPPORTED", "refused")] * 2
+
+
+def test_an_experiment_can_be_narrowed(tmp_path: Path) -> None:
+    """Overrides win over an experiment's own grid, and its name is the results folder's."""
+    told = runner(tmp_path)("+experiment=compas", "model=lr", "method=nearest", "n_factuals=2")
+    assert told.returncode == 0, told.stderr
+    (cell,) = cells(tmp_path / "results" / "compas")
+    assert cell.label == "compas/lr/nearest"
+    assert len(cell.rows()) == 6
+    assert cell.meta["experiment"] == "compas"

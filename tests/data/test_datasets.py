@@ -1,0 +1,370 @@
+"""Raw tables become datasets as described, and every fault of data or description is one clear sentence."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.complete import complete
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+
+from harness.core.errors import DatasetError
+from harness.core.space import Actionability, Kind
+from harness.core.target import Interval, Label
+from harness.data import Source, data_folder, load_dataset, parse_target
+from harness.data.sources import RAW
+
+CONFIGS = [Path(__file__).parents[2] / "conf" / "dataset" / f"{name}.yaml" for name in complete("dataset")]
+ROWS = {
+    "adult": 45222,
+    "compas": 6172,
+    "german_credit": 1000,
+    "give_me_some_credit": 150000,
+    "heloc": 9871,
+    "ionosphere": 351,
+    "pima": 768,
+    "students": 395,
+    "students_grade": 395,
+}
+TABLE = pd.DataFrame(
+    {
+        "age": [20, 30, 40, 50, 60, 70, 80, 90],
+        "height": [1.5, 1.6, 1.7, 1.8, 1.9, 1.65, 1.75, 1.85],
+        "member": [True, False] * 4,
+        "flag": [0, 1] * 4,
+        "city": ["Bonn ", "Ulm", "Köln", "Ulm", "Bonn", "Köln", "Ulm", "Ulm"],
+        "one": ["same"] * 8,
+        "y": [0, 0, 1, 1, 0, 1, 0, 1],
+    }
+)
+
+
+def described(path: Path) -> dict[str, Any]:
+    """The arguments in a YAML file; skips the test if its data are neither packaged nor at hand."""
+    with initialize_config_dir(str(path.parents[1]), version_base="1.3"):
+        config: Any = OmegaConf.to_container(compose(f"dataset/{path.stem}").dataset)
+    for source in config["sources"]:
+        where = Source(**source).path
+        if not where.is_file():
+            pytest.skip(f"{source['file']} is not packaged, and not in CE_HARNESS_DATA ({data_folder()})")
+    return config
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Load a table, TABLE without its constant column unless given."""
+
+    def loaded(table: pd.DataFrame = TABLE.drop(columns="one"), /, **arguments: Any):
+        table.to_csv(tmp_path / "toy.csv", index=False)
+        given = {"name": "toy", "sources": [{"file": str(tmp_path / "toy.csv")}], "target": "y", **arguments}
+        return load_dataset(**given)
+
+    return loaded
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_config(path):
+    """Every packaged description fits its data, and what it desires occurs in both splits."""
+    dataset = load_dataset(**described(path))
+    assert dataset.name == path.stem
+    assert len(dataset.frame) == len(dataset.labels) == ROWS.get(path.stem, len(dataset.frame))
+    dataset.space.check(dataset.frame)
+    wanted = parse_target(dataset)
+    assert dataset.desired == "opposite" or wanted == Label(dataset.desired) or isinstance(wanted, Interval)
+    for rows in (dataset.train, dataset.test):
+        if isinstance(wanted, Interval):
+            assert ((dataset.labels[rows] >= wanted.low) & (dataset.labels[rows] <= wanted.high)).any()
+        else:
+            assert set(dataset.labels[rows]) == set(dataset.classes)
+    assert sorted([*dataset.train, *dataset.test]) == list(range(len(dataset.frame)))
+    decoded = dataset.space.decode(dataset.space.encode(dataset.frame))
+    assert (decoded.dtypes == dataset.frame.dtypes).all()
+    assert not dataset.space.incoherent(dataset.frame.head(50))[0]
+
+
+def test_config_rows_are_known():
+    """The table of row counts above names every dataset that is described here."""
+    assert set(ROWS) <= {path.stem for path in CONFIGS}
+
+
+@pytest.mark.parametrize("path", sorted(RAW.glob("*.csv")), ids=lambda path: path.stem)
+def test_packaged_files_are_credited(path):
+    """Origin and licence of each packaged file are noted."""
+    assert f"`{path.name}`" in (RAW / "README.md").read_text()
+
+
+def test_compas_counts():
+    """6,172 defendants, of whom 1,144 were scored High; no names and no dates."""
+    raw = pd.read_csv(RAW / "compas.csv")
+    assert Counter(raw.score_text == "High") == {False: 5028, True: 1144}
+    assert list(raw) == [
+        *("age", "sex", "race", "c_charge_degree", "priors_count", "length_of_stay", "two_year_recid", "score_text")
+    ]
+
+
+def test_compas_is_carlas():
+    """The packaged rows, with race and score coarsened, are CARLA's rows."""
+    path = data_folder() / "compas" / "compas.csv"
+    if not path.is_file():
+        pytest.skip(f"CARLA's compas/compas.csv is not in CE_HARNESS_DATA ({data_folder()})")
+    carla, raw = pd.read_csv(path), pd.read_csv(RAW / "compas.csv")
+    raw["race"] = raw["race"].where(raw["race"] == "African-American", "Other")
+    raw["score"] = (raw.pop("score_text") != "High").astype(int)
+    assert Counter(raw[list(carla)].itertuples(index=False, name=None)) == Counter(
+        carla.itertuples(index=False, name=None)
+    )
+
+
+def test_adult_labels_agree():
+    """The full stops of adult.test make no classes; the index counts on through the second file."""
+    dataset = load_dataset(**described(CONFIGS[0].with_name("adult.yaml")))
+    assert Counter(dataset.labels) == {"<=50K": 34014, ">50K": 11208}
+    assert dataset.frame.index.max() == 32561 + 16281 - 1
+
+
+def test_heloc_codes():
+    """Rows keep their codes, bounds leave them out, and the rows without a record are gone."""
+    dataset = load_dataset(**described(CONFIGS[0].with_name("heloc.yaml")))
+    feature = dataset.space["NetFractionInstallBurden"]
+    assert (dataset.frame[feature.name] == -8).sum() == 3419
+    assert feature.bounds[0] >= 0
+    assert feature.special == (-9, -8, -7)
+
+
+def test_students_are_graded_without_earlier_grades():
+    """Both tasks have the same rows and features; 265 pass, with 10 or more."""
+    files = [path for path in CONFIGS if path.stem in {"students", "students_grade"}]
+    passed, graded = (load_dataset(**described(path)) for path in files)
+    pd.testing.assert_frame_equal(passed.frame, graded.frame)
+    assert not {"G1", "G2", "G3"} & set(graded.space.names)
+    assert Counter(passed.labels) == {"pass": 265, "fail": 130}
+    np.testing.assert_array_equal(passed.labels == "pass", graded.labels >= 10)
+
+
+def test_kinds_are_inferred(load):
+    """Whole numbers, fractions, booleans, 0/1 and texts get their kinds; texts lose the blanks around them."""
+    dataset = load()
+    kinds = {feature.name: feature.kind for feature in dataset.space.features}
+    assert kinds == {
+        "age": Kind.INTEGER,
+        "height": Kind.CONTINUOUS,
+        "member": Kind.BINARY,
+        "flag": Kind.BINARY,
+        "city": Kind.CATEGORICAL,
+    }
+    assert dataset.space["city"].categories == ("Bonn", "Köln", "Ulm")
+    assert dataset.space["member"].categories == (False, True)
+    assert dataset.frame.dtypes.astype(str).tolist() == ["int64", "float64", "object", "int64", "object"]
+    back = dataset.space.decode(dataset.space.encode(dataset.frame))
+    pd.testing.assert_frame_equal(back.set_index(dataset.frame.index), dataset.frame)
+
+
+def test_scale_is_that_of_training(load):
+    """Scale and bounds come from the training rows without special codes; categories from all rows."""
+    dataset = load(features={"age": {"special": [20]}, "city": None}, split={"test_size": 0.5, "seed": 1})
+    train = dataset.frame["age"].iloc[dataset.train]
+    train = train[train != 20]
+    assert dataset.space["age"].scale == dataset.space["age"].bounds == (train.min(), train.max())
+    assert len(dataset.space["city"].categories) == 3
+
+
+def test_features_select_and_order(load):
+    """Listed features are all there are, in that order; overrides come last, an empty list takes back."""
+    dataset = load(
+        features={"city": {}, "age": {"bounds": [0, 50], "special": [20], "actionability": "increase"}},
+        immutable=["city"],
+        overrides={"age": {"actionability": "decrease", "special": []}},
+    )
+    assert dataset.space.names == ("city", "age")
+    assert dataset.space["city"].actionability is Actionability.IMMUTABLE
+    age = dataset.space["age"]
+    assert (age.bounds, age.special, age.actionability) == ((0, 50), (), Actionability.DECREASE)
+    assert load(features=["height", "age"], immutable=["city"]).space.names == ("height", "age")
+    assert "age" not in load(drop=["age"]).space.names
+
+
+def test_codes_match_their_texts(load):
+    """Categories and order may be written as texts or numbers; the file's own type is kept."""
+    ordinal = {"kind": "ordinal", "categories": ["0", "1", "2"], "actionability": "conditional", "order": ["1", "0"]}
+    feature = load(features={"flag": ordinal}).space["flag"]
+    assert (feature.categories, feature.order) == ((0, 1, "2"), (1, 0))
+
+
+def test_constant_column_is_kept(load, caplog):
+    """A constant column is kept, immutable, and said."""
+    dataset = load(TABLE, overrides={"one": {"actionability": "free"}})
+    assert dataset.space["one"].actionability is Actionability.IMMUTABLE
+    assert "'one' is same in every row" in dataset.notices[0]
+    assert dataset.notices[0] in caplog.text
+
+
+def with_gaps(column: str) -> pd.DataFrame:
+    """TABLE with a gap in row 5."""
+    return TABLE.drop(columns="one").mask(
+        (TABLE.index == 5)[:, None] & (TABLE.columns[TABLE.columns != "one"] == column)
+    )
+
+
+def test_missing_dropped(load):
+    """Rows with gaps go; the others keep their row numbers."""
+    dataset = load(with_gaps("age"), missing="drop")
+    assert dataset.frame.index.tolist() == [0, 1, 2, 3, 4, 6, 7]
+    assert dataset.frame["age"].dtype == np.int64
+
+
+def test_missing_median(load):
+    """A gap takes the median of the training rows, rounded for integers."""
+    dataset = load(with_gaps("age"), missing="median")
+    known = dataset.frame["age"].iloc[dataset.train].drop(index=5, errors="ignore")
+    assert dataset.frame["age"].loc[5] == np.rint(known.median())
+
+
+def test_missing_category(load):
+    """A gap becomes a category of its own, codes beside it stay whole numbers."""
+    assert load(with_gaps("city"), missing="category").space["city"].categories == ("Bonn", "Köln", "Ulm", "missing")
+    flag = load(with_gaps("flag"), missing="category", overrides={"flag": {"kind": "categorical"}}).space["flag"]
+    assert flag.categories == (0, 1, "missing")
+    assert flag.special == ("missing",)  # which no counterfactual enters, unless it may
+    assert load(with_gaps("city"), missing="category", overrides={"city": {"special": []}}).space["city"].special == ()
+
+
+def test_label_from_raw_values(load):
+    """Classes are named and ordered by the label; desire is matched by text."""
+    dataset = load(target="size", label={"column": "age", "classes": {"old": range(60, 99), "young": range(60)}})
+    assert (dataset.classes, "age" in dataset.space.names) == (("old", "young"), False)
+    assert load(classes=["1", "0"], desired="0").desired == 0
+    assert load(classes=["1", "0"]).classes == (1, 0)
+
+
+def test_split(load):
+    """No split gives all rows twice; the default is stratified and repeatable; files splits by file."""
+    everything = load(split="none")
+    assert everything.train.tolist() == everything.test.tolist() == list(range(8))
+    first, again = load(), load()
+    assert first.test.tolist() == again.test.tolist()
+    assert sorted(first.labels[first.test]) == [0, 1]
+    file = {"file": str(RAW / "pima.csv")}
+    halves = load_dataset("pima", [file, file], "Outcome", split="files")
+    assert (len(halves.train), halves.test.min(), len(halves.test)) == (768, 768, 768)
+
+
+def test_checksum_is_of_the_content(load):
+    """The checksum follows the raw bytes and nothing else."""
+    assert load().sha256 == load(split="none").sha256 != load(TABLE).sha256
+
+
+def test_desired(load):
+    """A class by its text, or the opposite one."""
+    dataset = load()
+    assert parse_target(dataset) == "opposite"
+    assert parse_target(dataset, "1") == Label(1)
+
+
+@pytest.mark.parametrize(
+    ("text", "interval"),
+    [
+        (">= 12", Interval(12)),
+        ("<=-3.5", Interval(high=-3.5)),
+        ("10..12", Interval(10, 12)),
+        ("-1 .. .5", Interval(-1, 0.5)),
+    ],
+)
+def test_desired_of_regression(load, text, interval):
+    """Numbers are desired in an interval."""
+    dataset = load(target="height", task="regression", desired=">= 1.7")
+    assert parse_target(dataset, text) == interval
+    assert (dataset.classes, dataset.labels.dtype) == ((), float)
+
+
+NUMBERS = pd.DataFrame({"x": range(30), "y": np.linspace(0.5, 9, 30)})
+
+BAD = {
+    "no sources": ({"sources": []}, ["toy has no sources", "'file'"]),
+    "source without file": ({"sources": [{"sha256": "0"}]}, ["toy has no 'file'"]),
+    "source key": ({"sources": [{"file": "x", "sha265": ""}]}, ["'sha265'", "did you mean 'sha256'"]),
+    "read argument": ({"read": {"separator": ";"}}, ["separator", "pandas.read_csv"]),
+    "target": ({"target": "yy"}, ["target column 'yy'", "did you mean 'y'"]),
+    "feature": ({"features": {"agee": {}}}, ["'agee'", "did you mean 'age'"]),
+    "override": ({"overrides": {"agee": {"kind": "integer"}}}, ["'agee'", "did you mean 'age'"]),
+    "immutable": ({"immutable": ["sex"]}, ["'sex'", "llowed: age"]),
+    "drop": ({"drop": ["sex"]}, ["'sex'", "llowed: age"]),
+    "label as feature": ({"features": ["age", "y"]}, ["no feature 'y'", "llowed: age"]),
+    "attribute": ({"overrides": {"age": {"bound": [0, 1]}}}, ["'bound'", "did you mean 'bounds'"]),
+    "kind": ({"overrides": {"age": {"kind": "int"}}}, ["'int'", "continuous, integer"]),
+    "actionability": ({"overrides": {"age": {"actionability": "up"}}}, ["'up'", "increase"]),
+    "numbers wanted": ({"overrides": {"city": {"kind": "integer"}}}, ["'city'", "'Bonn'", "row 0", "categorical"]),
+    "whole numbers wanted": ({"overrides": {"height": {"kind": "integer"}}}, ["'height'", "1.5", "continuous"]),
+    "one bound": ({"overrides": {"age": {"bounds": [0]}}}, ["age", "[0]", "two numbers"]),
+    "bounds of text": ({"overrides": {"age": {"bounds": ["a", "b"]}}}, ["age", "['a', 'b']", "list of numbers"]),
+    "bounds of categories": (
+        {"overrides": {"city": {"bounds": [0, 1]}}},
+        ["city", "no bounds", "categories and order"],
+    ),
+    "category not listed": ({"overrides": {"city": {"categories": ["Bonn", "Ulm"]}}}, ["'Köln'", "Bonn, Ulm"]),
+    "only codes": ({"overrides": {"flag": {"kind": "integer", "special": [0, 1]}}}, ["'flag'", "special", "'drop'"]),
+    "missing": ({"missing": "mean"}, ["'mean'", "error, drop, median, category"]),
+    "task": ({"task": "ranking"}, ["'ranking'", "classification, regression"]),
+    "label without classes": ({"label": {"column": "y"}}, ["no 'classes'", "'column' and 'classes'"]),
+    "label column": ({"label": {"column": "z", "classes": {}}}, ["label column 'z'", "y"]),
+    "label key": ({"label": {"column": "y", "class": {}}}, ["'class'", "classes"]),
+    "value without class": ({"label": {"column": "y", "classes": {"no": [0]}}}, ["holds 1", "llowed: 0"]),
+    "value twice": ({"label": {"column": "y", "classes": {"a": [0, 1], "b": [1]}}}, ["twice", "'1'"]),
+    "class without rows": ({"classes": [0, 1, 2]}, ["class 2", "0, 1"]),
+    "split name": ({"split": "some"}, ["'some'", "none, files"]),
+    "split of one file": ({"split": "files"}, ["no two files", "none"]),
+    "split key": ({"split": {"size": 0.2}}, ["'size'", "test_size"]),
+    "test size": ({"split": {"test_size": 25}}, ["25", "between 0 and 1"]),
+    "seed": ({"split": {"seed": "now"}}, ["'now'", "whole number"]),
+    "desired class": ({"desired": "yes"}, ["class 'yes'", "llowed: 0, 1, opposite"]),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_description(load, case):
+    """The sentence names the offending thing and an allowed one."""
+    arguments, parts = BAD[case]
+    with pytest.raises(DatasetError) as error:
+        load(**arguments)
+    for part in parts:
+        assert part in str(error.value)
+    assert str(error.value).endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("table", "arguments", "parts"),
+    [
+        (with_gaps("age"), {}, ["'age'", "row 5", "drop, median or category"]),
+        (
+            with_gaps("y").assign(age=[*range(7), None]),
+            {"missing": "median"},
+            ["'y'", "row 5", "set 'missing' to drop."],
+        ),
+        (with_gaps("city"), {"missing": "median"}, ["'city'", "'median'", "drop, category"]),
+        (with_gaps("age"), {"missing": "category"}, ["'age'", "'category'", "drop, median"]),
+        (TABLE.assign(age=np.nan), {"missing": "median"}, ["'age'", "no value", "'drop'"]),
+        (TABLE.assign(age=np.nan), {"missing": "drop"}, ["no rows", "median or category"]),
+        (TABLE.assign(y=1), {}, ["one class only, 1", "two"]),
+        (TABLE.assign(y=[0] * 7 + [1]), {}, ["stratify: false"]),
+        (TABLE.assign(height=[np.inf] + [1.0] * 7), {}, ["infinite", "'height'"]),
+        (NUMBERS, {}, ["'y'", "30 different numbers", "task: regression"]),
+        (TABLE.assign(y=list("abababab")), {"task": "regression"}, ["'y'", "'a'", "task: classification"]),
+        (
+            NUMBERS.assign(y=[np.inf, *range(29)]),
+            {"task": "regression", "desired": ">= 12"},
+            ["'y'", "infinite", "finite ones"],
+        ),
+        (TABLE, {"target": "city", "split": "none"}, ["no class 'opposite'", "Bonn, Köln, Ulm"]),
+        (NUMBERS, {"task": "regression"}, ["'opposite'", "'>= 12'"]),
+        (NUMBERS, {"task": "regression", "desired": "12..10"}, ["'12..10'", "low <= high"]),
+        (NUMBERS, {"task": "regression", "desired": ">= 1.2.3"}, ["'>= 1.2.3'"]),
+    ],
+)
+def test_bad_data(load, table, arguments, parts):
+    """The sentence names the column, the value or row, and the remedy."""
+    with pytest.raises(DatasetError) as error:
+        load(table, **arguments)
+    for part in parts:
+        assert part in str(error.value)

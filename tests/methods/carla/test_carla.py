@@ -1,0 +1,362 @@
+"""CARLA's own code behind the harness's protocol: it answers, leaves nothing behind, and depends on its seed alone."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+
+from harness.core.explanation import Answer, Reason, Status
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Feature, Space
+from harness.core.target import Interval, Label
+from harness.data import load_dataset
+from harness.models import train as models
+from harness.models.equations import equations
+from methods.carla import compat
+from methods.carla.actionable_recourse import ActionableRecourse
+from methods.carla.adapter import Codes, Columns, Question, whole
+from methods.carla.carla_dice import Dice
+from methods.carla.causal_recourse import CausalRecourse
+from methods.carla.face import Face
+from methods.carla.feature_tweak import FeatureTweak
+from methods.carla.growing_spheres import GrowingSpheres
+from methods.estimators.gradients import linear
+
+ROOT = Path(__file__).parents[3]
+NAMES = ("growing_spheres", "face_knn", "face_epsilon", "actionable_recourse", "feature_tweak", "carla_dice")
+STRANGERS = ("tensorflow", "keras", "torchvision", "seaborn")
+
+pytestmark = pytest.mark.skipif(not compat.installed(), reason=compat.ABSENT)
+
+
+def method_of(name: str) -> Any:
+    return instantiate(OmegaConf.load(ROOT / "conf" / "method" / f"{name}.yaml"))
+
+
+@cache
+def compas(kind: str) -> tuple[Problem, pd.DataFrame]:
+    """COMPAS, a small model of it, and ten rows that are not of the wanted class."""
+    config: Any = OmegaConf.to_container(OmegaConf.load(ROOT / "conf" / "dataset" / "compas.yaml"))
+    data = load_dataset(**config)
+    train, labels = data.frame.iloc[data.train], data.labels[data.train]
+    estimator = LogisticRegression() if kind == "lr" else RandomForestClassifier(10, max_depth=4, random_state=0)
+    classifier = models.train(estimator, data.space, train, labels, data.classes)
+    problem = Problem(data.space, classifier, train, labels, Label("not High"))
+    rows = data.frame.iloc[data.test]
+    return problem, rows.loc[~problem.valid(rows)].iloc[:10]
+
+
+def ask(method: Any, problem: Problem, factual: pd.DataFrame, n: int = 1, seed: int = 0) -> tuple[Answer, ...]:
+    return method.fit(problem).explain(factual, n, np.random.default_rng(seed), Deadline.after(20)).answers
+
+
+@pytest.mark.parametrize("kind", ["lr", "rf"])
+@pytest.mark.parametrize("name", NAMES)
+def test_compas_is_answered_or_refused(name: str, kind: str) -> None:
+    """At least one valid counterfactual that is a point of the space, or a sentence why there is none."""
+    method, (problem, factuals) = method_of(name), compas(kind)
+    refusal = method.refuses(problem)
+    if refusal is not None:
+        assert (name, kind) == ("feature_tweak", "lr")
+        assert "LogisticRegression" in refusal
+        return
+    explainer = method.fit(problem)
+    rows = []
+    for row in range(6):
+        found = explainer.explain(factuals.iloc[[row]], 1, np.random.default_rng(row), Deadline.after(20)).answers[0]
+        if found.row is not None:
+            rows.append(found.row)
+            if name in {"growing_spheres", "actionable_recourse"}:  # the two that know of immutable features
+                kept = ("age", "sex", "race", "two_year_recid")
+                assert all(found.row[key] == factuals.iloc[row][key] for key in kept)
+    frame = problem.space.frame(rows)
+    assert problem.valid(frame).any()
+    assert not any(problem.space.incoherent(frame))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_everything_global_is_put_back(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """Generators, modules, numpy, pandas' options, logging, frames; and nothing is printed."""
+    method, (problem, factuals) = method_of(name), compas("rf")
+    train, factual = problem.train.copy(), factuals.iloc[[0]]
+    before = factual.copy()
+    python, numpy = random.getstate(), np.random.get_state()[1].copy()  # noqa: NPY002
+    handlers, width = list(logging.getLogger().handlers), pd.get_option("display.max_columns")
+    level = logging.getLogger().level
+    ask(method, problem, factual)
+    assert random.getstate() == python
+    np.testing.assert_array_equal(np.random.get_state()[1], numpy)  # noqa: NPY002
+    assert (logging.getLogger().handlers, logging.getLogger().level) == (handlers, level)
+    assert pd.get_option("display.max_columns") == width
+    pd.testing.assert_frame_equal(factual, before)
+    pd.testing.assert_frame_equal(problem.train, train)
+    assert capfd.readouterr() == ("", "")
+    for owner, attribute, value in compat._patches():
+        assert vars(owner).get(attribute) is not value, f"{attribute} of {owner} is still replaced"
+
+
+def test_no_stand_in_stays_among_the_modules() -> None:
+    """Neither under its name nor in the import machinery, and names removed from Python are not back."""
+    code = (
+        "import sys, collections, logging.config, pandas; width = pandas.get_option('display.max_columns');"
+        "config = logging.config.dictConfig; finders = list(sys.meta_path);"
+        "from methods.carla import compat; compat.library();"
+        f"left = [m for m in sys.modules if m.split('.')[0] in {STRANGERS} or m == 'recourse.cplex_helper'];"
+        "left += [m for m, module in sys.modules.items() if type(module).__name__ == '_StandIn'];"
+        "left += ['Iterable'] * hasattr(collections, 'Iterable') + ['finder'] * (sys.meta_path[0] is not finders[0]);"
+        "left += ['dictConfig'] * (logging.config.dictConfig is not config);"
+        "left += ['pandas'] * (pandas.get_option('display.max_columns') != width);"
+        "print(left)"
+    )
+    command = [sys.executable, "-c", code]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120)
+    assert told.stdout.strip() == "[]"
+    assert told.stderr == ""
+
+
+ANSWERS = """
+import json, sys
+sys.path[:0] = ["tests"]
+from methods.carla.test_carla import NAMES, ask, compas, method_of
+print(json.dumps({n: [a.row for a in ask(method_of(n), compas("rf")[0], compas("rf")[1].iloc[[1]], 2)] for n in NAMES}))
+"""
+
+
+@pytest.mark.slow
+def test_hash_seeds_change_nothing() -> None:
+    """Python's order of sets, which differs from process to process, does not reach the answers."""
+    told = []
+    for seed in ("0", "1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        command = [sys.executable, "-c", ANSWERS]
+        run = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True, timeout=300
+        )
+        told.append(json.loads(run.stdout))
+    assert told[0] == told[1] == told[2]
+    assert any(row for rows in told[0].values() for row in rows)
+
+
+@pytest.mark.parametrize("name", ["growing_spheres", "face_knn", "carla_dice"])
+def test_chance_gives_several_counterfactuals(name: str) -> None:
+    """Distinct ones, the same for the same generator."""
+    problem, factuals = compas("lr")
+    first = ask(method_of(name), problem, factuals.iloc[[0]], 3)
+    rows = [answer.row for answer in first if answer.row is not None]
+    assert len(rows) == 3
+    assert not problem.space.frame(rows).duplicated().any()
+    assert ask(method_of(name), problem, factuals.iloc[[0]], 3) == first
+
+
+@pytest.mark.parametrize("name", ["actionable_recourse", "feature_tweak"])
+def test_without_chance_there_is_one(name: str) -> None:
+    problem, factuals = compas("rf")
+    for row in range(4):
+        statuses = [answer.status for answer in ask(method_of(name), problem, factuals.iloc[[row]], 2)]
+        assert statuses[1] is Status.GAVE_UP
+
+
+def test_growing_spheres_end() -> None:
+    """Where no sphere holds the wanted class, which the published code searches for ever."""
+    problem, factuals = compas("lr")
+    codes = problem.classifier.codes(problem.train)
+    stubborn = DummyClassifier(strategy="constant", constant=0).fit(problem.classifier.matrix(problem.train), codes)
+    never = replace(problem, classifier=replace(problem.classifier, estimator=stubborn))
+    assert not never.valid(factuals).any()
+    answer = ask(GrowingSpheres(max_iter=5), never, factuals.iloc[[0]])[0]
+    assert (answer.status, answer.reason) == (Status.GAVE_UP, Reason.FINISHED)
+    late = GrowingSpheres(max_iter=10**6).fit(never)
+    late = late.explain(factuals.iloc[[0]], 1, np.random.default_rng(0), Deadline.after(0.5)).answers[0]
+    assert (late.status, late.reason) == (Status.GAVE_UP, Reason.TIME_LIMIT)
+
+
+@pytest.mark.parametrize("wanted", ["High", "not High"])
+def test_either_class_can_be_wanted(wanted: str) -> None:
+    """CARLA moves towards class 1 only: the question is turned round where the other one is wanted."""
+    for kind, names in (("lr", ("actionable_recourse", "growing_spheres")), ("rf", ("feature_tweak", "face_knn"))):
+        problem = replace(compas(kind)[0], target=Label(wanted))
+        factuals = problem.train.loc[~problem.valid(problem.train)].iloc[:6]
+        for name in names:
+            explainer, found = method_of(name).fit(problem), 0
+            for row in range(6):
+                rng = np.random.default_rng(row)
+                answer = explainer.explain(factuals.iloc[[row]], 1, rng, Deadline.after(20)).answers[0]
+                if answer.row is not None:
+                    assert problem.valid(problem.space.frame([answer.row]))[0]
+                    found += 1
+            assert found, f"{name} found nothing"
+
+
+SPACE = Space(
+    (
+        Feature("age", "continuous", scale=(0.0, 10.0), actionability="immutable"),
+        Feature("wage", "integer", scale=(0, 20)),
+        Feature("grade", "ordinal", ("low", "middle", "high")),
+        Feature("city", "categorical", ("Bonn", "Ulm", "Trier")),
+        Feature("member", "binary", (False, True)),
+    )
+)
+
+
+def sample(rows: int = 200) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    values = {
+        "age": rng.uniform(0, 10, rows).tolist(),
+        "wage": rng.integers(0, 21, rows).tolist(),
+        "grade": rng.choice(["low", "middle", "high"], rows).tolist(),
+        "city": rng.choice(["Bonn", "Ulm", "Trier"], rows).tolist(),
+        "member": (rng.random(rows) < 0.5).tolist(),
+    }
+    return SPACE.frame(pd.DataFrame(values).astype(object).to_dict("records"))
+
+
+@pytest.fixture(scope="module")
+def toy() -> Problem:
+    frame = sample()
+    labels = np.where(frame["wage"] + 4 * (frame["city"] == "Ulm") > 11, "good", "bad").astype(object)
+    classifier = models.train(LogisticRegression(), SPACE, frame, labels, ("bad", "good"))
+    return Problem(SPACE, classifier, frame, labels, Label("good"))
+
+
+@pytest.mark.parametrize("columns", [Columns, Codes])
+def test_columns_come_back(columns: Callable[[Space], Columns]) -> None:
+    """What CARLA is given decodes to the rows it was made of, and no name is part of another."""
+    language, frame = columns(SPACE), sample()
+    matrix = language.matrix(language.encode(frame), SPACE.encode(frame)[0])
+    assert whole(SPACE, matrix).all()
+    pd.testing.assert_frame_equal(SPACE.decode(matrix), frame, check_dtype=False)
+    names = language.names
+    assert not any(one != other and one in other for one in names for other in names)
+
+
+def test_rows_that_are_no_points_are_told() -> None:
+    """A fraction is rounded; two categories at once, none, a rank beyond the last, and NaN are no point."""
+    good = SPACE.encode(sample(1))[0]
+    near = good + np.array([0.0, 0.01, 0.1, -0.2, 0.2, 0.2, 0.3]) * np.where(good > 0.5, -1, 1)
+    twice, none, beyond, missing = (good.copy() for _ in range(4))
+    twice[3:6], none[3:6], beyond[2], missing[0] = (1, 1, 0), 0, 1.4, np.nan
+    outside = good + np.eye(7)[1] * 5  # a number out of bounds is a point
+    rows = np.array([good, near, twice, none, beyond, missing, outside])
+    assert whole(SPACE, rows).tolist() == [True, True, False, False, False, False, True]
+
+
+def test_a_question_says_what_the_model_says(toy: Problem) -> None:
+    """Class 1 is the wanted one, on the row as it would be decoded; no point is wanted."""
+    for wanted in ("good", "bad"):
+        problem = replace(toy, target=Label(wanted))
+        question = Question(problem, Columns(SPACE))
+        shares = question.probabilities(question.columns.encode(toy.train))
+        np.testing.assert_array_equal(shares.argmax(axis=1) == 1, problem.valid(toy.train))
+        np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+        np.testing.assert_allclose(shares[:, 1], toy.classifier.probability(toy.train, wanted), atol=1e-6)
+    assert question.probabilities(np.full((2, 7), np.nan)).argmax(axis=1).tolist() == [0, 0]
+
+
+def test_a_linear_model_is_read(toy: Problem) -> None:
+    """The plane that Actionable Recourse is given has the model's own decision values."""
+    plane = linear(SPACE, toy.classifier)
+    assert plane is not None
+    np.testing.assert_allclose(SPACE.encode(toy.train) @ plane[0] + plane[1], toy.classifier.raw(toy.train))
+
+
+def test_several_categories_stay(toy: Problem) -> None:
+    """Where the method draws or moves columns one by one; FACE and DiCE, which keep them together, may change them."""
+    factuals = toy.train.loc[~toy.valid(toy.train)].iloc[:5]
+    moved = set()
+    for method in (GrowingSpheres(), ActionableRecourse(), Face(fraction=0.5), Dice()):
+        for row in range(5):
+            factual = factuals.iloc[[row]]
+            for answer in ask(method, toy, factual, 3):
+                if answer.row is not None:
+                    assert not SPACE.incoherent(SPACE.frame([answer.row]))[0]
+                    if answer.row["city"] != factual["city"].iloc[0]:
+                        moved.add(type(method))
+    assert moved
+    assert moved <= {Face, Dice}
+
+
+@pytest.mark.parametrize("kind", ["lr", "rf"])
+def test_causal_recourse_answers_with_what_follows(kind: str) -> None:
+    """On COMPAS, where a stay is made to depend on priors: valid rows, in which the effect moved with its cause."""
+    problem, factuals = compas(kind)
+    assert "causality" in str(CausalRecourse().refuses(problem))
+    space, stay = problem.space.replace({"length_of_stay": {"kind": "continuous"}}), {"length_of_stay": float}
+    train, factuals, rows = problem.train.astype(stay), factuals.astype(stay), []
+    described = equations(space, train, {"length_of_stay": {"formula": "3 * priors_count"}})
+    problem = replace(problem, space=space, train=train, reference=None, equations=described)
+    for row in range(4):
+        (answer,) = ask(CausalRecourse(max_actions=20), problem, factuals.iloc[[row]])
+        if answer.row is not None:
+            rows.append(answer.row)
+            moved = {name: answer.row[name] - factuals.iloc[row][name] for name in ("priors_count", "length_of_stay")}
+            assert moved["priors_count"] != 0
+            assert moved["length_of_stay"] == pytest.approx(3 * moved["priors_count"], abs=2)  # a whole prior is 3 days
+    assert problem.valid(problem.space.frame(rows)).any()
+
+
+@pytest.mark.parametrize(
+    "method", [Face(fraction=0.5), Face("epsilon", radius=0.5, fraction=0.5)], ids=["knn", "epsilon"]
+)
+def test_face_needs_no_immutable_feature(toy: Problem, method: Face) -> None:
+    """Without one, which the published code does not expect, a row of the data is the answer all the same."""
+    free = replace(toy, space=SPACE.replace({"age": {"actionability": "free"}}))
+    assert method.refuses(free) is None
+    rows = [
+        answer.row
+        for row in range(4)
+        for answer in ask(method, free, toy.train.loc[~toy.valid(toy.train)].iloc[[row]])
+        if answer.row is not None
+    ]
+    assert rows
+    assert toy.valid(SPACE.frame(rows)).all()
+    known = {tuple(np.round(values, 9)) for values in SPACE.encode(toy.train)}
+    assert all(tuple(np.round(values, 9)) in known for values in SPACE.encode(SPACE.frame(rows)))
+
+
+def test_refusals_have_a_reason(toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = sample()
+    three = models.train(LogisticRegression(), SPACE, frame, frame["grade"].to_numpy(object), ("low", "middle", "high"))
+    for method in (GrowingSpheres(), Face(), ActionableRecourse(), FeatureTweak(), Dice()):
+        assert "wanted class" in str(method.refuses(replace(toy, target=Interval(0, 1))))
+        assert "two classes" in str(method.refuses(replace(toy, classifier=three, target=Label("high"))))
+    few = replace(toy, train=toy.train.iloc[:60], labels=toy.labels[:60], reference=None)
+    assert "more than 60 rows" in str(Face().refuses(few))
+    assert "LogisticRegression" in str(FeatureTweak().refuses(toy))
+    monkeypatch.setattr(compat, "installed", lambda: False)
+    assert GrowingSpheres().refuses(toy) == "CARLA is not installed; run `uv sync --group carla`."
+
+
+@pytest.mark.parametrize(
+    ("method", "wrong"),
+    [
+        (GrowingSpheres, {"max_iter": 0}),
+        (Face, {"mode": "near"}),
+        (Face, {"fraction": 1.0}),
+        (Face, {"max_rows": 5}),
+        (ActionableRecourse, {"fs_size": 0}),
+        (FeatureTweak, {"eps": 0.0}),
+        (CausalRecourse, {"max_actions": 10}),
+    ],
+)
+def test_wrong_parameters_are_named(method: type, wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        method(**wrong)

@@ -1,0 +1,454 @@
+"""The fewest counterfactuals of a group: against brute force, against each other, and what an answer promises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from itertools import combinations, product
+from typing import Any
+
+from support import laws
+import numpy as np
+import pandas as pd
+import pytest
+from support.laws import Case
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+from harness.core.explanation import GroupExplanation, Status
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Feature, Space
+from harness.core.target import Interval, Label
+from harness.models.train import train
+from harness.solvers.cover import Cover
+from methods.column_generation import ColumnGeneration, kernels, search
+from methods.column_generation.estimator import read
+from methods.column_generation.group import Group, places, words
+from methods.column_generation.programs import Pricing
+
+FREE = Space(
+    (
+        Feature("job", "categorical", ("none", "part", "full")),
+        Feature("sex", "binary", ("f", "m")),
+        Feature("grade", "ordinal", (1, 2, 3)),
+        Feature("home", "categorical", ("rent", "own", "kin")),
+        Feature("phone", "binary", (0, 1)),
+    )
+)
+LIMITED = FREE.replace(
+    {
+        "sex": {"actionability": "immutable"},
+        "grade": {"actionability": "increase"},
+        "home": {"actionability": "conditional", "order": ("rent", "own")},
+    }
+)
+MODELS: dict[str, Any] = {
+    "linear": LogisticRegression(),
+    "svm": LinearSVC(),
+    "network": MLPClassifier((6, 4), max_iter=150, random_state=0),
+    "tree": DecisionTreeClassifier(max_depth=4, random_state=0),
+    "forest": RandomForestClassifier(5, max_depth=3, random_state=0),
+    "boosting": GradientBoostingClassifier(n_estimators=6, max_depth=2, random_state=0),
+}
+EVERY = pytest.mark.parametrize("model", MODELS)
+
+
+def grid(space: Space) -> pd.DataFrame:
+    """Every point of a space."""
+    rows = product(*(feature.categories for feature in space.features))
+    return space.frame([dict(zip(space.names, row, strict=True)) for row in rows])
+
+
+@cache
+def posed(model: str, limited: bool = False, wanted: str = "good") -> Problem:
+    """A model trained on noisy labels over the small space."""
+    space = LIMITED if limited else FREE
+    rng = np.random.default_rng(3)
+    frame = grid(space).iloc[rng.integers(108, size=300)].reset_index(drop=True)
+    merit = 1.2 * (frame["job"] == "full") + 0.6 * frame["grade"] + (frame["home"] == "own") + 0.5 * frame["phone"]
+    merit += 0.4 * (frame["sex"] == "m") + rng.normal(0, 0.7, len(frame))
+    labels = np.where(merit > np.quantile(merit, 0.6), "good", "bad").astype(object)
+    classifier = train(MODELS[model], space, frame, labels, ("bad", "good"))
+    return Problem(space, classifier, frame, labels, Label(wanted))
+
+
+def negatives(problem: Problem, count: int, seed: int) -> pd.DataFrame:
+    """Rows that the model does not classify as wanted, some of them equal; ids are letters."""
+    points = grid(problem.space)
+    rows = points.loc[~problem.valid(points)]
+    chosen = rows.iloc[np.random.default_rng(seed).integers(len(rows), size=count)]
+    return chosen.set_axis([f"id{place}" for place in range(count)])
+
+
+def asked(method: ColumnGeneration, problem: Problem, factuals: pd.DataFrame) -> GroupExplanation:
+    assert method.refuses(problem) is None
+    return method.fit(problem).explain_group(factuals, np.random.default_rng(0), Deadline.after(600))  # type: ignore[attr-defined]
+
+
+def compiled() -> dict[str, set[Any]]:
+    """The argument types for which each kernel is compiled."""
+    return {name: set(kernel.signatures) for name, kernel in vars(kernels).items() if hasattr(kernel, "signatures")}
+
+
+@pytest.mark.parametrize("limited", [False, True])
+@pytest.mark.parametrize("model", ["linear", "network", "tree"])
+def test_kernels_are_compiled_by_the_fit(model: str, limited: bool) -> None:
+    """No question, of a group or of one factual, meets argument types that are new: compilation is no search."""
+    problem = posed(model, limited)
+    explainer: Any = ColumnGeneration(t_max=2).fit(problem)
+    before = compiled()
+    explainer.explain_group(negatives(problem, 9, 0), np.random.default_rng(0), Deadline.after(600))
+    explainer.explain(negatives(problem, 1, 0), 2, np.random.default_rng(0), Deadline.after(600))
+    assert compiled() == before
+    assert all(before[name] for name in ("search", "attains", "extend", "improve", "listed"))
+
+
+def served(problem: Problem, factuals: pd.DataFrame, t_max: int, tau: float) -> set[frozenset[int]]:
+    """Every set of factuals that some wanted point may serve, by trying all points and all sets of features."""
+    points = grid(problem.space)
+    points = points.loc[problem.valid(points)]
+    if tau != 0.5:
+        target = problem.target
+        assert isinstance(target, Label)
+        points = points.loc[problem.classifier.probability(points, target.value) >= tau]
+    found = set()
+    features = problem.space.features
+    for point in points.to_dict("records"):
+        moves = []
+        for row in factuals.to_dict("records"):
+            differs = frozenset(f.name for f in features if row[f.name] != point[f.name])
+            allowed = all(point[f.name] in f.reachable(row[f.name]) for f in features)
+            moves.append(differs if allowed else None)
+        for changed in combinations(problem.space.names, min(t_max, len(features))):
+            found.add(frozenset(i for i, move in enumerate(moves) if move is not None and move <= set(changed)))
+    return found
+
+
+def fewest(sets: set[frozenset[int]], size: int) -> tuple[int, set[int]]:
+    """The least number of sets that cover all that can be covered, and what cannot."""
+    left = set(range(size)) - set().union(*sets)
+    rest = frozenset(range(size)) - left
+    largest = [a for a in sets if not any(a < b for b in sets)]
+    for count in range(size + 1):
+        if any(frozenset().union(*chosen) == rest for chosen in combinations(largest, count)):
+            return count, left
+    raise AssertionError
+
+
+def keeps_its_promises(
+    explanation: GroupExplanation, problem: Problem, factuals: pd.DataFrame, method: ColumnGeneration
+) -> None:
+    """Everybody is served or named, by valid points that are permitted, within T changes by group, over its union."""
+    assert set(explanation.assignment) | set(explanation.uncoverable) == set(factuals.index)
+    assert not set(explanation.assignment) & set(explanation.uncoverable)
+    assert set(explanation.assignment.values()) == set(range(len(explanation.points)))
+    for number, point in enumerate(explanation.points):
+        assert point.row is not None
+        frame = problem.space.frame([point.row])
+        assert problem.valid(frame)[0]
+        if method.threshold != 0.5:
+            assert problem.classifier.probability(frame, problem.target.value)[0] >= method.threshold  # type: ignore[union-attr]
+        union: set[str] = set()
+        for member in explanation.members(number):
+            factual = factuals.loc[[member]]
+            assert problem.space.violations(factual, frame) == [[]]
+            union |= {name for name in problem.space.names if factual[name].iloc[0] != point.row[name]}
+        assert union == set(explanation.changed[number])
+        assert len(union) <= method.t_max
+
+
+@EVERY
+@pytest.mark.parametrize("limited", [False, True])
+@pytest.mark.parametrize("wanted", ["good", "bad"])
+def test_the_number_of_points_is_the_least(model: str, limited: bool, wanted: str) -> None:
+    """By brute force over all points and groups, for each T, with and without limits on what may change."""
+    problem = posed(model, limited, wanted)
+    for t_max, seed in ((1, 0), (2, 1), (3, 2)):
+        factuals = negatives(problem, 8, seed)
+        method = ColumnGeneration(t_max)
+        explanation = asked(method, problem, factuals)
+        keeps_its_promises(explanation, problem, factuals, method)
+        count, left = fewest(served(problem, factuals, t_max, 0.5), len(factuals))
+        assert len(explanation.points) == explanation.bound == count
+        assert set(explanation.uncoverable) == set(factuals.index[sorted(left)])
+        assert explanation.status is (Status.OPTIMAL if count else Status.INFEASIBLE)
+
+
+@pytest.mark.parametrize("tau", [0.6, 0.9, 0.99])
+@pytest.mark.parametrize("model", ["linear", "network", "forest", "boosting"])
+def test_a_threshold_binds(model: str, tau: float) -> None:
+    """Points reach the probability asked for; whoever cannot is named."""
+    problem = posed(model)
+    for t_max, seed in ((1, 0), (2, 1), (4, 2)):
+        factuals = negatives(problem, 8, seed)
+        method = ColumnGeneration(t_max, threshold=tau)
+        explanation = asked(method, problem, factuals)
+        keeps_its_promises(explanation, problem, factuals, method)
+        count, left = fewest(served(problem, factuals, t_max, tau), len(factuals))
+        assert len(explanation.points) == explanation.bound == count
+        assert set(explanation.uncoverable) == set(factuals.index[sorted(left)])
+
+
+def test_a_strict_threshold_and_few_changes_bind() -> None:
+    """At 1/2 the model hardly matters; at 0.9 more points are needed, and at 0.99 nobody is served by one change."""
+    problem = posed("linear")
+    factuals = negatives(problem, 12, 1)
+    few, many, none = (
+        asked(ColumnGeneration(t, threshold=tau), problem, factuals) for t, tau in ((2, 0.5), (2, 0.9), (1, 0.99))
+    )
+    assert len(few.points) < len(many.points) or many.uncoverable
+    assert len(none.uncoverable) > len(few.uncoverable)
+    assert (few.status, many.status) == (Status.OPTIMAL, Status.OPTIMAL)
+
+
+@pytest.mark.parametrize("model", ["linear", "svm", "forest", pytest.param("network", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("limited", [False, True])
+def test_solvers_agree(model: str, limited: bool) -> None:
+    """The paper's program and its column generation find as many points, and no bound exceeds that."""
+    problem = posed(model, limited)
+    factuals = negatives(problem, 5, 4)
+    for t_max in (1, 2):
+        ours = asked(ColumnGeneration(t_max), problem, factuals)
+        for solver in ("column_generation", "milp"):
+            method = ColumnGeneration(t_max, solver=solver)
+            theirs = asked(method, problem, factuals)
+            keeps_its_promises(theirs, problem, factuals, method)
+            assert theirs.bound is not None
+            assert theirs.bound <= len(ours.points) <= len(theirs.points)
+            assert theirs.uncoverable == ours.uncoverable
+            if theirs.status is Status.OPTIMAL:
+                assert len(theirs.points) == len(ours.points)
+            if solver == "milp":
+                assert theirs.status is ours.status
+
+
+@pytest.mark.parametrize("model", ["linear", "network", "boosting"])
+@pytest.mark.parametrize("limited", [False, True])
+def test_pricing_is_exact(model: str, limited: bool) -> None:
+    """For random duals the search finds a group as heavy as the pricing program does."""
+    problem = posed(model, limited)
+    rng = np.random.default_rng(5)
+    reading = read(problem, 0.5, 1e-4, None)
+    for t_max in (1, 2, 3):
+        group = Group.of(problem, reading, negatives(problem, 14, t_max), t_max)
+        group = group.part(np.flatnonzero(group.coverable() == 1))
+        pricing = Pricing(group)
+        for _ in range(3):
+            weight = rng.uniform(size=group.size) * (rng.random(group.size) < 0.8)
+            groups, heavy, after = group.search(weight, 0, 0.0, False, 1000, 10**6)
+            assert after == group.size
+            weights = [weight[places(bits, group.size)].sum() for bits in groups]
+            np.testing.assert_allclose(weights, heavy)
+            met, bound = pricing.solve(weight, 60.0)
+            assert heavy.max() == pytest.approx(weight[met[-1]].sum(), abs=1e-6)
+            assert heavy.max() <= bound + 1e-6
+
+
+@EVERY
+@pytest.mark.parametrize("limited", [False, True])
+def test_a_listing_holds_every_maximal_group_once(model: str, limited: bool) -> None:
+    """Those of at least the weight asked for, by brute force."""
+    problem = posed(model, limited)
+    rng = np.random.default_rng(6)
+    for t_max in (1, 2, 3):
+        factuals = negatives(problem, 12, t_max).drop_duplicates()
+        sets = served(problem, factuals, t_max, 0.5)
+        group = Group.of(problem, read(problem, 0.5, 1e-4, None), factuals, t_max)
+        place = {ids[0]: number for number, ids in enumerate(group.members)}
+        largest = {frozenset(place[factuals.index[i]] for i in a) for a in sets if a and not any(a < b for b in sets)}
+        kept = np.flatnonzero(group.coverable() == 1)
+        assert set(kept.tolist()) == set().union(*largest)
+        weight, part = rng.uniform(size=group.size), group.part(kept)
+        for least in (0.0, 0.5, 1.0):
+            groups, _, after = part.search(weight[kept], 0, least, True, 1000, 10**6)
+            assert after == part.size
+            found = [frozenset(kept[places(bits, part.size)].tolist()) for bits in groups]
+            assert len(set(found)) == len(found)
+            assert set(found) == {a for a in largest if weight[sorted(a)].sum() >= least}
+
+
+@pytest.mark.parametrize("model", ["linear", "network"])
+def test_the_certificate_holds(model: str) -> None:
+    """The bound of the relaxation is that of the linear program over all maximal groups."""
+    problem = posed(model)
+    group = Group.of(problem, read(problem, 0.5, 1e-4, None), negatives(problem, 40, 7), 2)
+    searching = search._Search(group, 0, Deadline.after(60))
+    searching._start()
+    assert searching._price()
+    listed, _, _ = group.search(np.ones(group.size), 0, 0.0, True, 10**5, 10**7)
+    cover = Cover(group.size)
+    cover.add([places(bits, group.size) for bits in listed])
+    relaxed = cover.relax(60.0)
+    assert relaxed is not None
+    assert searching.bound == pytest.approx(relaxed[0], abs=1e-4)
+    assert relaxed[1].sum() == pytest.approx(relaxed[0])
+    whole = Cover.solve(group.size, cover.columns, 60.0)
+    assert search.solve(group, 0, Deadline.after(60)).bound == round(whole.objective)
+
+
+def test_local_search_keeps_a_cover() -> None:
+    """And does not make it larger; on set covers with a known optimum it mostly reaches that."""
+    rng = np.random.default_rng(8)
+    reached = 0
+    for _ in range(10):
+        columns = [np.flatnonzero(rng.random(25) < 0.15) for _ in range(60)]
+        columns = [c for c in columns if len(c)] + [np.array([i]) for i in range(25)]
+        best = Cover.solve(25, columns, 60.0)
+        rows = np.concatenate(columns)
+        starts = np.concatenate([[0], np.cumsum([len(c) for c in columns])])
+        owners = np.repeat(np.arange(len(columns)), np.diff(starts))
+        order = np.argsort(rows, kind="stable")
+        row_starts = np.searchsorted(rows[order], np.arange(26))
+        whole = np.ones(len(columns), dtype=bool)
+        chosen = kernels.improve(rows, starts, owners[order], row_starts, whole, 2000, 0)
+        assert set(np.concatenate([columns[c] for c in np.flatnonzero(chosen)])) == set(range(25))
+        reached += chosen.sum() == round(best.objective)
+        assert chosen.sum() >= round(best.objective)
+    assert reached >= 8
+
+
+def test_more_than_one_word_of_instances_and_features() -> None:
+    """150 instances over 70 binary features, of which the first 60 are constant."""
+    rng = np.random.default_rng(9)
+    space = Space(tuple(Feature(f"x{j}", "binary", (0, 1)) for j in range(70)))
+    rows = np.zeros((300, 70), dtype=int)
+    rows[:, 60:] = rng.random((300, 10)) < 0.5
+    frame = space.frame([dict(zip(space.names, row.tolist(), strict=True)) for row in rows])
+    labels = np.where(rows[:, 60:].sum(axis=1) + rng.normal(size=300) > 5, "good", "bad").astype(object)
+    classifier = train(LogisticRegression(), space, frame, labels, ("bad", "good"))
+    problem = Problem(space, classifier, frame, labels, Label("good"))
+    factuals = frame.loc[~problem.valid(frame)].iloc[:150]
+    explanation = asked(ColumnGeneration(3), problem, factuals)
+    keeps_its_promises(explanation, problem, factuals, ColumnGeneration(3))
+    assert explanation.status is Status.OPTIMAL
+    group = Group.of(problem, read(problem, 0.5, 1e-4, None), factuals, 3)
+    group = group.part(np.flatnonzero(group.coverable() == 1))
+    listed, _, _ = group.search(np.ones(group.size), 0, 0.0, True, 10**5, 10**7)
+    columns = [places(bits, group.size) for bits in listed]
+    assert len(explanation.points) == round(Cover.solve(group.size, columns, 60.0).objective)
+
+
+def test_bit_sets_hold_what_they_are_given() -> None:
+    rng = np.random.default_rng(10)
+    for size in (1, 63, 64, 65, 200):
+        mask = rng.random(size) < 0.5
+        assert np.array_equal(places(words(mask), size), np.flatnonzero(mask))
+
+
+@EVERY
+def test_one_factual_gets_points_by_number_of_changes(model: str) -> None:
+    """A group of one; further points differ, and when none is left that is said."""
+    problem = posed(model)
+    explainer = ColumnGeneration(2).fit(problem)
+    points = grid(problem.space)
+    points = points.loc[problem.valid(points)]
+    for place in range(3):
+        factual = negatives(problem, 3, 11).iloc[[place]]
+        changes = problem.space.changed(factual, points).sum(axis=1)
+        few = np.sort(changes[changes <= 2])
+        explanation = explainer.explain(factual, len(few) + 1, np.random.default_rng(0), Deadline.after(60))
+        rows = [answer.row for answer in explanation.answers if answer.row is not None]
+        found = problem.space.changed(factual, problem.space.frame(rows)).sum(axis=1) if rows else np.zeros(0)
+        assert found.tolist() == few.tolist()
+        assert explanation.answers[-1].status is Status.INFEASIBLE
+        assert problem.valid(problem.space.frame(rows)).all() if rows else True
+
+
+@pytest.mark.parametrize("law", laws.ALL, ids=lambda law: law.__name__)
+@pytest.mark.parametrize(
+    "model", ["linear", *(pytest.param(m, marks=pytest.mark.slow) for m in ("network", "boosting"))]
+)
+def test_laws_of_methods_on_discrete_features(model: str, law: Callable[[Case], None]) -> None:
+    """The contract's own small problem holds numbers, before which this method refuses."""
+    law(case(model))
+
+
+@cache
+def case(model: str) -> Case:
+    problem = posed(model, limited=True)
+    return Case(ColumnGeneration(2), problem, negatives(problem, 3, 14))
+
+
+def test_rounded_weights_are_repaired_by_the_model() -> None:
+    """Weights without decimals: what the model itself refuses is not given, and nothing is called optimal for it."""
+    problem = posed("linear")
+    factuals = negatives(problem, 10, 12)
+    for decimals in (0, 1, 4):
+        method = ColumnGeneration(2, round_weights=decimals)
+        explanation = asked(method, problem, factuals)
+        for point in explanation.points:
+            assert point.row is not None
+            assert problem.valid(problem.space.frame([point.row]))[0]
+        named = {*explanation.assignment, *explanation.uncoverable, *explanation.undecided}
+        assert named == set(factuals.index)
+
+
+@pytest.mark.parametrize("model", ["linear", "network"])
+def test_few_nodes_a_call_lose_no_proof(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where one profile alone takes more nodes than a call may, they are granted; without time, no proof is claimed."""
+    problem = posed(model)
+    factuals = negatives(problem, 40, 7)
+    known = asked(ColumnGeneration(2), problem, factuals)
+    monkeypatch.setattr(search, "LIMIT", 1)
+    explainer: Any = ColumnGeneration(2).fit(problem)
+    told = explainer.explain_group(factuals, np.random.default_rng(0), Deadline.after(600))
+    assert (told.status, told.bound) == (known.status, known.bound) == (Status.OPTIMAL, len(told.points))
+
+
+def weighed(space: Space, weights: list[float], intercept: float, factuals: list[dict[str, Any]]) -> Any:
+    """A linear model with these weights of the columns, and factuals a, b, ..."""
+    frame = grid(space)
+    labels = np.where(np.arange(len(frame)) % 2, "good", "bad").astype(object)
+    classifier = train(LogisticRegression(), space, frame, labels, ("bad", "good"))
+    classifier.estimator.coef_[:], classifier.estimator.intercept_[:] = weights, intercept
+    rows = space.frame(factuals).set_axis(list("ab")[: len(factuals)])
+    return Problem(space, classifier, frame, labels, Label("good")), rows
+
+
+@pytest.mark.parametrize("solver", ["cells", "column_generation", "milp"])
+def test_an_output_that_is_the_margin_is_enough(solver: str) -> None:
+    """A sum of rounded weights that is 1e-4, but for the rounding of the sum."""
+    assert 0.2998 + 0.0002 - 0.2999 < 1e-4
+    space = Space((Feature("x", "binary", (0, 1)), Feature("y", "binary", (0, 1))))
+    problem, factuals = weighed(space, [0.2998, 0.0002], -0.2999, [{"x": 0, "y": 0}])
+    found = asked(ColumnGeneration(2, solver=solver), problem, factuals)
+    assert (found.status, len(found.points)) == (Status.OPTIMAL, 1)
+
+
+@pytest.mark.parametrize("solver", ["cells", "column_generation", "milp"])
+def test_what_only_a_tolerance_accepts_is_no_answer(solver: str) -> None:
+    """The one point that serves both falls short of the margin by less than a solver sees."""
+    space = Space((Feature("x", "binary", (0, 1)), Feature("y", "categorical", ("p", "q", "r"))))
+    problem, factuals = weighed(space, [1.0, 0.0, 0.0, 1e-4 - 2e-10], 0.0, [{"x": 0, "y": "p"}, {"x": 0, "y": "q"}])
+    method = ColumnGeneration(1, solver=solver)
+    found = asked(method, problem, factuals)
+    keeps_its_promises(found, problem, factuals, method)
+    assert len(found.points) == 2
+
+
+def test_a_past_deadline_leaves_a_valid_answer() -> None:
+    problem = posed("linear")
+    factuals = negatives(problem, 20, 13)
+    for solver in ("cells", "column_generation", "milp"):
+        method = ColumnGeneration(2, solver=solver)
+        explainer = method.fit(problem)
+        explanation = explainer.explain_group(factuals, np.random.default_rng(0), Deadline.after(-1.0))  # type: ignore[attr-defined]
+        keeps_its_promises(explanation, problem, factuals, method)
+        assert explanation.bound is not None
+        assert explanation.bound <= len(asked(ColumnGeneration(2), problem, factuals).points)
+
+
+def test_what_is_refused_says_what_to_do(problem: Problem) -> None:
+    """Numbers, probabilities of a model without any, parameters out of range."""
+    assert "dataset.discretise" in str(ColumnGeneration().refuses(problem))
+    assert "threshold" in str(ColumnGeneration(threshold=0.9).refuses(posed("svm")))
+    few = posed("linear")
+    assert "desired" in str(ColumnGeneration().refuses(replace(few, target=Interval(0.0, 1.0))))
+    for wrong in ({"t_max": 0}, {"threshold": 0.2}, {"solver": "magic"}, {"round_weights": -1}, {"margin": 0.0}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            ColumnGeneration(**wrong)  # type: ignore[arg-type]

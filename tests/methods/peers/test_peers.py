@@ -1,0 +1,341 @@
+"""Peers behind the harness's protocol: valid points on COMPAS, and what the libraries must not touch."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import logging
+import random
+import time
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from omegaconf import OmegaConf
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+from harness.core.explanation import Explanation, Reason, Status
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.target import Interval, Label, Probability
+from harness.data import load_dataset
+from harness.models.scorecard import ScorecardClassifier
+from methods.peers.cfnow import Cfnow
+from methods.peers.nice import Nice
+from methods.peers.optbinning import OptBinningCounterfactual
+from methods.peers.treecf import TreeCf
+from methods.wrapping import LateError, quiet, seeded, shares
+
+ROOT = Path(__file__).parents[3]
+ESTIMATORS = {
+    "lr": LogisticRegression(max_iter=1000),
+    "rf": RandomForestClassifier(20, max_depth=5, random_state=0),
+    "svm": LinearSVC(),
+    "scorecard": ScorecardClassifier(),
+}
+
+
+def installed(library: str, extra: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(importlib.util.find_spec(library) is None, reason=f"uv sync --extra {extra}")
+
+
+nice, cfnow = installed("nice", "nice"), installed("cfnow", "cfnow")
+METHODS = [
+    pytest.param(Nice("none"), id="none", marks=nice),
+    pytest.param(Nice("sparsity"), id="sparsity", marks=nice),
+    pytest.param(Nice("proximity"), id="proximity", marks=nice),
+    pytest.param(Cfnow("greedy", ft_it_max=5), id="greedy", marks=cfnow),
+    pytest.param(Cfnow("random", ft_it_max=5), id="random", marks=cfnow),
+]
+
+
+@cache
+def compas(model: str, threshold: float | None = None) -> Problem:
+    """COMPAS with a model of a hundred rows a feature."""
+    config: Any = OmegaConf.to_container(OmegaConf.load(ROOT / "conf" / "dataset" / "compas.yaml"))
+    data = load_dataset(**config)
+    train, labels = data.frame.iloc[data.train[:700]], data.labels[data.train[:700]]
+    classifier = train(ESTIMATORS[model], data.space, train, labels, data.classes, threshold)
+    unwanted = pd.Series(classifier.predict(train)).value_counts().index[0]
+    wanted = next(name for name in data.classes if name != unwanted)
+    return Problem(data.space, classifier, train, labels, Label(wanted))
+
+
+def undesired(problem: Problem, count: int = 3) -> pd.DataFrame:
+    return problem.train.loc[~problem.valid(problem.train)].iloc[:count]
+
+
+def asked(method: Any, problem: Problem, factual: pd.DataFrame, n: int = 1, seconds: float = 5.0) -> Explanation:
+    return method.fit(problem).explain(factual, n, np.random.default_rng(0), Deadline.after(seconds))
+
+
+@pytest.mark.parametrize("model", ["lr", "rf", "svm"])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_valid_counterfactual_is_found_on_compas(method: Any, model: str) -> None:
+    """Of the wanted class for scikit-learn's own prediction, and one of the space's values."""
+    problem = compas(model)
+    assert method.refuses(problem) is None
+    found = 0
+    for number in range(2):
+        factual = undesired(problem).iloc[[number]]
+        (answer,) = asked(method, problem, factual).answers
+        if answer.row is None:  # random steps may lead nowhere
+            continue
+        assert answer.row != factual.iloc[0].to_dict()
+        frame = problem.space.frame([answer.row])
+        assert problem.space.incoherent(frame) == [[]]
+        code = problem.classifier.estimator.predict(problem.classifier.matrix(frame))[0]
+        assert problem.classifier.classes[code] == problem.target.value
+        found += 1
+    assert found
+
+
+@installed("treecf", "treecf")
+@pytest.mark.parametrize("backend", ["exact", "genetic"])
+def test_treecf_answers_on_compas(backend: str) -> None:
+    """On a forest, valid and permitted; a linear model is refused by name."""
+    method, problem = TreeCf(backend=backend), compas("rf")
+    assert "LogisticRegression" in str(method.refuses(compas("lr")))
+    explainer, found = method.fit(problem), 0
+    for number in range(8):
+        factual = undesired(problem, 8).iloc[[number]]
+        answer = explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(5)).answers[0]
+        if answer.row is not None:
+            frame = problem.space.frame([answer.row])
+            assert problem.valid(frame)[0]
+            assert problem.space.violations(factual, frame) == [[]]
+            found += 1
+    assert found
+
+
+def test_optbinning_answers_on_compas() -> None:
+    """On a scorecard; a linear model is refused."""
+    method, problem = OptBinningCounterfactual(), compas("scorecard")
+    assert "scorecard" in str(method.refuses(compas("lr")))
+    explainer, rows = method.fit(problem), []
+    for number in range(3):
+        factual = undesired(problem).iloc[[number]]
+        answer = explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(5)).answers[0]
+        rows += [] if answer.row is None else [answer.row]
+    assert rows
+    assert problem.valid(problem.space.frame(rows)).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_further_counterfactuals_differ_or_are_given_up(method: Any) -> None:
+    """NICE has one only; CFNOW as many as it met."""
+    problem = compas("lr")
+    factual = undesired(problem, 1)
+    answers = asked(method, problem, factual, n=3).answers
+    rows = [answer.row for answer in answers if answer.row is not None]
+    assert len(answers) == 3
+    assert len({tuple(row.items()) for row in rows}) == len(rows) >= 1
+    if isinstance(method, Nice):
+        assert [answer.status for answer in answers[1:]] == [Status.GAVE_UP] * 2
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_threshold_is_the_models_own(method: Any) -> None:
+    """Libraries decide at 0.5; what they find is of the wanted class at 0.7 too."""
+    problem = replace(compas("lr", 0.7), target=Label(compas("lr", 0.7).classifier.classes[1]))
+    factual = undesired(problem, 1)
+    (answer,) = asked(method, problem, factual).answers
+    assert answer.row is not None
+    assert problem.classifier.score(problem.space.frame([answer.row]))[0] > 0.7
+
+
+@nice
+def test_nice_without_a_reward_is_the_nearest_unlike_row() -> None:
+    """Brute force over the training rows: sum of differences over their ranges, 1 for another category."""
+    problem = compas("rf")
+    codes = problem.classifier.codes(problem.train)
+    labels = np.array([problem.classifier.code(label) for label in problem.labels])
+    rows = problem.train.loc[problem.valid(problem.train) & (codes == labels)]
+    for number in range(3):
+        factual = undesired(problem).iloc[[number]]
+        distance = np.zeros(len(rows))
+        point = np.zeros(1)
+        (answer,) = asked(Nice("none"), problem, factual).answers
+        assert answer.row is not None
+        for feature in problem.space.features:
+            values, origin = rows[feature.name], factual[feature.name].iloc[0]
+            if feature.numeric:
+                width = np.ptp(problem.train[feature.name].to_numpy(float))
+                distance += np.abs(values.to_numpy(float) - origin) / width
+                point += abs(answer.row[feature.name] - origin) / width
+            else:
+                distance += (values != origin).to_numpy()
+                point += answer.row[feature.name] != origin
+        assert point[0] == pytest.approx(distance.min())
+
+
+@nice
+def test_nice_copies_less_than_the_whole_row() -> None:
+    """With a reward, each value is the factual's or the nearest unlike row's, and fewer are changed."""
+    problem = compas("rf")
+    for number in range(3):
+        factual = undesired(problem).iloc[[number]]
+        (whole,) = asked(Nice("none"), problem, factual).answers
+        for reward in ("sparsity", "proximity"):
+            (answer,) = asked(Nice(reward), problem, factual).answers
+            assert answer.row is not None
+            assert whole.row is not None
+            changed = {name for name, value in answer.row.items() if value != factual[name].iloc[0]}
+            assert all(answer.row[name] == whole.row[name] for name in changed)
+
+
+@nice
+def test_nice_judges_plausibility_by_the_function_given() -> None:
+    """Without one it refuses; with one, the function is asked about decoded rows."""
+    problem, seen = compas("lr"), []
+
+    def error(frame: pd.DataFrame) -> np.ndarray:
+        seen.append(frame)
+        return np.abs(problem.space.encode(frame) - problem.encoded.mean(axis=0)).sum(axis=1)
+
+    assert "autoencoder" in str(Nice("plausibility").refuses(problem))
+    method = Nice("plausibility", auto_encoder=error)
+    assert method.refuses(problem) is None
+    assert asked(method, problem, undesired(problem, 1)).answers[0].status is Status.FOUND
+    assert all(tuple(frame.columns) == problem.space.names for frame in seen)
+
+
+@nice
+def test_nice_gives_up_without_an_unlike_row() -> None:
+    problem = compas("lr")
+    alike = ~problem.valid(problem.train)
+    problem = replace(problem, train=problem.train.loc[alike], labels=problem.labels[alike])
+    answers = asked(Nice(), problem, undesired(problem, 1), n=2).answers
+    assert [answer.status for answer in answers] == [Status.GAVE_UP] * 2
+
+
+@cfnow
+def test_cfnow_survives_a_step_without_a_new_point() -> None:
+    """Moving back, the library adds the points of a step that it did not know; there may be none."""
+    problem = compas("lr")
+    explainer = Cfnow("random", ft_it_max=60).fit(problem)
+    for number in range(2):
+        factual = undesired(problem).iloc[[number]]
+        answer = explainer.explain(factual, 1, np.random.default_rng(number), Deadline.after(20)).answers[0]
+        assert answer.status is Status.FOUND
+
+
+@cfnow
+def test_cfnow_moves_back_towards_the_factual() -> None:
+    """More steps never make its distance, the scaled columns' sum, longer."""
+    problem = compas("lr")
+    for number in range(2):
+        factual = undesired(problem).iloc[[number]]
+        lengths = []
+        for steps in (1, 25):
+            (answer,) = asked(Cfnow("greedy", ft_it_max=steps), problem, factual).answers
+            point = problem.space.encode(problem.space.frame([answer.row]))
+            lengths.append(np.abs(point - problem.space.encode(factual)).sum())
+        assert lengths[1] <= lengths[0] + 0.02  # rounded to whole numbers
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_global_state_and_inputs_stay(method: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    """Generators, log handlers and frames are untouched, and nothing is printed."""
+    problem = compas("lr")
+    factual, train = undesired(problem, 1), problem.train.copy()
+    before, handlers = factual.copy(), list(logging.getLogger().handlers)
+    python, numpy = random.getstate(), np.random.get_state()[1].copy()  # noqa: NPY002
+    first = asked(method, problem, factual)
+    assert random.getstate() == python
+    np.testing.assert_array_equal(np.random.get_state()[1], numpy)  # noqa: NPY002
+    pd.testing.assert_frame_equal(factual, before)
+    pd.testing.assert_frame_equal(problem.train, train)
+    assert logging.getLogger().handlers == handlers
+    assert capfd.readouterr() == ("", "")
+    assert asked(method, problem, factual) == first
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_deadline_ends_the_search(method: Any) -> None:
+    problem = compas("rf")
+    explainer, start = method.fit(problem), time.monotonic()
+    explanation = explainer.explain(undesired(problem, 1), 2, np.random.default_rng(0), Deadline.after(0))
+    assert time.monotonic() - start < 1
+    assert {answer.reason for answer in explanation.answers} <= {Reason.TIME_LIMIT, Reason.FINISHED}
+    assert len(explanation.answers) == 2
+
+
+@cfnow
+def test_cfnow_gives_up_where_nothing_can_change_the_class() -> None:
+    """A wanted class that the model never gives: no answer is made up, and the clock is kept."""
+    problem = compas("lr")
+    estimator = LogisticRegression().fit(problem.classifier.matrix(problem.train), problem.labels == problem.labels[0])
+    estimator.coef_, estimator.intercept_ = np.zeros_like(estimator.coef_), np.array([-1.0])
+    classes = problem.classifier.classes
+    problem = replace(problem, classifier=replace(problem.classifier, estimator=estimator), target=Label(classes[1]))
+    start = time.monotonic()
+    (answer,) = asked(Cfnow(), problem, problem.train.iloc[[0]], seconds=1.0).answers
+    assert answer.status is Status.GAVE_UP
+    assert time.monotonic() - start < 5
+
+
+@pytest.mark.parametrize("method", [Nice(), Cfnow()], ids=["nice", "cfnow"])
+def test_refusals_are_sentences(method: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other targets than a class, and a library that is not there, with the command that installs it."""
+    problem = compas("lr")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    for target in (Probability(problem.target.value, 0.8), Interval(0.0, 1.0)):
+        assert "wanted class" in str(method.refuses(replace(problem, target=target)))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert "uv sync --extra" in str(method.refuses(problem))
+
+
+@pytest.mark.parametrize(
+    ("build", "culprit"),
+    [
+        (lambda: Nice("novelty"), "reward"),
+        (lambda: Cfnow("exact"), "strategy"),
+        (lambda: Cfnow(ft_change_factor=0.0), "ft_change_factor"),
+        (lambda: Cfnow(it_max=0), "it_max"),
+    ],
+)
+def test_wrong_parameters_are_named(build: Any, culprit: str) -> None:
+    with pytest.raises(ValueError, match=culprit):
+        build()
+
+
+def test_the_greatest_share_is_the_decision() -> None:
+    """With a threshold, without probabilities, and with a plain model alike."""
+    for problem in (compas("lr"), compas("lr", 0.7), compas("svm"), compas("rf")):
+        found = shares(problem.classifier, problem.train)
+        np.testing.assert_array_equal(found.argmax(axis=1), problem.classifier.codes(problem.train))
+        np.testing.assert_allclose(found.sum(axis=1), 1.0)
+
+
+def test_seeds_and_logging_are_put_back_after_an_exception() -> None:
+    """Draws within depend on the generator given alone; logging works as before."""
+    state, level = random.getstate(), logging.root.manager.disable
+    draws = []
+
+    def ends() -> None:
+        with quiet(), seeded(np.random.default_rng(3)):
+            draws.append((random.random(), float(np.random.uniform())))  # noqa: NPY002
+            raise LateError
+
+    for _ in range(2):
+        with pytest.raises(LateError):
+            ends()
+    assert draws[0] == draws[1]
+    assert random.getstate() == state
+    assert logging.root.manager.disable == level
+
+
+@pytest.mark.parametrize("name", ["nice", "cfnow", "treecf", "library"])
+def test_the_libraries_are_imported_where_they_are_used(name: str) -> None:
+    """No statement outside a function or a type check loads one: a wrapper can be built without its library."""
+    tree = ast.parse((ROOT / "methods" / "peers" / f"{name}.py").read_text())
+    loaded = {alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names}
+    loaded |= {node.module for node in tree.body if isinstance(node, ast.ImportFrom) and node.module}
+    assert not {module.split(".")[0] for module in loaded} & {"nice", "cfnow", "nltk", "treecf"}

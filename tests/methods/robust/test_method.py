@@ -1,0 +1,479 @@
+"""Robust counterfactuals by programs and on networks: against grids, each other and the plain problem."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.plane import SPACE, rows
+from scipy.spatial import ConvexHull, cKDTree
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+from harness.certificate import Ball, Checker
+from harness.core.classifier import Classifier
+from harness.core.errors import UnsupportedError
+from harness.core.explanation import Reason, Status
+from harness.core.inputs import Indicator, space_inputs
+from harness.core.method import Deadline
+from harness.core.objective import Objective
+from harness.core.problem import Problem
+from harness.core.space import Feature, Kind, Space
+from harness.core.target import Label
+from harness.evaluation.checker import permitted
+from harness.store.codec import from_plain, to_plain
+from methods.ce_ocl import CeOcl
+from methods.cells.grid import WORD as MASK
+from methods.robust import Robust
+from methods.robust.adversarial import Adversarial
+from methods.robust.cells import RobustCells
+from methods.robust.leaf import Leaf
+from methods.robust.linear import Linear
+from methods.robust.method import WORD
+from methods.robust.network import Network, _Search
+from methods.robust.outcome import Outcome
+from methods.robust.settings import Settings
+
+MODELS: dict[str, Any] = {
+    "lr": LogisticRegression(C=100),
+    "svm": LinearSVC(C=10),
+    "cart": DecisionTreeClassifier(max_depth=4, random_state=0),
+    "rf": RandomForestClassifier(4, max_depth=3, random_state=0),
+    "gbm": GradientBoostingClassifier(n_estimators=6, max_depth=2, random_state=0),
+    "mlp": MLPClassifier((8,), max_iter=2000, random_state=0),
+    "mlp_deep": MLPClassifier((5, 5), max_iter=2000, random_state=1),
+}
+SOLVERS = {"lr": Linear, "svm": Linear, "mlp": Network, "mlp_deep": Network}
+RHO = 0.04
+STEP = 1 / 160
+
+
+@cache
+def problem(name: str, wanted: str = "yes") -> Problem:
+    frame, labels = rows()
+    model = MODELS[name].fit(SPACE.encode(frame), labels)
+    classifier = Classifier(model, space_inputs(SPACE), classes=("no", "yes"))
+    return Problem(SPACE, classifier, frame, np.array(["no", "yes"], dtype=object)[labels], Label(wanted))
+
+
+def refused(question: Problem, place: int = 0) -> pd.DataFrame:
+    """One of the rows that the model does not put in the wanted class."""
+    frame = rows()[0]
+    return frame.loc[~question.valid(frame)].iloc[[place]]
+
+
+@cache
+def _depth(name: str, norm: str) -> tuple[np.ndarray, np.ndarray]:
+    """A grid, and the distance of each of its points from the nearest invalid one of a wider grid."""
+    question = problem(name)
+    span = np.arange(0, 1 + STEP / 2, STEP)
+    points = np.stack(np.meshgrid(span, span), axis=-1).reshape(-1, 2)
+    wider = np.arange(-0.2, 1.2, STEP)
+    around = np.stack(np.meshgrid(wider, wider), axis=-1).reshape(-1, 2)
+    wrong = around[~question.valid(SPACE.decode(around))]
+    return points, cKDTree(wrong).query(points, p=np.inf if norm == "linf" else 2)[0]
+
+
+def by_grid(
+    name: str, norm: str, distance: str, here: np.ndarray, hull: ConvexHull | None = None
+) -> tuple[float, float]:
+    """Bounds of the optimum: the best grid point that could be robust, and the best that surely is; all in a hull."""
+    points, depth = _depth(name, norm)
+    out = np.zeros(len(points)) if hull is None else (points @ hull.equations[:, :2].T + hull.equations[:, 2]).max(1)
+    gaps = np.abs(points - here)
+    cost = {"l1": gaps.sum(axis=1), "l2sq": (gaps**2).sum(axis=1), "linf": gaps.max(axis=1)}[distance]
+    near = STEP * (1.0 if norm == "linf" else math.sqrt(2))
+    rounding = {"l1": 2 * STEP, "l2sq": 4 * STEP * float(gaps.max()), "linf": STEP}[distance]
+    could, sure = (depth >= RHO - 2 * near) & (out <= 2 * STEP), (depth >= RHO + near) & (out <= 0)
+    return float(cost[could].min()) - rounding, float(cost[sure].min())
+
+
+def solved(solver: Any, question: Problem, settings: Settings, factual: pd.DataFrame) -> Outcome:
+    return solver(question, settings).solve(factual.to_dict("records")[0], Deadline.after(60))
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+@pytest.mark.parametrize("name", MODELS)
+def test_the_optimum_lies_where_a_grid_says(name: str, norm: str) -> None:
+    """The cost is that of the best robust point of a grid, within its step; its region is certified, no more is."""
+    question = problem(name)
+    factual = refused(question)
+    for distance in ("l1", "linf") if norm == "linf" else ("l1",):
+        settings = Settings(rho=RHO, norm=norm, distance=distance)
+        found = solved(SOLVERS.get(name, Adversarial), question, settings, factual)
+        assert found.row is not None
+        assert found.proven
+        low, high = by_grid(name, norm, distance, SPACE.encode(factual)[0])
+        assert low <= found.value <= high + 1e-6
+        judge, ball = Checker(SPACE, question.classifier, question.target), Ball.scaled(SPACE, norm)
+        assert judge.certify(found.row, ball, RHO).radius >= RHO - 1e-9
+        radius = judge.certify(found.row, ball).radius
+        assert judge.certify(found.row, ball, 1.01 * radius).violated <= 1.01 * radius
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+@pytest.mark.parametrize("name", ["mlp", "mlp_deep"])
+def test_algorithms_agree_on_networks(name: str, norm: str) -> None:
+    """The search of its own and Algorithm 1 find the same optimum."""
+    question = problem(name)
+    settings = Settings(rho=RHO, norm=norm)
+    for place in (0, 1, 2):
+        factual = refused(question, place)
+        own, paper = (solved(solver, question, settings, factual) for solver in (Network, Adversarial))
+        assert own.proven
+        assert paper.proven
+        assert own.value == pytest.approx(paper.value, abs=3e-6)
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+@pytest.mark.parametrize("name", ["cart", "rf", "gbm"])
+def test_algorithms_agree_on_trees(name: str, norm: str) -> None:
+    """The search over cells and Algorithm 1 find the same optimum, and no value of a master lies above it."""
+    question, settings = problem(name), Settings(rho=RHO, norm=norm)
+    for place in (0, 1):
+        factual = refused(question, place)
+        cells, paper = (solved(solver, question, settings, factual) for solver in (RobustCells, Adversarial))
+        assert cells.proven
+        assert paper.proven
+        assert cells.value == pytest.approx(paper.value, abs=2e-6)
+        assert max(step["distance"] for step in paper.trace) <= cells.value + 1e-6
+
+
+def interval_of(low: float, high: float, classes: tuple[int, ...] = (0, 1, 0)) -> Problem:
+    """A tree over one number that says yes between two thresholds."""
+    space = Space((Feature("a", Kind.CONTINUOUS, scale=(0, 1), bounds=(0, 1)),))
+    frame = pd.DataFrame({"a": [low - 0.1, low + 0.1, high - 0.1, high + 0.1]})
+    tree = DecisionTreeClassifier().fit(frame.to_numpy(), [classes[0], classes[1], classes[1], classes[2]])
+    classifier = Classifier(tree, space_inputs(space), classes=("no", "yes"))
+    return Problem(space, classifier, frame, np.empty(4, dtype=object), Label("yes"))
+
+
+def test_a_bound_counts_the_narrowest_regions() -> None:
+    """A region that fits in with half a millionth to spare, less than a solver's margins, is found and bounded."""
+    question = interval_of(0.3, 0.5)
+    first, last = np.sort(question.classifier.estimator.tree_.threshold[[0, 2]])
+    settings = Settings(rho=(last - first) / 2 - 2.5e-7)
+    factual = question.space.frame([{"a": 0.05}])
+    for solver in (RobustCells, Adversarial):
+        found = solved(solver, question, settings, factual)
+        assert found.proven
+        assert found.value == pytest.approx(first + settings.radius - 0.05, abs=3e-7)
+
+
+def test_ties_that_are_right_end_the_search() -> None:
+    """A forest whose fractions tie predicts the first class, so that the adversary has nothing to find there."""
+    points = np.array([[0.0], [1.0], [2.0], [3.0]])
+    forest = RandomForestClassifier(2, max_depth=1).fit(points, [0, 0, 1, 1])
+    forest.estimators_ = [DecisionTreeClassifier(max_depth=1).fit(points, y) for y in ([0, 0, 1, 1], [0, 1, 1, 1])]
+    space = Space((Feature("a", Kind.CONTINUOUS, scale=(0, 1), bounds=(0, 3)),))
+    classifier = Classifier(forest, space_inputs(space), classes=("no", "yes"))
+    question = Problem(space, classifier, space.decode(points), np.empty(4, dtype=object), Label("no"))
+    for rho in (0.3, 0.6):  # wider than the tie, which is 1 wide, and narrower
+        for solver in (RobustCells, Adversarial):
+            found = solved(solver, question, Settings(rho=rho), space.frame([{"a": 3.0}]))
+            assert found.proven
+            assert found.value == pytest.approx(1.5 + rho, abs=1e-6)
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+@pytest.mark.parametrize("name", ["mlp", "mlp_deep"])
+def test_the_adversary_of_networks_knows_the_certified_radius(name: str, norm: str) -> None:
+    """It finds nothing just within the radius that the checker certifies, and a wrong point just beyond."""
+    question = problem(name)
+    judge, ball = Checker(SPACE, question.classifier, question.target), Ball.scaled(SPACE, norm)
+    right = rows()[0].loc[question.valid(rows()[0])]
+    for place in range(0, 30, 3):
+        row = right.iloc[[place]]
+        radius = judge.certify(row.iloc[0].to_dict(), ball).radius
+        for share in (1 - 1e-5, 1 + 1e-5):
+            search = _Search(Network(question, Settings(rho=share * radius, norm=norm)), row.iloc[0].to_dict(),
+                             Deadline.after(60))  # fmt: skip
+            point = SPACE.encode(row)[0]
+            move = search.violation(search.slice((), 0), point)
+            assert move is not None
+            assert bool(len(move)) == (share > 1)
+            if len(move):
+                assert np.linalg.norm(move, np.inf if norm == "linf" else 2) <= share * radius * (1 + 1e-9)
+                assert question.classifier.raw(SPACE.decode(point + move))[0] <= 5e-7
+
+
+@pytest.mark.parametrize("name", ["lr", "svm", "cart", "rf", "gbm", "mlp"])
+def test_without_a_radius_it_is_the_plain_counterfactual(name: str) -> None:
+    """At rho = 0 the optimum is that of the plain problem."""
+    question = problem(name)
+    factual = refused(question)
+    found = solved(SOLVERS.get(name, Adversarial), question, Settings(rho=0.0), factual)
+    plain = CeOcl().fit(question).explain(factual, 1, np.random.default_rng(0), Deadline.after(60)).answers[0]
+    assert found.proven
+    assert found.value == pytest.approx(plain.objective, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["cart", "rf", "gbm"])
+def test_one_leaf_is_an_upper_bound(name: str) -> None:
+    """(36)-(39) never beat Algorithm 1, and are certified where they answer."""
+    question = problem(name)
+    factual = refused(question)
+    leaf = solved(Leaf, question, Settings(rho=RHO), factual)
+    best = solved(Adversarial, question, Settings(rho=RHO), factual)
+    assert leaf.value >= best.value - 2e-6
+    assert leaf.row is not None
+    assert leaf.radius >= RHO
+
+
+def test_the_dual_norm() -> None:
+    """(75): the score at the optimum is what the worst perturbation takes."""
+    question = problem("lr")
+    weights = question.classifier.estimator.coef_[0]
+    for norm, dual in (("linf", np.abs(weights).sum()), ("l2", np.linalg.norm(weights))):
+        found = solved(Linear, question, Settings(rho=RHO, norm=norm), refused(question))
+        assert found.row is not None
+        score = question.classifier.raw(SPACE.frame([found.row]))[0]
+        assert score == pytest.approx(RHO * dual, abs=1e-5)
+
+
+def test_squares() -> None:
+    """The squared distance is minimised by programs, also on networks."""
+    for name in ("lr", "mlp"):
+        question = problem(name)
+        factual = refused(question)
+        found = solved(SOLVERS[name], question, Settings(rho=RHO, distance="l2sq"), factual)
+        low, high = by_grid(name, "linf", "l2sq", SPACE.encode(factual)[0])
+        assert found.proven
+        assert low <= found.value <= high + 1e-6
+
+
+def test_a_trace_of_what_was_done() -> None:
+    """Distances of Algorithm 1 never fall, and its last radius is rho."""
+    question = problem("rf")
+    found = solved(Adversarial, question, Settings(rho=RHO), refused(question))
+    distances = [step["distance"] for step in found.trace]
+    assert distances == sorted(distances)
+    assert found.trace[-1]["radius"] == RHO
+    assert {"iteration", "master_seconds", "adversary_seconds"} <= found.trace[0].keys()
+
+
+def halted(monkeypatch: pytest.MonkeyPatch, name: str, incumbents: bool) -> tuple[Problem, Any, pd.DataFrame]:
+    """Algorithm 1 that stops after its first point, with or without ways to an incumbent."""
+    question = problem(name)
+    explainer = Robust(rho=RHO, algorithm="adversarial").fit(question)
+    monkeypatch.setattr(explainer.solver.adversary, "worst", lambda row, deadline: None)
+    monkeypatch.setattr(explainer.solver.starts, "rows", rows()[0].iloc[:0])
+    if not incumbents:
+        monkeypatch.setattr(explainer.solver, "_repaired", lambda *_: None)
+    factual = refused(question)
+    return question, explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(60)), factual
+
+
+@pytest.mark.parametrize("name", ["rf", "mlp"])
+def test_an_interrupted_run_gives_its_best_certified_point(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """A point beyond the first one of the master, certified, with a bound below the optimum."""
+    question, told, factual = halted(monkeypatch, name, incumbents=True)
+    best = solved(SOLVERS.get(name, RobustCells), question, Settings(rho=RHO), factual).value
+    (answer,) = told.answers
+    assert answer.status is Status.FOUND
+    assert answer.bound <= best + 1e-6
+    assert best - 1e-6 <= answer.objective
+    judge = Checker(SPACE, question.classifier, question.target)
+    assert judge.certify(answer.row, Ball.scaled(SPACE, "linf"), RHO).radius >= RHO - 1e-9
+
+
+def test_an_interrupted_run_without_a_region_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No row is passed off as robust; the bound stands, and the trace has the point with what it is certified for."""
+    question, told, factual = halted(monkeypatch, "rf", incumbents=False)
+    best = solved(RobustCells, question, Settings(rho=RHO), factual).value
+    (answer,) = told.answers
+    assert (answer.status, answer.row, answer.reason) == (Status.GAVE_UP, None, Reason.FINISHED)
+    assert 0 < answer.bound <= best + 1e-6
+    (step,) = told.trace
+    assert step["radius"] < RHO
+    judge = Checker(SPACE, question.classifier, question.target)
+    assert judge.certify(step["row"], Ball.scaled(SPACE, "linf"), RHO).radius == pytest.approx(step["radius"])
+
+
+MIXED = Space((*SPACE.features, Feature("c", Kind.CATEGORICAL, ("u", "v", "w"))))
+LINE = np.linspace(-1, 1, 241)  # moves of one number
+
+
+@cache
+def mixed(name: str) -> Problem:
+    """The plane with a category, where ``a`` may only rise."""
+    frame, labels = rows()
+    frame = frame.assign(c=[("u", "v", "w")[k % 3] for k in range(len(frame))])
+    estimator = MODELS[name].__class__(**MODELS[name].get_params())
+    estimator.fit(MIXED.encode(frame), labels ^ (frame["c"] == "w"))
+    classifier = Classifier(estimator, space_inputs(MIXED), classes=("no", "yes"))
+    space = MIXED.replace({"a": {"actionability": "increase"}})
+    return Problem(space, classifier, frame, np.array(["no", "yes"], dtype=object)[labels], Label("yes"))
+
+
+@pytest.mark.parametrize("distance", ["l1", "linf"])
+@pytest.mark.parametrize("name", ["mlp", "mlp_deep"])
+def test_networks_with_categories(name: str, distance: str) -> None:
+    """The search opens the categories that pay, and agrees with Algorithm 1 on the optimum."""
+    question = mixed(name)
+    held = replace(question, space=question.space.replace({"b": {"actionability": "immutable"}}))
+    switched, frame = 0, question.train.loc[~question.valid(question.train)]
+    for asked in (question, held):
+        settings = Settings(rho=RHO, distance=distance)
+        assert Network(asked, settings).own
+        for place in range(4):
+            factual = frame.iloc[[place]]
+            own, paper = (solved(solver, asked, settings, factual) for solver in (Network, Adversarial))
+            assert own.value == pytest.approx(paper.value, abs=3e-6)
+            assert own.proven == paper.proven
+            if own.row is not None:
+                switched += own.row["c"] != factual["c"].iloc[0]
+    assert switched
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+@pytest.mark.parametrize("name", ["lr", "svm", "cart", "rf", "gbm", "mlp"])
+def test_one_permitted_change(name: str, norm: str) -> None:
+    """With one change allowed, no value of any feature on a fine grid is robust and cheaper than the optimum."""
+    question, method = mixed(name), Robust(rho=0.02, norm=norm, max_changes=1)
+    judge = Checker(question.space, question.classifier, question.target)
+    ball, explainer, met = Ball.scaled(question.space, norm), method.fit(question), 0
+    frame = question.train.loc[~question.valid(question.train)]
+    for place in (0, 1, 2):
+        factual = frame.iloc[[place]]
+        origin = factual.iloc[0].to_dict()
+        trials = [(1.0, {**origin, "c": level}) for level in "uvw" if level != origin["c"]]
+        for feature in SPACE.features:
+            trials += [(abs(far), {**origin, feature.name: origin[feature.name] + far * feature.range}) for far in LINE]
+        best = math.inf
+        for cost, row in sorted(trials, key=lambda trial: trial[0]):
+            allowed = all(permitted(f, origin[f.name], row[f.name]) for f in question.space.features)
+            if allowed and judge.certify(row, ball, 0.02).radius >= 0.02 * (1 - 1e-9):
+                best = cost
+                break
+        (answer,) = explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(60)).answers
+        assert answer.status in {Status.OPTIMAL, Status.INFEASIBLE}
+        if answer.row is None:
+            assert math.isinf(best)
+            continue
+        met += 1
+        assert answer.objective <= best + 1e-6
+        assert all(permitted(f, origin[f.name], answer.row[f.name]) for f in question.space.features)
+        assert sum(answer.row[name] != origin[name] for name in origin) == 1
+        assert judge.certify(answer.row, ball, 0.02).radius >= 0.02 - 1e-9
+    assert met
+
+
+@pytest.mark.parametrize("kind", [{}, {"hull_norm": 2, "epsilon": 0.01}], ids=["shares", "cuts"])
+@pytest.mark.parametrize("name", ["lr", "svm", "cart", "rf", "mlp"])
+def test_within_the_data_manifold(name: str, kind: dict[str, Any]) -> None:
+    """The best robust point of the hull of some rows, as a grid says; the trees are left to Algorithm 1."""
+    question = problem(name)
+    frame, labels = rows()
+    span = np.flatnonzero(labels)[::9]
+    question = replace(question, reference=frame.iloc[span], reference_labels=question.labels[span])
+    method = Robust(rho=RHO, hull="hard", **kind)
+    solver = method.start(question)
+    assert isinstance(solver, Linear if name in {"lr", "svm"} else Adversarial)
+    hull = ConvexHull(SPACE.encode(question.reference))
+    for place in (0, 3):
+        factual = refused(question, place)
+        found = solver.solve(factual.to_dict("records")[0], Deadline.after(60))
+        assert found.row is not None
+        assert found.proven
+        low, high = by_grid(name, "linf", "l1", SPACE.encode(factual)[0], hull)
+        assert low - kind.get("epsilon", 0.0) * 2 <= found.value <= high + 1e-6
+        point = SPACE.encode(SPACE.frame([found.row]))[0]
+        off = (hull.equations[:, :2] @ point + hull.equations[:, 2]).max()
+        assert off <= kind.get("epsilon", 0.0) + 1e-6
+        assert method.objective(question).exceeded(SPACE, factual, SPACE.frame([found.row])) == [[]]
+
+
+def test_nothing_is_wide_enough() -> None:
+    """A radius beyond everything valid is proven impossible."""
+    settings = Settings(rho=0.9)
+    assert math.isinf(solved(Network, problem("mlp"), settings, refused(problem("mlp"))).bound)
+    assert math.isinf(solved(Linear, problem("lr"), settings, refused(problem("lr"))).bound)
+
+
+def test_what_programs_refuse() -> None:
+    with pytest.raises(UnsupportedError, match="clip"):
+        Linear(problem("lr"), Settings(clip=True))
+    with pytest.raises(UnsupportedError, match="leaf needs trees"):
+        Leaf(problem("mlp"), Settings())
+
+
+@pytest.mark.parametrize("settings", [
+    {}, {"clip": True}, {"distance": "linf"}, {"hull": "hard"}, {"unperturbed": ("z",)}, {"norm": "l2"},
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize("algorithm", ["auto", "cells", "adversarial", "leaf", "network"])
+def test_a_refusal_foresees_what_would_fail(algorithm: str, settings: dict[str, Any]) -> None:
+    """Before each family of models, a method refuses exactly where it could not be built."""
+    for name in ("lr", "rf", "mlp"):
+        method, question = Robust(algorithm=algorithm, **settings), problem(name)
+        said = method.refuses(question)
+        if said is None:
+            method.start(question)
+        else:
+            assert said[-1] == "."
+            with pytest.raises(UnsupportedError) as raised:
+                method.fit(question)
+            assert str(raised.value) == said
+
+
+def test_categories_that_cells_cannot_hold_go_to_programs() -> None:
+    """More categories than a mask has bits, or levels split out of their order: ``auto`` takes Algorithm 1."""
+    assert WORD == MASK
+    level = Feature("l", Kind.ORDINAL, (1, 2, 3))
+    space = Space((SPACE.features[0], level))
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0] * 3, "l": [1, 2, 3, 2] * 3})
+    tree = DecisionTreeClassifier().fit((frame["l"] == 2).to_numpy()[:, None], frame["l"] == 2)
+    classifier = Classifier(tree, (Indicator("l", (2,)),), classes=("no", "yes"))
+    question = Problem(space, classifier, frame, np.empty(12, dtype=object), Label("no"))
+    assert "l has more" in str(Robust(algorithm="cells").refuses(question))
+    found = Robust().start(question)
+    assert isinstance(found, Adversarial)
+    assert found.solve({"a": 2.0, "l": 2}, Deadline.after(60)).value == 0.5
+
+
+def test_a_refusal_loads_nothing_large() -> None:
+    """Neither the solver nor compiled code is needed to say whether a question fits."""
+    program = (
+        "import sys\n"
+        "from plane import SPACE, rows\n"
+        "from sklearn.tree import DecisionTreeClassifier\n"
+        "from harness.core.classifier import Classifier, space_inputs\n"
+        "from harness.core.problem import Label, Problem\n"
+        "from methods.robust.method import Robust\n"
+        "frame, labels = rows()\n"
+        "tree = DecisionTreeClassifier(max_depth=2).fit(SPACE.encode(frame), labels)\n"
+        "classifier = Classifier(tree, space_inputs(SPACE), classes=('no', 'yes'))\n"
+        "assert Robust().refuses(Problem(SPACE, classifier, frame, labels, Label('yes'))) is None\n"
+        "print(*({'numba', 'pyomo', 'highspy'} & set(sys.modules)))"
+    )
+    tests = Path(__file__).parent
+    environment = {**os.environ, "PYTHONPATH": f"{tests}{os.pathsep}{tests.parent}"}
+    told = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True, timeout=120
+    )
+    assert told.stdout.strip() == ""
+
+
+def test_what_is_stored_with_answers_is_plain() -> None:
+    """The objective and its limits, as JSON and without arrays; what it evaluates to is the same."""
+    question = problem("cart")
+    objective, arrays = Robust(alpha=0.1, max_changes=1).objective(question), dict[str, np.ndarray]()
+    again = from_plain(json.loads(json.dumps(to_plain(objective.stored(), arrays))))
+    assert type(again) is Objective
+    assert not arrays
+    factual, others = question.train.iloc[[0]], question.train.iloc[1:9]
+    np.testing.assert_array_equal(again.evaluate(SPACE, factual, others), objective.evaluate(SPACE, factual, others))
+    assert again.exceeded(SPACE, factual, others) == [["l0"]] * 8

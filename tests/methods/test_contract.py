@@ -1,0 +1,357 @@
+"""Every method of ``conf/method`` before every kind of model of ``conf/model`` keeps the laws; each law is tested."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from support import laws
+import numpy as np
+import pandas as pd
+import pytest
+from support.complete import complete
+from hydra import compose, initialize_config_dir
+from hydra.utils import get_class, instantiate
+from support.laws import Case
+from omegaconf import DictConfig, OmegaConf
+from support.own import SETTINGS, own
+from sklearn.base import RegressorMixin
+
+from harness.core.explanation import Answer, Explanation, Reason, Status
+from harness.core.method import Deadline
+from harness.core.objective import Objective, Term
+from harness.core.problem import Problem
+from harness.core.target import Label
+from harness.data import Source, load_dataset, parse_target
+from harness.models import torch_mlp
+from harness.models.equations import equations
+from methods.nearest import Nearest
+
+CONF = Path(__file__).parents[2] / "conf"
+METHODS, MODELS, DATASETS = map(complete, ("method", "model", "dataset"))
+WRAPPERS = ("methods.dice", "methods.carla", "methods.peers")  # of libraries that decide for themselves
+GENERAL = "nearest"  # the method that meets every model
+QUICK = ("lr", "cart", "rf", "gbm", "mlp", "scorecard", "ridge", "rf_regressor")  # kinds of models of the quick tests
+LONG = ("robust_", "actionable_recourse_carla")  # variants, of which some take minutes on the small problem
+USUAL = ("lr", "rf")  # models that meet every method
+ProblemOf = Callable[..., Problem]
+
+
+@cache
+def chosen(group: str, choice: str) -> DictConfig:
+    """A choice of ``conf``, with the defaults it builds upon and the default seed."""
+    OmegaConf.register_new_resolver("experiment_name", lambda: "adhoc", replace=True)
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        return compose("config", overrides=[f"{group}={choice}"])[group]
+
+
+# Models found by grid search are those of other entries with other numbers, at a minute each.
+MODELS = [name for name in MODELS if not chosen("model", name).estimator._target_.endswith("GridSearchCV")]
+# Without torch its network cannot be trained, and answers as any other network does.
+MODELS = [name for name in MODELS if torch_mlp.installed() or "torch" not in chosen("model", name).estimator._target_]
+REGRESSION = {dataset for dataset in DATASETS if chosen("dataset", dataset).get("task") == "regression"}
+REGRESSORS = {
+    name for name in MODELS if issubclass(get_class(chosen("model", name).estimator._target_), RegressorMixin)
+}
+
+
+def together(*pair: str, slow: bool = False) -> Any:
+    """Parameters of a test whose laws all run in one process, which asks the method once."""
+    group = pytest.mark.xdist_group("/".join(pair))
+    return pytest.param(*pair, marks=[group, pytest.mark.slow] if slow else group)
+
+
+def kinds(group: str, names: list[str]) -> list[str]:
+    """Of the choices that are built of the same classes, the one with the shortest name."""
+    return list({_classes(chosen(group, name)): name for name in sorted(names, key=len, reverse=True)}.values())
+
+
+def _classes(node: Any) -> tuple[Any, ...]:
+    plain = OmegaConf.to_container(node) if isinstance(node, DictConfig) else node
+    inner = plain.values() if isinstance(plain, dict) else plain if isinstance(plain, list) else ()
+    own = (plain["_target_"],) if isinstance(plain, dict) and "_target_" in plain else ()
+    return own + tuple(found for child in inner if (found := _classes(child)))
+
+
+MODEL_KINDS, METHOD_KINDS = kinds("model", MODELS), kinds("method", METHODS)
+PAIRS = [pair for pair in product(DATASETS, MODEL_KINDS) if (pair[0] in REGRESSION) == (pair[1] in REGRESSORS)]
+# Each kind of method meets each kind of model; those that differ in numbers and options meet two of the other side.
+MET = [
+    together(method, model, slow=method.startswith(LONG) or (method not in {GENERAL, "ce_ocl"} and model not in QUICK))
+    for method, model in product(METHODS, MODELS)
+    if (model in MODEL_KINDS and method in METHOD_KINDS)
+    or method == GENERAL
+    or (method not in METHOD_KINDS and model in USUAL)
+]
+
+
+def case_of(method: str, problem: Problem, factuals: pd.DataFrame) -> Case:
+    built = instantiate(chosen("method", method), _convert_="all")
+    own = not type(built).__module__.startswith(WRAPPERS)
+    return Case(built, problem, factuals, own=own)
+
+
+@pytest.fixture(scope="module")
+def small(problem_of: ProblemOf) -> Callable[[str, str], Case]:
+    """A method before the small problem of a model, with three factuals, and an equation for methods that need one.
+
+    For methods that take no numbers, the same without them.
+    """
+
+    @cache
+    def posed(model: str, discrete: bool) -> tuple[Problem, pd.DataFrame]:
+        problem = problem_of(model, discrete)
+        if not discrete:
+            effect = {"savings": {"formula": "0.05 * income"}}
+            problem = replace(problem, equations=equations(problem.space, problem.train, effect))
+        return problem, problem.train.loc[~problem.valid(problem.train)].iloc[:3]
+
+    @cache
+    def built(method: str, model: str) -> Case:
+        case = case_of(method, *posed(model, False))
+        return case_of(method, *posed(model, True)) if "discretise" in (case.refusal or "") else case
+
+    return built
+
+
+@pytest.mark.parametrize("law", laws.ALL, ids=lambda law: law.__name__)
+@pytest.mark.parametrize(("method", "model"), MET)
+def test_method(small: Callable[[str, str], Case], method: str, model: str, law: Callable[[Case], None]) -> None:
+    law(small(method, model))
+
+
+@pytest.mark.parametrize(
+    "method", [pytest.param(name, marks=pytest.mark.slow if name.startswith(LONG) else ()) for name in METHODS]
+)
+def test_method_takes_some_model(small: Callable[[str, str], Case], method: str) -> None:
+    cases = [small(method, model) for model in MODEL_KINDS]
+    absent = [case.refusal for case in cases if case.refusal and "uv sync --extra" in case.refusal]
+    if len(absent) == len(cases):
+        pytest.skip(absent[0])
+    laws.some_problem_is_taken(cases)
+
+
+@cache
+def packaged(dataset: str, model: str) -> tuple[Problem, pd.DataFrame]:
+    """The problem of a dataset in ``conf/dataset``, and two factuals of its test rows."""
+    config: Any = OmegaConf.to_container(chosen("dataset", dataset))
+    for source in config["sources"]:
+        if not Source(**source).path.is_file():
+            pytest.skip(f"{source['file']} is neither packaged nor in CE_HARNESS_DATA")
+    data = load_dataset(**config)
+    train, labels = data.frame.iloc[data.train], data.labels[data.train]
+    node = chosen("model", model)
+    estimator = instantiate(node.estimator, _convert_="all")
+    classifier = train(estimator, data.space, train, labels, data.classes, node.get("threshold"))
+    wish = parse_target(data)
+    target = Label(data.classes[-1]) if isinstance(wish, str) else wish
+    problem = Problem(data.space, classifier, train, labels, target)
+    rows = data.frame.iloc[data.test]
+    return problem, rows.loc[~problem.valid(rows)].iloc[:2]
+
+
+@cache
+def packaged_case(dataset: str, model: str, method: str) -> Case:
+    return case_of(method, *packaged(dataset, model))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHOD_KINDS)
+@pytest.mark.parametrize(("dataset", "model"), PAIRS)
+def test_method_on_packaged_data(dataset: str, model: str, method: str) -> None:
+    case = packaged_case(dataset, model, method)
+    for law in laws.ALL:
+        law(case)
+
+
+@cache
+def own_case(name: str, method: str) -> Case:
+    return case_of(method, *own(name))
+
+
+@pytest.mark.parametrize("law", laws.ALL, ids=lambda law: law.__name__)
+@pytest.mark.parametrize(("name", "method"), [together(*pair) for pair in product(SETTINGS, METHOD_KINDS)])
+def test_method_on_a_model_from_a_file(name: str, method: str, law: Callable[[Case], None]) -> None:
+    law(own_case(name, method))
+
+
+def test_models_from_files_are_looked_into() -> None:
+    """So that the laws above are kept by the methods that do so."""
+    for name in SETTINGS:
+        assert own(name)[0].classifier.opaque is None
+        assert own_case(name, "ce_ocl").refusal is None
+
+
+@dataclass(frozen=True)
+class Altered:
+    """The nearest neighbour, with its explanations altered before they are given."""
+
+    alter: Callable[[Explanation, pd.DataFrame, Problem], Explanation]
+    claims: bool = True
+
+    def refuses(self, problem: Problem) -> str | None:
+        return None
+
+    def objective(self, problem: Problem) -> Objective | None:
+        return Objective((Term("gower"),)) if self.claims else None
+
+    def fit(self, problem: Problem) -> _Altered:
+        return _Altered(self, problem)
+
+
+class _Altered:
+    def __init__(self, method: Altered, problem: Problem) -> None:
+        self.method, self.problem, self.honest = method, problem, Nearest().fit(problem)
+
+    def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
+        return self.method.alter(self.honest.explain(factual, n, rng, deadline), factual, self.problem)
+
+
+@dataclass(frozen=True)
+class Refuses(Altered):
+    """A method that takes nothing."""
+
+    reason: str = ""
+
+    def refuses(self, problem: Problem) -> str | None:
+        return self.reason
+
+
+def with_answers(explanation: Explanation, **changes: Any) -> Explanation:
+    return Explanation(tuple(replace(a, **changes) if a.row is not None else a for a in explanation.answers))
+
+
+def with_values(explanation: Explanation, **values: Any) -> Explanation:
+    changed = (replace(a, row={**a.row, **values}) if a.row is not None else a for a in explanation.answers)
+    return Explanation(tuple(changed))
+
+
+def found(*rows: dict[str, Any]) -> Explanation:
+    return Explanation(tuple(Answer(Status.FOUND, row, objective=0.0) for row in rows))
+
+
+def writes_to_the_factual(explanation: Explanation, factual: pd.DataFrame, problem: Problem) -> Explanation:
+    factual["income"] = 0.0
+    return explanation
+
+
+def writes_to_the_problem(explanation: Explanation, factual: pd.DataFrame, problem: Problem) -> Explanation:
+    problem.labels[0] = "good" if problem.labels[0] == "bad" else "bad"
+    return explanation
+
+
+def writes_to_the_estimator(explanation: Explanation, factual: pd.DataFrame, problem: Problem) -> Explanation:
+    problem.classifier.estimator.coef_ += 1e-9
+    return explanation
+
+
+def draws_from_numpy(explanation: Explanation, factual: pd.DataFrame, problem: Problem) -> Explanation:
+    np.random.random()  # noqa: NPY002
+    return explanation
+
+
+def draws_from_python(explanation: Explanation, factual: pd.DataFrame, problem: Problem) -> Explanation:
+    random.random()
+    return explanation
+
+
+def tells_the_time(explanation: Explanation, factual: pd.DataFrame, problem: Problem) -> Explanation:
+    return with_values(explanation, income=float(time.monotonic_ns()))
+
+
+def gives_back(explanation: Explanation, factual: pd.DataFrame, problem: Problem) -> Explanation:
+    return found(factual.iloc[0].to_dict(), factual.iloc[0].to_dict())
+
+
+def is_late(explanation: Explanation, factual: pd.DataFrame, problem: Problem) -> Explanation:
+    raise TimeoutError("the deadline has passed")
+
+
+def knows_nothing(explanation: Explanation, factual: pd.DataFrame, problem: Problem) -> Explanation:
+    return Explanation.none(2, Status.GAVE_UP, Reason.FINISHED)
+
+
+def returns(explanation: Explanation) -> Callable[..., Explanation]:
+    return lambda *_: explanation
+
+
+BREACHES: dict[str, tuple[Callable[[Case], None], Any]] = {
+    "one too few": (laws.as_many_answers_as_asked, Altered(lambda e, f, p: Explanation(e.answers[1:]))),
+    "one too many": (laws.as_many_answers_as_asked, Altered(lambda e, f, p: Explanation(e.answers * 2))),
+    "wrong class": (laws.a_claimed_point_is_valid, Altered(gives_back)),
+    "fraction": (laws.a_point_is_coherent, Altered(lambda e, f, p: with_values(e, visits=3.5))),
+    "NaN": (laws.a_point_is_coherent, Altered(lambda e, f, p: with_values(e, income=float("nan")))),
+    "unknown category": (laws.a_point_is_coherent, Altered(lambda e, f, p: with_values(e, city="Trier"))),
+    "unknown column": (laws.a_point_is_coherent, Altered(lambda e, f, p: with_values(e, wage=1.0))),
+    "immutable": (
+        laws.a_point_is_permitted,
+        Altered(lambda e, f, p: with_values(e, age=int(f["age"].iloc[0]) + 1)),
+    ),
+    "out of bounds": (laws.a_point_is_permitted, Altered(lambda e, f, p: with_values(e, income=101.0))),
+    "special code": (laws.a_point_is_permitted, Altered(lambda e, f, p: with_values(e, delay=-1))),
+    "the factual": (laws.a_point_is_not_the_factual, Altered(gives_back)),
+    "twice": (laws.points_differ, Altered(lambda e, f, p: Explanation(e.answers[:1] * 2))),
+    "moody": (laws.equal_generators_give_equal_answers, Altered(tells_the_time)),
+    "writes to the factual": (laws.inputs_stay_untouched, Altered(writes_to_the_factual)),
+    "writes to the problem": (laws.inputs_stay_untouched, Altered(writes_to_the_problem)),
+    "writes to the estimator": (laws.inputs_stay_untouched, Altered(writes_to_the_estimator)),
+    "draws from numpy": (laws.global_generators_stay_untouched, Altered(draws_from_numpy)),
+    "draws from python": (laws.global_generators_stay_untouched, Altered(draws_from_python)),
+    "no reason": (laws.a_refusal_is_a_sentence, Refuses(knows_nothing)),
+    "no detail": (
+        laws.a_refusal_is_a_sentence,
+        Altered(returns(Explanation.none(2, Status.UNSUPPORTED, Reason.REFUSED))),
+    ),
+    "wrong claim": (laws.a_claim_is_the_objective, Altered(lambda e, f, p: with_answers(e, objective=0.0))),
+    "no claim": (laws.a_claim_is_the_objective, Altered(lambda e, f, p: with_answers(e, objective=None))),
+    "claim of nothing": (laws.a_claim_is_the_objective, Altered(lambda e, f, p: e, claims=False)),
+    "bound above": (
+        laws.a_bound_is_below_the_objective,
+        Altered(lambda e, f, p: with_answers(e, objective=1.0, bound=1.1)),
+    ),
+    "proof without bound": (
+        laws.a_bound_is_below_the_objective,
+        Altered(lambda e, f, p: with_answers(e, status=Status.OPTIMAL)),
+    ),
+    "proof with a gap": (
+        laws.a_bound_is_below_the_objective,
+        Altered(lambda e, f, p: with_answers(e, status=Status.OPTIMAL, objective=1.0, bound=0.9)),
+    ),
+    "false optimum": (
+        laws.nothing_sampled_beats_a_proof,
+        Altered(lambda e, f, p: with_answers(e, status=Status.OPTIMAL)),
+    ),
+    "false infeasibility": (
+        laws.nothing_sampled_beats_a_proof,
+        Altered(returns(Explanation.none(2, Status.INFEASIBLE, Reason.PROOF))),
+    ),
+    "raises when late": (laws.a_past_deadline_is_answered, Altered(is_late)),
+}
+
+
+@pytest.mark.parametrize("breach", BREACHES)
+def test_law_catches(problem_of: ProblemOf, breach: str) -> None:
+    """Each law fails for a method that breaks it."""
+    law, method = BREACHES[breach]
+    problem = problem_of.__wrapped__("lr")  # type: ignore[attr-defined]  # a copy of its own: some write to it
+    factuals = problem.train.loc[~problem.valid(problem.train)].iloc[:3]
+    with pytest.raises((AssertionError, TimeoutError)):
+        law(Case(method, problem, factuals))
+
+
+def test_every_law_has_its_breach() -> None:
+    assert {law for law, _ in BREACHES.values()} == set(laws.ALL)
+
+
+def test_a_method_that_takes_nothing_is_caught(problem: Problem) -> None:
+    """Refusing everything, and finding nothing anywhere, break the law that some problem is taken."""
+    factuals = problem.train.loc[~problem.valid(problem.train)].iloc[:1]
+    for method in (Refuses(knows_nothing, reason="it takes no model at all"), Altered(knows_nothing)):
+        with pytest.raises(AssertionError):
+            laws.some_problem_is_taken([Case(method, problem, factuals)])

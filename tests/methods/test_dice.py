@@ -1,0 +1,289 @@
+"""DiCE behind the harness's protocol: its answers in our terms, its randomness and its clock under control."""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+from methods.carla.test_carla import compas
+
+from harness.core.classifier import Classifier
+from harness.core.explanation import Explanation, Reason, Status
+from harness.core.inputs import space_inputs
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Feature, Space
+from harness.core.target import Interval, Label, Probability
+from methods.dice import SEARCHES, Dice
+
+SPACE = Space(
+    (
+        Feature("grade", "ordinal", (1, 2, 3), actionability="increase"),
+        Feature("distance", "continuous", scale=(0.0, 10.0), bounds=(0.0, 10.0)),
+        Feature("region", "categorical", ("n", "s", "w"), actionability="immutable"),
+        Feature("visits", "integer", scale=(0, 20), bounds=(0, 20), actionability="increase"),
+        Feature("member", "binary", (False, True)),
+    )
+)
+
+
+def sample(rows: int = 400) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "grade": rng.integers(1, 4, rows),
+            "distance": rng.uniform(0, 10, rows),
+            "region": rng.choice(["n", "s", "w"], rows).astype(object),
+            "visits": rng.integers(0, 21, rows),
+            "member": rng.random(rows) < 0.5,
+        }
+    )
+
+
+def problem_of(estimator: Any, classes: tuple[str, ...] = ("no", "yes"), threshold: float | None = None) -> Problem:
+    frame = sample()
+    merit = frame["visits"] / 4 + frame["grade"] + frame["member"] - frame["distance"] / 2
+    codes = np.searchsorted(np.quantile(merit, np.arange(1, len(classes)) / len(classes)), merit)
+    classifier = Classifier(estimator, space_inputs(SPACE), classes, threshold)
+    estimator.fit(classifier.matrix(frame), codes)
+    return Problem(SPACE, classifier, frame, np.array(classes, dtype=object)[codes], Label(classes[-1]))
+
+
+def undesired(problem: Problem, row: int = 0) -> pd.DataFrame:
+    return problem.train[~problem.valid(problem.train)].iloc[[row]]
+
+
+def ask(method: Dice, problem: Problem, factual: pd.DataFrame, n: int = 3, seed: int = 0) -> Explanation:
+    return method.fit(problem).explain(factual, n, np.random.default_rng(seed), Deadline.after(20))
+
+
+@pytest.fixture(scope="module")
+def forest() -> Problem:
+    return problem_of(RandomForestClassifier(10, max_depth=4, random_state=0))
+
+
+@pytest.fixture(params=SEARCHES)
+def method(request: pytest.FixtureRequest) -> Dice:
+    return Dice(request.param)
+
+
+MODELS = {
+    "forest": lambda: problem_of(RandomForestClassifier(10, max_depth=4, random_state=0)),
+    "threshold": lambda: problem_of(LogisticRegression(), threshold=0.8),
+    "no probabilities": lambda: problem_of(LinearSVC()),
+    "three classes": lambda: problem_of(LogisticRegression(), ("low", "mid", "high")),
+}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_answers_are_valid_and_keep_the_constraints(method: Dice, model: str) -> None:
+    """Every returned row is of the wanted class for the real model, and changes only what may change."""
+    problem = MODELS[model]()
+    explainer = method.fit(problem)
+    found = 0
+    for row in range(4):
+        factual = undesired(problem, row)
+        explanation = explainer.explain(factual, 3, np.random.default_rng(row), Deadline.after(20))
+        assert len(explanation.answers) == 3
+        rows = [answer.row for answer in explanation.answers if answer.row is not None]
+        frame = SPACE.frame(rows)
+        assert problem.valid(frame).all()
+        assert not any(SPACE.violations(factual, frame))
+        assert not any(SPACE.incoherent(frame))
+        assert SPACE.changed(factual, frame).any(axis=1).all()
+        assert not frame.duplicated().any()
+        found += len(rows)
+    assert found
+
+
+@pytest.mark.parametrize("kind", ["lr", "rf"])
+def test_compas_is_answered(method: Dice, kind: str) -> None:
+    """At least one valid counterfactual of ten people, none of which changes what may not change."""
+    problem, factuals = compas(kind)
+    explainer, found = method.fit(problem), 0
+    for row in range(10):
+        factual = factuals.iloc[[row]]
+        (answer,) = explainer.explain(factual, 1, np.random.default_rng(row), Deadline.after(5)).answers
+        if answer.row is not None:
+            frame = problem.space.frame([answer.row])
+            assert problem.valid(frame)[0]
+            assert not problem.space.violations(factual, frame)[0]
+            found += 1
+            break
+    assert found
+
+
+def test_values_come_back_as_the_original_ones(method: Dice, forest: Problem) -> None:
+    """Categories are the listed Python values, integers are int, and unchanged numbers are the factual's own."""
+    explainer, answers = method.fit(forest), []
+    for row in range(4):
+        factual = undesired(forest, row)
+        explanation = explainer.explain(factual, 3, np.random.default_rng(row), Deadline.after(20))
+        answers += [(factual, answer.row) for answer in explanation.answers if answer.row is not None]
+    assert answers
+    for factual, answer in answers:
+        types = {"grade": int, "distance": float, "region": str, "visits": int, "member": bool}
+        assert {name: type(value) for name, value in answer.items()} == types
+        origin = factual["distance"].iloc[0]
+        assert answer["distance"] == origin or abs(answer["distance"] - origin) > 1e-3
+
+
+def test_equal_generators_give_equal_answers(method: Dice, forest: Problem) -> None:
+    """Also from an explainer that has answered other questions before."""
+    explainer = method.fit(forest)
+    first = explainer.explain(undesired(forest), 10, np.random.default_rng(1), Deadline.after(20))
+    explainer.explain(undesired(forest, 1), 1, np.random.default_rng(2), Deadline.after(20))
+    assert explainer.explain(undesired(forest), 10, np.random.default_rng(1), Deadline.after(20)) == first
+
+
+def test_global_state_and_inputs_stay(method: Dice, forest: Problem, capfd: pytest.CaptureFixture[str]) -> None:
+    """Neither the global generators nor the frames are touched, and nothing is printed."""
+    factual, train = undesired(forest), forest.train.copy()
+    before = factual.copy()
+    python, numpy = random.getstate(), np.random.get_state()[1].copy()  # noqa: NPY002
+    ask(method, forest, factual)
+    assert random.getstate() == python
+    np.testing.assert_array_equal(np.random.get_state()[1], numpy)  # noqa: NPY002
+    pd.testing.assert_frame_equal(factual, before)
+    pd.testing.assert_frame_equal(forest.train, train)
+    assert capfd.readouterr() == ("", "")
+
+
+def wide() -> tuple[Problem, pd.DataFrame]:
+    """A problem with three continuous features, of different ranges."""
+    tops = {"low": 1.0, "middle": 10.0, "high": 1000.0}
+    space = Space(tuple(Feature(name, "continuous", scale=(0, top), bounds=(0, top)) for name, top in tops.items()))
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({name: rng.uniform(0, top, 300) for name, top in tops.items()})
+    codes = (frame["low"] + frame["middle"] / 10 > frame["high"] / 1000).to_numpy(int)
+    classifier = Classifier(LogisticRegression(), space_inputs(space), ("no", "yes"))
+    classifier.estimator.fit(classifier.matrix(frame), codes)
+    problem = Problem(space, classifier, frame, np.array(["no", "yes"], dtype=object)[codes], Label("yes"))
+    return problem, undesired(problem)
+
+
+def dependence(options: dict[str, Any]) -> float:
+    """Greatest rank correlation between the samples that the library draws of two continuous features."""
+    problem, factual = wide()
+    explainer, drawn = Dice("random").fit(problem), []
+    draw = explainer.library.get_samples
+
+    def noted(*given: Any, **named: Any) -> pd.DataFrame:
+        drawn.append(draw(*given, **named))
+        return drawn[-1]
+
+    explainer.library.get_samples = noted
+    explainer.options = {**explainer.options, **options}
+    explainer.explain(factual, 3, np.random.default_rng(0), Deadline.after(20))
+    ranks = drawn[0][list(explainer.dialect.precision)].rank().to_numpy()
+    return float(np.abs(np.corrcoef(ranks.T) - np.eye(3)).max())
+
+
+def test_features_are_drawn_independently() -> None:
+    """As they are not with the library's own seed, which starts every feature from the same state."""
+    assert dependence({}) < 0.15  # 1000 draws: five standard errors
+    assert dependence({"random_seed": 7}) > 0.99
+
+
+def unreachable() -> tuple[Problem, pd.DataFrame]:
+    """A model that looks at the immutable region only."""
+    frame = sample()
+    classifier = Classifier(LogisticRegression(), space_inputs(SPACE)[2:5], ("no", "yes"))
+    codes = (frame["region"] == "n").to_numpy(int)
+    classifier.estimator.fit(classifier.matrix(frame), codes)
+    problem = Problem(SPACE, classifier, frame, np.array(["no", "yes"], dtype=object)[codes], Label("yes"))
+    return problem, undesired(problem)
+
+
+def test_an_unreachable_class_is_given_up(method: Dice) -> None:
+    """At the latest by the deadline: the genetic search alone would go on for ever."""
+    problem, factual = unreachable()
+    explainer, start = method.fit(problem), time.monotonic()
+    explanation = explainer.explain(factual, 2, np.random.default_rng(0), Deadline.after(1))
+    assert time.monotonic() - start < 2
+    assert [answer.status for answer in explanation.answers] == [Status.GAVE_UP] * 2
+    late = method.search == "genetic"
+    assert explanation.answers[0].reason is (Reason.TIME_LIMIT if late else Reason.FINISHED)
+
+
+def test_a_passed_deadline_is_given_up_at_once(method: Dice, forest: Problem) -> None:
+    explanation = method.fit(forest).explain(undesired(forest), 2, np.random.default_rng(0), Deadline.after(0))
+    assert {answer.reason for answer in explanation.answers} == {Reason.TIME_LIMIT}
+
+
+def test_missing_answers_are_filled_up(forest: Problem) -> None:
+    """One binary feature that may change gives one counterfactual at most, whatever number is asked for."""
+    fixed = {name: {"actionability": "immutable"} for name in SPACE.names if name != "member"}
+    problem = replace(forest, space=SPACE.replace(fixed))
+    explainer = Dice("random").fit(problem)
+    for row in range(10):
+        explanation = explainer.explain(undesired(problem, row), 4, np.random.default_rng(0), Deadline.after(20))
+        assert len(explanation.answers) == 4
+        assert sum(answer.status.found for answer in explanation.answers) <= 1
+
+
+def test_no_feature_to_change_is_given_up(method: Dice, forest: Problem) -> None:
+    problem = replace(forest, space=SPACE.replace({name: {"actionability": "immutable"} for name in SPACE.names}))
+    answer = ask(method, problem, undesired(problem), n=1).answers[0]
+    assert (answer.status, answer.detail) == (Status.GAVE_UP, "No feature may change.")
+
+
+def test_an_unseen_category_is_given_up(method: Dice, forest: Problem) -> None:
+    """The library takes no category that the training rows lack."""
+    seen = forest.train["region"] != "w"
+    problem = replace(forest, train=forest.train[seen], labels=forest.labels[seen])
+    answer = ask(method, problem, undesired(forest).assign(region="w"), n=1).answers[0]
+    assert answer.status is Status.GAVE_UP
+    assert "region = w" in answer.detail
+
+
+def test_refusals_have_a_reason(forest: Problem) -> None:
+    assert Dice().refuses(forest) is None
+    for target in (Probability("yes", 0.8), Interval(0, 1)):
+        assert "wanted class" in str(Dice().refuses(replace(forest, target=target)))
+    wide = replace(forest, train=forest.train.assign(visits=2**40))
+    assert "visits" in str(Dice().refuses(wide))
+    numbers = [feature.name for feature in forest.space.features if feature.numeric]
+    discrete = replace(forest, space=Space(tuple(f for f in forest.space.features if f.name not in numbers)))
+    assert "without a number" in str(Dice("genetic").refuses(discrete))
+    assert Dice("random").refuses(discrete) is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"search": "annealing"},
+        {"sample_size": 0},
+        {"posthoc_sparsity_param": 2.0},
+        {"posthoc_sparsity_algorithm": "cubic"},
+    ],
+)
+def test_wrong_parameters_are_named(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        Dice(**wrong)
+
+
+@pytest.mark.parametrize("fault", ["empty range for randrange()", "something else"])
+def test_a_population_of_one_is_no_answer(forest: Problem, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    """What the library's genetic search raises then is told; any other fault stays one."""
+    explainer = Dice("genetic").fit(forest)
+
+    def fails(*_: Any, **__: Any) -> None:
+        raise ValueError(fault)
+
+    monkeypatch.setattr(explainer.library, "generate_counterfactuals", fails)  # type: ignore[attr-defined]
+    factual, rng = undesired(forest), np.random.default_rng(0)
+    if fault == "something else":
+        with pytest.raises(ValueError, match=fault):
+            explainer.explain(factual, 2, rng, Deadline.after(20))
+    else:
+        answers = explainer.explain(factual, 2, rng, Deadline.after(20)).answers
+        assert [answer.status for answer in answers] == [Status.GAVE_UP] * 2

@@ -1,0 +1,486 @@
+"""Groups: asked, stored, checked, scored and told as sentences; and what every method that explains groups keeps to."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from support.complete import complete
+from hydra import compose, initialize_config_dir
+from hydra.utils import instantiate
+from sklearn.linear_model import LogisticRegression
+
+from harness.core.errors import DatasetError
+from harness.core.explanation import Answer, GroupExplanation, Reason, Status
+from harness.core.method import Deadline, GroupExplainer, Method
+from harness.core.objective import Objective
+from harness.core.problem import Problem
+from harness.core.space import Feature, Space
+from harness.core.target import Label
+from harness.data import Dataset
+from harness.evaluation import checker, scoring
+from harness.execution.contract import group_breach
+from harness.execution.experiment import groups as grouped
+from harness.execution.experiment import run_groups
+from harness.execution.messages import ToldGroup
+from harness.execution.pool import GroupOutcome, Limits, Pool
+from harness.execution.task import Task, make_task
+from harness.models.train import train
+from harness.reports import groups
+from harness.store.cell import Cell
+from methods.group_greedy import GroupGreedy
+
+CONF = Path(__file__).parents[2] / "conf"
+LIMITS = Limits(time=30.0, fit=60.0)
+SPACE = Space(
+    (
+        Feature("sex", "binary", ("f", "m"), actionability="immutable"),
+        Feature("job", "categorical", ("none", "part", "full")),
+        Feature("town", "categorical", ("Bonn", "Köln", "Ulm", "Trier")),
+        Feature("owner", "binary", ("no", "yes"), actionability="increase"),
+        Feature("debt", "categorical", ("low", "middle", "high"), actionability="conditional", order=("high", "low")),
+        Feature("member", "binary", (0, 1)),
+    )
+)
+POINTS = SPACE.frame(
+    dict(zip(SPACE.names, values, strict=True))
+    for values in product(*(feature.categories for feature in SPACE.features))
+)
+
+
+@cache
+def dataset() -> Dataset:
+    """Every point of a small discrete space, once; a fifth of the labels is turned."""
+    rng = np.random.default_rng(1)
+    merit = (POINTS["job"] == "full") + 0.7 * (POINTS["owner"] == "yes") - 0.8 * (POINTS["debt"] == "high")
+    merit = merit + 0.4 * (POINTS["town"] == "Ulm") + 0.3 * (POINTS["member"] == 1) + 0.3 * (POINTS["sex"] == "m")
+    good = (merit > 0.9).to_numpy() ^ (rng.random(len(POINTS)) < 0.1)
+    rows = np.arange(len(POINTS))
+    labels = np.where(good, "good", "bad").astype(object)
+    return Dataset("toy", SPACE, POINTS, labels, ("bad", "good"), "good", rows, rows, "0" * 64)
+
+
+@cache
+def question(n_factuals: int = 12) -> Task:
+    data = dataset()
+    classifier = train(LogisticRegression(), SPACE, data.frame, data.labels, data.classes)
+    return make_task(data, classifier, n_factuals=n_factuals)
+
+
+def problem() -> Problem:
+    return next(iter(question().problems.values()))
+
+
+def started(folder: Path, asked: Task, method: Method, /, **settings: Any) -> Cell:
+    cell = Cell(folder / "cell")
+    config = {"method": {"t_max": getattr(method, "t_max", 2)}, "group": True, "seed": 0, **settings}
+    meta = {"dataset": "toy", "model": "lr", "method": "m", "n_counterfactuals": 1, "config": config}
+    cell.start(meta, SPACE, asked.classifier, asked.targets, None, asked.factuals)
+    return cell
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    pool = Pool()
+    yield pool
+    pool.close()
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory, pool: Pool) -> Path:
+    """Honest answers of the greedy cover to one group of twelve."""
+    method = GroupGreedy(t_max=2, neighbours=3)
+    cell = started(tmp_path_factory.mktemp("honest"), question(), method)
+    run_groups(cell, question(), method, True, 0, LIMITS, pool)
+    return cell.path
+
+
+@pytest.fixture
+def cell(honest: Path, tmp_path: Path) -> Cell:
+    """A copy of them to go on with."""
+    return Cell(Path(shutil.copytree(honest, tmp_path / "cell")))
+
+
+# --- asking -------------------------------------------------------------------------------------------------------
+
+
+def test_groups_are_everybody_or_by_value() -> None:
+    """Nobody is in two groups, nobody is left out; a name says which value."""
+    factuals = question().factuals
+    assert list(grouped(question(), True)) == ["all"]
+    by_sex = grouped(question(), "sex")
+    assert set(by_sex) == {f"sex={value}" for value in factuals["sex"]}
+    assert sorted(i for group in by_sex.values() for i in group.index) == sorted(factuals.index)
+    for name, group in by_sex.items():
+        assert set(group["sex"]) == {name.removeprefix("sex=")}
+    with pytest.raises(DatasetError, match="group=sx is no feature of the dataset; did you mean 'sex'"):
+        grouped(question(), "sx")
+
+
+def test_a_group_has_one_target() -> None:
+    """With two wishes, there are two groups."""
+    data = dataset()
+    both = make_task(data, question().classifier, "opposite", n_factuals=20)
+    found = grouped(both, True)
+    assert set(found) == {"all, wanted bad", "all, wanted good"}
+    for group in found.values():
+        assert len({both.targets[index] for index in group.index}) == 1
+
+
+def test_factuals_may_be_filled_from_training_rows() -> None:
+    """Test rows come first, as without; then training rows, none twice."""
+    data = dataset()
+    halves = replace(data, train=data.train[: len(POINTS) // 2], test=data.train[len(POINTS) // 2 :])
+    classifier = question().classifier
+    few = make_task(halves, classifier, n_factuals=1000).factuals.index.tolist()
+    filled = make_task(halves, classifier, which="test_then_train", n_factuals=1000).factuals.index.tolist()
+    assert filled[: len(few)] == few
+    assert len(set(filled)) == len(filled) == (classifier.predict(POINTS) == "bad").sum()
+
+
+def test_each_factual_has_a_row_and_each_group_a_line(cell: Cell) -> None:
+    """The row holds the point that the factual is assigned to; seconds are the group's; the cell is done."""
+    (line,) = cell.groups()
+    rows = cell.rows()
+    assert cell.done
+    assert [row["factual"] for row in rows] == question().factuals.index.tolist() == line["factuals"]
+    assert {row["seconds"] for row in rows} == {line["seconds"]}
+    assert {row["group"] for row in rows} == {"all"}
+    for row in rows:
+        assert row["row"] == (None if row["point"] is None else line["points"][row["point"]])
+        assert row["status"] == ("GAVE_UP" if row["point"] is None else "FOUND")
+
+
+class Recorder:
+    """A pool that knows one point for everybody, and keeps what it was asked."""
+
+    def __init__(self, told: Callable[[pd.DataFrame], ToldGroup]) -> None:
+        self.told, self.asked = told, []  # type: ignore[var-annotated]
+
+    def explain_groups(self, method: Any, posed: Any, seed: Any, limits: Any, jobs: int) -> Iterator[GroupOutcome]:
+        for name, (_, factuals) in posed.items():
+            self.asked.append(name)
+            yield GroupOutcome(name, self.told(factuals), 0.5, 0.1)
+
+
+def at_one(factuals: pd.DataFrame, **changes: Any) -> ToldGroup:
+    row = POINTS.loc[problem().valid(POINTS)].iloc[0].to_dict()
+    point = Answer(Status.FOUND, row)
+    found = GroupExplanation((point,), dict.fromkeys(factuals.index, 0), changed=(SPACE.names,), bound=1.0)
+    return ToldGroup(replace(found, **changes), 0.5)
+
+
+def test_an_interrupted_cell_goes_on_with_the_groups_it_lacks(tmp_path: Path) -> None:
+    """A group is asked again as a whole where a row of it is missing or failed, and no other."""
+    method = GroupGreedy()
+    cell = started(tmp_path, question(), method)
+    first = Recorder(lambda factuals: ToldGroup(None, 0.0, Status.FAILED, Reason.CRASH, "a fault"))
+    run_groups(cell, question(), method, "sex", 0, LIMITS, first)  # type: ignore[arg-type]
+    assert first.asked == ["sex=f", "sex=m"]
+    assert {row["status"] for row in cell.rows()} == {"FAILED"}
+    assert not cell.done
+    second = Recorder(at_one)
+    run_groups(cell, question(), method, "sex", 0, LIMITS, second)  # type: ignore[arg-type]
+    assert second.asked == first.asked
+    assert cell.done
+    rows = cell.path / "rows.jsonl"
+    rows.write_text("".join(rows.read_text().splitlines(keepends=True)[:-1]))
+    third = Recorder(at_one)
+    run_groups(cell, question(), method, "sex", 0, LIMITS, third)  # type: ignore[arg-type]
+    assert third.asked == ["sex=m"]
+    assert len(cell.groups()) == 2
+
+
+def test_who_cannot_be_served_is_named(tmp_path: Path) -> None:
+    """Uncoverable: INFEASIBLE, proven; left open: GAVE_UP."""
+    first, second, *rest = question().factuals.index
+    told = lambda factuals: at_one(  # noqa: E731
+        factuals, assignment=dict.fromkeys(rest, 0), uncoverable=(first,), status=Status.OPTIMAL
+    )
+    cell = started(tmp_path, question(), GroupGreedy())
+    run_groups(cell, question(), GroupGreedy(), True, 0, LIMITS, Recorder(told))  # type: ignore[arg-type]
+    status = {row["factual"]: (row["status"], row["reason"]) for row in cell.rows()}
+    assert status[first] == ("INFEASIBLE", "proof")
+    assert status[second] == ("GAVE_UP", "finished")
+    assert {status[index] for index in rest} == {("OPTIMAL", "proof")}
+
+
+@dataclass(frozen=True)
+class Acts:
+    """A method that sleeps, raises, or breaks the contract of groups."""
+
+    act: str
+
+    def refuses(self, problem: Problem) -> str | None:
+        return "it takes nothing at all" if self.act == "refuse" else None
+
+    def objective(self, problem: Problem) -> Objective | None:
+        return None
+
+    def fit(self, problem: Problem) -> Any:
+        return object() if self.act == "alone" else _Actor(self.act)
+
+
+@dataclass
+class _Actor:
+    act: str
+
+    def explain_group(self, factuals: pd.DataFrame, rng: np.random.Generator, deadline: Deadline) -> GroupExplanation:
+        if self.act == "sleep":
+            time.sleep(60.0)
+        if self.act == "raise":
+            raise ZeroDivisionError
+        return GroupExplanation((), {"nobody": 0})
+
+
+@pytest.mark.parametrize(
+    ("act", "status", "said"),
+    [
+        ("sleep", ("GAVE_UP", "time limit"), "no answer within 1 s"),
+        ("raise", ("FAILED", "crash"), "ZeroDivisionError"),
+        ("stranger", ("FAILED", "crash"), "not in the group"),
+        ("refuse", ("UNSUPPORTED", "refused"), "takes nothing at all"),
+        ("alone", ("UNSUPPORTED", "refused"), "explains no groups; leave 'group' out"),
+    ],
+)
+def test_what_goes_wrong_is_an_answer(act: str, status: tuple[str, str], said: str, pool: Pool, tmp_path: Path) -> None:
+    """Of every factual of the group, and of the group itself."""
+    cell = started(tmp_path, question(), Acts(act))
+    run_groups(cell, question(), Acts(act), True, 0, replace(LIMITS, time=1.0), pool)
+    assert {(row["status"], row["reason"]) for row in cell.rows()} == {status}
+    assert all(said in row["detail"] for row in cell.rows())
+    assert [line["status"] for line in cell.groups()] == [status[0]]
+    checker.judge(cell)
+    assert status[0] in groups.write(cell, ["sex"])
+
+
+# --- checking and scoring -----------------------------------------------------------------------------------------
+
+
+def altered(cell: Cell, change: Callable[[dict[str, Any], list[dict[str, Any]]], None]) -> dict[Any, str]:
+    """Verdicts by factual after a change of the group's line and of its rows."""
+    (line,), rows = cell.groups(), cell.rows()
+    change(line, rows)
+    (cell.path / "groups.jsonl").write_text(json.dumps(line) + "\n")
+    (cell.path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return {verdict["factual"]: verdict["verdict"] for verdict in checker.verdicts(cell)}
+
+
+def test_honest_groups_are_valid(cell: Cell) -> None:
+    assert set(altered(cell, lambda line, rows: None).values()) <= {"valid", "none"}
+
+
+def _merge(line: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    """Everybody at the first point, whatever has to change."""
+    for row in rows:
+        row.update(row=line["points"][0], point=0, status="FOUND")
+    line["changed"][0] = list(SPACE.names)
+
+
+BREACHES: dict[str, tuple[str, Callable[[dict[str, Any], list[dict[str, Any]]], None]]] = {
+    "too many features": ("beyond its limits", _merge),
+    "silent change": ("worse than claimed", lambda line, rows: line["changed"].__setitem__(0, [])),
+    "bound above": ("worse than claimed", lambda line, rows: line.update(bound=len(line["points"]) + 1)),
+    "proof without bound": ("worse than claimed", lambda line, rows: line.update(status="OPTIMAL")),
+    "proof with a gap": (
+        "worse than claimed",
+        lambda line, rows: line.update(status="OPTIMAL", bound=len(line["points"]) - 1),
+    ),
+    "served, yet uncoverable": (
+        "worse than claimed",
+        lambda line, rows: line["uncoverable"].append(next(row["factual"] for row in rows if row["row"])),
+    ),
+}
+
+
+@pytest.mark.parametrize("breach", BREACHES)
+def test_the_checker_believes_no_group(cell: Cell, breach: str) -> None:
+    word, change = BREACHES[breach]
+    assert word in altered(cell, change).values()
+
+
+def test_forgotten_people_break_a_proof(cell: Cell) -> None:
+    def forget(line: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+        line.update(status="OPTIMAL", bound=len(line["points"]))
+        shared = next(row for row in rows if sum(row["point"] == other["point"] for other in rows) > 1)
+        shared.update(row=None, point=None, status="GAVE_UP")
+
+    assert set(altered(cell, forget).values()) == {"worse than claimed"}
+
+
+def test_a_group_is_scored(cell: Cell) -> None:
+    """Points that serve somebody, counted from the rows; each factual has the numbers of its group."""
+    altered(cell, lambda line, rows: line.update(bound=1.5))
+    checker.judge(cell)
+    rows = cell.rows()
+    used = len({row["point"] for row in rows if row["row"] is not None})
+    table = scoring.group_table(cell).loc["all"]
+    assert (table["size"], table["points"], table["gap"]) == (12, used, used - 2)
+    assert table["covered"] + table["uncoverable"] + table["left"] == 12
+    assert table["covered"] == sum(row["row"] is not None for row in rows)
+    problems = {index: question().problem(index) for index in question().factuals.index}
+    scores = scoring.score(cell, problems, [], "valid")
+    assert set(scores["group/points"]) == {used}
+    assert scores["coverage"].sum() == table["covered"]
+
+
+def test_the_report_names_who_what_and_to_what(cell: Cell) -> None:
+    """Each explanation once, with its number of factuals; the division counts everybody once."""
+    checker.judge(cell)
+    text = groups.write(cell, ["sex", "no such feature"])
+    (line,) = cell.groups()
+    assert (cell.path / groups.REPORT).read_text() == text
+    for point, values in enumerate(line["points"]):
+        served = sum(row["point"] == point for row in cell.rows())
+        said = " ".join(text.split(f"\n\n{point + 1}. ")[1].split("\n\n")[0].split())
+        assert said.startswith(f"{served} factual")
+        for name in line["changed"][point]:
+            assert f"{name} to {values[name]} (from" in said
+    rows = [row.split(" | ") for row in text.splitlines() if row.startswith("| ")]
+    counts = {row[0].strip("| "): int(row[1]) for row in rows if row[1].isdigit()}
+    assert counts == question().factuals["sex"].value_counts().to_dict()
+
+
+# --- laws ---------------------------------------------------------------------------------------------------------
+
+
+@cache
+def explainer(choice: str) -> tuple[Method, Any] | None:
+    """A method of ``conf/method`` fitted to the small discrete problem, if it explains groups; two changes at most."""
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        config = compose("config", overrides=[f"method={choice}"]).method
+    if "t_max" not in config:
+        return None
+    config.t_max = 2
+    method = instantiate(config, _convert_="all")
+    fitted = method.fit(problem())
+    return (method, fitted) if isinstance(fitted, GroupExplainer) else None
+
+
+def takes_groups(choice: str) -> bool:
+    """Whether a choice of ``conf/method``, or one that it builds upon, has the setting ``t_max``."""
+    said = yaml.safe_load((CONF / "method" / f"{choice}.yaml").read_text())
+    return "t_max" in said or any(takes_groups(other) for other in said.get("defaults", ()) if other != "_self_")
+
+
+METHODS = [choice for choice in complete("method") if takes_groups(choice)]
+SLOW = pytest.mark.slow
+FEW = 6  # factuals: the program over all points at once takes minutes for more
+
+
+def explained(choice: str, seconds: float = 60.0) -> GroupExplanation:
+    known = explainer(choice)
+    assert known is not None
+    return known[1].explain_group(question(FEW).factuals.copy(), np.random.default_rng(7), Deadline.after(seconds))
+
+
+def best_of(factuals: pd.DataFrame, t_max: int) -> int:
+    """The fewest points by exhaustion: whom each point and pair of features serves; then a cover."""
+    valid = POINTS.loc[problem().valid(POINTS)]
+    served: set[frozenset[Any]] = set()
+    movable = [name for name in SPACE.names if SPACE[name].actionability != "immutable"]
+    pairs = [(one, other) for one in movable for other in movable if one <= other]
+    assert t_max == 2
+    for point in valid.to_dict("records"):
+        able = {
+            index: {name for name in SPACE.names if row[name] != point[name]}
+            for index, row in factuals.to_dict("index").items()
+            if all(point[name] in SPACE[name].reachable(row[name]) for name in SPACE.names)
+        }
+        served |= {frozenset(i for i, differing in able.items() if differing <= {*pair}) for pair in pairs}
+    everybody = frozenset().union(*served)
+    widest = [one for one in served if not any(one < other for other in served)]
+    reached, count = {frozenset[Any]()}, 0
+    while everybody not in reached:
+        reached = {done | more for done in reached for more in widest}
+        reached = {one for one in reached if not any(one < other for other in reached)}
+        count += 1
+    return count
+
+
+@pytest.mark.parametrize("choice", METHODS)
+def test_a_group_method_keeps_the_laws(choice: str) -> None:
+    """Valid points by the real model, T_max on the union of changes, everybody permitted; no proof beats exhaustion."""
+    found, factuals = explained(choice), question(FEW).factuals
+    assert group_breach(found, problem(), factuals) is None
+    assert found.points
+    assert problem().valid(SPACE.frame(point.row or {} for point in found.points)).all()
+    for number, point in enumerate(found.points):
+        members = factuals.loc[[index for index, other in found.assignment.items() if other == number]]
+        row = SPACE.frame([point.row or {}])
+        union = {name for name in SPACE.names if (members[name] != row[name].iloc[0]).any()}
+        assert union == set(found.changed[number])
+        assert len(union) <= 2
+        for index in members.index:
+            assert SPACE.violations(members.loc[[index]], row) == [[]]
+    least = best_of(factuals, 2)
+    assert len(found.points) >= least or len(found.assignment) < len(factuals)
+    if found.bound is not None:
+        assert found.bound <= least + 1e-6
+    if found.status is Status.OPTIMAL:
+        assert len(found.points) == least
+
+
+@pytest.mark.parametrize("choice", [pytest.param(c, marks=SLOW if c.endswith("_milp") else ()) for c in METHODS])
+def test_a_group_method_is_repeatable_and_harmless(choice: str) -> None:
+    """Equal generators give equal answers; neither factuals nor the global generator are touched."""
+    state, given = np.random.get_state(), question(FEW).factuals.copy()  # noqa: NPY002
+    first, second = explained(choice), explained(choice)
+    assert (first.points, first.assignment, first.bound) == (second.points, second.assignment, second.bound)
+    assert all(np.array_equal(a, b) for a, b in zip(state[1:], np.random.get_state()[1:], strict=True))  # noqa: NPY002
+    pd.testing.assert_frame_equal(given, question(FEW).factuals)
+
+
+@pytest.mark.parametrize("choice", METHODS)
+def test_a_group_method_answers_a_past_deadline(choice: str) -> None:
+    """With what it has, without an exception, and without a long look."""
+    start = time.monotonic()
+    found = explained(choice, seconds=-1.0)
+    assert group_breach(found, problem(), question(FEW).factuals) is None
+    assert time.monotonic() - start < 20
+
+
+def test_every_method_of_groups_is_met() -> None:
+    """The laws above are asked of every choice that takes a ``t_max``."""
+    assert "group_greedy" in METHODS
+    assert all(explainer(choice) is not None for choice in METHODS)
+
+
+# --- the greedy cover ---------------------------------------------------------------------------------------------
+
+
+def test_the_greedy_cover_takes_no_more_points_than_people() -> None:
+    """Identical people share a point; more changes allowed never serve fewer."""
+    twins = pd.concat([question().factuals, question().factuals.set_axis(range(1000, 1012))])
+    covered = []
+    for t_max in (1, 2, 3):
+        fitted = GroupGreedy(t_max=t_max, neighbours=3).fit(problem())
+        found = fitted.explain_group(twins, np.random.default_rng(0), Deadline.after(60.0))
+        for index, twin in zip(question().factuals.index, range(1000, 1012), strict=True):
+            assert found.assignment.get(index) == found.assignment.get(twin)
+        assert len(found.points) <= 12
+        covered.append(len(found.assignment))
+    assert covered == sorted(covered)
+
+
+@pytest.mark.parametrize("setting", ["t_max", "neighbours"])
+def test_a_wrong_setting_of_the_greedy_cover_is_named(setting: str) -> None:
+    with pytest.raises(ValueError, match=f"{setting} is 0; give a whole number of at least 1"):
+        GroupGreedy(**{setting: 0})
+
+
+def test_the_greedy_cover_needs_a_class(problem_of: Callable[[str], Problem]) -> None:
+    assert GroupGreedy().refuses(problem_of("ridge")) is not None
+    assert isinstance(problem().target, Label)
+    assert GroupGreedy().refuses(problem()) is None

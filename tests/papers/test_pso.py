@@ -1,0 +1,185 @@
+"""What Table II of the MD-PSO paper sets of others' methods, and the number its tuning maximises."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+import pytest
+from hydra.utils import get_object
+from omegaconf import OmegaConf
+from scipy.spatial.distance import pdist
+from sklearn.linear_model import LogisticRegression
+
+from harness.cli.job import _merit
+from harness.core.classifier import Classifier
+from harness.core.errors import HarnessError
+from harness.core.explanation import Answer, Reason, Status
+from harness.core.inputs import space_inputs
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Actionability, Feature, Kind, Space
+from harness.core.target import Label
+from harness.evaluation import scoring
+from harness.evaluation.checker import judge
+from harness.papers import pso
+from harness.store.cell import Cell
+from harness.store.rows import answer_row
+from methods.carla import compat
+from methods.carla.face import Face
+from methods.carla.growing_spheres import GrowingSpheres
+from metrics import _example as loans
+
+CONF = Path(__file__).parents[2] / "conf"
+carla = pytest.mark.skipif(not compat.installed(), reason=compat.ABSENT)
+SPACE = Space(
+    (
+        Feature("income", Kind.CONTINUOUS, scale=(0, 1)),
+        Feature("debt", Kind.CONTINUOUS, scale=(0, 1)),
+        Feature("region", Kind.CONTINUOUS, scale=(0, 1), actionability=Actionability.IMMUTABLE),
+    )
+)
+
+
+def problem() -> Problem:
+    """Granted are incomes above a half; all 70 rows are of one region, which CARLA's FACE needs to be 1."""
+    train = pd.DataFrame(np.random.default_rng(0).uniform(size=(70, 3)), columns=list(SPACE.names)).assign(region=1.0)
+    labels = np.where(train["income"] > 0.5, "granted", "refused").astype(object)
+    model = LogisticRegression(C=1e6).fit(SPACE.encode(train), labels == "granted")
+    classifier = Classifier(model, space_inputs(SPACE), ("refused", "granted"))
+    return Problem(SPACE, classifier, train, labels, Label("granted"))
+
+
+FACTUAL = pd.DataFrame({"income": [0.3], "debt": [0.5], "region": [1.0]})
+
+
+def ask(method: GrowingSpheres | Face) -> Answer:
+    explainer = method.fit(problem())
+    return explainer.explain(FACTUAL, 1, np.random.default_rng(0), Deadline.after(60)).answers[0]
+
+
+@carla
+@pytest.mark.parametrize("step", [0.02, 0.05, 0.2])
+def test_spheres_grow_by_the_step(step: float) -> None:
+    """Each ring is as wide as asked, and the answer lies in the first that reaches over the model's border."""
+    search: Any = compat.library().modules["spheres_search"]
+    rings: list[tuple[float, float]] = []
+    draw = search.hyper_sphere_coordindates
+
+    def spy(count: int, instance: np.ndarray, high: float, low: float, norm: int) -> Any:
+        rings.append((low, high))
+        return draw(count, instance, high, low, norm)
+
+    with patch.object(search, "hyper_sphere_coordindates", spy):
+        row = ask(GrowingSpheres(step=step)).row
+    assert row is not None
+    np.testing.assert_allclose(rings, [(k * step, (k + 1) * step) for k in range(len(rings))])
+    far = math.hypot(row["income"] - 0.3, row["debt"] - 0.5)
+    assert rings[-1][0] - 1e-9 <= far <= rings[-1][1] + 1e-9
+    model = problem().classifier.estimator
+    nearest = abs(model.decision_function(SPACE.encode(FACTUAL))[0]) / np.hypot(*model.coef_[0][:2])
+    assert nearest - 1e-9 <= far <= nearest + 2 * step
+
+
+@carla
+@pytest.mark.parametrize("radius", [0.1, 0.25, None])
+def test_rows_are_near_within_the_radius(radius: float | None) -> None:
+    """Graphs have as many edges as there are pairs of rows so near: in turn the published radii, or one."""
+    search: Any = compat.library().modules["face_search"]
+    edges: list[int] = []
+    walk, subset = search.shortest_path, search.choose_random_subset
+    drawn: list[np.ndarray] = []
+
+    def spy(graph: Any, index: int) -> Any:
+        edges.append(graph.nnz)
+        return walk(graph, index)
+
+    def keep(*args: Any) -> Any:
+        drawn.append(subset(*args))
+        return drawn[-1]
+
+    with patch.object(search, "shortest_path", spy), patch.object(search, "choose_random_subset", keep):
+        ask(Face(mode="epsilon", radius=radius, fraction=0.9))
+    gaps = pdist(drawn[0].to_numpy(float))
+    wanted = [0.15, 0.25, 0.35] if radius is None else [radius] * 3
+    assert edges[:3] == [2 * int((gaps <= width).sum()) for width in wanted]
+
+
+@pytest.mark.parametrize(
+    ("method", "setting", "said"),
+    [
+        (GrowingSpheres, {"step": 0.0}, "step is 0.0; it must be above 0"),
+        (Face, {"mode": "knn", "radius": 0.25}, "mode 'knn' has none"),
+        (Face, {"mode": "epsilon", "radius": -1.0}, "must be above 0"),
+    ],
+)
+def test_a_wrong_setting_is_told(method: Any, setting: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        method(**setting)
+
+
+def stored(folder: Path, method: str, seed: int, answers: list[Answer]) -> Cell:
+    """A finished cell of the loan problem, judged and scored: one factual an answer, all the same row."""
+    variant = f"seed{seed}"
+    cell = Cell(folder / "answers" / f"compas-rf-{method}-{variant}-0")
+    factuals = pd.concat([loans.factual] * len(answers)).set_axis(range(len(answers)))
+    targets = dict.fromkeys(factuals.index, loans.problem.target)
+    meta = {"dataset": "compas", "model": "rf", "method": f"{method}-{variant}", "n_counterfactuals": 1, "seed": seed}
+    config = {"variant": variant, "time_limit": 10}
+    environment = {"python": "3", "cpu": "a processor", "cores": 2, "threads": 1, "packages": {}}
+    names = OmegaConf.load(CONF / "experiment" / "pso_table2_20.yaml").metrics
+    meta |= {"data_sha256": "abc", "environment": environment, "config": config}
+    meta["scored"] = {"metrics": OmegaConf.to_container(names)}
+    cell.start(meta, loans.problem.space, loans.problem.classifier, targets, None, factuals)
+    for index, answer in enumerate(answers):
+        cell.append([answer_row(index, 1, answer, seconds=1.0, fit_seconds=0.0, late=False)])
+    judge(cell)
+    metrics = [get_object(path) for path in names.names]
+    problems = dict.fromkeys(factuals.index, loans.problem)
+    scoring.score(cell, problems, metrics, "valid").to_csv(cell.path / "scores.csv")
+    cell.finish()
+    return cell
+
+
+def test_seeds_are_pooled_and_optima_are_those_that_are_proven(tmp_path: Path) -> None:
+    """By hand: the income alone costs .5 and one change, with ten years of age .75 and two."""
+    near = {**loans.factual.to_dict("records")[0], "income": 80.0}
+    far = {**near, "age": 40}
+    gave_up = Answer(Status.GAVE_UP, None, Reason.FINISHED)
+    found = [
+        stored(tmp_path, "md_pso", 0, [Answer(Status.FOUND, far), Answer(Status.FOUND, near), gave_up]),
+        stored(tmp_path, "md_pso", 1, [Answer(Status.FOUND, far)]),
+        stored(tmp_path, "ce_ocl_pso", 0, [Answer(Status.OPTIMAL, near, Reason.PROOF, 1.5, 1.5)] * 3),
+        stored(tmp_path, "ce_ocl_pso", 1, [Answer(Status.FOUND, near, Reason.TIME_LIMIT, 1.5, 0.1)]),
+    ]
+    text, lines = pso.TABLES["pso_table2_20"].build(found)
+    ours = lines.set_index("method").loc["md_pso"]
+    assert (ours["ratio"], ours["proven"]) == (pytest.approx((2.75 / 1.5 + 1) / 2), 2)
+    assert (ours["coverage"], ours["coverage_ce"], ours["factuals"]) == (0.75, 0.75, 4)
+    assert ours["sparsity"] == pytest.approx((2 + 1 + 2) / 3 / 5)
+    assert ours["sparsity_se"] == pytest.approx(np.std([0.4, 0.2, 0.4], ddof=1) / math.sqrt(3))
+    assert ours["rank_proximity"] == ours["published_rank_proximity"] == 1
+    exact = lines.set_index("method").loc["ce_ocl_pso"]
+    assert (exact["ratio"], exact["proven"]) == (1.0, 3)
+    assert math.isnan(exact["rank_proximity"])  # it is none of the paper's six
+    assert "| compas | md_pso | ours |" in text
+
+
+def test_the_least_change_counts_as_one() -> None:
+    row = loans.factual.to_dict("records")[0]
+    beside = {**row, "income": math.nextafter(row["income"], math.inf)}
+    assert pso._merit(loans.problem.space, loans.factual, [row]) == 0
+    assert pso._merit(loans.problem.space, loans.factual, [beside]) == pytest.approx(1)
+
+
+def test_the_number_to_optimise_is_a_weighted_sum_of_means() -> None:
+    scores = pd.DataFrame({"coverage": [1.0, 0.5], "pso/proximity": [0.2, math.nan], "distance/l0": [math.nan] * 2})
+    assert _merit(scores, {"coverage": 1}) == 0.75
+    assert _merit(scores, {"coverage": 2, "pso/proximity": -0.5}) == pytest.approx(1.4)
+    assert _merit(scores, {"coverage": 2, "distance/l0": -0.5}) == 1.5
+    with pytest.raises(HarnessError, match="did you mean 'pso/proximity'"):
+        _merit(scores, {"pso/proximty": -1})

@@ -1,0 +1,35 @@
+"""The overnight comparison, on one dataset, and the page about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from cli.test_sweep import runner
+
+from harness.store.cell import cells
+
+ONE = ("+experiment=benchmark", "dataset=german_credit", "model=cart,lr", "method=ce_ocl,dice_random", "n_factuals=2")
+
+
+@pytest.mark.slow
+def test_one_dataset_of_the_benchmark(tmp_path: Path) -> None:
+    """Robustness is measured of every method; asked again, nothing is run; the report ranks by it."""
+    run = runner(tmp_path)
+    told = run(*ONE)
+    assert told.returncode == 0, told.stderr
+    found = {cell.label: cell for cell in cells(tmp_path / "results" / "benchmark")}
+    assert len(found) == 4
+    for cell in found.values():
+        scores = pd.read_csv(cell.path / "scores.csv")
+        for metric in ("certified_radius_linf", "invalidation_rate"):
+            assert scores[f"robustness/{metric}"].between(0, 1).all()
+    again = run(*ONE)
+    assert again.returncode == 0, again.stderr
+    assert again.stderr.count("skipped:") == 4
+    page = run("experiment=benchmark", module="harness.report")
+    assert page.returncode == 0, page.stderr
+    text = (tmp_path / "results" / "benchmark" / "report.html").read_text()
+    assert "robust: not measured" not in text
+    assert "largest box around it" in text

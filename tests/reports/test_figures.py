@@ -1,0 +1,253 @@
+"""Figures from stored answers: what they show, and that nothing in them covers anything else."""
+
+from __future__ import annotations
+
+import math
+import sys
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hydra import compose, initialize_config_dir
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.image import imread
+from matplotlib.text import Text
+from omegaconf import OmegaConf
+from scipy.spatial import Delaunay
+from sklearn.linear_model import LogisticRegression
+
+from harness import figures as command
+from harness.core.errors import HarnessError
+from harness.core.explanation import Answer, Status
+from harness.core.problem import Problem
+from harness.core.target import Label
+from harness.data import Dataset, load_dataset
+from harness.evaluation import scoring
+from harness.evaluation.checker import judge
+from harness.reports import drawing, figures, registry
+from harness.reports.comparison import Comparison
+from harness.reports.drawing import plane, rescaled
+from harness.reports.page import charts
+from harness.reports.stored import _metrics
+from harness.store.cell import Cell
+from harness.store.rows import answer_row
+
+CONF = Path(__file__).parents[2] / "conf"
+TIMING = {"seconds": 0.5, "fit_seconds": 0.1, "late": False}
+MACHINE = {"python": "3.11", "cpu": "a processor", "cores": 2, "threads": 1, "packages": {}}
+TWO = {"sources": [{"file": "packaged/pima.csv"}], "target": "Outcome", "classes": [1, 0], "desired": 0}
+SPLIT = {"test_size": 0.25, "stratify": True, "seed": 0}
+RIVALS = {"CE-OCL": "ce_ocl_paper", "DiCE": "dice_genetic"}
+
+
+def stored(folder: Path, data: Dataset, described: dict[str, Any], rows: list[dict[str, Any]], **names: str) -> Cell:
+    """A finished cell of one factual, the first predicted as undesired, with these answers."""
+    train, labels = data.frame.iloc[data.train], data.labels[data.train]
+    classifier = train(LogisticRegression(), data.space, train, labels, data.classes)
+    problem = Problem(data.space, classifier, train, labels, Label(data.desired))
+    factual = data.frame.loc[~problem.valid(data.frame)].iloc[[0]]
+    cell = Cell(folder / "answers" / names["method"])
+    config = {"dataset": described, "split": SPLIT, "features": {}, "time_limit": 5, "reference": "all"}
+    paths = [f"metrics.{name}" for name in METRICS]
+    meta = {**names, "n_counterfactuals": len(rows), "seed": 0, "data_sha256": data.sha256, "environment": MACHINE}
+    meta |= {"config": {**config, "figure": "small"}, "scored": {"metrics": {"names": paths}}}
+    identity = int(factual.index[0])
+    cell.start(meta, data.space, classifier, {identity: problem.target}, None, factual)
+    origin = factual.to_dict("records")[0]
+    answers = [Answer(Status.FOUND, {**origin, **row}) for row in rows]
+    cell.append(answer_row(identity, number + 1, answer, **TIMING) for number, answer in enumerate(answers))
+    judge(cell)
+    scores = scoring.score(cell, {identity: problem}, list(_metrics(cell).values()), "valid")
+    scores.to_csv(cell.path / "scores.csv")
+    cell.finish()
+    return cell
+
+
+METRICS = (
+    "validity.validity",
+    "proximity.categorical_proximity",
+    "proximity.continuous_proximity",
+    "sparsity.sparsity",
+    "diversity.categorical_diversity",
+    "diversity.continuous_diversity",
+    "diversity.sparsity_diversity",
+)
+
+
+@pytest.fixture
+def numbers(tmp_path: Path) -> list[Cell]:
+    """Cells of both methods of Figure 2, on two numbers: one answer each."""
+    described = {"name": "two", **TWO, "features": {"Glucose": {"kind": "continuous"}, "BMI": {"kind": "continuous"}}}
+    data = load_dataset(**described, split=SPLIT)
+    names = {"dataset": "two", "model": "lr"}
+    return [
+        stored(tmp_path, data, described, [{"Glucose": 60.0 + far}], **names, method=method)
+        for method, far in (("ce_ocl_paper", 0.0), ("ce_ocl_tr", 20.0))
+    ]
+
+
+def covered(figure: Figure) -> list[tuple[str, str]]:
+    """Pairs of texts that lie on each other."""
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    outside = set()  # labels of ticks beyond the view are kept, and not drawn
+    for axis in (side for axes in figure.axes for side in (axes.xaxis, axes.yaxis)):
+        low, high = sorted(axis.get_view_interval())
+        outside |= {tick.label1 for tick in axis.get_major_ticks() if not low <= tick.get_loc() <= high}
+    boxes = [
+        (text.get_text(), text.get_window_extent(canvas.get_renderer()))
+        for text in figure.findobj(Text)
+        if text.get_visible() and text.get_text().strip() and text not in outside
+    ]
+    return [(one, other) for (one, a), (other, b) in combinations(boxes, 2) if a.overlaps(b)]
+
+
+def test_measures_run_from_worst_to_best() -> None:
+    """Shares as they are; other numbers between the ends of published and ours; what was not run is missing."""
+    table = Comparison("", "", {"dataset": "dataset", "method": "method"}, {"near": "a/near", "share": "a/share"})
+    rows = [("x", -10.0, -30.0, 0.5, 0.25), ("y", -20.0, math.nan, 0.9, math.nan), ("z", -50.0, -40.0, 0.1, 1.0)]
+    lines = pd.DataFrame(
+        [
+            {"dataset": "d", "method": method, "measure": measure, "better": better, "published": p, "ours": o}
+            for method, near, our_near, share, our_share in rows
+            for measure, better, p, o in (("near", "higher", near, our_near), ("share", "lower", share, our_share))
+        ]
+    )
+    panels = rescaled(table, pd.concat([lines, lines.assign(dataset="other", ours=9.0)]), {"dataset": "d"})
+    np.testing.assert_allclose(panels["published"]["near"], [1.0, 0.75, 0.0])
+    np.testing.assert_allclose(panels["ours"]["near"], [0.5, math.nan, 0.25])
+    np.testing.assert_allclose(panels["published"]["share"], [0.5, 0.1, 0.9])
+    np.testing.assert_allclose(panels["ours"]["share"], [0.75, math.nan, 0.0])
+
+
+@pytest.mark.parametrize("name", ["ce_ocl_figure1_left", "ce_ocl_figure1_right"])
+def test_bars_are_the_scores(name: str, tmp_path: Path) -> None:
+    """One bar a method and measure in both panels, as high as ``rescaled`` says; no two texts on each other."""
+    draw = figures.known()[name][1]
+    assert isinstance(draw, partial)
+    table = registry.known()[draw.keywords["table"]]
+    assert isinstance(table, Comparison)
+    described = {"name": "compas_carla", **TWO, "features": {"Glucose": None, "BMI": None, "Age": None}}
+    model = table.fixed.get("model", "lr_tuned")
+    data = load_dataset(**described, split=SPLIT)
+    found = [
+        stored(tmp_path, data, described, rows, dataset="compas_carla", model=model, method=method)
+        for method, rows in (
+            ("ce_ocl_paper", [{"Glucose": 60}, {"Glucose": 61}]),
+            ("dice_genetic", [{"Glucose": 70, "Age": 30}, {"BMI": 10.0}]),
+        )
+    ]
+    figure = draw(found)
+    panels = rescaled(table, table.compare(found), draw.keywords["where"])
+    assert panels["ours"].loc["CE-OCL"].notna().sum() >= 3
+    assert panels["ours"].drop(index=list(RIVALS)).isna().all(axis=None)
+    assert len(figure.axes) == 2
+    for axis, (title, scaled) in zip(figure.axes, panels.items(), strict=True):
+        assert axis.get_title(loc="left") == title
+        heights = np.array([[bar.get_height() for bar in container] for container in axis.containers])
+        np.testing.assert_allclose(heights, scaled.fillna(0.0).to_numpy())
+    assert covered(figure) == []
+
+
+def test_the_plane_shows_what_was_answered(numbers: list[Cell]) -> None:
+    """Both methods on the same axes; the shaded side is the model's, the hull holds all rows of the wanted class."""
+    titles = {"ce_ocl_paper": "left", "ce_ocl_tr": "right"}
+    figure = plane(numbers, titles, "a title")
+    assert [axis.get_title() for axis in figure.axes] == ["left", "right"]
+    assert covered(figure) == []
+    data = load_dataset(**numbers[0].meta["config"]["dataset"], split=SPLIT)
+    wanted = data.frame[data.labels == 0].to_numpy(float)
+    for axis, cell in zip(figure.axes, numbers, strict=True):
+        drawn = {collection.get_label(): collection.get_offsets() for collection in axis.collections}
+        factual, _ = cell.factuals()
+        np.testing.assert_array_equal(drawn["factual"], factual.to_numpy(float))
+        np.testing.assert_array_equal(drawn["counterfactual"], [list(row["row"].values()) for row in cell.rows()])
+        (hull,) = [line for line in axis.lines if line.get_label() == "hull of the desired class"]
+        corners = np.column_stack(hull.get_data())
+        assert (corners[0] == corners[-1]).all()
+        assert {tuple(corner) for corner in corners} <= {tuple(row) for row in wanted}
+        middle = corners.mean(axis=0)
+        assert (Delaunay(corners[:-1]).find_simplex(middle + (wanted - middle) * 0.999999) >= 0).all()
+
+
+def test_a_plane_needs_two_numbers(tmp_path: Path) -> None:
+    described = {"name": "three", **TWO, "features": {"Glucose": None, "BMI": None, "Age": None}}
+    data = load_dataset(**described, split=SPLIT)
+    cell = stored(tmp_path, data, described, [{"Age": 30}], dataset="three", model="lr", method="ce_ocl_paper")
+    with pytest.raises(HarnessError, match="Glucose, BMI, Age; a plane has two numbers"):
+        plane([cell], {"ce_ocl_paper": ""}, "")
+    with pytest.raises(HarnessError, match="none of ce_ocl_tr has finished"):
+        plane([cell], {"ce_ocl_tr": ""}, "")
+
+
+def test_figures_are_written(
+    numbers: list[Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As PNG and as SVG, by the end of a sweep and by the command line; not blank."""
+    monkeypatch.setitem(figures.known(), "small", ("picture", figures.known()["ce_ocl_figure2"][1]))
+    monkeypatch.setattr(sys, "argv", ["figures", str(tmp_path)])
+    with pytest.raises(SystemExit) as ended:
+        command.main()
+    assert ended.value.code == 0
+    assert str(tmp_path / "picture") in capsys.readouterr().out
+    assert imread(tmp_path / "picture.png")[..., :3].std() > 0.05
+    assert "<svg" in (tmp_path / "picture.svg").read_text()
+    with pytest.raises(HarnessError, match="no figure 'smal'; did you mean 'small'"):
+        figures.write(tmp_path, "smal")
+
+
+@pytest.mark.parametrize(
+    ("experiment", "figure"),
+    [
+        ("ce_ocl_table2", "ce_ocl_figure1_left"),
+        ("ce_ocl_table3", "ce_ocl_figure1_right"),
+        ("ce_ocl_figure2", "ce_ocl_figure2"),
+    ],
+)
+def test_an_experiment_names_its_figure(experiment: str, figure: str) -> None:
+    OmegaConf.register_new_resolver("experiment_name", lambda: "adhoc", replace=True)
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        assert compose("config", overrides=[f"+experiment={experiment}"]).figure == figure
+    assert figure in figures.known()
+
+
+def test_the_palette_is_not_told_by_colour_alone() -> None:
+    """Every method of a table has a colour and a hatch of its own."""
+    most = max(
+        len(table.ours["method"]) for table in registry.known().values() if isinstance(table, Comparison) and table.ours
+    )
+    assert len(set(drawing.COLOURS)) >= most
+    assert len(set(drawing.HATCHES)) >= most
+
+
+# Machado, Oliveira and Fernandes (2009), table 1, severity 1.0, for linear RGB.
+VISIONS = {
+    "full": np.eye(3),
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+TO_XYZ = np.array([[0.412456, 0.357576, 0.1804375], [0.212673, 0.7151522, 0.072175], [0.019334, 0.119192, 0.950304]])
+
+
+def seen(colour: str, vision: str) -> np.ndarray:
+    """CIELAB of a colour as an eye with this vision sees it."""
+    rgb = np.array(to_rgb(colour))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    x, y, z = TO_XYZ @ np.clip(np.array(VISIONS[vision]) @ linear, 0.0, 1.0) / [0.95047, 1.0, 1.08883]
+    fx, fy, fz = (np.cbrt(t) if t > 216 / 24389 else (24389 / 27 * t + 16) / 116 for t in (x, y, z))
+    return np.array([116 * fy - 16, 500 * (fx - fy), 200 * (fy - fz)])
+
+
+@pytest.mark.parametrize("vision", VISIONS)
+@pytest.mark.parametrize("palette", [drawing.COLOURS, charts.COLOURS], ids=["tables", "report"])
+def test_every_kind_of_vision_tells_the_colours_apart(palette: tuple[str, ...], vision: str) -> None:
+    """By 15 units of CIELAB, of which about 2 are just seen."""
+    for one, other in combinations(palette, 2):
+        assert np.linalg.norm(seen(one, vision) - seen(other, vision)) > 15.0, (one, other)

@@ -1,0 +1,259 @@
+"""Stored groups beside the tables and figures of the column generation paper."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hydra import compose, initialize_config_dir
+from matplotlib.colors import to_rgb
+from omegaconf import OmegaConf
+from sklearn.linear_model import LogisticRegression
+from reports.test_figures import covered
+from methods.test_groups import CONF, LIMITS, SPACE, Recorder, at_one, question, started
+
+from harness.core.errors import HarnessError
+from harness.core.explanation import Status
+from harness.data import load_dataset
+from harness.execution.experiment import run_groups
+from harness.execution.task import make_task
+from harness.models.train import train
+from harness.papers.column_generation import Fewest, Models, Thresholds, _remark, heat_map, perturbed, spread
+from harness.reports import figures, markup, registry, stored
+from harness.reports.drawing import GREEN
+from harness.store.cell import Cell
+from methods.group_greedy import GroupGreedy
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a stored cell of one group says of itself."""
+
+    size: int
+    t_max: int
+    picked: int
+    solver: str | None = "cells"
+    proven: bool = True
+    threshold: float | None = None
+
+
+def cell_of(folder: Path, made: Made) -> Cell:
+    """A finished cell: one point for everybody, whom the checker has passed."""
+    method: dict[str, Any] = {"t_max": made.t_max} | ({} if made.solver is None else {"solver": made.solver})
+    settings = {"method": method, "n_factuals": made.size, "factuals_seed": made.picked, "group_time_limit": 120}
+    settings |= {"model": {"threshold": made.threshold}}
+    name = f"{made.solver}-{made.size}-{made.t_max}-{made.picked}-{made.threshold}"
+    cell = started(folder / name, question(), GroupGreedy(), **settings)
+    status = Status.OPTIMAL if made.proven else Status.FOUND
+    told = Recorder(lambda factuals: at_one(factuals, status=status))
+    run_groups(cell, question(), GroupGreedy(), True, 0, LIMITS, told)  # type: ignore[arg-type]
+    cell.put_verdicts({"factual": row["factual"], "ce": 1, "verdict": "valid"} for row in cell.rows())
+    return cell
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> list[Cell]:
+    """Three groups of ours, one of which is not proven; one of the paper's, one of the baseline's."""
+    return [
+        cell_of(tmp_path, made)
+        for made in (
+            Made(10, 2, 0), Made(10, 2, 1, proven=False), Made(20, 3, 0), Made(10, 2, 0, "column_generation"),
+            Made(10, 2, 0, None),
+        )
+    ]  # fmt: skip
+
+
+def shown(text: str) -> list[dict[str, str]]:
+    """The rows of the first table of a text in Markdown."""
+    lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    return [dict(zip(lines[0], (cell.strip() for cell in line), strict=False)) for line in lines[2:]]
+
+
+@pytest.mark.parametrize("number", range(4, 10))
+def test_every_published_row_is_there(number: int, found: list[Cell]) -> None:
+    """In the published order, with its y* and seconds; what was not run says so."""
+    published = pd.read_csv(stored.PUBLISHED / "column_generation_tables4_9.csv")
+    published = published[published["table"] == number]
+    text, _ = Fewest(number).build(found[2:3])
+    rows = shown(text)[: len(published)]
+    for row, known in zip(rows, published.to_dict("records"), strict=True):
+        assert (row["\\|S\\|"], row["T_max"]) == (str(known["n_instances"]), str(known["t_max"]))
+        assert row["y* published"] == str(known["n_explanations"])
+        late = known["cg_seconds"] >= 3600
+        assert row["CG s published"] == ("≥ 3600" if late else f"{known['cg_seconds']:,.2f}")
+        assert row["CG − MIP published"] == str(known["gap_cg_minus_mip"])
+        there = (known["n_instances"], known["t_max"]) == (20, 3)
+        assert (row["y* ours"] == "not run") == (not there)
+
+
+def test_ours_are_counted_over_groups(found: list[Cell]) -> None:
+    """How many are proven; a smaller number than published says why that may be; the paper's own runs beside."""
+    text, numbers = Fewest(4).build(found)
+    first, second = shown(text)[0], shown(text)[5]
+    assert (first["y* ours"], first["proven"], first["gap"]) == ("1", "1 of 2", "0")
+    assert first["y CG"] == first["y greedy"] == "1"
+    assert second["y* ours"] == "1"
+    assert second["y greedy"] == "not run"
+    assert "smaller: other bins, model and S" in text
+    assert markup.latex(text).splitlines()[2].startswith("$|$S$|$ & T\\_max & y* published &")
+    assert "Of 1 runs of the paper's CG that ended within the limit, 100.0 % are certified" in text
+    ours = numbers[(numbers["n_factuals"] == 10) & (numbers["t_max"] == 2)].set_index("measure")
+    assert (ours.loc["n_explanations", "ours"], ours.loc["n_explanations", "published"]) == (1.0, 4)
+    assert (ours.loc["ours runs", "ours"], ours.loc["ours proven", "ours"]) == (2, 1)
+
+
+def test_every_published_number_is_accounted_for(found: list[Cell]) -> None:
+    """On the page about all papers: y*, the gap and both seconds of every row; what was not run is missing there."""
+    published = pd.read_csv(stored.PUBLISHED / Fewest(4).published)
+    published = published[published["table"] == 4]
+    _, numbers = Fewest(4).build(found)
+    cells = numbers[numbers["published"].notna()]
+    measures = ["n_explanations", "gap_cg_minus_mip", "cg_seconds", "mip_seconds"]
+    for name in measures:
+        assert cells.loc[cells["measure"] == name, "published"].tolist() == published[name].tolist()
+    assert len(cells) == len(measures) * len(published)
+    there = cells.loc[cells["ours"].notna(), ["n_factuals", "t_max", "measure"]]
+    assert set(there.itertuples(index=False, name=None)) == {
+        (10, 2, "n_explanations"), (10, 2, "cg_seconds"), (20, 3, "n_explanations"),
+    }  # fmt: skip
+
+
+def test_an_unclear_gap_is_printed_and_not_compared(tmp_path: Path) -> None:
+    """The published +1, of which nobody knows whose is smaller; any other gap is compared where both were run."""
+    run = [cell_of(tmp_path, Made(100, t, 0, solver)) for t in (2, 3) for solver in ("column_generation", "milp")]
+    text, numbers = Fewest(4).build(run)
+    gaps = numbers[(numbers["measure"] == "gap_cg_minus_mip") & (numbers["n_factuals"] == 100)].set_index("t_max")
+    assert gaps["published"].to_dict() == {2: -7, 3: 1}
+    assert gaps.loc[2, "ours"] == 0
+    assert math.isnan(gaps.loc[3, "ours"])
+    assert [row["CG − MIP published"] for row in shown(text) if row["\\|S\\|"] == "100"] == ["-7", "1"]
+
+
+def test_groups_that_are_none_of_their_own_are_told(found: list[Cell]) -> None:
+    """The same people twice, and fewer people than asked for."""
+    text, _ = Fewest(4).build(found)
+    assert "|S| = 10: 2 draws gave 1 different group." in text
+    assert "|S| = 20: only 12 people are predicted undesired." in text
+
+
+def test_what_is_known_of_a_larger_number_is_said() -> None:
+    """Proven for our groups, or at least that no group of ours has as few as published."""
+    row = {"n_explanations": 3, "cg_seconds": 9.0}
+    ours = {"mean": 8.0, "least": 7, "most": 9, "runs": 5, "proven": 5, "bound": 6}
+    assert _remark(row, ours).startswith("larger, proven for our S")
+    assert _remark(row, ours | {"proven": 3}).startswith("larger, at least 6 proven for every S of ours")
+    assert _remark(row, ours | {"proven": 3, "bound": 3}) == "larger: other bins, model and S"
+    assert _remark(row, ours | {"least": 3}) == "in our range"
+
+
+def test_tables_2_and_3_count_what_was_loaded(tmp_path: Path) -> None:
+    """Rows, features, columns and the accuracy on the test half of a model trained as the experiment has it."""
+    OmegaConf.register_new_resolver("experiment_name", lambda: "adhoc", replace=True)
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        chosen = compose("config", overrides=["+experiment=cg_table2_3"])
+    config: Any = {name: OmegaConf.to_container(chosen[name]) for name in ("dataset", "split", "features")}
+    config["model"] = {"estimator": OmegaConf.to_container(chosen.model.estimator)}
+    data = load_dataset(**config["dataset"], split=config["split"], overrides=config["features"])
+    estimator = LogisticRegression(C=10.0, solver="newton-cholesky")
+    classifier = train(estimator, data.space, data.frame.iloc[data.train], data.labels[data.train], data.classes)
+    asked, cell = make_task(data, classifier, n_factuals=1), Cell(tmp_path / "cell")
+    meta = {"dataset": "compas_binned", "model": "lr_c10", "method": "m", "n_counterfactuals": 1, "config": config}
+    cell.start(meta, data.space, classifier, asked.targets, None, asked.factuals)
+    text, numbers = Models().build([cell])
+    ours = numbers[numbers["dataset"] == "compas"].set_index("measure")["ours"]
+    assert (ours["n_instances"], ours["n_features"], ours["n_binary_columns"]) == (6172, 5, 15)
+    rows, labels = data.frame.iloc[data.test], data.labels[data.test]
+    right = (estimator.predict(classifier.matrix(rows)) == (labels == classifier.classes[1])).mean()
+    assert ours["lr_test_accuracy"] == pytest.approx(right)
+    assert right == pytest.approx(0.671, abs=0.02)
+    assert len(data.test) == 3086
+    assert numbers["published"].notna().all()
+    assert numbers.loc[numbers["dataset"] != "compas", "ours"].isna().all()
+    assert "| compas | published | 6,172 | 5 | 15 |" in text
+
+
+def test_what_the_checker_refuses_is_no_proof(found: list[Cell]) -> None:
+    """And whom it leaves without a counterfactual is told."""
+    found[0].put_verdicts({"factual": row["factual"], "ce": 1, "verdict": "invalid"} for row in found[0].rows())
+    row = shown(Fewest(4).build(found[:1])[0])[0]
+    assert (row["y* ours"], row["proven"]) == ("1, 12.0 left", "0 of 1")
+
+
+def test_a_spread_has_a_range_where_there_is_one() -> None:
+    assert spread({"mean": math.nan, "least": math.nan, "most": math.nan}) == "–"
+    assert spread({"mean": 2.2, "least": 2, "most": 3}) == "2.2 (2–3)"
+
+
+def test_thresholds_are_listed(tmp_path: Path) -> None:
+    found = [cell_of(tmp_path, Made(10, t_max, 0, threshold=t)) for t in (0.6, 0.99) for t_max in (1, 2)]
+    rows = shown(Thresholds().build(found)[0])
+    assert [(row["threshold"], row["T_max"]) for row in rows] == [
+        ("0.6", "1"),
+        ("0.6", "2"),
+        ("0.99", "1"),
+        ("0.99", "2"),
+    ]
+
+
+def test_the_heat_map_is_the_points(found: list[Cell]) -> None:
+    """A cell is green where its column is 1; no two texts lie on each other."""
+    figure = heat_map(found, "a title")
+    (axis,) = figure.axes
+    (line,) = found[0].groups()
+    values = SPACE.encode(SPACE.frame(line["points"]))
+    mesh = axis.collections[0]
+    np.testing.assert_array_equal(np.asarray(mesh.get_array()).reshape(values.shape), values)
+    assert covered(figure) == []
+    colours = mesh.get_facecolor().reshape(*values.shape, 4)
+    np.testing.assert_allclose(colours[values == 1.0][:, :3], np.broadcast_to(to_rgb(GREEN), (int(values.sum()), 3)))
+    dots = sum(len(collection.get_offsets()) for collection in axis.collections[1:])
+    assert dots == len(SPACE.columns)
+    assert "serves 12" in axis.get_yticklabels()[0].get_text()
+
+
+def test_the_bars_count_changes(found: list[Cell]) -> None:
+    """Of our explanations alone, one bar a feature and T_max."""
+    figure = perturbed(found, "a title")
+    (axis,) = figure.axes
+    widths = {container.get_label(): [bar.get_width() for bar in container] for container in axis.containers}
+    assert widths == {"$T_{max}$ = 2": [2.0] * 6, "$T_{max}$ = 3": [1.0] * 6}
+    assert {label.get_text() for label in axis.get_yticklabels()} == set(SPACE.names)
+    assert covered(figure) == []
+    with pytest.raises(HarnessError, match="no cell of method=column_generation"):
+        perturbed(found[3:], "")
+
+
+EXPERIMENTS = {f"cg_table{number}": number for number in range(4, 10)}
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_an_experiment_has_the_published_grid(experiment: str) -> None:
+    """|S| and T_max of every published row, of the table's dataset and model; five groups of each."""
+    OmegaConf.register_new_resolver("experiment_name", lambda: "adhoc", replace=True)
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        config = compose("config", overrides=[f"+experiment={experiment}"], return_hydra_config=True)
+    published = pd.read_csv(stored.PUBLISHED / "column_generation_tables4_9.csv")
+    published = published[published["table"] == EXPERIMENTS[experiment]]
+    grid = {key: [part.strip() for part in str(value).split(",")] for key, value in config.hydra.sweeper.params.items()}
+    assert {int(text) for text in grid["n_factuals"]} == set(published["n_instances"])
+    assert {int(text) for text in grid["method.t_max"]} == set(published["t_max"])
+    assert len(grid["factuals_seed"]) == 5
+    dataset = {
+        "compas": "compas_binned",
+        "german_credit": "german_credit_binned",
+        "student_performance": "students_binned",
+    }
+    chosen = config.hydra.runtime.choices
+    assert chosen["dataset"] == dataset[published["dataset"].iloc[0]]
+    assert chosen["model"].startswith({"lr": "lr", "nn": "mlp"}[published["model"].iloc[0]])
+    assert config.table in registry.known()
+    assert config.figure is None or config.figure in figures.known()
+    free = {feature: entry.get("actionability") for feature, entry in config.features.items()}
+    assert config.dataset.immutable == []
+    changing = {f for f, entry in config.dataset.features.items() if "actionability" in (entry or {})}
+    assert free == dict.fromkeys(changing, "free")

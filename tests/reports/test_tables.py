@@ -1,0 +1,339 @@
+"""Tables from stored answers: known numbers from hand-made cells, published ones beside them, and what was not run."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hydra import compose, initialize_config_dir
+from hydra.utils import get_object
+from omegaconf import OmegaConf
+
+from harness import tables as command
+from harness.core.errors import HarnessError
+from harness.core.explanation import Answer, Reason, Status
+from harness.core.problem import Problem
+from harness.evaluation import scoring
+from harness.evaluation.checker import judge
+from harness.papers import robust
+from harness.reports import registry, reproduction, stored, tables
+from harness.reports.comparison import Comparison
+from harness.reports.listing import Listing
+from harness.reports.markup import DASH
+from harness.store.cell import Cell
+from harness.store.rows import answer_row
+from metrics import _example as loans
+
+CONF = Path(__file__).parents[2] / "conf"
+TIMING = {"seconds": 0.5, "fit_seconds": 0.1, "late": False}
+NAMES = ("validity", "categorical_proximity", "continuous_proximity", "sparsity")
+PATHS = [
+    "metrics.validity.validity",
+    "metrics.proximity.categorical_proximity",
+    "metrics.proximity.continuous_proximity",
+    "metrics.sparsity.sparsity",
+]
+MEASURES = {name: f"mothilal/{name}" for name in NAMES}
+MACHINE = {"python": "3.11", "cpu": "a processor", "cores": 2, "threads": 1, "packages": {"numpy": "2", "torch": None}}
+GRANTED, YOUNGER = loans.answers.to_dict("records")  # valid, three features kept; invalid, one kept
+MEMBER = {**loans.factual.to_dict("records")[0], "member": "yes"}  # invalid, four of five features kept
+Made = Callable[..., Cell]
+
+
+def started(folder: Path, problem: Problem, factual: pd.DataFrame, answers: list[Any], **settings: Any) -> Cell:
+    """A finished, judged and scored cell: one factual an answer, all the same row; None for none. ``options`` are those
+    of the method."""
+    names = {"dataset": "loans", "model": "tree", "method": "ours"}
+    names |= {key: settings.pop(key) for key in names if key in settings}
+    cell = Cell(folder / "answers" / "-".join([*names.values(), settings.pop("fingerprint", "0")]))
+    factuals = pd.concat([factual] * len(answers)).set_axis(range(len(answers)))
+    targets = dict.fromkeys(factuals.index, problem.target)
+    config = {"method": {"margin": 1e-6} | settings.pop("options", {}), "time_limit": 5, **settings}
+    meta = {**names, "n_counterfactuals": 1, "seed": 0, "data_sha256": "abc", "environment": MACHINE, "config": config}
+    cell.start(
+        {**meta, "scored": {"metrics": {"names": PATHS}}}, problem.space, problem.classifier, targets, None, factuals
+    )
+    for index, row in enumerate(answers):
+        answer = Answer(Status.GAVE_UP, None, Reason.FINISHED) if row is None else Answer(Status.FOUND, row)
+        cell.append([answer_row(index, 1, answer, **TIMING)])
+    judge(cell)
+    metrics = list(stored._metrics(cell).values())
+    scoring.score(cell, dict.fromkeys(factuals.index, problem), metrics, "valid").to_csv(cell.path / "scores.csv")
+    cell.finish()
+    return cell
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Made:
+    """A cell of the loan problem: by default a valid answer, two invalid ones and one that is missing."""
+
+    def cell(*answers: Any, **settings: Any) -> Cell:
+        return started(
+            tmp_path, loans.problem, loans.factual, list(answers) or [GRANTED, YOUNGER, MEMBER, None], **settings
+        )
+
+    return cell
+
+
+@pytest.fixture
+def comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Comparison:
+    """A published table of three methods, of which ours has two."""
+    text = "dataset,method,validity,validity_se,continuous_proximity,continuous_proximity_se\n"
+    text += "Loans,Exact,1.00,0.00,-20.00,5.00\nLoans,Guess,0.80,0.10,,\nLoans,Other,0.20,0.01,-90.00,1.00\n"
+    (tmp_path / "small.csv").write_text(text)
+    monkeypatch.setattr(stored, "PUBLISHED", tmp_path)
+    return Comparison(
+        title="A table",
+        published="small.csv",
+        keys={"dataset": "dataset", "method": "method"},
+        ours={"dataset": {"Loans": "loans"}, "method": {"Exact": "exact", "Guess": "guess"}},
+        measures=MEASURES,
+    )
+
+
+def line(lines: pd.DataFrame, method: str, measure: str) -> pd.Series:
+    (found,) = (row for _, row in lines.iterrows() if (row["method"], row["measure"]) == (method, measure))
+    return found
+
+
+def test_means_are_those_of_the_answers(made: Made, comparison: Comparison) -> None:
+    """As the paper: over what was returned, each score rounded first; beside it, over valid answers, with coverage."""
+    lines = comparison.compare([made(method="exact")])
+    near = line(lines, "Exact", "continuous_proximity")
+    moved = np.array([-60.0, -10.0, 0.0])
+    assert near["ours"] == pytest.approx(moved.mean())
+    assert near["ours_se"] == pytest.approx(moved.std(ddof=1) / math.sqrt(3))
+    assert (near["n"], near["valid"], near["valid_n"], near["factuals"]) == (3, -60.0, 1, 4)
+    assert math.isnan(near["valid_se"])
+    assert near["coverage"] == 0.25
+    assert line(lines, "Exact", "validity")["ours"] == pytest.approx(1 / 3)
+    assert line(lines, "Exact", "sparsity")["ours"] == pytest.approx((0.6 + 0.2 + 0.8) / 3)
+    assert line(lines, "Exact", "categorical_proximity")["ours"] == pytest.approx((1.0 + 0.0 + 0.67) / 3, abs=1e-12)
+
+
+def test_each_algorithm_of_robust_regions_has_its_own_place(made: Made) -> None:
+    """The default, the paper's own and the heuristic one stand beside one published cell, each in its place."""
+    names = {"dataset": "banknote", "model": "robust_rf_5"}
+    asked = {"auto": [GRANTED], "adversarial": [GRANTED, None], "leaf": [GRANTED, None, None]}
+    cells = [
+        made(*answers, **names, method=kind, options={"algorithm": kind, "norm": "linf", "rho": 0.01})
+        for kind, answers in asked.items()
+    ]
+    text, lines = robust.TABLES["robust_table1"].build(cells)
+    place = lines["rho"].eq(0.01) & lines["dataset"].eq("banknote") & lines["spec"].eq("# est.: 5")
+    (row,) = lines.loc[place & lines["model"].eq("rf")].to_dict("records")
+    assert [row[f"{prefix}_asked"] for prefix in ("ours", "paper_algorithm", "leaf")] == [1, 2, 3]
+    assert [row[f"{prefix}_stopped"] for prefix in ("ours", "paper_algorithm", "leaf")] == [0, 1, 2]
+    assert lines["ours_asked"].notna().sum() == 1
+    assert "| 0.50 |" in next(line for line in text.splitlines() if "| banknote | rf # est.: 5 |" in line)
+
+
+def test_a_difference_is_in_standard_errors_of_both(made: Made, comparison: Comparison) -> None:
+    near = line(comparison.compare([made(method="exact")]), "Exact", "continuous_proximity")
+    error = math.hypot(5.0, np.std([-60.0, -10.0, 0.0], ddof=1) / math.sqrt(3))
+    assert near["difference"] == pytest.approx(-70 / 3 + 20)
+    assert near["difference_se"] == pytest.approx((-70 / 3 + 20) / error)
+
+
+def test_what_was_not_run_shows_its_published_cells(made: Made, comparison: Comparison) -> None:
+    """And a method of ours that the paper lacks has a place of its own."""
+    text, lines = comparison.build([made(method="exact"), made(GRANTED, method="extra")])
+    rows = [[part.strip() for part in row.split("|")[1:-1]] for row in text.splitlines() if row.startswith("|")]
+    missing = next(row for row in rows if row[1] == "Other")
+    assert missing[2:4] == ["published", "0.20 (0.01)"]
+    assert rows[rows.index(missing) + 1][3:7] == ["not run"] * 4
+    assert line(lines, "extra", "validity")["ours"] == 1.0
+    assert math.isnan(line(lines, "extra", "validity")["published"])
+    assert math.isnan(line(lines, "Guess", "continuous_proximity")["published"])
+
+
+def test_the_best_of_a_column_is_bold(made: Made, comparison: Comparison) -> None:
+    """By the metric's direction, among methods, published and ours each; ties are all best."""
+    text, _ = comparison.build([made(GRANTED, method="exact"), made(GRANTED, MEMBER, method="guess")])
+    rows = {}
+    for row in text.splitlines():
+        cells = [part.strip() for part in row.split("|")[1:-1]]
+        if row.startswith("|") and len(cells) > 3:
+            rows.setdefault(cells[2], []).append(cells[3:])
+    assert [cells[0] for cells in rows["published"]] == ["**1.00 (0.00)**", "0.80 (0.10)", "0.20 (0.01)"]
+    assert [cells[0] for cells in rows["ours"]][:2] == ["**1.00**", "0.50 (0.50)"]
+    assert [cells[2] for cells in rows["ours"]][:2] == ["-60.00", "**-30.00 (30.00)**"]
+    assert [cells[1] for cells in rows["ours, valid"]] == ["**1.00**", "**1.00**"]
+
+
+def test_only_fitting_cells_are_compared(made: Made, comparison: Comparison) -> None:
+    fixed = Comparison(**{**vars(comparison), "fixed": {"model": "forest"}})
+    lines = fixed.compare([made(method="exact")])
+    assert lines["ours"].isna().all()
+    assert fixed.compare([made(method="exact", model="forest")])["ours"].notna().any()
+
+
+def test_a_table_is_written_from_files_alone(
+    made: Made, comparison: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """By the end of a sweep and by the command line alike; its first lines say what was run."""
+    monkeypatch.setitem(registry.known(), "small", comparison)
+    made(method="exact", table="small")
+    assert str(tmp_path / "table.md") in tables.write(tmp_path, "small")
+    text, numbers = (tmp_path / "table.md").read_text(), pd.read_csv(tmp_path / "table.csv")
+    for part in ("# A table", "loans abc", "seed 0", "factual 5", "python 3.11", "numpy 2", "a processor, 2 cores"):
+        assert part in text
+    assert "torch" not in text
+    assert len(numbers) == 3 * len(MEASURES)
+    (tmp_path / "table.md").unlink()
+    monkeypatch.setattr(sys, "argv", ["tables", str(tmp_path)])
+    with pytest.raises(SystemExit) as ended:
+        command.main()
+    assert ended.value.code == 0
+    assert (tmp_path / "table.md").read_text() == text
+
+
+def test_faults_are_told(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """A table that does not exist; a folder without answers, and one without a finished cell."""
+    cell = made(method="exact")
+    with pytest.raises(HarnessError, match="no table 'ce_ocl_table4'; did you mean"):
+        tables.write(tmp_path, "ce_ocl_table4")
+    monkeypatch.setattr(sys, "argv", ["tables", str(tmp_path), str(tmp_path / "nothing")])
+    with pytest.raises(SystemExit) as ended:
+        command.main()
+    assert ended.value.code == 1
+    told = capsys.readouterr().err
+    assert "there are no stored answers" in told
+    (cell.path / "done").unlink()
+    (cell.path / "rows.jsonl").write_text("")
+    with pytest.raises(HarnessError, match=r"no cell under .* is finished"):
+        stored.latest(tmp_path)
+
+
+def test_an_experiment_without_a_paper_shows_methods_by_models(made: Made, tmp_path: Path) -> None:
+    """Valid of asked, and the median second; a dash only where the method refused."""
+    made(method="exact", model="tree")
+    made(GRANTED, method="exact", model="forest")
+    made(None, None, method="guess", model="tree")
+    tables.write(tmp_path, None)
+    rows = [line.split(" | ") for line in (tmp_path / "table.md").read_text().splitlines() if line.startswith("| `")]
+    assert [row[:3] for row in rows] == [["| `exact`", "1/1, 0.5 s", "1/4, 0.5 s"], ["| `guess`", "", "0/2, 0.5 s"]]
+    numbers = pd.read_csv(tmp_path / "table.csv").set_index(["model", "method"])
+    assert numbers["valid"].to_dict() == {("forest", "exact"): 1, ("tree", "exact"): 1, ("tree", "guess"): 0}
+
+
+def test_equal_objectives_are_averaged_over_what_all_have(made: Made, tmp_path: Path) -> None:
+    """Not over the second answer, which one method lacks; a method that minimises something else has none."""
+    claims = {"exact": (["l1"], [2.0, 9.0]), "guess": (["l1"], [3.0, None]), "other": (["l0"], [1.0, 1.0])}
+    for method, (objective, values) in claims.items():
+        cell = made(GRANTED, GRANTED, method=method)
+        rows = [json.loads(line) for line in (cell.path / "rows.jsonl").read_text().splitlines()]
+        told = [json.dumps(row | {"objective": value}) for row, value in zip(rows, values, strict=True)]
+        (cell.path / "rows.jsonl").write_text("\n".join(told) + "\n")
+        cell.update(objective=objective)
+    tables.write(tmp_path, None)
+    lines = [line for line in (tmp_path / "table.md").read_text().splitlines() if line.startswith("| `")]
+    assert [line.split(" | ")[-1] for line in lines] == ["2 |", "3 |", "– |"]
+
+
+def test_a_cell_with_failures_is_shown(made: Made, tmp_path: Path) -> None:
+    """It is not done, since what failed is tried again; one whose factuals were not all asked about is left out."""
+    cell = made(GRANTED, None, method="exact")
+    (cell.path / "done").unlink()
+    assert [found.path for found in stored.latest(tmp_path)] == [cell.path]
+    (cell.path / "rows.jsonl").write_text((cell.path / "rows.jsonl").read_text().splitlines()[0] + "\n")
+    with pytest.raises(HarnessError, match=r"no cell under .* is finished"):
+        stored.latest(tmp_path)
+
+
+def test_the_last_sweep_decides_between_cells_of_one_name(made: Made, tmp_path: Path) -> None:
+    """A cell that a later sweep took over stands, though another of its name is younger."""
+    first, second = made(GRANTED, fingerprint="1"), made(MEMBER, fingerprint="2")
+    (tmp_path / "sweeps").mkdir()
+    for name, cell, state in (("1", first, "done"), ("2", second, "done"), ("3", first, "skipped")):
+        entry = {"cell": f"elsewhere/{cell.path.name}", "label": cell.label, "state": state}
+        (tmp_path / "sweeps" / f"{name}.jsonl").write_text(json.dumps(entry) + "\n")
+        assert [c.path for c in stored.latest(tmp_path)] == [cell.path]
+    failed = {"label": first.label, "state": "failed", "message": "no"}
+    (tmp_path / "sweeps" / "4.jsonl").write_text(json.dumps(failed) + "\n")
+    assert [c.path for c in stored.latest(tmp_path)] == [first.path]
+
+
+def test_counterfactuals_are_listed_as_changes(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Part by part, published above ours; a dash where unchanged, a status where there is none."""
+    text = "part,counterfactual,income,age,job\nfactual,,30,30,clerk\nA,a,81,,\nB,a,,31.5,nurse\n"
+    (tmp_path / "listed.csv").write_text(text)
+    monkeypatch.setattr(stored, "PUBLISHED", tmp_path)
+    cells = [made(GRANTED, variant="A", method="m-A"), made(None, variant="B", method="m-B")]
+    written, _ = Listing("A listing", "variant", "listed.csv").build(cells)
+    rows = [[part.strip() for part in row.split("|")[1:-1]] for row in written.splitlines() if row.startswith("|")]
+    assert rows[0] == ["variant", "", "", "income", "age", "job", "status"]
+    assert rows[2:] == [
+        ["factual", "", "", "30.00", "30", "clerk", ""],
+        ["A", "a", "published", "81", DASH, DASH, ""],
+        ["A", "a", "ours", "80.00", "40", DASH, "FOUND"],
+        ["B", "a", "published", DASH, "31.50", "nurse", ""],
+        ["B", "a", "ours", DASH, DASH, DASH, "GAVE_UP"],
+    ]
+
+
+def test_optima_are_compared_to_the_last_digit(problem: Problem, factual: pd.DataFrame, tmp_path: Path) -> None:
+    """The squared scaled distance of the answer itself, beside the exact value at a margin of 0 and at ours."""
+    origin = factual.to_dict("records")[0]
+    cell = started(tmp_path, problem, factual, [{**origin, "income": origin["income"] + 20.0}], variant="A")
+    written, _ = Listing("Optima", "variant", optima={"A": 0.04}).build([cell])
+    part = [entry.strip() for entry in written.split("## Optima")[1].splitlines()[4].split("|")[1:-1]]
+    reach = abs(float(problem.classifier.raw(factual)[0]))
+    assert part[:4] == ["A", "FOUND", "0.0400000000000", "0.0400000000000"]
+    assert float(part[4]) == pytest.approx(0.04 * (1 + 1e-6 / reach) ** 2, abs=1e-12)
+    assert float(part[5]) == pytest.approx(0.04 - float(part[4]), rel=0.1)
+
+
+@pytest.mark.parametrize("name", registry.known())
+def test_a_table_fits_its_published_file_and_its_experiment(name: str) -> None:
+    """Every column it compares is published, and its experiment names it and computes its metrics."""
+    OmegaConf.register_new_resolver("experiment_name", lambda: "adhoc", replace=True)
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        config = compose("config", overrides=[f"+experiment={name}"])
+    assert config.table == name
+    table = registry.known()[name]
+    comparison = table if isinstance(table, Comparison) else table.metrics if isinstance(table, Listing) else None
+    if comparison is not None:
+        published = pd.read_csv(stored.PUBLISHED / comparison.published)
+        assert {*comparison.keys, *comparison.measures} <= set(published.columns)
+        logged = {get_object(path).name for path in config.metrics.names}
+        assert set(comparison.measures.values()) <= logged
+    if isinstance(table, Comparison):
+        for key, names in table.ours.items():
+            assert set(names) >= set(published[key])
+    if isinstance(table, Listing) and table.published is not None:
+        assert set(pd.read_csv(stored.PUBLISHED / table.published).columns) >= {"part", "counterfactual"}
+
+
+def test_every_published_cell_is_accounted_for(
+    comparison: Comparison, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With how near ours is, and why it is missing where it is."""
+    monkeypatch.setattr(registry, "known", lambda: {"small": comparison, "absent": comparison})
+    home = tmp_path / "home"
+    started(home / "run", loans.problem, loans.factual, [GRANTED, GRANTED], method="exact", table="small")
+    said = reproduction.write(home)
+    text = (home / "REPRODUCTION.md").read_text()
+    assert said.startswith(str(home))
+    row = next(line for line in text.splitlines() if line.startswith("| small"))
+    # five published cells: a validity as printed, a proximity far from it, and three of methods that were not run
+    assert [part.strip() for part in row.split("|")[2:8]] == [
+        "5",
+        "2",
+        "1",
+        "0",
+        "1",
+        "3: no cell of ours, or no answer in it",
+    ]
+    assert "| Loans | Exact | = 1 (1) | ≠ -60 (-20) |" in text
+    assert "| Loans | Other | –  (0.2) | –  (-90) |" in text
+    absent = next(line for line in text.splitlines() if line.startswith("| absent"))
+    assert [part.strip() for part in absent.split("|")[2:4]] == ["5", "0"]
+    assert "5: its experiment was not run here" in absent
