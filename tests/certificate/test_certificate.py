@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.plane import SPACE, rows
 from scipy.optimize import linprog
 from sklearn.ensemble import (
     ExtraTreesClassifier,
@@ -25,6 +24,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
+from support.plane import SPACE, rows
 
 from harness.certificate import Ball, Checker, perturbed, region_holds
 from harness.certificate.radius import deviation, probability, radius

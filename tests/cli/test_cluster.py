@@ -16,8 +16,8 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.types import RunMode
 from mlflow import MlflowClient
 from omegaconf import DictConfig, OmegaConf
+from support.faults import SWEEP, Run, outcome, run
 from support.served import served
-from cli.test_faults import SWEEP, Run, outcome, run
 
 from harness.cli import composition
 from harness.cli.process import CONF

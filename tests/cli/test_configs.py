@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 import yaml
-from support.complete import complete
 from hydra import compose, initialize_config_dir
 from hydra.utils import get_object, instantiate
 from omegaconf import DictConfig, OmegaConf
 from sklearn.base import is_classifier, is_regressor
+from support.complete import complete
 
 from harness.core.metric import Metric
 from harness.data import Source, load_dataset

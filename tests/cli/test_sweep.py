@@ -3,43 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 from mlflow import MlflowClient
+from support.sweep import runner, stored
 
 from harness.core.target import Interval
-from harness.store.cell import Cell, cells
+from harness.store.cell import cells
 
-ROOT = Path(__file__).parents[2]
 SWEEP = ("-m", "dataset=pima", "model=lr,cart", "method=nearest,ce_ocl", "n_factuals=3", "n_counterfactuals=2")
 ONE, LABEL = ("dataset=pima", "model=cart", "method=ce_ocl", *SWEEP[4:]), "pima/cart/ce_ocl"  # one of its cells
 NAMES = {f"pima/{model}/{method}" for model in ("lr", "cart") for method in ("nearest", "ce_ocl")}
-Run = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def runner(folder: Path) -> Run:
-    """Run ``python -m harness`` in a folder that holds everything it writes."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("MLFLOW")}
-    environment |= {"CE_HARNESS_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-
-    def run(*arguments: str, module: str = "harness") -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", module, *arguments]
-        return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
-
-    return run
-
-
-def stored(folder: Path) -> dict[str, Cell]:
-    return {cell.label: cell for cell in cells(folder / "results" / "adhoc")}
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from support.complete import complete
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
+from support.complete import complete
 
 from harness.core.errors import DatasetError
 from harness.core.space import Actionability, Kind

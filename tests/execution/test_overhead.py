@@ -45,7 +45,7 @@ def test_many_small_cells(
     environment = {key: value for key, value in os.environ.items() if not key.startswith("MLFLOW")}
     environment |= {"CE_HARNESS_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     settings = ("dataset=pima", "model=lr", *method, f"seed=range({count})")
-    command = [sys.executable, str(ROOT / "tests" / "overhead.py"), "-m", *settings]
+    command = [sys.executable, str(ROOT / "tests" / "support" / "overhead.py"), "-m", *settings]
     told = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     found = json.loads(told.stdout.splitlines()[-1])
     said = len(told.stderr.splitlines())

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from cli.test_sweep import runner, stored
+from support.sweep import runner, stored
 
 COMMAND = ("dataset=compas_binned", "n_factuals=12")
 

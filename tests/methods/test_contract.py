@@ -11,17 +11,17 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from support import laws
 import numpy as np
 import pandas as pd
 import pytest
-from support.complete import complete
 from hydra import compose, initialize_config_dir
 from hydra.utils import get_class, instantiate
-from support.laws import Case
 from omegaconf import DictConfig, OmegaConf
-from support.own import SETTINGS, own
 from sklearn.base import RegressorMixin
+from support import laws
+from support.complete import complete
+from support.laws import Case
+from support.own import SETTINGS, own
 
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline

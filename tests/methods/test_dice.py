@@ -13,7 +13,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
-from methods.carla.test_carla import compas
+from support.carla import compas
 
 from harness.core.classifier import Classifier
 from harness.core.explanation import Explanation, Reason, Status

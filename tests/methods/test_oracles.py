@@ -14,7 +14,6 @@ import itertools
 import math
 from typing import Any
 
-from support import enumeration
 import numpy as np
 import pandas as pd
 import pytest
@@ -22,7 +21,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
-from methods.ce_ocl.test_method import engines, question_of
+from support import enumeration
+from support.engines import engines, question_of
 
 from harness.core.classifier import Classifier
 from harness.core.explanation import Status

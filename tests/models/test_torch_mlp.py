@@ -19,7 +19,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.svm import LinearSVC
-from methods.carla.test_carla import SPACE, ask, compas, method_of, sample
+from support.carla import SPACE, ask, compas, method_of, sample
 
 from harness.core.errors import UnsupportedError
 from harness.core.explanation import Reason, Status

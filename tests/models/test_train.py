@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.complete import complete
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeClassifier
 from skops import io
+from support.complete import complete
 
 from harness.core.classifier import Classifier
 from harness.core.errors import HarnessError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from cli.test_sweep import runner
+from support.sweep import runner
 
 from harness.store.cell import cells
 

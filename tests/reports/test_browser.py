@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 from mlflow import MlflowClient
 from support.served import served
-from cli.test_sweep import runner
+from support.sweep import runner
 
 from harness.store.cell import cells
 

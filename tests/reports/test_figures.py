@@ -13,14 +13,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from hydra import compose, initialize_config_dir
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
 from matplotlib.image import imread
-from matplotlib.text import Text
 from omegaconf import OmegaConf
 from scipy.spatial import Delaunay
 from sklearn.linear_model import LogisticRegression
+from support.figures import covered
 
 from harness import figures as command
 from harness.core.errors import HarnessError
@@ -90,22 +88,6 @@ def numbers(tmp_path: Path) -> list[Cell]:
         stored(tmp_path, data, described, [{"Glucose": 60.0 + far}], **names, method=method)
         for method, far in (("ce_ocl_paper", 0.0), ("ce_ocl_tr", 20.0))
     ]
-
-
-def covered(figure: Figure) -> list[tuple[str, str]]:
-    """Pairs of texts that lie on each other."""
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    outside = set()  # labels of ticks beyond the view are kept, and not drawn
-    for axis in (side for axes in figure.axes for side in (axes.xaxis, axes.yaxis)):
-        low, high = sorted(axis.get_view_interval())
-        outside |= {tick.label1 for tick in axis.get_major_ticks() if not low <= tick.get_loc() <= high}
-    boxes = [
-        (text.get_text(), text.get_window_extent(canvas.get_renderer()))
-        for text in figure.findobj(Text)
-        if text.get_visible() and text.get_text().strip() and text not in outside
-    ]
-    return [(one, other) for (one, a), (other, b) in combinations(boxes, 2) if a.overlaps(b)]
 
 
 def test_measures_run_from_worst_to_best() -> None:

@@ -14,8 +14,8 @@ from hydra import compose, initialize_config_dir
 from matplotlib.colors import to_rgb
 from omegaconf import OmegaConf
 from sklearn.linear_model import LogisticRegression
-from reports.test_figures import covered
-from methods.test_groups import CONF, LIMITS, SPACE, Recorder, at_one, question, started
+from support.figures import covered
+from support.groups import CONF, LIMITS, SPACE, Recorder, at_one, question, started
 
 from harness.core.errors import HarnessError
 from harness.core.explanation import Status

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from reports.test_tables import GRANTED, MEMBER, YOUNGER, started
+from support.tables import GRANTED, MEMBER, YOUNGER, started
 
 from harness.core.errors import HarnessError
 from harness.reports.page import charts, page

@@ -139,7 +139,7 @@ def test_forgetting_answers_forgets_the_question_too(cell: Cell) -> None:
 
 def test_answers_of_version_1_are_read(tmp_path: Path) -> None:
     """As they were stored then, of ``dataset=pima model=cart method=ce_ocl``; the checker still finds them valid."""
-    old = Cell(Path(__file__).parent / "data" / "version_1")
+    old = Cell(Path(__file__).parents[1] / "fixtures" / "version_1")
     lines = [json.loads(line) for line in (old.path / "rows.jsonl").read_text().splitlines()]
     assert [line["schema"] for line in lines] == [1, 1]
     assert old.rows() == [{**line, "beside": 1} for line in lines]

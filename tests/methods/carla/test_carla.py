@@ -10,25 +10,20 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from hydra.utils import instantiate
-from omegaconf import OmegaConf
 from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from support.carla import NAMES, ROOT, SPACE, ask, compas, method_of, sample
 
-from harness.core.explanation import Answer, Reason, Status
+from harness.core.explanation import Reason, Status
 from harness.core.method import Deadline
 from harness.core.problem import Problem
-from harness.core.space import Feature, Space
+from harness.core.space import Space
 from harness.core.target import Interval, Label
-from harness.data import load_dataset
 from harness.models import train as models
 from harness.models.equations import equations
 from methods.carla import compat
@@ -41,32 +36,9 @@ from methods.carla.feature_tweak import FeatureTweak
 from methods.carla.growing_spheres import GrowingSpheres
 from methods.estimators.gradients import linear
 
-ROOT = Path(__file__).parents[3]
-NAMES = ("growing_spheres", "face_knn", "face_epsilon", "actionable_recourse", "feature_tweak", "carla_dice")
 STRANGERS = ("tensorflow", "keras", "torchvision", "seaborn")
 
 pytestmark = pytest.mark.skipif(not compat.installed(), reason=compat.ABSENT)
-
-
-def method_of(name: str) -> Any:
-    return instantiate(OmegaConf.load(ROOT / "conf" / "method" / f"{name}.yaml"))
-
-
-@cache
-def compas(kind: str) -> tuple[Problem, pd.DataFrame]:
-    """COMPAS, a small model of it, and ten rows that are not of the wanted class."""
-    config: Any = OmegaConf.to_container(OmegaConf.load(ROOT / "conf" / "dataset" / "compas.yaml"))
-    data = load_dataset(**config)
-    train, labels = data.frame.iloc[data.train], data.labels[data.train]
-    estimator = LogisticRegression() if kind == "lr" else RandomForestClassifier(10, max_depth=4, random_state=0)
-    classifier = models.train(estimator, data.space, train, labels, data.classes)
-    problem = Problem(data.space, classifier, train, labels, Label("not High"))
-    rows = data.frame.iloc[data.test]
-    return problem, rows.loc[~problem.valid(rows)].iloc[:10]
-
-
-def ask(method: Any, problem: Problem, factual: pd.DataFrame, n: int = 1, seed: int = 0) -> tuple[Answer, ...]:
-    return method.fit(problem).explain(factual, n, np.random.default_rng(seed), Deadline.after(20)).answers
 
 
 @pytest.mark.parametrize("kind", ["lr", "rf"])
@@ -136,7 +108,7 @@ def test_no_stand_in_stays_among_the_modules() -> None:
 ANSWERS = """
 import json, sys
 sys.path[:0] = ["tests"]
-from methods.carla.test_carla import NAMES, ask, compas, method_of
+from support.carla import NAMES, ask, compas, method_of
 print(json.dumps({n: [a.row for a in ask(method_of(n), compas("rf")[0], compas("rf")[1].iloc[[1]], 2)] for n in NAMES}))
 """
 
@@ -204,29 +176,6 @@ def test_either_class_can_be_wanted(wanted: str) -> None:
                     assert problem.valid(problem.space.frame([answer.row]))[0]
                     found += 1
             assert found, f"{name} found nothing"
-
-
-SPACE = Space(
-    (
-        Feature("age", "continuous", scale=(0.0, 10.0), actionability="immutable"),
-        Feature("wage", "integer", scale=(0, 20)),
-        Feature("grade", "ordinal", ("low", "middle", "high")),
-        Feature("city", "categorical", ("Bonn", "Ulm", "Trier")),
-        Feature("member", "binary", (False, True)),
-    )
-)
-
-
-def sample(rows: int = 200) -> pd.DataFrame:
-    rng = np.random.default_rng(0)
-    values = {
-        "age": rng.uniform(0, 10, rows).tolist(),
-        "wage": rng.integers(0, 21, rows).tolist(),
-        "grade": rng.choice(["low", "middle", "high"], rows).tolist(),
-        "city": rng.choice(["Bonn", "Ulm", "Trier"], rows).tolist(),
-        "member": (rng.random(rows) < 0.5).tolist(),
-    }
-    return SPACE.frame(pd.DataFrame(values).astype(object).to_dict("records"))
 
 
 @pytest.fixture(scope="module")

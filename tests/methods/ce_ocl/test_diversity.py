@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from support import enumeration
 import numpy as np
 import pandas as pd
 import pytest
+from support import enumeration
 from support.enumeration import (
     WITHIN,
     allowed,

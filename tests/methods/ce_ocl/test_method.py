@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from hydra.utils import instantiate
 from omegaconf import OmegaConf
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
@@ -30,6 +27,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from support.engines import CONF, engines, question_of
 
 from harness.core import hull
 from harness.core.classifier import Classifier
@@ -41,7 +39,6 @@ from harness.core.space import Feature, Kind, Space
 from harness.core.target import Interval, Label, Probability
 from harness.data import load_dataset
 from harness.evaluation.checker import permitted
-from harness.execution import task
 from methods.ce_ocl import CeOcl
 from methods.estimators.raw_target import raw_interval
 
@@ -179,11 +176,6 @@ def best(
         keep &= separate(space, grid, row, method.separation)
     values = method.objective(problem).evaluate(space, factual, grid[keep])
     return float(values.min(initial=np.inf))
-
-
-def engines(method: CeOcl, problem: Problem) -> list[CeOcl]:
-    """The method with each engine that takes the problem."""
-    return [m for m in (replace(method, engine=name) for name in ("milp", "search")) if m.refuses(problem) is None]
 
 
 def ask(method: CeOcl, problem: Problem, factual: pd.DataFrame, n: int = 1, seconds: float = 60.0) -> Explanation:
@@ -535,24 +527,6 @@ def test_refusals_have_a_reason() -> None:
         assert type(estimator).__name__ in reason
         assert "LogisticRegression" in reason
         assert "RandomForestClassifier" in reason
-
-
-CONF = Path(__file__).parents[3] / "conf"
-
-
-def question_of(name: str, model: str, count: int = 30) -> task.Task:
-    """The factuals of a model of a published dataset; the test is skipped where its file is missing."""
-    settings = OmegaConf.to_container(OmegaConf.load(CONF / "dataset" / f"{name}.yaml"))
-    assert isinstance(settings, dict)
-    folder = Path(os.environ.get("CE_HARNESS_DATA", "/nonexistent"))
-    for source in settings["sources"]:
-        if not source["file"].startswith("packaged/") and not (folder / source["file"]).is_file():
-            pytest.skip(f"{source['file']} is neither packaged nor under CE_HARNESS_DATA")
-    dataset = load_dataset(**settings)
-    config = OmegaConf.create({"seed": 0, "model": OmegaConf.load(CONF / "model" / f"{model}.yaml")})
-    train, labels = dataset.frame.iloc[dataset.train], dataset.labels[dataset.train]
-    fitted = train(instantiate(config.model.estimator), dataset.space, train, labels, dataset.classes)
-    return task.make_task(dataset, fitted, n_factuals=count)
 
 
 def verdict(problem: Problem, factual: pd.DataFrame, answer: Answer) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from support import enumeration
 import pytest
+from support import enumeration
 
 from harness.core.target import Interval, Probability
 from methods.ce_ocl import CeOcl

@@ -8,16 +8,16 @@ from functools import cache
 from itertools import combinations, product
 from typing import Any
 
-from support import laws
 import numpy as np
 import pandas as pd
 import pytest
-from support.laws import Case
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
+from support import laws
+from support.laws import Case
 
 from harness.core.explanation import GroupExplanation, Status
 from harness.core.method import Deadline

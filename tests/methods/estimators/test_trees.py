@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from support import enumeration
 import numpy as np
 import pandas as pd
 import pytest
@@ -26,6 +25,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.tree import DecisionTreeClassifier
+from support import enumeration
 
 from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError

@@ -6,14 +6,14 @@ import itertools
 from dataclasses import replace
 from typing import Any
 
-from support import enumeration
 import numpy as np
 import pandas as pd
 import pytest
-from support.enumeration import ask, assert_optimal, factuals, optimum, problem_of
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
+from support import enumeration
+from support.enumeration import ask, assert_optimal, factuals, optimum, problem_of
 
 from harness.core.classifier import Classifier
 from harness.core.explanation import Status

@@ -7,13 +7,24 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from support import enumeration
 import numpy as np
 import pandas as pd
 import pytest
-from support.enumeration import FREE, WITHIN, ask, assert_holds, assert_optimal, factuals, hulls, optimum, outside, problem_of
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
+from support import enumeration
+from support.enumeration import (
+    FREE,
+    WITHIN,
+    ask,
+    assert_holds,
+    assert_optimal,
+    factuals,
+    hulls,
+    optimum,
+    outside,
+    problem_of,
+)
 
 from harness.core import hull
 from harness.core.classifier import Classifier

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from support.plane import SPACE, rows
 from scipy.spatial import ConvexHull, cKDTree
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
+from support.plane import SPACE, rows
 
 from harness.certificate import Ball, Checker
 from harness.core.classifier import Classifier
@@ -459,7 +459,7 @@ def test_a_refusal_loads_nothing_large() -> None:
         "assert Robust().refuses(Problem(SPACE, classifier, frame, labels, Label('yes'))) is None\n"
         "print(*({'numba', 'pyomo', 'highspy'} & set(sys.modules)))"
     )
-    tests = Path(__file__).parent
+    tests = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": f"{tests}{os.pathsep}{tests.parent}"}
     told = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True, timeout=120

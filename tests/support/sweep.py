@@ -1,0 +1,30 @@
+"""Sweeps as a user starts them, and what they leave behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from harness.store.cell import Cell, cells
+
+ROOT = Path(__file__).parents[2]
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def runner(folder: Path) -> Run:
+    """Run ``python -m harness`` in a folder that holds everything it writes."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("MLFLOW")}
+    environment |= {"CE_HARNESS_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+
+    def run(*arguments: str, module: str = "harness") -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", module, *arguments]
+        return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+
+    return run
+
+
+def stored(folder: Path) -> dict[str, Cell]:
+    return {cell.label: cell for cell in cells(folder / "results" / "adhoc")}
