@@ -85,8 +85,8 @@ class Context:
     verdicts
         The checker's word on each answer, as in ``harness.check``; ``none`` where there is no counterfactual.
     before, after
-        Score and prediction (see ``harness.core.wording.scored``) of the factual and of each answer; None without a point
-        that exists.
+        Score and prediction (see ``harness.core.wording.scored``) of the factual and of each answer; None without a
+        point that exists.
     """
 
     problem: Problem

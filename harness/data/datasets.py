@@ -64,7 +64,7 @@ class Dataset:
     notices
         What the user should know of the data, one sentence each.
     causality
-        Structural equations by endogenous feature, as described for ``harness.models.equations.equations``, which makes them.
+        Structural equations by endogenous feature, as ``harness.models.equations.equations`` takes them.
     form
         How the user's own file writes its table; files of factuals are read alike.
     reasons

@@ -139,7 +139,7 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    # The messages are unpickled as harness.execution.worker's, so the module must be known by that name, not as __main__.
+    # Messages name this module, so it must be known by its name, not as __main__.
     from harness.execution import worker
 
     worker.main(sys.argv[1:])

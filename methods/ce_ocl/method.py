@@ -20,7 +20,8 @@ from harness.core.space import Kind
 from harness.core.target import Label
 from harness.solvers.highs import PROVEN
 from harness.solvers.program import Program
-from methods.ce_ocl.program_engine import Programmed, build, coupled, nothing
+from methods.ce_ocl.one_answer import nothing
+from methods.ce_ocl.program_engine import Programmed, build, coupled
 from methods.cells.grid import WORD, ensemble
 from methods.cells.search import CellSearch, Closest
 from methods.estimators.raw_target import raw_interval

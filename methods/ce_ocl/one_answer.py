@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -16,22 +16,12 @@ from harness.core.objective import Objective
 from harness.solvers.highs import FEASIBILITY, PROVEN, Linear, Solution
 from methods.ce_ocl.few_changes import FewChanges
 from methods.ce_ocl.hull_search.search import BoxSearch
-from methods.ce_ocl.program_engine import (
-    BOXED,
-    DIGITS,
-    PATIENCE,
-    POOLING,
-    PRICED,
-    REPAIRS,
-    ROUNDS,
-    SHARP,
-    TOO_LITTLE,
-    Programmed,
-    nothing,
-)
 from methods.milp.distance import Separable, tolerance
 from methods.milp.hull import INSIDE, Outside, Piece, Shares
 from methods.milp.manifold import Manifold
+
+if TYPE_CHECKING:
+    from methods.ce_ocl.program_engine import Programmed
 
 
 class Search:
@@ -394,3 +384,22 @@ def _claimed(claim: Objective, space: Any, factual: pd.DataFrame, frame: pd.Data
     """The objective without what lying outside the hull costs: that is asked of the cuts, not of all points."""
     terms = tuple(term for term in claim.terms if term.name != "slack")
     return replace(claim, terms=terms).evaluate(space, factual, frame)
+
+
+BOXED = 0.6  # share of the time left for the box search, where it only finds the fewest changes
+REPAIRS = 25  # solutions that the real model refuses before the answer is given up
+ROUNDS = 60  # of cuts on the relaxation, before integers are looked at
+TOO_LITTLE = 1e-4  # tolerances of progress in bound and incumbent: after PATIENCE rounds more tangents would not help
+PATIENCE = 4
+SHARP = 1e-9  # feasibility under squares: what a row may be missed by counts more than their own tolerance
+POOLING = 0.3  # share of the time left that a pool's own solve may take
+DIGITS = 4  # of scaled columns, in which counterfactuals of one pool differ
+
+
+def nothing(further: bool) -> str:
+    """Why there is no (further) counterfactual."""
+    beyond = " further from those before it" if further else ""
+    return f"no point within the features' actionability, bounds and sparsity is classified as wanted{beyond}"
+
+
+PRICED = 8  # guesses whose distance from the hull is asked for

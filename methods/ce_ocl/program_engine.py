@@ -24,12 +24,12 @@ from harness.solvers.program import Compiled, Program
 from methods.ce_ocl.few_changes import FewChanges
 from methods.ce_ocl.first_guess import Starts
 from methods.ce_ocl.hull_search.search import BoxSearch
-from methods.ce_ocl.one_answer import Search
+from methods.ce_ocl.one_answer import DIGITS, Search
 from methods.estimators.raw_target import leads, raw_interval
+from methods.estimators.trees import splits_only
 from methods.milp.block import INTEGRAL
 from methods.milp.causality import Causality
 from methods.milp.distance import Separable, distance_of, dominated
-from methods.estimators.trees import splits_only
 from methods.milp.embed.embedded import Embedded
 from methods.milp.embed.registry import embed
 from methods.milp.hull import Piece, clustered, supports
@@ -42,16 +42,7 @@ if TYPE_CHECKING:
     from methods.ce_ocl.method import CeOcl
 
 
-BOXED = 0.6  # share of the time left for the box search, where it only finds the fewest changes
-REPAIRS = 25  # solutions that the real model refuses before the answer is given up
-ROUNDS = 60  # of cuts on the relaxation, before integers are looked at
-TOO_LITTLE = 1e-4  # tolerances of progress in bound and incumbent: after PATIENCE rounds more tangents would not help
-PATIENCE = 4
-SHARP = 1e-9  # feasibility under squares: what a row may be missed by counts more than their own tolerance
 NEAREST = 40  # rows of the hull that are tried as first counterfactuals
-PRICED = 8  # guesses whose distance from the hull is asked for
-POOLING = 0.3  # share of the time left that a pool's own solve may take
-DIGITS = 4  # of scaled columns, in which counterfactuals of one pool differ
 
 
 def coupled(method: CeOcl, problem: Problem) -> bool:
@@ -412,9 +403,3 @@ def _narrowed(box: list[Any] | None, other: list[Any] | None) -> list[Any] | Non
         b if a is None else a if b is None else (max(a[0], b[0]), min(a[1], b[1]))
         for a, b in zip(box, other, strict=True)
     ]
-
-
-def nothing(further: bool) -> str:
-    """Why there is no (further) counterfactual."""
-    beyond = " further from those before it" if further else ""
-    return f"no point within the features' actionability, bounds and sparsity is classified as wanted{beyond}"

@@ -23,7 +23,6 @@ from methods.md_pso.oracle import Oracle
 from methods.md_pso.pull_back import pull_back
 from methods.md_pso.swarm import Swarms, distinct
 
-UNDONE = 120  # candidates of which changes are undone, of all valid points met
 CHOICES = {
     "selection": ("kmeans", "top", "personal"),
     "pick": ("best", "random"),

@@ -14,7 +14,6 @@ from harness.core.inputs import Affine, Input, by_category
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
 from harness.core.target import Interval, Label, Probability
-from methods.md_pso.swarm import ASKED
 
 INVALID = 1e3  # what any invalid point costs beside its distance from the wanted scores: more than any valid one
 
@@ -170,3 +169,6 @@ class Oracle:
 def _within(scores: np.ndarray, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
     gap = np.maximum(np.maximum(low - scores, scores - high), 0.0)
     return gap == 0, gap
+
+
+ASKED = 300  # training rows on which scores and predictions are compared

@@ -6,8 +6,9 @@ import numpy as np
 
 from harness.core.method import Deadline
 from methods.md_pso.actions import Actions
-from methods.md_pso.method import UNDONE
 from methods.md_pso.swarm import Swarms, distinct
+
+UNDONE = 120  # candidates of which changes are undone, of all valid points met
 
 SHUFFLED = 7  # random orders in which they are, beside the smallest first
 HALVED = 30  # of them, the best whose other changes are halved

@@ -13,8 +13,8 @@ from methods.md_pso.oracle import INVALID
 if TYPE_CHECKING:
     from methods.md_pso.method import MdPso
 
+
 ALIKE = 9  # decimals to which two scaled points are the same
-ASKED = 300  # training rows on which scores and predictions are compared
 
 
 class Swarms:

@@ -15,8 +15,8 @@ from harness.solvers.program import Program
 from methods.milp.embed.registry import embed
 from methods.milp.variables import Variables
 from methods.robust.adversaries import ScoreAdversary, TreeAdversary
-from methods.robust.outcome import Outcome
-from methods.robust.program import ENOUGH, SHARE, Posed, Programmed, next_step
+from methods.robust.outcome import ENOUGH, Outcome
+from methods.robust.program import SHARE, Posed, Programmed, next_step
 from methods.robust.settings import Settings
 
 

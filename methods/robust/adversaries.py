@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,9 +17,10 @@ from methods.estimators.trees import ensemble
 from methods.milp.block import Free
 from methods.milp.embed.registry import embed
 from methods.milp.sources import Source
-from methods.robust.adversarial import Adversarial
-from methods.robust.program import BEYOND, BISECTIONS, PLANES
 from methods.robust.settings import Settings
+
+if TYPE_CHECKING:
+    from methods.robust.adversarial import Adversarial
 
 
 class TreeAdversary:
@@ -199,3 +200,8 @@ def _cut_out(compiled: Compiled, x: np.ndarray, at: list[int | None], settings: 
         return False
     compiled.add_row(Form.of([(column, part / length) for column, part in moves]), high=settings.radius)
     return True
+
+
+PLANES = 50  # that cut a ball out of its box, for one adversary
+BEYOND = 1e-6  # relative excess of a norm that needs no further plane
+BISECTIONS = 50  # for the depth of a leaf

@@ -22,7 +22,6 @@ from methods.cells.search import CLAUSES, NODES, ROWS, CellSearch, Closest, _Lay
 from methods.estimators.raw_target import raw_interval
 from methods.robust import ball_kernels
 from methods.robust.outcome import Outcome
-from methods.robust.perturbation import Perturbation
 from methods.robust.settings import Settings
 
 LOOKS = 2000  # boxes that the adversary may look at for one point, to begin with
@@ -63,7 +62,7 @@ class TouchSearch(CellSearch):
     def __init__(
         self, problem: Problem, settings: Settings, coefficients: tuple[np.ndarray, np.ndarray, np.ndarray]
     ) -> None:
-        self.perturbation = Perturbation.of(settings, problem)
+        self.perturbation = settings.perturbation(problem)
         self.clip = settings.clip
         self.space = problem.space
         most = math.inf if settings.max_changes is None else float(settings.max_changes)

@@ -15,7 +15,7 @@ from harness.core.method import Deadline
 from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Space
-from methods.robust.program import ENOUGH, FARTHER, HALVINGS, TRIED
+from methods.robust.outcome import ENOUGH
 from methods.robust.settings import Settings
 
 
@@ -111,3 +111,8 @@ class Starts:
         point[self.numbers] = start[self.numbers] + share * (ends[self.numbers] - start[self.numbers])
         found: dict[str, Any] = self.space.decode(point, like=factual).to_dict("records")[0]
         return found
+
+
+TRIED = 40  # training rows whose neighbourhood is certified, in search of a first robust point
+HALVINGS = 12  # of its way back to the factual
+FARTHER = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)  # times rho beyond a point that is not robust, in its number that moves most

@@ -13,8 +13,8 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from methods.estimators.trees import splits_only
 from methods.milp.block import Free
-from methods.robust.outcome import Outcome
-from methods.robust.program import ENOUGH, Posed, Programmed, next_step
+from methods.robust.outcome import ENOUGH, Outcome
+from methods.robust.program import Posed, Programmed, next_step
 from methods.robust.settings import Settings
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from harness.core.errors import UnsupportedError
 from harness.core.method import Deadline
-from methods.robust.outcome import Outcome
-from methods.robust.program import ENOUGH, Posed, Programmed, next_step
+from methods.robust.outcome import ENOUGH, Outcome
+from methods.robust.program import Posed, Programmed, next_step
 
 
 class Linear(Programmed):

@@ -21,7 +21,6 @@ from methods.estimators.raw_target import raw_interval
 from methods.estimators.trees import ensemble, splits_only
 from methods.robust.objective import RobustObjective
 from methods.robust.outcome import Outcome, Solver
-from methods.robust.perturbation import Perturbation
 from methods.robust.settings import Settings
 
 RESERVE = 0.05  # of the time limit: for reading and checking the last solution
@@ -97,7 +96,7 @@ class Robust(Settings):
         """Why not, without building anything, or loading what builds it."""
         try:
             readable(problem.space, problem.classifier, problem.target)  # no region without somebody to prove it again
-            Perturbation.of(self, problem)
+            self.perturbation(problem)
             self._fits(problem, self.chosen(problem))
         except UnsupportedError as fault:
             return str(fault)
@@ -140,7 +139,7 @@ class Robust(Settings):
                 )
 
     def objective(self, problem: Problem) -> Objective:
-        claim, perturbation = self.claim(problem), Perturbation.of(self, problem)
+        claim, perturbation = self.claim(problem), self.perturbation(problem)
         return RobustObjective(claim.terms, limits=claim.limits, problem=problem, perturbation=perturbation)
 
     def fit(self, problem: Problem) -> _Explainer:
@@ -196,7 +195,7 @@ class _Explainer:
 
     def __init__(self, method: Robust, problem: Problem) -> None:
         self.problem = problem
-        self.perturbation = Perturbation.of(method, problem)
+        self.perturbation = method.perturbation(problem)
         self.solver = method.start(problem)
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:

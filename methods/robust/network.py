@@ -38,8 +38,8 @@ from methods.robust.network_kernels import (
     reached,
     worst,
 )
-from methods.robust.outcome import OPTIMAL, Outcome
-from methods.robust.program import ENOUGH, WIDE
+from methods.robust.outcome import ENOUGH, OPTIMAL, Outcome
+from methods.robust.program import WIDE
 from methods.robust.settings import Settings
 
 SCENARIOS = 64  # perturbations that there is room for at first; half of the room is for those that a node finds

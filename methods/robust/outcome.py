@@ -53,3 +53,6 @@ class Solver(Protocol):
     def solve(self, row: Mapping[str, Any], deadline: Deadline) -> Outcome:
         """The cheapest robust point from one decoded factual."""
         ...
+
+
+ENOUGH = 1e-9  # by which a certified radius may fall short of rho: rounding of the last bits of x

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from harness.core.errors import UnsupportedError, choices
-from harness.core.problem import Problem
 from harness.core.space import Actionability, Feature, Kind, Space
-from methods.robust.settings import Settings
 
 if TYPE_CHECKING:
     from harness.certificate import Ball
@@ -47,11 +45,6 @@ class Perturbation:
         for name in self.unperturbed:
             if name not in self.space.names:
                 raise UnsupportedError(f"unperturbed names {name!r}; {choices(name, self.space.names)}.")
-
-    @classmethod
-    def of(cls, settings: Settings, problem: Problem) -> Perturbation:
-        settings = settings.resolved(problem)
-        return cls(problem.space, settings.radius, settings.norm, settings.unperturbed, settings.clip)
 
     @cached_property
     def moved(self) -> np.ndarray:

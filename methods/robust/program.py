@@ -35,21 +35,13 @@ from methods.milp.sources import Source
 from methods.milp.variables import Variables
 from methods.robust.incumbents import Judge, Starts
 from methods.robust.outcome import Outcome
-from methods.robust.perturbation import Perturbation
 from methods.robust.settings import Settings
 
-ENOUGH = 1e-9  # by which a certified radius may fall short of rho: rounding of the last bits of x
 WIDE = 10.0  # scaled units around the factual in which unbounded numbers are looked at while nothing is known
-TRIED = 40  # training rows whose neighbourhood is certified, in search of a first robust point
-HALVINGS = 12  # of its way back to the factual
-FARTHER = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)  # times rho beyond a point that is not robust, in its number that moves most
 SHARE = 0.25  # of the time left that a certificate may take
-PLANES = 50  # that cut a ball out of its box, for one adversary
 EXCLUDED = 25  # combinations of leaves that only tolerances or ties allow, before a program is given up
 INSET, ULPS = 1e-12, 8e-15  # what a number keeps away from a threshold for rounding: of its range, of its size
 SHARP = 1e-9  # feasibility under squares: what a row is missed by counts more than their own tolerance
-BEYOND = 1e-6  # relative excess of a norm that needs no further plane
-BISECTIONS = 50  # for the depth of a leaf
 
 
 class Programmed:
@@ -61,7 +53,7 @@ class Programmed:
         classifier = problem.classifier
         self.problem, self.settings = problem, settings
         self.space = problem.space
-        self.perturbation = Perturbation.of(settings, problem)
+        self.perturbation = settings.perturbation(problem)
         self.objective = settings.claim(problem)
         self.distance = distance_of(self.objective.terms[0], problem, "features")
         self.judge = Judge(problem, settings)

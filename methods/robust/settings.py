@@ -77,6 +77,11 @@ class Settings:
         rho = radius_for(self.probability, self.sigma, count, self.norm) if count else 0.0
         return replace(self, rho=rho, probability=None, sigma=None)
 
+    def perturbation(self, problem: Problem) -> Perturbation:
+        """What the problem's counterfactuals have to stand."""
+        settings = self.resolved(problem)
+        return Perturbation(problem.space, settings.radius, settings.norm, settings.unperturbed, settings.clip)
+
     def claim(self, problem: Problem) -> Objective:
         """(3), the distance and the price of changes, with the limits on changes and to the data manifold."""
         terms = [Term(self.distance)] + ([Term("l0", self.alpha)] if self.alpha else [])

@@ -1,4 +1,4 @@
-"""``python -m harness`` with one fault put in, for ``test_faults.py``: ``python tests/support/fault.py KIND AFTER DELAY ...``.
+"""``python -m harness`` with one fault put in: ``python tests/support/fault.py KIND AFTER DELAY ...``.
 
 It comes ``DELAY`` seconds after the ``AFTER``-th time that something is written or renamed in the current folder.
 ``main`` kills this process, ``worker`` the processes that it started, ``full`` has every write fail from then on.

@@ -1,4 +1,4 @@
-"""Where a sweep's time and memory go: ``python tests/support/overhead.py``, followed by the arguments of ``python -m harness``.
+"""Where a sweep's time and memory go: ``python tests/support/overhead.py``, then arguments of ``python -m harness``.
 
 The last line on standard output is JSON: ``cells``; wall-clock ``seconds``; the ``share`` of them spent neither in
 methods (asking workers) nor in metrics (the checker's verdicts are one); ``cpu_share``, the same of the processor's

@@ -112,3 +112,6 @@ class Line:
                 raise UnsupportedError(f"{feature.name} is ordinal, and its ranks are not evenly apart.")
             self.slope[j] = steps.mean() if len(steps) else 0.0
             self.constant += float(self.tables[j][0])
+
+
+WHOLE = 0.01  # of a change: what the distance counts where changes are counted

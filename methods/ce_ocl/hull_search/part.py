@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from harness.core.space import SAME, Feature, Kind
 from methods.ce_ocl.hull_search import kernels
-from methods.ce_ocl.hull_search.search import WHOLE, BoxSearch
+from methods.ce_ocl.hull_search.models import WHOLE
 from methods.milp.hull import Outside, Shares
+
+if TYPE_CHECKING:
+    from methods.ce_ocl.hull_search.search import BoxSearch
 
 
 class Part:

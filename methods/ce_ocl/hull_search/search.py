@@ -16,7 +16,7 @@ from harness.core.problem import Problem
 from harness.core.space import SAME
 from methods.ce_ocl.hull_search import kernels
 from methods.ce_ocl.hull_search.kernels import INFEASIBLE, OPTIMAL, STUCK, TINY
-from methods.ce_ocl.hull_search.models import LINEAR, Line, Trees, climbs
+from methods.ce_ocl.hull_search.models import LINEAR, WHOLE, Line, Trees, climbs
 from methods.ce_ocl.hull_search.part import Part, compile
 from methods.estimators.raw_target import raw_interval
 from methods.estimators.trees import splits_only
@@ -26,7 +26,6 @@ from methods.milp.hull import Outside, Shares
 ROOM = 6000  # points in the working set of one hull, at most
 NEAR = 1e-7  # scaled moves from the program's point, all features together, by which a point is still in the hull
 SNAP = 1e-7  # scaled moves that are none
-WHOLE = 0.01  # of a change: what the distance counts where changes are counted
 CLOSE = 1e-9  # costs this near are equal
 DIVES = 10  # nodes from one that is followed down to its end to the next
 RELIABLE = 4  # children of a number that are looked at before their mean gain is believed

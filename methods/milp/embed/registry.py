@@ -16,7 +16,7 @@ from methods.milp.sources import Source
 
 @singledispatch
 def embed(estimator: Any, program: Program, inputs: Sequence[Source], sense: int = 0) -> Embedded:
-    """Add an estimator to a program; a sum of trees as ``methods.estimators.trees`` reads it, needs no encoder of its own.
+    """Add an estimator to a program; a sum of trees, as ``methods.estimators.trees`` reads it, needs no encoder.
 
     Parameters
     ----------

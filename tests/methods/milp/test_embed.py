@@ -34,10 +34,9 @@ from harness.core.space import Feature, Space
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Program
 from methods.estimators.thresholds import last_decoded, last_left
-from methods.estimators.trees import Foreign, ensemble, leaves_of
+from methods.estimators.trees import Foreign, ensemble, leaves_of, splits_only
 from methods.milp.block import Free
 from methods.milp.cost import Cost
-from methods.milp.embed import splits_only
 from methods.milp.embed.embedded import Embedded
 from methods.milp.embed.registry import embed
 from methods.milp.variables import Variables

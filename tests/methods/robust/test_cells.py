@@ -126,7 +126,7 @@ def candidates(problem: Problem, perturbation: Perturbation, f: int, factual: di
 
 def brute(problem: Problem, method: Robust, factual: dict[str, Any]) -> float:
     """The least objective of a robust point whose features take candidate values; infinite where there is none."""
-    perturbation, space = Perturbation.of(method, problem), problem.space
+    perturbation, space = method.perturbation(problem), problem.space
     names = space.names
     listed = [candidates(problem, perturbation, f, factual) for f in range(len(names))]
     frame = space.frame([dict(zip(names, values, strict=True)) for values in itertools.product(*listed)])
@@ -153,7 +153,7 @@ def factuals(problem: Problem, count: int) -> list[dict[str, Any]]:
 def assert_sound(problem: Problem, method: Robust, factual: dict[str, Any], outcome: Outcome) -> None:
     """Permitted, worth what it claims, and right on the whole region."""
     assert outcome.row is not None
-    space, perturbation = problem.space, Perturbation.of(method, problem)
+    space, perturbation = problem.space, method.perturbation(problem)
     origin, row = space.frame([factual]), space.frame([outcome.row])
     objective = Objective((Term(method.distance), *([Term("l0", method.alpha)] if method.alpha else [])))
     assert objective.evaluate(space, origin, row)[0] == pytest.approx(outcome.value, rel=1e-12, abs=1e-12)
@@ -232,7 +232,7 @@ def test_random_perturbations_stay_valid_and_nothing_random_is_better(model: str
     problem, rng = problem_with(model, "yes", mixed), np.random.default_rng(5)
     kept = {"unperturbed": ("n",), "max_changes": 2, "alpha": 0.1} if mixed else {"clip": True}
     method = Robust(rho=0.05, norm=norm, **kept)
-    perturbation, objective, found = Perturbation.of(method, problem), method.objective(problem), 0
+    perturbation, objective, found = method.perturbation(problem), method.objective(problem), 0
     for factual in factuals(problem, 4):
         outcome = solved(problem, method, factual)
         assert outcome.proven
@@ -329,7 +329,7 @@ def test_the_greatest_move_is_left_to_programs() -> None:
     outcome = solved(problem, method, factual)
     assert isinstance(method.start(problem), Adversarial)
     assert outcome.proven
-    assert holds(problem, Perturbation.of(method, problem), outcome.row, 0.03 * (1 - 1e-6))
+    assert holds(problem, method.perturbation(problem), outcome.row, 0.03 * (1 - 1e-6))
     with pytest.raises(UnsupportedError, match="takes no distance 'linf'"):
         Robust(distance="linf", algorithm="cells").start(problem)
 
@@ -339,7 +339,7 @@ def test_rho_from_a_probability(norm: str, expected: str) -> None:
     """The box or ball of two columns holds so many normal draws; a third column that is held out does not count."""
     problem = problem_with("cart", "yes")
     method = Robust(rho=None, probability=0.95, sigma=0.02, norm=norm)
-    rho = Perturbation.of(method, problem).rho
+    rho = method.perturbation(problem).rho
     assert f"{rho:.4f}" == expected
     draws = np.random.default_rng(0).normal(0, 0.02, (200_000, 2))
     inside = np.linalg.norm(draws, axis=1, ord=np.inf if norm == "linf" else 2) <= rho
@@ -347,7 +347,7 @@ def test_rho_from_a_probability(norm: str, expected: str) -> None:
     factual = factuals(problem, 1)[0]
     assert solved(problem, method, factual).value == solved(problem, Robust(rho=rho, norm=norm), factual).value
     alone = replace(method, unperturbed=(problem.space.names[0],))
-    assert Perturbation.of(alone, problem).rho == pytest.approx(0.02 * 1.959964, abs=1e-6)
+    assert alone.perturbation(problem).rho == pytest.approx(0.02 * 1.959964, abs=1e-6)
 
 
 def test_rho_or_a_probability() -> None:
