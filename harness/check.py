@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.core.errors import HarnessError
 from harness.evaluation.checker import FAULTS, judge
-from harness.store.cell import cells
+from harness.store.run import stored_runs
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -22,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
     faults = total = unread = 0
     for folder in options.folders:
         try:
-            found = cells(folder, options.trust)
+            found = stored_runs(folder, options.trust)
         except HarnessError as fault:
             print(fault, file=sys.stderr)
             return 2

@@ -7,7 +7,7 @@
 >>> from sklearn.preprocessing import OneHotEncoder
 >>> from harness.data.sources import RAW
 >>> from harness.library import explain, measure, pose
->>> from methods.ce_ocl.method import CeOcl
+>>> from methods.ce_ocl import CeOcl
 
 >>> frame = pd.read_csv(RAW / "german_credit.csv")
 >>> texts = OneHotEncoder(), make_column_selector(dtype_exclude="number")
@@ -65,7 +65,7 @@ from harness.data import Dataset, load_dataset, parse_target
 from harness.evaluation import checker
 from harness.execution.contract import breach, refused
 from harness.execution.experiment import entropy
-from harness.execution.messages import Ask
+from harness.execution.messages import ExplainRequest
 from harness.execution.pool import Limits, Pool
 from harness.execution.task import Task
 from harness.models.adopt import adopt
@@ -207,7 +207,7 @@ def _ask(
         del _recent[:-RECENT]
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     found = explainer.explain(factual.copy(), n, rng, Deadline.after(limit))
-    if why := breach(found, problem, Ask(factual, n, seed, limit)):
+    if why := breach(found, problem, ExplainRequest(factual, n, seed, limit)):
         raise HarnessError(f"{type(method).__name__} breaks the contract of methods: {why}.")
     return found
 

@@ -12,7 +12,7 @@ from harness.cli.process import SWEEP, log
 from harness.core.errors import HarnessError
 from harness.reports import figures, summary, tables
 from harness.store import mlflow as tracking
-from harness.store.cell import Cell
+from harness.store.run import StoredRun
 
 
 def sum_up(config: DictConfig, experiment: str) -> int:
@@ -23,7 +23,7 @@ def sum_up(config: DictConfig, experiment: str) -> int:
         return 0
     lines = [json.loads(line) for line in record.read_text().splitlines()]
     failed = [line for line in lines if line["state"] == "failed"]
-    finished = [Cell(Path(line["cell"])) for line in lines if line["state"] != "failed"]
+    finished = [StoredRun(Path(line["cell"])) for line in lines if line["state"] != "failed"]
     troubled = summary.write(folder, finished)
     for name, write in (("table", tables.write), ("figure", figures.write)):
         if finished and config.get(name):

@@ -28,8 +28,8 @@ from harness.execution.experiment import run, run_groups
 from harness.execution.pool import Limits, Pool
 from harness.execution.task import Task
 from harness.reports import groups
-from harness.store.cell import Cell
 from harness.store.rows import write_whole
+from harness.store.run import StoredRun
 
 
 @stopping_where_full()
@@ -64,14 +64,14 @@ def _note(record: Path, **line: Any) -> None:
         file.write(json.dumps(line) + "\n")
 
 
-def _run(config: DictConfig, names: dict[str, str], experiment: str, title: str) -> tuple[Cell, str, float]:
+def _run(config: DictConfig, names: dict[str, str], experiment: str, title: str) -> tuple[StoredRun, str, float]:
     folder = Path(config.output_dir) / experiment
     plain, question, method = build_task(config, names, folder)
     dataset = question.dataset
     metrics = metrics_of(plain["metrics"])
     fingerprint = fingerprint_of(plain, dataset, question, method)
     trusted = bool(plain["model"].get("trust"))
-    cell = Cell(folder / "answers" / f"{'-'.join(names.values())}-{fingerprint[:8]}", trusted)
+    cell = StoredRun(folder / "answers" / f"{'-'.join(names.values())}-{fingerprint[:8]}", trusted)
     state = "rescored" if plain["rescore"] else "done"
     if plain["rescore"] and not cell.started:
         raise HarnessError(f"there are no stored answers for {title}; run it once without rescore=true.")
@@ -96,7 +96,7 @@ def _run(config: DictConfig, names: dict[str, str], experiment: str, title: str)
 
 
 def _answer(
-    cell: Cell, question: Task, method: Any, identity: Mapping[str, str], plain: Mapping[str, Any], title: str
+    cell: StoredRun, question: Task, method: Any, identity: Mapping[str, str], plain: Mapping[str, Any], title: str
 ) -> None:
     """Ask the method about every factual that the cell lacks."""
     if not cell.started:
@@ -138,7 +138,7 @@ def _beside() -> int:
     return 1 if kept is None else int(max(1, min((os.cpu_count() or 1) // kept, cells)))
 
 
-def _score(cell: Cell, question: Task, metrics: list[Metric], plain: Mapping[str, Any]) -> pd.DataFrame:
+def _score(cell: StoredRun, question: Task, metrics: list[Metric], plain: Mapping[str, Any]) -> pd.DataFrame:
     """Judge the stored answers, write them as a CSV, compute the metrics, and show all of it in MLflow."""
     cell.update(scored=None)  # until all that follows is there again, whatever ends this process
     checker.judge(cell)
@@ -152,7 +152,7 @@ def _score(cell: Cell, question: Task, metrics: list[Metric], plain: Mapping[str
     return scores
 
 
-def _scores(cell: Cell) -> pd.DataFrame:
+def _scores(cell: StoredRun) -> pd.DataFrame:
     return pd.read_csv(cell.path / "scores.csv", index_col="factual")
 
 
@@ -165,7 +165,7 @@ def _merit(scores: pd.DataFrame, weights: Mapping[str, float]) -> float:
     return float(sum(weight * means[name] for name, weight in weights.items() if not math.isnan(means[name])))
 
 
-def _line(cell: Cell, scores: pd.DataFrame, state: str) -> str:
+def _line(cell: StoredRun, scores: pd.DataFrame, state: str) -> str:
     returned = scores["returned"].sum()
     if not returned and (why := scoring.refusal(cell)) is not None:
         return f"{state}: UNSUPPORTED, {why}"

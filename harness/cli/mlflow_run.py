@@ -14,12 +14,12 @@ from harness.core.wording import changes
 from harness.evaluation import export
 from harness.evaluation.scoring import COUNTS, summarise
 from harness.store import mlflow as tracking
-from harness.store.cell import Cell
+from harness.store.run import StoredRun
 
 COLUMN_TYPES = {"CONTINUOUS": "double", "INTEGER": "long"}  # in MLflow's words; all others are texts
 
 
-def log_run(cell: Cell, scores: pd.DataFrame, plain: Mapping[str, Any]) -> None:
+def log_run(cell: StoredRun, scores: pd.DataFrame, plain: Mapping[str, Any]) -> None:
     """Show a stored run in MLflow: means with their standard errors, parameters, and the counterfactuals as a table."""
     logged: dict[str, float] = {}
     for name, row in summarise(scores).iterrows():

@@ -17,7 +17,7 @@ from harness.core.inputs import Indicator, Input, Lookup
 
 
 @dataclass(frozen=True, eq=False)
-class Whole:
+class WrappedModel:
     """A fitted model with preprocessing of its own, asked about rows laid out as those that it was trained on.
 
     Parameters
@@ -78,7 +78,7 @@ class Classifier:
     inputs: tuple[Input, ...]
     classes: tuple[Any, ...] = ()
     threshold: float | None = None
-    whole: Whole | None = None
+    whole: WrappedModel | None = None
     opaque: str | None = None
     labels: tuple[Any, ...] = ()
 

@@ -350,12 +350,12 @@ def _load(settled: Mapping[str, Any], split: Mapping[str, Any] | str | None) -> 
     raw, reasons, notices = {}, {}, list(table.told)
     for feature in dict.fromkeys(selected):
         entry = entries.get(feature, {})
-        cells = Cells(name, feature, table.columns[feature], form)
+        cells = ColumnParser(name, feature, table.columns[feature], form)
         raw[feature], reasons[feature] = cells.typed(entry.get("kind"), settled["max_categories"] or CATEGORIES)
         notices += cells.notices
     regression = settled["task"] == "regression"
     raw[column] = _target(
-        Cells(name, column, table.columns[column], form), regression, bool(label or settled["classes"])
+        ColumnParser(name, column, table.columns[column], form), regression, bool(label or settled["classes"])
     )
     frame = pd.DataFrame(raw)
     ends = np.cumsum(rows)
@@ -462,7 +462,7 @@ def _complete(name: str, table: Table, selected: Iterable[str], form: Form) -> N
             )
 
 
-class Cells:
+class ColumnParser:
     """The cells of one column on their way to numbers or categories."""
 
     def __init__(self, table: str, name: str, column: Column, form: Form) -> None:
@@ -596,7 +596,7 @@ class Cells:
         return "whole numbers"
 
 
-def _target(cells: Cells, regression: bool, named: bool) -> pd.Series:
+def _target(cells: ColumnParser, regression: bool, named: bool) -> pd.Series:
     if regression:
         return cells.as_numbers() if cells.numeric else cells.as_values()
     distinct = len(cells.texts)
@@ -676,7 +676,7 @@ def _meaning(feature: Feature, text: str, forms: Sequence[Form], intervals: Inte
         if text in _BOOLS and str(_BOOLS[text]) in by_text:
             return by_text[str(_BOOLS[text])]
         for form in forms:
-            number = Cells._parse(text, _pattern(form.decimal or ".", form.thousands), form)
+            number = ColumnParser._parse(text, _pattern(form.decimal or ".", form.thousands), form)
             for category in feature.categories:
                 if not isinstance(category, str) and category == number:
                     return category
@@ -688,7 +688,7 @@ def _meaning(feature: Feature, text: str, forms: Sequence[Form], intervals: Inte
     if missing:
         return _Fault("has a missing value", "fill it in")
     for form in forms:
-        number = Cells._parse(text, _pattern(form.decimal or ".", form.thousands), form)
+        number = ColumnParser._parse(text, _pattern(form.decimal or ".", form.thousands), form)
         if math.isnan(number):
             continue
         if abs(number) > LARGEST or 0 < abs(number) < SMALLEST:

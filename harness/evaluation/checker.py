@@ -10,7 +10,7 @@ from harness.core.errors import UnsupportedError
 from harness.core.objective import WITHIN, Objective
 from harness.core.space import Actionability, Feature, Kind, Space
 from harness.core.target import Target
-from harness.store.cell import Cell
+from harness.store.run import StoredRun
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +24,7 @@ FAULTS = ("invalid", "beyond its limits", "worse than claimed")
 CLAIM = 1e-6  # an objective this much above its claim, relative to max(1, |claim|), is worse than claimed
 
 
-def verdicts(cell: Cell) -> list[dict[str, Any]]:
+def verdicts(cell: StoredRun) -> list[dict[str, Any]]:
     """Judge every stored row from the row, the question and the stored estimator alone.
 
     Each verdict names ``factual`` and ``ce``; says ``valid`` (the estimator's own answer on the decoded row),
@@ -48,7 +48,7 @@ def verdicts(cell: Cell) -> list[dict[str, Any]]:
     return result
 
 
-def group_faults(cell: Cell) -> dict[Any, str]:
+def group_faults(cell: StoredRun) -> dict[Any, str]:
     """By factual, what is wrong with the group that it is in, read off the stored rows.
 
     ``beyond its limits``: the factuals of its point change more than ``t_max`` features together. ``worse than
@@ -201,7 +201,7 @@ def permitted(feature: Feature, old: Any, new: Any) -> bool:
     return rise < 0 if kind is Actionability.DECREASE else rise > 0
 
 
-def judge(cell: Cell) -> list[dict[str, Any]]:
+def judge(cell: StoredRun) -> list[dict[str, Any]]:
     """Judge a cell and store what was found."""
     found = verdicts(cell)
     cell.put_verdicts(found)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.wording import scored
-from harness.store.cell import Cell
+from harness.store.run import StoredRun
 
 NAME = "counterfactuals.csv"
 OURS = (
@@ -28,7 +28,7 @@ _NUMBER = re.compile(r"-?((0|[1-9]\d*)(\.\d+)?(e[-+]?\d+)?|inf)")
 _ESCAPED = re.compile(f"(^|[,;|\t\r\n])'([ ']*)(?={_TRIGGER})")
 
 
-def write(cell: Cell) -> Path:
+def write(cell: StoredRun) -> Path:
     """Write ``counterfactuals.csv`` beside a cell's answers, which the checker has judged.
 
     One row for each counterfactual asked for, with or without a point, after the factual's own as number 0. Its
@@ -81,7 +81,7 @@ def read(path: Path | str) -> pd.DataFrame:
     with path.open(newline="", encoding="utf-8") as file:
         header, *lines = ([unescape(text) for text in line] for line in csv.reader(file))
     columns = dict(zip(header, map(list, zip(*lines, strict=True)), strict=True)) if lines else {n: [] for n in header}
-    cell, own = Cell(path.parent), {}
+    cell, own = StoredRun(path.parent), {}
     if cell.started:
         own = {feature.name: feature.categories for feature in cell.space.features if feature.categories}
         own |= dict.fromkeys(header[len(OURS) - 2 : len(OURS)], tuple(cell.meta["classes"]))

@@ -12,7 +12,7 @@ import pandas as pd
 from harness.core.explanation import Status
 from harness.core.metric import Metric
 from harness.core.problem import Problem
-from harness.store.cell import Cell
+from harness.store.run import StoredRun
 
 GROUP = (
     "group", "size", "covered", "uncoverable", "left", "points", "bound", "gap", "optimal", "changed", "seconds",
@@ -23,7 +23,7 @@ ROUNDING = 1e-6  # of a bound on a whole number
 COUNTS = ("requested", "returned", "valid", "coverage", "solved", "optimal", "gap", "seconds", "fit_seconds", "late")
 
 
-def score(cell: Cell, problems: Mapping[Any, Problem], metrics: Sequence[Metric], population: str) -> pd.DataFrame:
+def score(cell: StoredRun, problems: Mapping[Any, Problem], metrics: Sequence[Metric], population: str) -> pd.DataFrame:
     """One row per factual: what was asked and got, and each metric (NaN where it is undefined).
 
     Parameters
@@ -62,7 +62,7 @@ def score(cell: Cell, problems: Mapping[Any, Problem], metrics: Sequence[Metric]
     return pd.DataFrame(table, columns=columns).set_index("factual")
 
 
-def group_table(cell: Cell) -> pd.DataFrame:
+def group_table(cell: StoredRun) -> pd.DataFrame:
     """One row per group: ``size``; ``covered``, ``uncoverable`` and ``left``, of its factuals; ``points`` that serve
     somebody, their proven ``bound``, ``gap``, and whether they are ``optimal`` and hold; the greatest number of
     features ``changed`` by a point; seconds of the group and of the fit, and whether it was ``late``."""
@@ -95,7 +95,7 @@ def group_table(cell: Cell) -> pd.DataFrame:
     return pd.DataFrame(table, columns=GROUP).set_index("group")
 
 
-def _groups(cell: Cell) -> dict[Any, dict[str, float]]:
+def _groups(cell: StoredRun) -> dict[Any, dict[str, float]]:
     """By factual, the numbers of its group."""
     lines = cell.groups()
     table = group_table(cell) if lines else pd.DataFrame()
@@ -144,14 +144,14 @@ def commonly_solved(tables: Sequence[pd.DataFrame]) -> pd.Index:
     return common
 
 
-def refusal(cell: Cell) -> str | None:
+def refusal(cell: StoredRun) -> str | None:
     """Why every factual of a cell was refused; None where one was not."""
     rows = cell.rows()
     whole = bool(rows) and all(row["status"] == Status.UNSUPPORTED for row in rows)
     return str(rows[0]["detail"]) if whole else None
 
 
-def outcome(cell: Cell) -> dict[str, Any]:
+def outcome(cell: StoredRun) -> dict[str, Any]:
     """How the cell went: rows by status, verdicts by word, distinct reasons of refusal and failure, and whether
     anything was ``timed_beside`` other factuals or cells, which makes its seconds longer."""
     rows = cell.rows()

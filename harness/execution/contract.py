@@ -8,7 +8,7 @@ import pandas as pd
 
 from harness.core.explanation import Answer, Explanation, GroupExplanation, Reason, Status
 from harness.core.problem import Problem
-from harness.execution.messages import Ask
+from harness.execution.messages import ExplainRequest
 
 
 def group_breach(explanation: GroupExplanation, problem: Problem, factuals: pd.DataFrame) -> str | None:
@@ -36,7 +36,7 @@ def _misfit(row: dict[str, Any], problem: Problem) -> str | None:
     return "the method gave a row with missing values" if any(pd.isna(value) for value in row.values()) else None
 
 
-def breach(explanation: Explanation, problem: Problem, ask: Ask) -> str | None:
+def breach(explanation: Explanation, problem: Problem, ask: ExplainRequest) -> str | None:
     """How an explanation breaks the contract of ``Explainer``, if it does."""
     if len(explanation.answers) != ask.count:
         return f"the method was asked for {ask.count} answers and gave {len(explanation.answers)}"

@@ -18,14 +18,14 @@ from harness.core.wording import SATISFIED, number, wish
 from harness.execution.contract import refused
 from harness.execution.pool import GroupOutcome, Limits, Outcome, Pool
 from harness.execution.task import EXPLAIN, Task
-from harness.store.cell import Cell
 from harness.store.rows import answer_row, group_line
+from harness.store.run import StoredRun
 
 EVERYBODY = "all"  # the name of the one group
 
 
 def run(
-    cell: Cell,
+    cell: StoredRun,
     question: Task,
     method: Method,
     count: int,
@@ -54,7 +54,7 @@ def run(
 
 
 def _open(
-    cell: Cell, question: Task, count: int, progress: Callable[[int], object]
+    cell: StoredRun, question: Task, count: int, progress: Callable[[int], object]
 ) -> tuple[Iterator[Outcome], pd.DataFrame]:
     """Of the factuals without an answer: outcomes of those who have what is wanted already, and the others."""
     answered = cell.answered()
@@ -65,7 +65,7 @@ def _open(
     return done, todo.loc[~satisfied]
 
 
-def _close(cell: Cell, question: Task) -> None:
+def _close(cell: StoredRun, question: Task) -> None:
     if set(question.factuals.index) <= cell.answered():
         cell.finish()
 
@@ -97,7 +97,7 @@ def groups(question: Task, by: bool | str) -> dict[str, pd.DataFrame]:
 
 
 def run_groups(
-    cell: Cell,
+    cell: StoredRun,
     question: Task,
     method: Method,
     by: bool | str,

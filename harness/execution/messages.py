@@ -12,7 +12,7 @@ from harness.core.problem import Problem
 
 
 @dataclass(frozen=True)
-class Load:
+class FitRequest:
     """Fit ``method`` to ``problem``. Answered by ``Begun``, then by ``Fitted``."""
 
     method: Method
@@ -21,7 +21,7 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Begun:
+class FitStarted:
     """A ``Load`` has arrived whole: from here on the time is the fit's."""
 
 
@@ -40,7 +40,7 @@ class Fitted:
 
 
 @dataclass(frozen=True)
-class Ask:
+class ExplainRequest:
     """Explain one factual. Answered by ``Told``."""
 
     factual: pd.DataFrame
@@ -50,7 +50,7 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Told:
+class ExplainReply:
     """An explanation and the wall-clock seconds it took."""
 
     explanation: Explanation
@@ -58,7 +58,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class AskGroup:
+class GroupRequest:
     """Explain several factuals at once. Answered by ``ToldGroup``."""
 
     factuals: pd.DataFrame
@@ -67,7 +67,7 @@ class AskGroup:
 
 
 @dataclass(frozen=True)
-class ToldGroup:
+class GroupReply:
     """The explanation of a group, or why there is none; and the wall-clock seconds it took."""
 
     explanation: GroupExplanation | None

@@ -23,7 +23,15 @@ from harness.core.explanation import Explanation, GroupExplanation, Reason, Stat
 from harness.core.method import Method
 from harness.core.problem import Problem
 from harness.execution.contract import refused
-from harness.execution.messages import Ask, AskGroup, Begun, Fitted, Load, Told, ToldGroup
+from harness.execution.messages import (
+    ExplainReply,
+    ExplainRequest,
+    FitRequest,
+    FitStarted,
+    Fitted,
+    GroupReply,
+    GroupRequest,
+)
 
 START_LIMIT = 120.0  # seconds for a worker to import and receive a cell, before its limit to fit begins
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -61,7 +69,7 @@ class GroupOutcome:
     """What became of a group: its explanation, or why there is none; else as ``Outcome``."""
 
     group: Any
-    told: ToldGroup
+    told: GroupReply
     seconds: float
     fit_seconds: float
     compile_seconds: float = 0.0
@@ -106,8 +114,8 @@ class Worker:
 
     def load(self, method: Method, problem: Problem, limits: Limits) -> Fitted:
         """Fit; a worker that does not manage is killed and says why."""
-        reply, limit = self._exchange(Load(method, problem, limits.memory), START_LIMIT), START_LIMIT
-        if isinstance(reply, Begun):
+        reply, limit = self._exchange(FitRequest(method, problem, limits.memory), START_LIMIT), START_LIMIT
+        if isinstance(reply, FitStarted):
             reply, limit = self._receive(limits.fit), limits.fit
         if reply is None and self._hung:
             reply = Fitted(limit, fault=f"the fit took more than {limit:g} s", reason=Reason.TIME_LIMIT)
@@ -116,31 +124,31 @@ class Worker:
         self.fitted = reply
         return reply
 
-    def ask(self, factual: pd.DataFrame, count: int, seed: tuple[int, ...], limits: Limits) -> Told:
+    def ask(self, factual: pd.DataFrame, count: int, seed: tuple[int, ...], limits: Limits) -> ExplainReply:
         """Explain; a worker that does not answer in time is killed, which is an answer too."""
-        told = self._exchange(Ask(factual, count, seed, limits.time), limits.time + limits.grace)
+        told = self._exchange(ExplainRequest(factual, count, seed, limits.time), limits.time + limits.grace)
         if told is not None:
             if any(answer.reason is Reason.MEMORY for answer in told.explanation.answers):
                 self.kill()  # what it has not freed is not to cost the next factual its answer
             return told
         if self._hung:
             why = f"no answer within {limits.time:g} s"
-            return Told(Explanation.none(count, Status.GAVE_UP, Reason.TIME_LIMIT, why), limits.time)
+            return ExplainReply(Explanation.none(count, Status.GAVE_UP, Reason.TIME_LIMIT, why), limits.time)
         why = f"the worker process ended with code {self.process.wait()}"
-        return Told(Explanation.none(count, Status.FAILED, Reason.CRASH, why), 0.0)
+        return ExplainReply(Explanation.none(count, Status.FAILED, Reason.CRASH, why), 0.0)
 
-    def ask_group(self, factuals: pd.DataFrame, seed: tuple[int, ...], limits: Limits) -> ToldGroup:
+    def ask_group(self, factuals: pd.DataFrame, seed: tuple[int, ...], limits: Limits) -> GroupReply:
         """Explain a group; as ``ask``."""
-        told = self._exchange(AskGroup(factuals, seed, limits.time), limits.time + limits.grace)
+        told = self._exchange(GroupRequest(factuals, seed, limits.time), limits.time + limits.grace)
         if told is not None:
             if told.reason is Reason.MEMORY:
                 self.kill()
             return told
         if self._hung:
             why = f"no answer within {limits.time:g} s"
-            return ToldGroup(None, limits.time, Status.GAVE_UP, Reason.TIME_LIMIT, why)
+            return GroupReply(None, limits.time, Status.GAVE_UP, Reason.TIME_LIMIT, why)
         why = f"the worker process ended with code {self.process.wait()}"
-        return ToldGroup(None, 0.0, Status.FAILED, Reason.CRASH, why)
+        return GroupReply(None, 0.0, Status.FAILED, Reason.CRASH, why)
 
     def _exchange(self, message: Any, limit: float) -> Any:
         """The reply, or None where the worker hung (and was killed) or ended."""
@@ -325,9 +333,9 @@ def _without(fitted: Fitted, identity: Any, count: int) -> Outcome:
 
 def _without_group(fitted: Fitted, name: Any) -> GroupOutcome:
     if fitted.refusal:
-        told = ToldGroup(None, 0.0, Status.UNSUPPORTED, Reason.REFUSED, fitted.refusal)
+        told = GroupReply(None, 0.0, Status.UNSUPPORTED, Reason.REFUSED, fitted.refusal)
     else:
-        told = ToldGroup(None, 0.0, _status(fitted), fitted.reason, fitted.fault or "")
+        told = GroupReply(None, 0.0, _status(fitted), fitted.reason, fitted.fault or "")
     return GroupOutcome(name, told, 0.0, fitted.seconds)
 
 

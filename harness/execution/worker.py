@@ -22,7 +22,15 @@ from harness.core.explanation import Explanation, Reason, Status
 from harness.core.method import Deadline, Explainer, GroupExplainer
 from harness.core.problem import Problem
 from harness.execution.contract import breach, group_breach
-from harness.execution.messages import Ask, AskGroup, Begun, Fitted, Load, Told, ToldGroup
+from harness.execution.messages import (
+    ExplainReply,
+    ExplainRequest,
+    FitRequest,
+    FitStarted,
+    Fitted,
+    GroupReply,
+    GroupRequest,
+)
 
 
 def serve(connection: Connection) -> None:
@@ -37,18 +45,18 @@ def serve(connection: Connection) -> None:
         except Exception:
             connection.send(Fitted(0.0, fault=traceback.format_exc()))
             continue
-        if isinstance(message, Load):
+        if isinstance(message, FitRequest):
             explainer = None  # free the last cell's memory before the next one is built
             problem = message.problem
-            connection.send(Begun())
+            connection.send(FitStarted())
             explainer, fitted = _fit(message)
             connection.send(fitted)
         elif explainer is not None and problem is not None:
-            answer = _explain_group if isinstance(message, AskGroup) else _explain
+            answer = _explain_group if isinstance(message, GroupRequest) else _explain
             connection.send(answer(explainer, problem, message))
 
 
-def _fit(load: Load) -> tuple[Explainer | None, Fitted]:
+def _fit(load: FitRequest) -> tuple[Explainer | None, Fitted]:
     _limit_memory(load.memory_limit)
     explainer, refusal, fault, reason = None, None, None, Reason.CRASH
     start = time.perf_counter()
@@ -79,7 +87,7 @@ def _compilation() -> Iterator[list[float]]:
         yield spent
 
 
-def _explain(explainer: Explainer, problem: Problem, ask: Ask) -> Told:
+def _explain(explainer: Explainer, problem: Problem, ask: ExplainRequest) -> ExplainReply:
     rng = np.random.default_rng(np.random.SeedSequence(ask.seed))
     start = time.perf_counter()
     try:
@@ -91,27 +99,27 @@ def _explain(explainer: Explainer, problem: Problem, ask: Ask) -> Told:
         explanation = Explanation.none(ask.count, Status.GAVE_UP, Reason.MEMORY, "the memory limit was reached")
     except Exception:
         explanation = Explanation.none(ask.count, Status.FAILED, Reason.CRASH, traceback.format_exc())
-    return Told(explanation, time.perf_counter() - start)
+    return ExplainReply(explanation, time.perf_counter() - start)
 
 
-def _explain_group(explainer: Explainer, problem: Problem, ask: AskGroup) -> ToldGroup:
+def _explain_group(explainer: Explainer, problem: Problem, ask: GroupRequest) -> GroupReply:
     if not isinstance(explainer, GroupExplainer):
         why = "this method explains no groups; leave 'group' out, or choose a method such as column_generation"
-        return ToldGroup(None, 0.0, Status.UNSUPPORTED, Reason.REFUSED, why)
+        return GroupReply(None, 0.0, Status.UNSUPPORTED, Reason.REFUSED, why)
     rng = np.random.default_rng(np.random.SeedSequence(ask.seed))
     start = time.perf_counter()
     try:
         explanation = explainer.explain_group(ask.factuals.copy(), rng, Deadline.after(ask.limit))
     except HarnessError as error:
-        told = ToldGroup(None, 0.0, Status.UNSUPPORTED, Reason.REFUSED, str(error))
+        told = GroupReply(None, 0.0, Status.UNSUPPORTED, Reason.REFUSED, str(error))
     except MemoryError:
-        told = ToldGroup(None, 0.0, Status.GAVE_UP, Reason.MEMORY, "the memory limit was reached")
+        told = GroupReply(None, 0.0, Status.GAVE_UP, Reason.MEMORY, "the memory limit was reached")
     except Exception:
-        told = ToldGroup(None, 0.0, Status.FAILED, Reason.CRASH, traceback.format_exc())
+        told = GroupReply(None, 0.0, Status.FAILED, Reason.CRASH, traceback.format_exc())
     else:
         fault = group_breach(explanation, problem, ask.factuals)
-        failed = ToldGroup(None, 0.0, Status.FAILED, Reason.CRASH, fault or "")
-        told = failed if fault else ToldGroup(explanation, 0.0)
+        failed = GroupReply(None, 0.0, Status.FAILED, Reason.CRASH, fault or "")
+        told = failed if fault else GroupReply(explanation, 0.0)
     return replace(told, seconds=time.perf_counter() - start)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import is_classifier, is_regressor
 
-from harness.core.classifier import Classifier, Whole
+from harness.core.classifier import Classifier, WrappedModel
 from harness.core.errors import HarnessError
 from harness.core.space import Feature, Space
 from harness.models import pipeline
@@ -58,7 +58,7 @@ def from_file(
     """
     path = Path(path).expanduser()
     model, needed = read(path, trust)
-    own = Whole(model, (), path=str(path), sha256=checksum(path), trusted=needed)
+    own = WrappedModel(model, (), path=str(path), sha256=checksum(path), trusted=needed)
     return _fitted(own, space, frame, classes, name, threshold, names)
 
 
@@ -73,11 +73,11 @@ def adopt(
     names: Sequence[Any] | None = None,
 ) -> Classifier:
     """As ``from_file``, of a fitted model in memory."""
-    return _fitted(Whole(wrapped(model), ()), space, frame, classes, name, threshold, names)
+    return _fitted(WrappedModel(wrapped(model), ()), space, frame, classes, name, threshold, names)
 
 
 def _fitted(
-    own: Whole,
+    own: WrappedModel,
     space: Space,
     frame: pd.DataFrame,
     classes: Sequence[Any],
@@ -93,7 +93,7 @@ def _fitted(
 
 
 def assemble(
-    whole: Whole,
+    whole: WrappedModel,
     space: Space,
     classes: Sequence[Any],
     labels: Sequence[Any],
@@ -126,7 +126,7 @@ def assemble(
 
 
 def _difference(
-    inside: Classifier, whole: Whole, frame: pd.DataFrame, predicted: tuple[np.ndarray, np.ndarray]
+    inside: Classifier, whole: WrappedModel, frame: pd.DataFrame, predicted: tuple[np.ndarray, np.ndarray]
 ) -> str | None:
     """Where estimator and inputs are another model than the whole one, as a sentence."""
     prefix = "nobody can look inside this model: what is known of its steps gives other"
@@ -153,7 +153,7 @@ def _listed(path: str, name: str, faults: Sequence[str]) -> str:
     return f"the model{f' in {path}' if path else ''} does not fit {name}: {'; '.join(dict.fromkeys(faults))}."
 
 
-def _laid_out(whole: Whole, space: Space, name: str) -> tuple[Whole, list[str]]:
+def _laid_out(whole: WrappedModel, space: Space, name: str) -> tuple[WrappedModel, list[str]]:
     """The model with the columns it takes, and what is wrong with them."""
     known = _attribute(whole.model, "feature_names_in_")
     count = _attribute(whole.model, "n_features_in_")
@@ -169,7 +169,7 @@ def _laid_out(whole: Whole, space: Space, name: str) -> tuple[Whole, list[str]]:
             said = f"{len(columns)}: {', '.join(columns)}"
             return whole, [f"it was trained on an array of {count} columns, and {name} has {said}"]
     logical = tuple(c for c in columns if _holds_logical(space[c]))
-    return Whole(whole.model, columns, logical, known is not None, whole.path, whole.sha256, whole.trusted), []
+    return WrappedModel(whole.model, columns, logical, known is not None, whole.path, whole.sha256, whole.trusted), []
 
 
 def _holds_logical(feature: Feature) -> bool:

@@ -33,7 +33,7 @@ from sklearn.preprocessing import (
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine, Chain, Indicator, Input, Lookup, run_steps
 from harness.core.space import Feature, Kind, Space
-from harness.models.scorecard import Carded, OptBinned
+from harness.models.scorecard import OptBinned, ScorecardEstimator
 
 NAMED = 5  # values that a sentence lists
 
@@ -58,7 +58,7 @@ Column = Number | Table
 
 
 @dataclass
-class Walk:
+class PipelineStep:
     """Where one is in a pipeline, and what was found on the way.
 
     Parameters
@@ -75,9 +75,9 @@ class Walk:
     faults: list[str] = field(default_factory=list)
     path: tuple[str, ...] = ()
 
-    def into(self, name: str) -> Walk:
+    def into(self, name: str) -> PipelineStep:
         """The walk one step further."""
-        return Walk(self.space, self.faults, (*self.path, name))
+        return PipelineStep(self.space, self.faults, (*self.path, name))
 
     def step(self, transformer: Any) -> str:
         """The step in words."""
@@ -86,7 +86,7 @@ class Walk:
 
 
 @dataclass(frozen=True)
-class Flow:
+class ColumnFlow:
     """Columns between two steps, and whether scikit-learn holds them as a sparse matrix, which it scales otherwise."""
 
     columns: tuple[Column, ...]
@@ -108,11 +108,11 @@ def describe(model: Any, space: Space, columns: Sequence[str]) -> tuple[Any, tup
     The estimator (knowing no column names, as it is asked with arrays), its inputs, why the model cannot read the data
     (a list, empty where it can), and why nobody can look inside (a sentence; there are then no inputs).
     """
-    if isinstance(model, Carded | OptBinned):
+    if isinstance(model, ScorecardEstimator | OptBinned):
         return _scorecard(model, space)
-    walk = Walk(space)
+    walk = PipelineStep(space)
     raw = (Number(f) if f.numeric else Table(f, f.categories) for f in (space[name] for name in columns))
-    flow, estimator = Flow(tuple(raw)), model
+    flow, estimator = ColumnFlow(tuple(raw)), model
     try:
         with warnings.catch_warnings(action="ignore"):
             while isinstance(estimator, Pipeline):
@@ -136,7 +136,7 @@ def _scorecard(model: Any, space: Space) -> tuple[Any, tuple[Input, ...], list[s
 
 
 @singledispatch
-def through(transformer: Any, flow: Flow, walk: Walk) -> Flow:
+def through(transformer: Any, flow: ColumnFlow, walk: PipelineStep) -> ColumnFlow:
     """The columns after a fitted transformer.
 
     Raises
@@ -149,38 +149,42 @@ def through(transformer: Any, flow: Flow, walk: Walk) -> Flow:
 
 @through.register(str)
 @through.register(type(None))
-def _(transformer: str | None, flow: Flow, walk: Walk) -> Flow:
-    return Flow(()) if transformer == "drop" else flow
+def _(transformer: str | None, flow: ColumnFlow, walk: PipelineStep) -> ColumnFlow:
+    return ColumnFlow(()) if transformer == "drop" else flow
 
 
 @through.register
-def _(transformer: Pipeline, flow: Flow, walk: Walk) -> Flow:
+def _(transformer: Pipeline, flow: ColumnFlow, walk: PipelineStep) -> ColumnFlow:
     for name, step in transformer.steps:
         flow = through(step, flow, walk.into(name))
     return flow
 
 
 @through.register
-def _(transformer: ColumnTransformer, flow: Flow, walk: Walk) -> Flow:
+def _(transformer: ColumnTransformer, flow: ColumnFlow, walk: PipelineStep) -> ColumnFlow:
     taken = transformer._transformer_to_input_indices
     weights = transformer.transformer_weights or {}
     parts = [
-        (name, step, Flow(tuple(flow.columns[place] for place in np.atleast_1d(taken[name]).tolist()), flow.sparse))
+        (
+            name,
+            step,
+            ColumnFlow(tuple(flow.columns[place] for place in np.atleast_1d(taken[name]).tolist()), flow.sparse),
+        )
         for name, step, _ in transformer.transformers_
     ]
-    return Flow(_side_by_side(parts, weights, walk), transformer.sparse_output_)
+    return ColumnFlow(_side_by_side(parts, weights, walk), transformer.sparse_output_)
 
 
 @through.register
-def _(transformer: FeatureUnion, flow: Flow, walk: Walk) -> Flow:
+def _(transformer: FeatureUnion, flow: ColumnFlow, walk: PipelineStep) -> ColumnFlow:
     parts = [(name, step, flow) for name, step in transformer.transformer_list]
     found: list[bool] = []
     columns = _side_by_side(parts, transformer.transformer_weights or {}, walk, found)
-    return Flow(columns, any(found))
+    return ColumnFlow(columns, any(found))
 
 
 def _side_by_side(
-    parts: Iterable[tuple[str, Any, Flow]], weights: Any, walk: Walk, found: list[bool] | None = None
+    parts: Iterable[tuple[str, Any, ColumnFlow]], weights: Any, walk: PipelineStep, found: list[bool] | None = None
 ) -> tuple[Column, ...]:
     """The columns of several transformers, one after another; all are walked through before one that stops it does."""
     columns: list[Column] = []
@@ -204,42 +208,42 @@ def _side_by_side(
 
 
 @through.register
-def _(transformer: FunctionTransformer, flow: Flow, walk: Walk) -> Flow:
+def _(transformer: FunctionTransformer, flow: ColumnFlow, walk: PipelineStep) -> ColumnFlow:
     if transformer.func is not None:
         raise UnsupportedError(f"{walk.step(transformer)} runs a function of its own")
     return flow
 
 
 @through.register
-def _(transformer: SelectorMixin, flow: Flow, walk: Walk) -> Flow:
-    return Flow(tuple(flow.columns[place] for place in transformer.get_support(indices=True)), flow.sparse)
+def _(transformer: SelectorMixin, flow: ColumnFlow, walk: PipelineStep) -> ColumnFlow:
+    return ColumnFlow(tuple(flow.columns[place] for place in transformer.get_support(indices=True)), flow.sparse)
 
 
 @through.register
-def _(transformer: StandardScaler, flow: Flow, walk: Walk) -> Flow:
+def _(transformer: StandardScaler, flow: ColumnFlow, walk: PipelineStep) -> ColumnFlow:
     centre = transformer.mean_ if transformer.with_mean else None
     return _scaled(transformer, flow, walk, centre, transformer.scale_)
 
 
 @through.register
-def _(transformer: RobustScaler, flow: Flow, walk: Walk) -> Flow:
+def _(transformer: RobustScaler, flow: ColumnFlow, walk: PipelineStep) -> ColumnFlow:
     centre = transformer.center_ if transformer.with_centering else None
     return _scaled(transformer, flow, walk, centre, transformer.scale_ if transformer.with_scaling else None)
 
 
 @through.register
-def _(transformer: MaxAbsScaler, flow: Flow, walk: Walk) -> Flow:
+def _(transformer: MaxAbsScaler, flow: ColumnFlow, walk: PipelineStep) -> ColumnFlow:
     after = _scaled(transformer, flow, walk, None, transformer.scale_)
     return _clipped(transformer, after, walk, (-1.0, 1.0)) if transformer.clip else after
 
 
 @through.register
-def _(transformer: MinMaxScaler, flow: Flow, walk: Walk) -> Flow:
+def _(transformer: MinMaxScaler, flow: ColumnFlow, walk: PipelineStep) -> ColumnFlow:
     after = _stepwise(transformer, flow, walk, ("*", transformer.scale_), ("+", transformer.min_))
     return _clipped(transformer, after, walk, transformer.feature_range) if transformer.clip else after
 
 
-def _scaled(transformer: Any, flow: Flow, walk: Walk, centre: Any, scale: Any) -> Flow:
+def _scaled(transformer: Any, flow: ColumnFlow, walk: PipelineStep, centre: Any, scale: Any) -> ColumnFlow:
     """(x - centre) / scale; a sparse matrix is multiplied with 1 / scale instead."""
     steps: list[tuple[str, Any]] = [] if centre is None else [("-", centre)]
     if scale is not None:
@@ -247,7 +251,9 @@ def _scaled(transformer: Any, flow: Flow, walk: Walk, centre: Any, scale: Any) -
     return _stepwise(transformer, flow, walk, *steps)
 
 
-def _stepwise(transformer: Any, flow: Flow, walk: Walk, *steps: tuple[str, Iterable[float]]) -> Flow:
+def _stepwise(
+    transformer: Any, flow: ColumnFlow, walk: PipelineStep, *steps: tuple[str, Iterable[float]]
+) -> ColumnFlow:
     """The columns after operations with a number for each."""
     numbers = list(zip(*([(sign, float(value)) for value in values] for sign, values in steps), strict=True))
     numbers = numbers or [()] * len(flow.columns)
@@ -261,10 +267,10 @@ def _stepwise(transformer: Any, flow: Flow, walk: Walk, *steps: tuple[str, Itera
             columns.append(Table(column.feature, tuple(run_steps(values, own).tolist())))
         else:
             columns.append(column)
-    return Flow(tuple(columns), flow.sparse)
+    return ColumnFlow(tuple(columns), flow.sparse)
 
 
-def _clipped(transformer: Any, flow: Flow, walk: Walk, ends: tuple[float, float]) -> Flow:
+def _clipped(transformer: Any, flow: ColumnFlow, walk: PipelineStep, ends: tuple[float, float]) -> ColumnFlow:
     """The columns cut to an interval, which numbers must not leave anyway."""
     columns: list[Column] = []
     for column in flow.columns:
@@ -280,10 +286,10 @@ def _clipped(transformer: Any, flow: Flow, walk: Walk, ends: tuple[float, float]
             columns.append(column)
         else:
             columns.append(Table(column.feature, tuple(np.clip(np.array(column.values, float), *ends).tolist())))
-    return Flow(tuple(columns), flow.sparse)
+    return ColumnFlow(tuple(columns), flow.sparse)
 
 
-def _numbers(column: Table, transformer: Any, walk: Walk) -> np.ndarray | None:
+def _numbers(column: Table, transformer: Any, walk: PipelineStep) -> np.ndarray | None:
     """A table's values as floats; None, and a fault noted, where some are text."""
     if any(isinstance(value, str) for value in column.values):
         feature = column.feature
@@ -296,7 +302,7 @@ def _numbers(column: Table, transformer: Any, walk: Walk) -> np.ndarray | None:
 
 
 @through.register
-def _(transformer: SimpleImputer, flow: Flow, walk: Walk) -> Flow:
+def _(transformer: SimpleImputer, flow: ColumnFlow, walk: PipelineStep) -> ColumnFlow:
     """Nothing is missing here: the columns stay as they are, without those that training had no value of."""
     columns: list[Column] = []
     gap = transformer.missing_values
@@ -315,10 +321,10 @@ def _(transformer: SimpleImputer, flow: Flow, walk: Walk) -> Flow:
         if not isinstance(gap, float) or not math.isnan(gap):
             raise UnsupportedError(f"{walk.step(transformer)} marks the value {gap!r}")
         columns += [_constant(flow, walk, transformer)] * len(transformer.indicator_.features_)
-    return Flow(tuple(columns), flow.sparse)
+    return ColumnFlow(tuple(columns), flow.sparse)
 
 
-def _constant(flow: Flow, walk: Walk, transformer: Any) -> Table:
+def _constant(flow: ColumnFlow, walk: PipelineStep, transformer: Any) -> Table:
     """A column of zeros: hung on a category, as a number's share in a model must not vanish."""
     for feature in (*(column.feature for column in flow.columns), *walk.space.features):
         if not feature.numeric:
@@ -327,17 +333,17 @@ def _constant(flow: Flow, walk: Walk, transformer: Any) -> Table:
 
 
 @through.register
-def _(transformer: OneHotEncoder, flow: Flow, walk: Walk) -> Flow:
+def _(transformer: OneHotEncoder, flow: ColumnFlow, walk: PipelineStep) -> ColumnFlow:
     columns = _coded(transformer, flow, walk, transformer._n_features_outs)
-    return Flow(columns, transformer.sparse_output)
+    return ColumnFlow(columns, transformer.sparse_output)
 
 
 @through.register
-def _(transformer: OrdinalEncoder, flow: Flow, walk: Walk) -> Flow:
-    return Flow(_coded(transformer, flow, walk, [1] * len(flow.columns)))
+def _(transformer: OrdinalEncoder, flow: ColumnFlow, walk: PipelineStep) -> ColumnFlow:
+    return ColumnFlow(_coded(transformer, flow, walk, [1] * len(flow.columns)))
 
 
-def _coded(encoder: Any, flow: Flow, walk: Walk, widths: Sequence[int]) -> tuple[Column, ...]:
+def _coded(encoder: Any, flow: ColumnFlow, walk: PipelineStep, widths: Sequence[int]) -> tuple[Column, ...]:
     """The columns after an encoder, which is asked for the code of every category of one feature after another."""
     stopped = None
     usable: list[tuple[Any, ...]] = []
@@ -363,7 +369,7 @@ def _coded(encoder: Any, flow: Flow, walk: Walk, widths: Sequence[int]) -> tuple
     return tuple(columns)
 
 
-def _readable(encoder: Any, column: Column, known: np.ndarray, walk: Walk) -> tuple[Any, ...]:
+def _readable(encoder: Any, column: Column, known: np.ndarray, walk: PipelineStep) -> tuple[Any, ...]:
     """The values of a column, those that the encoder would fail on replaced and noted as a fault."""
     feature = column.feature
     if isinstance(column, Number):
@@ -392,7 +398,7 @@ def _some(values: Iterable[Any]) -> str:
     return ", ".join(listed[:NAMED]) + (f" and {len(listed) - NAMED} more" if len(listed) > NAMED else "")
 
 
-def _input(column: Column, estimator: Any, walk: Walk) -> Input:
+def _input(column: Column, estimator: Any, walk: PipelineStep) -> Input:
     """A column as an input of the last step."""
     feature = column.feature
     if isinstance(column, Number):

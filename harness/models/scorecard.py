@@ -27,7 +27,7 @@ from harness.models.card import Bin, Card, Nothing, Variable
 NEAR = 1e-9  # scores this near are equal: sums of the same numbers in another order
 
 
-class Carded(BaseEstimator):
+class ScorecardEstimator(BaseEstimator):
     """What scorecards have in common, given ``card_``; rows are decoded frames, or arrays of the card's columns."""
 
     card_: Card
@@ -57,7 +57,7 @@ class Carded(BaseEstimator):
         return self.card_.score(self._bins(rows))
 
 
-class ScorecardClassifier(ClassifierMixin, Carded):
+class ScorecardClassifier(ClassifierMixin, ScorecardEstimator):
     """Logistic regression on weights of evidence, binned and scaled by OptBinning.
 
     Parameters
@@ -130,7 +130,7 @@ class ScorecardClassifier(ClassifierMixin, Carded):
         return np.column_stack([1.0 - probability, probability])
 
 
-class ScorecardRegressor(RegressorMixin, Carded):
+class ScorecardRegressor(RegressorMixin, ScorecardEstimator):
     """Linear regression on mean outcomes of bins, binned and scaled by OptBinning; parameters as the classifier's."""
 
     def __init__(

@@ -21,7 +21,7 @@ from harness.reports.drawing import COLOURS, GREEN, Drawing
 from harness.reports.markup import DASH, markdown, number
 from harness.reports.registry import Table
 from harness.reports.stored import PUBLISHED
-from harness.store.cell import Cell
+from harness.store.run import StoredRun
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,7 +42,7 @@ STATISTICS = (
 )  # fmt: skip
 
 
-def solved(found: Sequence[Cell]) -> pd.DataFrame:
+def solved(found: Sequence[StoredRun]) -> pd.DataFrame:
     """One row a stored group: ``approach``, ``n_factuals``, ``t_max``, ``threshold``, ``picked`` (the seed of S),
     ``people`` (S as text), and the columns of ``harness.evaluation.scoring.group_table``."""
     parts = []
@@ -110,7 +110,7 @@ class Fewest:
     def title(self) -> str:
         return f"Table {self.number} of {PAPER}"
 
-    def build(self, found: Sequence[Cell]) -> tuple[str, pd.DataFrame]:
+    def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         published = pd.read_csv(PUBLISHED / self.published)
         published = published.loc[published["table"] == self.number]
         groups = solved(found)
@@ -246,7 +246,7 @@ class Thresholds:
 
     title: str = f"Stricter thresholds and few changes, beyond {PAPER}"
 
-    def build(self, found: Sequence[Cell]) -> tuple[str, pd.DataFrame]:
+    def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         lines = summed(solved(found), ["threshold", "t_max"])
         head = ["threshold", "T_max", "approach", "y*", "proven", "gap", "uncoverable", "s, median (worst)"]
         body = []
@@ -264,7 +264,7 @@ class Models:
     title: str = f"Tables 2 and 3 of {PAPER}"
     published: str = "column_generation_table2_3.csv"
 
-    def build(self, found: Sequence[Cell]) -> tuple[str, pd.DataFrame]:
+    def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         published = records_of(pd.read_csv(PUBLISHED / self.published))
         ran = {(cell.meta["dataset"], cell.meta["model"]): cell for cell in found}
         records: list[dict[str, Any]] = []
@@ -310,7 +310,7 @@ def records_of(lines: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(name): value for name, value in row.items()} for row in lines.to_dict("records")]
 
 
-def heat_map(found: Sequence[Cell], title: str) -> Figure:
+def heat_map(found: Sequence[StoredRun], title: str) -> Figure:
     """Explanations as rows, columns as the model has them: filled where the column is 1, a dot where the feature is one
     that the explanation's factuals change.
 
@@ -360,7 +360,7 @@ def _green() -> Any:
     return LinearSegmentedColormap.from_list("green", ["#FFFFFF", GREEN])
 
 
-def perturbed(found: Sequence[Cell], title: str) -> Figure:
+def perturbed(found: Sequence[StoredRun], title: str) -> Figure:
     """How often each feature is changed, over all explanations of our cells, stacked by T_max; the paper shows no axis
     to compare with.
 

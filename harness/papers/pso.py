@@ -19,7 +19,7 @@ from harness.reports.comparison import Comparison, paired
 from harness.reports.markup import DASH, markdown, number
 from harness.reports.registry import Table
 from harness.reports.stored import PUBLISHED
-from harness.store.cell import Cell
+from harness.store.run import StoredRun
 
 PAPER = "Shekhar et al. (2023), A PSO based method to generate actionable counterfactuals for high dimensional data"
 METHODS = {
@@ -51,7 +51,7 @@ SETTING = (
 )
 
 
-def valid(cell: Cell) -> pd.DataFrame:
+def valid(cell: StoredRun) -> pd.DataFrame:
     """Scores over valid counterfactuals, factuals without one left out, as the paper averages."""
     return pd.read_csv(cell.path / "scores.csv", index_col="factual")
 
@@ -63,7 +63,7 @@ class Datasets:
     title: str
     published: str
 
-    def lines(self, found: Sequence[Cell]) -> pd.DataFrame:
+    def lines(self, found: Sequence[StoredRun]) -> pd.DataFrame:
         """One row a dataset; features that hold numbers are continuous, all others categorical, as in the paper."""
         table = pd.read_csv(PUBLISHED / self.published).set_index("dataset")
         ran = {cell.meta["dataset"]: cell for cell in found}
@@ -77,7 +77,7 @@ class Datasets:
             records.append(record)
         return pd.DataFrame(records)
 
-    def build(self, found: Sequence[Cell]) -> tuple[str, pd.DataFrame]:
+    def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         lines = self.lines(found)
         head = list(lines.columns)
         body = [[_plain(v) for v in row] for row in lines.to_numpy()]
@@ -92,7 +92,7 @@ class Two:
     first: Datasets
     second: Comparison
 
-    def build(self, found: Sequence[Cell]) -> tuple[str, pd.DataFrame]:
+    def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         above, sizes = self.first.build(found)
         below, lines = self.second.build(found)
         sizes_of = ("classes", "rows", "continuous_features", "categorical_features")
@@ -114,7 +114,7 @@ class Pooled:
     published: str
     notes: tuple[str, ...] = ()
 
-    def build(self, found: Sequence[Cell]) -> tuple[str, pd.DataFrame]:
+    def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         lines = self.lines(found)
         head = ["dataset", "method", "", *(name.replace("_", " ") for name in MEASURES), "rank: proximity", "sparsity"]
         body = []
@@ -135,7 +135,7 @@ class Pooled:
         """Nothing is published with so many factuals: Table II has five."""
         return lines[["dataset", "method"]]
 
-    def lines(self, found: Sequence[Cell]) -> pd.DataFrame:
+    def lines(self, found: Sequence[StoredRun]) -> pd.DataFrame:
         """One row a dataset and method: published measures, ours with ``_se``, ranks, ``coverage_ce`` and ``ratio``.
 
         ``ratio`` is the mean over factuals of which an optimum is proven of the best counterfactual's distance plus
@@ -144,7 +144,7 @@ class Pooled:
         table = pd.read_csv(PUBLISHED / self.published)
         table["method"] = table["method"].map(METHODS)
         known = table.set_index(["dataset", "method"])
-        cells: dict[tuple[str, str], list[Cell]] = {}
+        cells: dict[tuple[str, str], list[StoredRun]] = {}
         for cell in found:
             method = cell.meta["method"].removesuffix(f"-{cell.meta['config']['variant']}")
             cells.setdefault((cell.meta["dataset"], method), []).append(cell)
@@ -172,7 +172,7 @@ class Pooled:
         return lines.sort_values("dataset", kind="stable")
 
 
-def _ratio(group: Sequence[Cell], least: Mapping[int, Mapping[Any, float]]) -> tuple[float, int]:
+def _ratio(group: Sequence[StoredRun], least: Mapping[int, Mapping[Any, float]]) -> tuple[float, int]:
     """Mean ratio of the best answer's merit to the proven least one, over factuals that have both; and their number."""
     ratios = [
         merit / least[cell.meta["seed"]][factual]
@@ -184,7 +184,7 @@ def _ratio(group: Sequence[Cell], least: Mapping[int, Mapping[Any, float]]) -> t
     return (float(np.mean(ratios)) if ratios else math.nan), len(ratios)
 
 
-def _merits(cell: Cell, proven: bool = False) -> dict[Any, float]:
+def _merits(cell: StoredRun, proven: bool = False) -> dict[Any, float]:
     """The least merit of the valid answers to each factual; only of proven optima, if so wished."""
     frame, _ = cell.factuals()
     sound = {(v["factual"], v["ce"]) for v in cell.verdicts() if v["verdict"] == "valid"}
@@ -204,7 +204,7 @@ def _merit(space: Space, factual: pd.DataFrame, rows: Sequence[Mapping[str, Any]
     return float((gaps.sum(axis=1) + (gaps > 0).sum(axis=1)).min())
 
 
-def _models(found: Sequence[Cell]) -> str:
+def _models(found: Sequence[StoredRun]) -> str:
     """Which kind of model each dataset's validation chose."""
     kinds: Mapping[str, str] = {cell.meta["dataset"]: type(cell.classifier.estimator).__name__ for cell in found}
     return "Best model by validation: " + "; ".join(f"{dataset} {kind}" for dataset, kind in kinds.items()) + "."

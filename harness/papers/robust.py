@@ -21,7 +21,7 @@ from harness.reports.drawing import BLUE, COLOURS, GREY, ORANGE, SKY, Drawing
 from harness.reports.markup import DASH, markdown, number
 from harness.reports.registry import Table
 from harness.reports.stored import PUBLISHED
-from harness.store.cell import Cell
+from harness.store.run import StoredRun
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,7 +80,7 @@ class Runs:
     def title(self) -> str:
         return f"Table {self.number} of {PAPER}"
 
-    def build(self, found: Sequence[Cell]) -> tuple[str, pd.DataFrame]:
+    def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         published = pd.read_csv(PUBLISHED / self.published)
         published = published.loc[published["table"] == self.number]
         ran = {_place(cell): cell for cell in found}
@@ -139,13 +139,13 @@ class Runs:
         return "".join(f"- {note}\n" for note in notes)
 
 
-def _place(cell: Cell) -> tuple[str, str, float, str, str]:
+def _place(cell: StoredRun) -> tuple[str, str, float, str, str]:
     method = cell.meta["config"]["method"]
     kind = ALGORITHMS.get(method.get("algorithm"), "ours")
     return cell.meta["dataset"], cell.meta["model"], float(method.get("rho") or 0.0), method.get("norm", ""), kind
 
 
-def runs(cell: Cell) -> dict[str, float]:
+def runs(cell: StoredRun) -> dict[str, float]:
     """What a cell's runs came to: ``median``, ``worst`` seconds of all; ``mean`` seconds and ``iterations`` of those
     that did not stop early, by the time limit or without a region; the ``distance`` of all regions; how many were
     ``proven``, ``certified`` or ``stopped``, of ``asked``."""
@@ -186,7 +186,7 @@ class Rivals:
     title: str = f"Table 3 of {PAPER}"
     published: str = "robust_table3.csv"
 
-    def build(self, found: Sequence[Cell]) -> tuple[str, pd.DataFrame]:
+    def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         published = pd.read_csv(PUBLISHED / self.published)
         ran = {}
         for cell in found:
@@ -228,7 +228,7 @@ class Rivals:
         return paired(lines, ["dataset", "model", "rho"], columns)
 
 
-def shares(cell: Cell, rho: float) -> tuple[float, float]:
+def shares(cell: StoredRun, rho: float) -> tuple[float, float]:
     """The shares of a cell's factuals whose answer is certified for a ball of radius rho, and is valid at all."""
     _, targets = cell.factuals()
     ball = Ball.scaled(cell.space, "l2")
@@ -250,7 +250,7 @@ class Accuracies:
     title: str = f"Table 4 of {PAPER}"
     published: str = "robust_table4_accuracy.csv"
 
-    def build(self, found: Sequence[Cell]) -> tuple[str, pd.DataFrame]:
+    def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         published = pd.read_csv(PUBLISHED / self.published)
         ran = {(cell.meta["dataset"], cell.meta["model"]): cell for cell in found}
         records = []
@@ -296,7 +296,7 @@ TABLES: dict[str, Table] = {
 }
 
 
-def pareto(found: Sequence[Cell], title: str, key: str = "model") -> Figure:
+def pareto(found: Sequence[StoredRun], title: str, key: str = "model") -> Figure:
     """Mean distance, left, and mean seconds, right, against rho, a line for each ``key`` of the cells.
 
     Only factuals that have a region at every radius, on every line of the same model, count, so that an exact line can
@@ -332,16 +332,16 @@ def pareto(found: Sequence[Cell], title: str, key: str = "model") -> Figure:
     return figure
 
 
-def _algorithm(cell: Cell) -> str:
+def _algorithm(cell: StoredRun) -> str:
     algorithm = cell.meta["config"]["method"].get("algorithm", "auto")
     return CAPTIONS.get(algorithm, algorithm)
 
 
-def _first(cell: Cell) -> dict[Any, dict[str, Any]]:
+def _first(cell: StoredRun) -> dict[Any, dict[str, Any]]:
     return {row["factual"]: row for row in cell.rows() if row["ce"] == 1}
 
 
-def _traces(found: Sequence[Cell]) -> list[tuple[Cell, Any, list[dict[str, Any]]]]:
+def _traces(found: Sequence[StoredRun]) -> list[tuple[StoredRun, Any, list[dict[str, Any]]]]:
     """Cell, factual and trace of every run that has a trace; HarnessError where none has."""
     traces = [(cell, row["factual"], list(row["trace"])) for cell in found for row in cell.rows() if row.get("trace")]
     if not traces:
@@ -349,7 +349,7 @@ def _traces(found: Sequence[Cell]) -> list[tuple[Cell, Any, list[dict[str, Any]]
     return traces
 
 
-def times(found: Sequence[Cell], title: str) -> Figure:
+def times(found: Sequence[StoredRun], title: str) -> Figure:
     """Seconds of master and adversary: summed by run, left; by iteration of the longest runs, right."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
@@ -379,7 +379,7 @@ def times(found: Sequence[Cell], title: str) -> Figure:
     return figure
 
 
-def convergence(found: Sequence[Cell], title: str) -> Figure:
+def convergence(found: Sequence[StoredRun], title: str) -> Figure:
     """Distance (solid) and certified radius (dashed) by iteration: for each model, the run of most iterations."""
     from matplotlib.figure import Figure
 
@@ -413,14 +413,14 @@ def _converging(axis: Axes, trace: Sequence[dict[str, Any]]) -> None:
     other.set_ylim(bottom=0)
 
 
-def iterations(found: Sequence[Cell], title: str) -> Figure:
+def iterations(found: Sequence[StoredRun], title: str) -> Figure:
     """The points of Algorithm 1 on a plane, a panel a model, for the factual that takes the most iterations.
 
     One that every model has an answer for, where there is one.
     """
     from matplotlib.figure import Figure
 
-    runs_of: dict[Any, list[tuple[Cell, list[dict[str, Any]]]]] = {}
+    runs_of: dict[Any, list[tuple[StoredRun, list[dict[str, Any]]]]] = {}
     for cell, factual, trace in _traces(found):
         runs_of.setdefault(factual, []).append((cell, trace))
 
@@ -444,7 +444,7 @@ def iterations(found: Sequence[Cell], title: str) -> Figure:
     return figure
 
 
-def _iterating(axis: Axes, cell: Cell, factual: Any, trace: Sequence[dict[str, Any]]) -> bool:
+def _iterating(axis: Axes, cell: StoredRun, factual: Any, trace: Sequence[dict[str, Any]]) -> bool:
     """One panel: where the model accepts, and each point with its box, the later the darker; whether one was robust."""
     from matplotlib.patches import Rectangle
 

@@ -20,7 +20,7 @@ from harness.reports.claim import Numbers as Numeric
 from harness.reports.markup import DASH, markdown, number
 from harness.reports.registry import Table
 from harness.reports.stored import PUBLISHED
-from harness.store.cell import Cell
+from harness.store.run import StoredRun
 
 PAPER = "Navas-Palencia (2021), Optimal counterfactual explanations for scorecard modelling"
 UNITS = (
@@ -53,7 +53,7 @@ ADULT = (
 class Sheet:
     """A stored cell of a scorecard: its answers as changes between bins, and what they come to."""
 
-    cell: Cell
+    cell: StoredRun
 
     @cached_property
     def card(self) -> Card:
@@ -192,7 +192,7 @@ class Changes:
     def title(self) -> str:
         return f"Table {self.number} of {PAPER}"
 
-    def build(self, found: Sequence[Cell]) -> tuple[str, pd.DataFrame]:
+    def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         table = pd.read_csv(PUBLISHED / self.published)
         if "table" in table:
             table = table[table["table"] == self.number]
@@ -292,7 +292,7 @@ class Numbers:
     def title(self) -> str:
         return f"Table {self.number} of {PAPER}"
 
-    def build(self, found: Sequence[Cell]) -> tuple[str, pd.DataFrame]:
+    def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         table = pd.read_csv(PUBLISHED / self.published)
         measures = [name for name in table.columns if name not in self.keys]
         ours = {}

@@ -12,7 +12,7 @@ import pandas as pd
 
 from harness.reports.markup import ARROWS, DASH, markdown, number
 from harness.reports.stored import PUBLISHED, directions, means_of, returned, setting
-from harness.store.cell import Cell
+from harness.store.run import StoredRun
 
 
 def paired(frame: pd.DataFrame, keys: Sequence[str], columns: Mapping[str, str]) -> pd.DataFrame:
@@ -74,16 +74,16 @@ class Comparison:
     measures: Mapping[str, str]
     ours: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     fixed: Mapping[str, str] = field(default_factory=dict)
-    as_published: Callable[[Cell], pd.DataFrame] = returned
+    as_published: Callable[[StoredRun], pd.DataFrame] = returned
     decimals: int = 2
     notes: tuple[str, ...] = ()
 
-    def build(self, found: Sequence[Cell]) -> tuple[str, pd.DataFrame]:
+    def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         lines = self.compare(found)
         notes = "".join(f"- {note}\n" for note in (*self.notes, *EXPLAINED))
         return f"{self._markdown(lines)}\n{notes}", lines
 
-    def compare(self, found: Sequence[Cell]) -> pd.DataFrame:
+    def compare(self, found: Sequence[StoredRun]) -> pd.DataFrame:
         """One row a published row (or cell of ours without one) and measure; NaN where there is nothing.
 
         Columns: the keys, ``measure``, ``better``; ``published`` and ``ours`` (mean in the paper's population), each

@@ -13,14 +13,14 @@ from harness.core.errors import HarnessError
 from harness.data import Dataset, load_dataset
 from harness.reports import registry
 from harness.reports.comparison import Comparison
-from harness.store.cell import Cell
+from harness.store.run import StoredRun
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-Drawing = Callable[[Sequence[Cell]], "Figure"]
+Drawing = Callable[[Sequence[StoredRun]], "Figure"]
 
 # Okabe and Ito's palette, which every kind of colour vision tells apart, with a grey that keeps to that.
 BLUE, ORANGE, GREEN, PINK, SKY, RED, GREY = (
@@ -65,7 +65,7 @@ def rescaled(table: Comparison, lines: pd.DataFrame, where: Mapping[str, str]) -
     return {panel: pd.DataFrame(columns) for panel, columns in scaled.items()}
 
 
-def performance(found: Sequence[Cell], table: str, where: Mapping[str, str], title: str) -> Figure:
+def performance(found: Sequence[StoredRun], table: str, where: Mapping[str, str], title: str) -> Figure:
     """Grouped bars, longer is better: each measure of a block of a table, published above ours."""
     from matplotlib.figure import Figure
 
@@ -100,7 +100,7 @@ def _bars(axis: Axes, scaled: pd.DataFrame) -> None:
     axis.spines[["top", "right"]].set_visible(False)
 
 
-def plane(found: Sequence[Cell], methods: Mapping[str, str], title: str) -> Figure:
+def plane(found: Sequence[StoredRun], methods: Mapping[str, str], title: str) -> Figure:
     """Two numbers of a dataset: its rows, the model's boundary, the hull of the desired class, factual and answers.
 
     Parameters
@@ -132,18 +132,18 @@ def plane(found: Sequence[Cell], methods: Mapping[str, str], title: str) -> Figu
     return figure
 
 
-def _points(cell: Cell) -> pd.DataFrame:
+def _points(cell: StoredRun) -> pd.DataFrame:
     """Factuals, then counterfactuals."""
     factuals, _ = cell.factuals()
     return pd.concat([factuals, cell.space.frame(row["row"] for row in cell.rows() if row["row"] is not None)])
 
 
-def _dataset(cell: Cell) -> Dataset:
+def _dataset(cell: StoredRun) -> Dataset:
     config = cell.meta["config"]
     return load_dataset(**config["dataset"], split=config["split"], overrides=config["features"])
 
 
-def _plane(axis: Axes, cell: Cell, shown: pd.DataFrame) -> None:
+def _plane(axis: Axes, cell: StoredRun, shown: pd.DataFrame) -> None:
     """One panel; ``shown`` are points that must be within the axes."""
     if len(cell.space.names) != 2 or not all(feature.numeric for feature in cell.space.features):
         raise HarnessError(f"{cell.label} has the features {', '.join(cell.space.names)}; a plane has two numbers.")

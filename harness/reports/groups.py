@@ -16,13 +16,13 @@ from harness.core.wording import number, wish
 from harness.evaluation.scoring import group_table
 from harness.reports.markup import DASH, markdown
 from harness.reports.person import WIDTH
-from harness.store.cell import Cell
+from harness.store.run import StoredRun
 
 REPORT, TABLE = "groups.md", "groups.csv"
 LISTED = 12  # ids and values named in a sentence before "and ... more"
 
 
-def write(cell: Cell, divide: Sequence[str]) -> str:
+def write(cell: StoredRun, divide: Sequence[str]) -> str:
     """Write ``groups.csv`` and the report ``groups.md`` beside a cell's answers, which the checker has judged.
 
     ``divide`` names the features by which the report divides the factuals, where the dataset has them. Returns the

@@ -12,7 +12,7 @@ from harness.core.objective import displacement
 from harness.reports.comparison import Comparison
 from harness.reports.markup import DASH, markdown
 from harness.reports.stored import PUBLISHED, setting
-from harness.store.cell import Cell
+from harness.store.run import StoredRun
 
 STATUS = "status"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -46,7 +46,7 @@ class Listing:
     optima: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
-    def build(self, found: Sequence[Cell]) -> tuple[str, pd.DataFrame]:
+    def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         parts = {str(setting(cell.meta, self.label)): cell for cell in found}
         pieces = [self._listed(parts)]
         if known := {part: parts[part] for part in self.optima if part in parts}:
@@ -58,7 +58,7 @@ class Listing:
         notes = "".join(f"- {note}\n" for note in self.notes)
         return "\n".join([pieces[0], notes, *pieces[1:]]), numbers
 
-    def _listed(self, parts: Mapping[str, Cell]) -> str:
+    def _listed(self, parts: Mapping[str, StoredRun]) -> str:
         """The factual, then every counterfactual, published above ours; a dash where a feature is unchanged."""
         rows, origin = self._published(), {}
         for part, cell in parts.items():
@@ -83,7 +83,7 @@ class Listing:
             rows.append((part, letter, "published", {name: value for name, value in row.items() if value}))
         return [row for row in rows if row[0] != "factual"]
 
-    def _optima(self, parts: Mapping[str, Cell]) -> str:
+    def _optima(self, parts: Mapping[str, StoredRun]) -> str:
         """The squared distance of each first counterfactual to the last digit, beside the exact optimum.
 
         A margin moves the optimum of a linear model by the factor (1 + margin / |score|)².
@@ -102,7 +102,7 @@ class Listing:
         return markdown(["part", STATUS, "ours", "exact, margin 0", "exact, our margin", "ours − exact"], body)
 
 
-def _changes(cell: Cell, factual: pd.DataFrame, row: Mapping[str, Any]) -> dict[str, Any]:
+def _changes(cell: StoredRun, factual: pd.DataFrame, row: Mapping[str, Any]) -> dict[str, Any]:
     """The changed features of a stored answer, and how it ended."""
     if row["row"] is None:
         return {STATUS: row["status"]}

@@ -10,7 +10,7 @@ import pandas as pd
 
 from harness.evaluation import scoring
 from harness.reports.markup import DASH, markdown, number
-from harness.store.cell import Cell
+from harness.store.run import StoredRun
 
 MEANS = {
     "actionability/violations": "violations",
@@ -31,7 +31,7 @@ class Overview:
 
     title = "Methods by models"
 
-    def build(self, found: Sequence[Cell]) -> tuple[str, pd.DataFrame]:
+    def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         """Markdown without a heading, and every number, one row a cell."""
         metas = [cell.meta for cell in found]
         lines = pd.DataFrame([_line(cell, meta) for cell, meta in zip(found, metas, strict=True)])
@@ -43,7 +43,7 @@ class Overview:
         return "\n".join([*blocks, NOTES]) + "\n", lines
 
 
-def _line(cell: Cell, meta: Mapping[str, Any]) -> dict[str, Any]:
+def _line(cell: StoredRun, meta: Mapping[str, Any]) -> dict[str, Any]:
     scores = pd.read_csv(cell.path / "scores.csv", index_col="factual")
     return {
         **{name: meta[name] for name in ("dataset", "model", "method")},
@@ -56,7 +56,7 @@ def _line(cell: Cell, meta: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _compared(found: Sequence[tuple[Cell, Mapping[str, Any]]]) -> dict[str, float]:
+def _compared(found: Sequence[tuple[StoredRun, Mapping[str, Any]]]) -> dict[str, float]:
     """By method, its mean objective over the counterfactuals that all methods which minimise the same one have."""
     groups: dict[str, dict[str, dict[Any, float]]] = {}
     for cell, meta in found:

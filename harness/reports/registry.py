@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import pandas as pd
 
-from harness.store.cell import Cell
+from harness.store.run import StoredRun
 
 
 @cache
@@ -27,7 +27,7 @@ class Table(Protocol):
     @property
     def title(self) -> str: ...
 
-    def build(self, found: Sequence[Cell]) -> tuple[str, pd.DataFrame]:
+    def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         """Markdown without a heading, and every number, one a row."""
         ...
 

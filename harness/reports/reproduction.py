@@ -12,7 +12,7 @@ import pandas as pd
 from harness.core.errors import HarnessError
 from harness.reports import markup, registry, stored
 from harness.reports.claim import Numbers
-from harness.store.cell import Cell
+from harness.store.run import StoredRun
 
 NEAR_ERRORS = 2.0  # standard errors of both sides
 NEAR_SHARE = 0.1  # of the published value, where there are no standard errors
@@ -49,7 +49,7 @@ def write(home: Path) -> str:
 
 def regenerated(home: Path) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
     """Numbers of each table whose experiment has stored answers, and why the others have none."""
-    found: dict[str, list[Cell]] = {}
+    found: dict[str, list[StoredRun]] = {}
     for folder in sorted(path.parent for path in home.glob("*/answers")):
         try:
             finished = stored.latest(folder)
@@ -73,7 +73,7 @@ def regenerated(home: Path) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
     return numbers, reasons
 
 
-def _extent(found: Sequence[Cell]) -> str:
+def _extent(found: Sequence[StoredRun]) -> str:
     """One line that says how much was run: cells, factuals of each, and their time limits."""
     asked = sorted({len({row["factual"] for row in cell.rows()}) for cell in found})
     configs = [cell.meta["config"] for cell in found]

@@ -15,7 +15,7 @@ from harness.core.errors import HarnessError
 from harness.core.metric import Metric
 from harness.core.problem import Problem
 from harness.evaluation import scoring
-from harness.store.cell import Cell, cells
+from harness.store.run import StoredRun, stored_runs
 
 PACKAGE = Path(__file__).parents[1]
 PUBLISHED = next(
@@ -23,7 +23,7 @@ PUBLISHED = next(
 )
 
 
-def returned(cell: Cell) -> pd.DataFrame:
+def returned(cell: StoredRun) -> pd.DataFrame:
     """Scores as the CE-OCL tables have them: over every counterfactual a method returned, invalid ones included.
 
     Each factual's score is rounded to two decimals before any mean is taken; factuals without an answer are left out.
@@ -36,10 +36,10 @@ def returned(cell: Cell) -> pd.DataFrame:
     return scoring.score(cell, problems, list(_metrics(cell).values()), "returned").round(2)
 
 
-def latest(folder: Path) -> list[Cell]:
+def latest(folder: Path) -> list[StoredRun]:
     """The cells of an experiment that were asked to the end, failures included: of equal names, the one that the last
     sweep made or took over."""
-    found = {cell.path.name: cell for cell in cells(folder)}
+    found = {cell.path.name: cell for cell in stored_runs(folder)}
     order = list(found)
     for record in sorted((folder / "sweeps").glob("*.jsonl")):
         lines = (json.loads(line) for line in record.read_text().splitlines())
@@ -50,7 +50,7 @@ def latest(folder: Path) -> list[Cell]:
     return list(last.values())
 
 
-def provenance(found: Sequence[Cell]) -> str:
+def provenance(found: Sequence[StoredRun]) -> str:
     """One line that says what was run: data, versions, seed, limits, machine."""
     metas = [cell.meta for cell in found]
     configs = [meta["config"] for meta in metas]
@@ -77,18 +77,18 @@ def setting(meta: Mapping[str, Any], key: str) -> Any:
     return meta[key] if key in meta else meta["config"].get(key)
 
 
-def _metrics(cell: Cell) -> dict[str, Metric]:
+def _metrics(cell: StoredRun) -> dict[str, Metric]:
     """The metrics that a cell was scored by, by full name."""
     metrics = [pkgutil.resolve_name(path) for path in cell.meta["scored"]["metrics"]["names"]]
     return {metric.name: metric for metric in metrics}
 
 
-def directions(found: Sequence[Cell]) -> dict[str, str]:
+def directions(found: Sequence[StoredRun]) -> dict[str, str]:
     """Which way each metric is better."""
     return {name: metric.better for cell in found for name, metric in _metrics(cell).items()}
 
 
-def means_of(cell: Cell, published: pd.DataFrame) -> dict[str, dict[str, float]]:
+def means_of(cell: StoredRun, published: pd.DataFrame) -> dict[str, dict[str, float]]:
     """Per metric, the entries of a line that come from a cell."""
     scores = pd.read_csv(cell.path / "scores.csv", index_col="factual")
     ours, valid = scoring.summarise(published), scoring.summarise(scores)

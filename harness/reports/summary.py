@@ -13,8 +13,8 @@ import pandas as pd
 from harness.core.explanation import Status
 from harness.evaluation import scoring
 from harness.evaluation.checker import CLAIM
-from harness.store.cell import Cell
 from harness.store.rows import write_whole
+from harness.store.run import StoredRun
 
 log = logging.getLogger("harness")
 
@@ -31,7 +31,7 @@ LIMITING = ("max_changes", "rho", "norm", "unperturbed", "clip", "bounded")
 BESIDE = "Seconds of {} of {} cells were taken while other factuals or cells ran: they are no fair times."
 
 
-def write(folder: Path, finished: Sequence[Cell]) -> int:
+def write(folder: Path, finished: Sequence[StoredRun]) -> int:
     """Write ``summary.csv`` and ``summary.md``, print the table, and return how much is wrong.
 
     That is the number of cells with failures or refusals, and of ``disagreements``. A method that answers elsewhere in
@@ -80,7 +80,7 @@ def write(folder: Path, finished: Sequence[Cell]) -> int:
     return troubled + len(contradictions)
 
 
-def disagreements(finished: Sequence[Cell]) -> list[str]:
+def disagreements(finished: Sequence[StoredRun]) -> list[str]:
     """A sentence for each first counterfactual whose proven optimum is not the one that another cell has proven.
 
     Compared are cells that were asked the same and claim to minimise the same, but for methods that are allowed a

@@ -18,7 +18,7 @@ NEIGHBOURS = 24  # training rows that are moved towards the factual
 HALVINGS = 8  # of a number's way back to the factual
 
 
-class Starts:
+class FirstGuess:
     """Valid points near a factual: the nearest training rows of the desired class, pulled back feature by feature.
 
     Works on scaled rows; whether a row is valid is asked of the model itself, many rows a call.

@@ -21,7 +21,7 @@ from harness.core.target import Label
 from harness.solvers.highs import PROVEN
 from harness.solvers.program import Program
 from methods.ce_ocl.one_answer import nothing
-from methods.ce_ocl.program_engine import Programmed, build, coupled
+from methods.ce_ocl.program_engine import ProgramEngine, build, coupled
 from methods.cells.grid import WORD, ensemble
 from methods.cells.search import CellSearch, Closest
 from methods.estimators.raw_target import raw_interval
@@ -208,15 +208,15 @@ class CeOcl:
     def fit(self, problem: Problem) -> _Explainer:
         return _Explainer(self, problem)
 
-    def start(self, problem: Problem) -> _Searching | Programmed:
+    def start(self, problem: Problem) -> _CellEngine | ProgramEngine:
         """The engine that answers."""
         if self.engine != "milp" and self.searches(problem):
             try:
-                return _Searching(self, problem)
+                return _CellEngine(self, problem)
             except UnsupportedError:
                 if self.engine == "search":
                     raise
-        return Programmed(self, problem)
+        return ProgramEngine(self, problem)
 
     def searches(self, problem: Problem) -> bool:
         """Whether the cell search takes the question: constraints by feature, a sum of trees, one end of its output."""
@@ -266,7 +266,7 @@ class _Explainer:
             problem = lifted(self.problem, without)
             built, engine = method.hull == self.method.hull, self.engine
             built = built and len(problem.equations) == len(self.problem.equations)
-            if built and isinstance(engine, Programmed):
+            if built and isinstance(engine, ProgramEngine):
                 with engine.asked(method, problem):
                     answer = engine.answers(factual, 1, deadline)[0]
             else:
@@ -280,7 +280,7 @@ class _Explainer:
         return irreducible(groups, infeasible)
 
 
-class _Searching:
+class _CellEngine:
     """CE-OCL on trees without a solver: the cheapest cell of the wanted class."""
 
     def __init__(self, method: CeOcl, problem: Problem) -> None:

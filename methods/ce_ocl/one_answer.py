@@ -21,15 +21,15 @@ from methods.milp.hull import INSIDE, Outside, Piece, Shares
 from methods.milp.manifold import Manifold
 
 if TYPE_CHECKING:
-    from methods.ce_ocl.program_engine import Programmed
+    from methods.ce_ocl.program_engine import ProgramEngine
 
 
-class Search:
+class AnswerSearch:
     """The search for one counterfactual: an incumbent, a bound, and the stages between them."""
 
     def __init__(
         self,
-        explainer: Programmed,
+        explainer: ProgramEngine,
         factual: pd.DataFrame,
         earlier: Sequence[dict[str, Any]],
         deadline: Deadline,

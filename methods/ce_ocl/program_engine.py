@@ -22,9 +22,9 @@ from harness.core.target import Label
 from harness.solvers.highs import PROVEN
 from harness.solvers.program import Compiled, Program
 from methods.ce_ocl.few_changes import FewChanges
-from methods.ce_ocl.first_guess import Starts
+from methods.ce_ocl.first_guess import FirstGuess
 from methods.ce_ocl.hull_search.search import BoxSearch
-from methods.ce_ocl.one_answer import DIGITS, Search
+from methods.ce_ocl.one_answer import DIGITS, AnswerSearch
 from methods.estimators.raw_target import leads, raw_interval
 from methods.estimators.trees import splits_only
 from methods.milp.block import INTEGRAL
@@ -35,7 +35,7 @@ from methods.milp.embed.registry import embed
 from methods.milp.hull import Piece, clustered, supports
 from methods.milp.knapsack import Knapsack
 from methods.milp.manifold import Manifold
-from methods.milp.scaled import Scaled
+from methods.milp.number_block import NumberBlock
 from methods.milp.variables import Variables
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def build(program: Program, method: CeOcl, problem: Problem) -> tuple[Variables,
     return variables, embedded, Causality(program, variables, problem.equations) if imposed else None
 
 
-class Programmed:
+class ProgramEngine:
     """The program of one problem; factuals change bounds, coefficients and temporary rows only."""
 
     def __init__(self, method: CeOcl, problem: Problem) -> None:
@@ -102,7 +102,7 @@ class Programmed:
         # A linear model is solved faster than a first guess is found, unless tangents have to know where to touch. With
         # nothing to spare around a hull, its own rows are the only guesses that lie in it.
         loose = any(not manifold.exact for manifold in self.manifolds) or not self.manifolds
-        self.starts = Starts(problem) if guess and (loose or self.causality is not None) else None
+        self.starts = FirstGuess(problem) if guess and (loose or self.causality is not None) else None
         few = isinstance(self.distance, Separable) and method.diversity == "distance" and not coupled(method, problem)
         self.few = FewChanges(problem, method.margin, self.weights) if few and FewChanges.takes(problem) else None
         exact = bool(self.manifolds) and self.manifolds[0].exact and self.causality is None
@@ -198,7 +198,7 @@ class Programmed:
         self.method, self.problem = method, problem
         for block, feature in zip(self.variables.blocks, problem.space.features, strict=True):
             block.feature = feature
-            if isinstance(block, Scaled):
+            if isinstance(block, NumberBlock):
                 block.counted = method.distance == "l0" or method.alpha > 0 or method.max_changes is not None
         for manifold in self.manifolds:
             manifold.space = problem.space
@@ -232,8 +232,8 @@ class Programmed:
         deadline: Deadline,
         manifold: Manifold | None,
         label: Any = None,
-    ) -> Search:
-        search = Search(self, factual, earlier, deadline, manifold, label)
+    ) -> AnswerSearch:
+        search = AnswerSearch(self, factual, earlier, deadline, manifold, label)
         if manifold is not None:
             self._guess_rows(search, factual, label)
         if manifold is None or not manifold.exact:
@@ -319,7 +319,7 @@ class Programmed:
         allowed = np.array([not faults for faults in self.problem.space.violations(factual, frame)])
         return frame.loc[allowed & self.problem.valid(frame)]
 
-    def _guess_rows(self, search: Search, factual: pd.DataFrame, label: Any) -> None:
+    def _guess_rows(self, search: AnswerSearch, factual: pd.DataFrame, label: Any) -> None:
         """Try the hull's own rows, the cheapest first by a lower bound, as long as that is below the best of them.
 
         A part of the hull that is a single row has no other way to be found.

@@ -26,7 +26,7 @@ LINEAR = (LogisticRegression, LinearSVC, RidgeClassifier)
 
 
 @dataclass(frozen=True)
-class Reading:
+class CodedModel:
     """A classifier as the kernels take it.
 
     Parameters
@@ -103,7 +103,7 @@ def ends(problem: Problem, tau: float, margin: float) -> tuple[int, float]:
     return sign, bar + margin
 
 
-def read(problem: Problem, tau: float, margin: float, decimals: int | None) -> Reading:
+def encode_model(problem: Problem, tau: float, margin: float, decimals: int | None) -> CodedModel:
     """Read a problem's classifier over the level codes of its space, whose features are all discrete.
 
     Raises
@@ -155,7 +155,7 @@ def read(problem: Problem, tau: float, margin: float, decimals: int | None) -> R
         codes = codes_of(problem, rows)
         sizes = np.array([len(feature.categories) for feature in space.features])
         model = (kind, kernels.effects(model, codes, sizes), *model[2:])
-    return Reading(estimator, sign, model, threshold)
+    return CodedModel(estimator, sign, model, threshold)
 
 
 def codes_of(problem: Problem, frame: Any) -> np.ndarray:

@@ -12,7 +12,7 @@ from harness.core.inputs import Input
 from harness.core.problem import Problem
 from harness.core.space import Actionability, Space
 from methods.column_generation import kernels
-from methods.column_generation.estimator import Reading, codes_of
+from methods.column_generation.estimator import CodedModel, codes_of
 
 NODES = 200_000  # of the search for one point; what takes more is left open
 
@@ -41,7 +41,7 @@ class Group:
 
     space: Space
     inputs: tuple[Input, ...]
-    reading: Reading
+    reading: CodedModel
     codes: np.ndarray
     reach: np.ndarray
     movable: np.ndarray
@@ -49,7 +49,7 @@ class Group:
     members: tuple[tuple[object, ...], ...]
 
     @classmethod
-    def of(cls, problem: Problem, reading: Reading, factuals: pd.DataFrame, most: int) -> Group:
+    def of(cls, problem: Problem, reading: CodedModel, factuals: pd.DataFrame, most: int) -> Group:
         """Factuals in decoded rows, those with equal values merged."""
         codes = codes_of(problem, factuals)
         distinct, inverse = np.unique(codes, axis=0, return_inverse=True)

@@ -17,7 +17,7 @@ from harness.core.problem import Problem
 from harness.core.space import Kind
 from harness.core.target import Label, Probability
 from methods.column_generation import kernels, programs, search
-from methods.column_generation.estimator import Reading, read
+from methods.column_generation.estimator import CodedModel, encode_model
 from methods.column_generation.group import Group
 
 SOLVERS = {"cells": search.solve, "column_generation": programs.solve_by_columns, "milp": programs.solve_at_once}
@@ -100,7 +100,7 @@ class ColumnGeneration:
         if wide:
             return f"{wide[0]} has more than {kernels.WORD} categories; merge some of them."
         try:
-            read(problem, self.threshold, self.margin, self.round_weights)
+            encode_model(problem, self.threshold, self.margin, self.round_weights)
         except UnsupportedError as fault:
             return str(fault)
         return None
@@ -118,7 +118,7 @@ class ColumnGeneration:
 class _Explainer:
     def __init__(self, method: ColumnGeneration, problem: Problem) -> None:
         self.method, self.problem = method, problem
-        self.reading = read(problem, method.threshold, method.margin, method.round_weights)
+        self.reading = encode_model(problem, method.threshold, method.margin, method.round_weights)
         search.warm(Group.of(problem, self.reading, problem.train.iloc[:2], method.t_max))
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
@@ -198,7 +198,7 @@ class _Explainer:
             accepted &= self.problem.classifier.probability(frame, label) >= self.method.threshold
         return accepted
 
-    def _solved(self, factuals: pd.DataFrame, reading: Reading, seed: int, deadline: Deadline) -> _Solved:
+    def _solved(self, factuals: pd.DataFrame, reading: CodedModel, seed: int, deadline: Deadline) -> _Solved:
         whole = Group.of(self.problem, reading, factuals, self.method.t_max)
         settled = whole.coverable()
         uncoverable = tuple(i for place in np.flatnonzero(settled == 0) for i in whole.members[place])

@@ -14,8 +14,8 @@ from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Program
 from methods.column_generation.group import Group
 from methods.column_generation.search import REDUCED, ROUND, Found, greedy
+from methods.milp.category_block import CategoryBlock
 from methods.milp.embed.registry import embed
-from methods.milp.levels import Levels
 from methods.milp.variables import Variables
 
 SHARE = 0.25  # of the time that is left goes to the integer master
@@ -28,7 +28,7 @@ class Point:
         self.group = group
         self.space: Space = group.space
         variables = Variables(program, self.space, cells=False)
-        self.blocks: list[Levels] = variables.blocks
+        self.blocks: list[CategoryBlock] = variables.blocks
         self.inputs: list[Any] = [variables.source(source) for source in group.inputs]
         reading = group.reading
         self.embedded = embed(reading.estimator, program, self.inputs, reading.sign)

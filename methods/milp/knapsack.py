@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from harness.core.inputs import Input
+from methods.milp.category_block import CategoryBlock
 from methods.milp.cost import Cost
-from methods.milp.levels import Levels
-from methods.milp.scaled import Scaled
+from methods.milp.number_block import NumberBlock
 from methods.milp.variables import Variables
 
 
@@ -49,7 +49,7 @@ class Knapsack:
         gains, prices, counts = [], [], []
         for place, members in self.members.items():
             block, cost = self.variables.blocks[place], self.costs[place]
-            if isinstance(block, Scaled):
+            if isinstance(block, NumberBlock):
                 slope = sum(weights[:, column] * source.slope for column, source in members)
                 origin = (block.value - block.feature.scale[0]) / block.feature.range
                 here += sum(weights[:, column] * (source.slope * origin + source.shift) for column, source in members)
@@ -58,7 +58,7 @@ class Knapsack:
                 price = np.array([cost(block.rise) if block.rise else 0.0, cost(block.fall) if block.fall else 0.0])
                 gains.append((best, worst))
                 prices.append((np.where(up >= down, price[0], price[1]), np.where(up <= down, price[0], price[1])))
-            elif isinstance(block, Levels):
+            elif isinstance(block, CategoryBlock):
                 table: Any = sum(np.outer(weights[:, column], source.table) for column, source in members)
                 here += table[:, block.code]
                 change = table[:, block.open] - table[:, [block.code]]

@@ -10,9 +10,9 @@ import numpy as np
 from harness.core.inputs import Affine
 from harness.solvers.program import Expression
 from methods.estimators.thresholds import seen
-from methods.milp.intervals import Cells
-from methods.milp.levels import Levels
-from methods.milp.scaled import Scaled
+from methods.milp.category_block import CategoryBlock
+from methods.milp.interval_block import IntervalBlock
+from methods.milp.number_block import NumberBlock
 
 
 class Source(Protocol):
@@ -34,7 +34,7 @@ class Source(Protocol):
 class LevelSource:
     """An estimator input that is a function of a feature's category."""
 
-    def __init__(self, block: Levels, table: np.ndarray) -> None:
+    def __init__(self, block: CategoryBlock, table: np.ndarray) -> None:
         self.block, self.table = block, table
         self.low, self.high = float(table.min()), float(table.max())
 
@@ -54,7 +54,7 @@ class NumberSource:
 
     low, high = -math.inf, math.inf
 
-    def __init__(self, block: Cells | Scaled, affine: Affine) -> None:
+    def __init__(self, block: IntervalBlock | NumberBlock, affine: Affine) -> None:
         self.block, self.affine = block, affine
         feature = block.feature
         self.slope = feature.range / affine.unit

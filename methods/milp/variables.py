@@ -13,10 +13,10 @@ from harness.core.inputs import Affine, Input, by_category
 from harness.core.space import Space
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Program
+from methods.milp.category_block import CategoryBlock
 from methods.milp.cost import Cost
-from methods.milp.intervals import Cells
-from methods.milp.levels import Levels
-from methods.milp.scaled import Scaled
+from methods.milp.interval_block import IntervalBlock
+from methods.milp.number_block import NumberBlock
 from methods.milp.sources import LevelSource, NumberSource, Source
 
 
@@ -31,14 +31,14 @@ class Variables:
 
     def __init__(self, program: Program, space: Space, cells: bool) -> None:
         self.space = space
-        number = Cells if cells else Scaled
-        self.blocks: list[Any] = [(number if f.numeric else Levels)(program, f) for f in space.features]
+        number = IntervalBlock if cells else NumberBlock
+        self.blocks: list[Any] = [(number if f.numeric else CategoryBlock)(program, f) for f in space.features]
         self._by_name = dict(zip(space.names, self.blocks, strict=True))
 
     def source(self, source: Input) -> Source:
         """An estimator input as an object that classifiers are embedded on."""
         block = self._by_name[source.feature]
-        if isinstance(block, Levels):
+        if isinstance(block, CategoryBlock):
             return LevelSource(block, by_category(block.feature, source))
         if not isinstance(source, Affine):
             raise UnsupportedError(f"{type(source).__name__} of {source.feature}, a number, cannot be embedded yet.")
@@ -99,7 +99,7 @@ class Variables:
 
     def refine(self, x: np.ndarray) -> bool:
         """Tighten what stands for squared gaps around a solution; whether there was anything to tighten."""
-        return sum(block.refine(x) for block in self.blocks if isinstance(block, Scaled)) > 0
+        return sum(block.refine(x) for block in self.blocks if isinstance(block, NumberBlock)) > 0
 
     def singles(self) -> Iterator[tuple[str, Any]]:
         """Every value that a single changed feature can take, as far as the blocks list them."""

@@ -16,11 +16,11 @@ from methods.milp.embed.registry import embed
 from methods.milp.variables import Variables
 from methods.robust.adversaries import ScoreAdversary, TreeAdversary
 from methods.robust.outcome import ENOUGH, Outcome
-from methods.robust.program import SHARE, Posed, Programmed, next_step
+from methods.robust.program import SHARE, InstanceProgram, RobustProgram, next_step
 from methods.robust.settings import Settings
 
 
-class Adversarial(Programmed):
+class Adversarial(RobustProgram):
     """Algorithm 1: a master program over perturbations found so far, and an adversary that looks for another one.
 
     The master has one copy of the model for each perturbation. Trees are extended continuously over their wrong leaves
@@ -65,7 +65,7 @@ class Adversarial(Programmed):
         moves, trace, bound = [np.zeros(len(self.space.features))], list[dict[str, Any]](), 0.0
         while not deadline.passed and bound < budget:
             start = time.monotonic()
-            posed = Posed(self, self.around(factual, budget), factual, budget)
+            posed = InstanceProgram(self, self.around(factual, budget), factual, budget)
             for move in moves:
                 shift = self.shift(move)
                 posed.require(posed.embed(posed.sources(shift), shift), lambda outputs: 0.0)

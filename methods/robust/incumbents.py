@@ -20,7 +20,7 @@ from methods.robust.settings import Settings
 
 
 @dataclass
-class Judge:
+class Certifier:
     """Certified radii of rows, by the harness's own checker."""
 
     problem: Problem
@@ -41,10 +41,10 @@ class Judge:
         return self.radius(row, seconds) >= self.settings.radius - ENOUGH
 
 
-class Starts:
+class FirstGuess:
     """Robust points without a program: training rows with room around them, moved on lines as far as they keep it."""
 
-    def __init__(self, problem: Problem, space: Space, objective: Objective, judge: Judge) -> None:
+    def __init__(self, problem: Problem, space: Space, objective: Objective, judge: Certifier) -> None:
         self.space, self.objective, self.judge = space, objective, judge
         valid = problem.train.loc[problem.valid(problem.train)].drop_duplicates()
         self.rows = valid.reset_index(drop=True)

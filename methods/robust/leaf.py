@@ -14,11 +14,11 @@ from harness.core.problem import Problem
 from methods.estimators.trees import splits_only
 from methods.milp.block import Free
 from methods.robust.outcome import ENOUGH, Outcome
-from methods.robust.program import Posed, Programmed, next_step
+from methods.robust.program import InstanceProgram, RobustProgram, next_step
 from methods.robust.settings import Settings
 
 
-class Leaf(Programmed):
+class Leaf(RobustProgram):
     """(36)-(39): the best cell, one leaf a tree, shrunk by rho on the perturbed columns: an upper bound.
 
     No region that reaches over several cells is seen; where no cell is wide enough nothing is found.
@@ -34,7 +34,7 @@ class Leaf(Programmed):
         factual, began = self.frame(row), time.monotonic()
         start, budget = self.starts.near(factual, Deadline(deadline.at - 0.8 * deadline.left))
         space = self.around(factual, budget)
-        posed = Posed(self, space, factual, budget)
+        posed = InstanceProgram(self, space, factual, budget)
         still = np.zeros(len(self.slopes))
         radii = dict(zip(self.problem.space.names, self.perturbation.moved, strict=True))
         moved = np.array([radii[source.feature] for source in self.problem.classifier.inputs])

@@ -11,17 +11,17 @@ import numpy as np
 from harness.core.errors import UnsupportedError
 from harness.core.method import Deadline
 from methods.robust.outcome import ENOUGH, Outcome
-from methods.robust.program import Posed, Programmed, next_step
+from methods.robust.program import InstanceProgram, RobustProgram, next_step
 
 
-class Linear(Programmed):
+class Linear(RobustProgram):
     r"""(75): the worst perturbation costs a linear model :math:`\rho \|\beta_P\|_*`, so one solve is enough."""
 
     def solve(self, row: Mapping[str, Any], deadline: Deadline) -> Outcome:
         factual = self.frame(row)
         start, budget = self.starts.near(factual, Deadline(deadline.at - 0.8 * deadline.left))
         space = self.around(factual, budget)
-        posed = Posed(self, space, factual, budget)
+        posed = InstanceProgram(self, space, factual, budget)
         estimator = self.problem.classifier.estimator
         if not hasattr(estimator, "coef_"):
             raise UnsupportedError(f"{type(estimator).__name__} is no linear model; set algorithm=adversarial.")

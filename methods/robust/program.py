@@ -30,10 +30,10 @@ from methods.milp.embed.registry import embed
 from methods.milp.hull import Hull, Outside, Piece, Shares
 from methods.milp.knapsack import Knapsack
 from methods.milp.manifold import SHARED
-from methods.milp.scaled import Scaled
+from methods.milp.number_block import NumberBlock
 from methods.milp.sources import Source
 from methods.milp.variables import Variables
-from methods.robust.incumbents import Judge, Starts
+from methods.robust.incumbents import Certifier, FirstGuess
 from methods.robust.outcome import Outcome
 from methods.robust.settings import Settings
 
@@ -44,7 +44,7 @@ INSET, ULPS = 1e-12, 8e-15  # what a number keeps away from a threshold for roun
 SHARP = 1e-9  # feasibility under squares: what a row is missed by counts more than their own tolerance
 
 
-class Programmed:
+class RobustProgram:
     """What the programs share: the space around a factual, the objective, and a solve that squares are refined in."""
 
     def __init__(self, problem: Problem, settings: Settings) -> None:
@@ -56,8 +56,8 @@ class Programmed:
         self.perturbation = settings.perturbation(problem)
         self.objective = settings.claim(problem)
         self.distance = distance_of(self.objective.terms[0], problem, "features")
-        self.judge = Judge(problem, settings)
-        self.starts = Starts(problem, self.space, self.objective, self.judge)
+        self.judge = Certifier(problem, settings)
+        self.starts = FirstGuess(problem, self.space, self.objective, self.judge)
         self.slopes = np.array([self._slope(source) for source in classifier.inputs])
         self.manifold = _manifold(self.objective)
         model = ensemble(classifier.estimator) if splits_only(classifier.estimator) else None
@@ -143,10 +143,10 @@ def _manifold(objective: Objective) -> Within | None:
     return None
 
 
-class Posed:
+class InstanceProgram:
     """One program over a space around one factual: variables, and rows that further embeddings add before ``close``."""
 
-    def __init__(self, whole: Programmed, space: Space, factual: pd.DataFrame, budget: float) -> None:
+    def __init__(self, whole: RobustProgram, space: Space, factual: pd.DataFrame, budget: float) -> None:
         self.whole, self.space, self.factual, self.budget = whole, space, factual, budget
         self.program = Program()
         self.variables = Variables(self.program, space, cells=False)
@@ -219,7 +219,7 @@ class Posed:
         self.compiled: Compiled = self.program.compile()
         self.variables.attach(self.compiled)
         for block in self.variables.blocks:
-            if isinstance(block, Scaled):
+            if isinstance(block, NumberBlock):
                 block.counted = settings.alpha > 0 or settings.max_changes is not None
         for made, _ in self.embedded:
             made.attach(self.compiled)

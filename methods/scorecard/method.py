@@ -22,7 +22,7 @@ from harness.models.card import card_of
 from harness.solvers.highs import PROVEN
 from methods.estimators.raw_target import raw_interval
 from methods.scorecard import kernels
-from methods.scorecard.milp import Programmed
+from methods.scorecard.milp import ScorecardProgram
 from methods.scorecard.moves import Board, Moves, closeness_factor, opened, optbinning_spread, spread, table_of
 from methods.scorecard.search import Form, Rules, Search, Sets
 
@@ -239,7 +239,7 @@ class _Sight:
         gain = self.coefficients[moves.owner] * moves.delta
         near = np.abs(moves.delta) / self.unit[moves.owner]
         data = moves, rules, gain, near, self.factor, self.factor.T @ (moves.current - self.mean)
-        return Search(*data) if self.method.engine == "search" else Programmed(*data, self.method.error)
+        return Search(*data) if self.method.engine == "search" else ScorecardProgram(*data, self.method.error)
 
 
 def _rules(method: Scorecard, problem: Problem) -> Rules:

@@ -19,7 +19,7 @@ from methods.scorecard.search import Form, Rules, Sets
 STEEP = math.log(2 + math.sqrt(3))  # where the logistic function bends most, to both sides of 0
 
 
-class Programmed:
+class ScorecardProgram:
     """All about one factual; parameters as those of ``search.Search``.
 
     Parameters

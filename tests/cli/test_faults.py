@@ -12,12 +12,12 @@ import pytest
 from mlflow import MlflowClient
 from support.faults import ONE, SWEEP, Run, outcome, stored
 
-from harness.store.cell import Cell
+from harness.store.run import StoredRun
 
 KILLS = 20
 
 
-def asked_twice(cell: Cell) -> list[Any]:
+def asked_twice(cell: StoredRun) -> list[Any]:
     """Factuals whose answer was stored in full, was no failure, and was asked for again."""
     tries: Counter[Any] = Counter()
     for line in (cell.path / "rows.jsonl").read_text().splitlines():

@@ -21,7 +21,7 @@ from harness import check
 from harness.cli import build, fingerprint, main, plugins, process
 from harness.core.errors import DatasetError, HarnessError
 from harness.data.sources import Source, read_bytes
-from harness.store.cell import Cell, cells
+from harness.store.run import StoredRun, stored_runs
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = ROOT / "tests" / "plugin"
@@ -73,7 +73,7 @@ def test_everything_of_ones_own_runs(site: Path, conf: Path, tmp_path: Path) -> 
     search = f"hydra.searchpath=['file://{conf}']"
     told = command(tmp_path, "-m", search, "method=draw,mine", *LOANS, site=site)
     assert told.returncode == 0, told.stderr
-    found = {cell.label: cell for cell in cells(tmp_path / "results")}
+    found = {cell.label: cell for cell in stored_runs(tmp_path / "results")}
     assert set(found) == {"loans/stump_forest/draw", "loans/stump_forest/mine"}
     data = pd.read_csv(PACKAGE / "loans.csv", keep_default_na=False)
     for cell in found.values():
@@ -270,7 +270,7 @@ def test_a_clean_installation(tmp_path: Path) -> None:
     line = (python, "-m", "harness", "-m", "method=draw,ce_ocl", *LOANS)
     told = tell(*line, cwd=folder, env=environment)
     assert told.returncode == 0, told.stderr
-    assert all(Cell(cell.path).done for cell in cells(folder / "results"))
+    assert all(StoredRun(cell.path).done for cell in stored_runs(folder / "results"))
     told = tell(python, "-m", "harness.check", "results", cwd=folder, env=environment)
     assert told.returncode == 0, told.stdout + told.stderr
     told = tell(tmp_path / "venv" / "bin" / "ce-harness", "--help", cwd=folder, env=environment)

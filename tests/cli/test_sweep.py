@@ -15,7 +15,7 @@ from mlflow import MlflowClient
 from support.sweep import runner, stored
 
 from harness.core.target import Interval
-from harness.store.cell import cells
+from harness.store.run import stored_runs
 
 SWEEP = ("-m", "dataset=pima", "model=lr,cart", "method=nearest,ce_ocl", "n_factuals=3", "n_counterfactuals=2")
 ONE, LABEL = ("dataset=pima", "model=cart", "method=ce_ocl", *SWEEP[4:]), "pima/cart/ce_ocl"  # one of its cells
@@ -247,7 +247,7 @@ def test_an_experiment_can_be_narrowed(tmp_path: Path) -> None:
     """Overrides win over an experiment's own grid, and its name is the results folder's."""
     told = runner(tmp_path)("+experiment=compas", "model=lr", "method=nearest", "n_factuals=2")
     assert told.returncode == 0, told.stderr
-    (cell,) = cells(tmp_path / "results" / "compas")
+    (cell,) = stored_runs(tmp_path / "results" / "compas")
     assert cell.label == "compas/lr/nearest"
     assert len(cell.rows()) == 6
     assert cell.meta["experiment"] == "compas"

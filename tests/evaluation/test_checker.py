@@ -16,8 +16,8 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Feature
 from harness.evaluation import checker
-from harness.store.cell import Cell
 from harness.store.rows import answer_row
+from harness.store.run import StoredRun
 from methods.nearest import Nearest
 
 Change = Callable[[dict[str, Any]], None]
@@ -30,10 +30,10 @@ def problem(problem_of: Callable[[str], Problem], request: pytest.FixtureRequest
 
 
 @pytest.fixture
-def cell(problem: Problem, tmp_path: Path) -> Cell:
+def cell(problem: Problem, tmp_path: Path) -> StoredRun:
     """Honest answers of the nearest neighbour to four factuals, two each."""
     method = Nearest()
-    cell = Cell(tmp_path / "answers" / "toy-lr-nearest")
+    cell = StoredRun(tmp_path / "answers" / "toy-lr-nearest")
     factuals = problem.train.loc[~problem.valid(problem.train)].iloc[:4]
     meta = {"dataset": "toy", "model": "lr", "method": "nearest", "n_counterfactuals": 2}
     targets = dict.fromkeys(factuals.index, problem.target)
@@ -45,7 +45,7 @@ def cell(problem: Problem, tmp_path: Path) -> Cell:
     return cell
 
 
-def tamper(cell: Cell, change: Change) -> tuple[Any, int]:
+def tamper(cell: StoredRun, change: Change) -> tuple[Any, int]:
     """Change the first stored row that holds a counterfactual, and say which it was."""
     lines = cell.rows()
     row = next(row for row in lines if row["row"] is not None)
@@ -54,12 +54,12 @@ def tamper(cell: Cell, change: Change) -> tuple[Any, int]:
     return row["factual"], row["ce"]
 
 
-def verdict_of(cell: Cell, change: Change) -> dict[str, Any]:
+def verdict_of(cell: StoredRun, change: Change) -> dict[str, Any]:
     which = tamper(cell, change)
     return next(v for v in checker.verdicts(cell) if (v["factual"], v["ce"]) == which)
 
 
-def test_honest_answers_are_valid(cell: Cell) -> None:
+def test_honest_answers_are_valid(cell: StoredRun) -> None:
     """A verdict a row; ``none`` where there is no counterfactual; the objective is the claimed one."""
     verdicts, rows = checker.verdicts(cell), cell.rows()
     assert [(v["factual"], v["ce"]) for v in verdicts] == [(row["factual"], row["ce"]) for row in rows]
@@ -71,7 +71,7 @@ def test_honest_answers_are_valid(cell: Cell) -> None:
     assert any(v["verdict"] == "valid" for v in verdicts)
 
 
-def test_the_wrong_class_is_invalid(cell: Cell) -> None:
+def test_the_wrong_class_is_invalid(cell: StoredRun) -> None:
     """The stored model is asked, not the status."""
     frame, _ = cell.factuals()
 
@@ -86,32 +86,32 @@ def test_the_wrong_class_is_invalid(cell: Cell) -> None:
     ("name", "value"),
     [("visits", 3.5), ("income", None), ("income", "much"), ("city", "Trier"), ("member", "x"), ("income", True)],
 )
-def test_a_value_that_does_not_exist_is_invalid(cell: Cell, name: str, value: Any) -> None:
+def test_a_value_that_does_not_exist_is_invalid(cell: StoredRun, name: str, value: Any) -> None:
     verdict = verdict_of(cell, lambda row: row["row"].update({name: value}))
     assert (verdict["verdict"], verdict["incoherent"]) == ("invalid", [name])
 
 
-def test_a_missing_column_is_invalid(cell: Cell) -> None:
+def test_a_missing_column_is_invalid(cell: StoredRun) -> None:
     assert verdict_of(cell, lambda row: row["row"].pop("income"))["incoherent"] == ["income"]
 
 
-def test_an_immutable_feature_that_changed_is_not_actionable(cell: Cell) -> None:
+def test_an_immutable_feature_that_changed_is_not_actionable(cell: StoredRun) -> None:
     """The model does not care for ``height`` enough to change its mind, the checker does."""
     verdict = verdict_of(cell, lambda row: row["row"].update(height=row["row"]["height"] + 1e-3))
     assert (verdict["verdict"], verdict["violations"], verdict["valid"]) == ("not actionable", ["height"], True)
 
 
-def test_an_understated_objective_is_worse_than_claimed(cell: Cell) -> None:
+def test_an_understated_objective_is_worse_than_claimed(cell: StoredRun) -> None:
     """Beyond 1e-6; a claim that is too high is no fault of the answer."""
     assert verdict_of(cell, lambda row: row.update(objective=row["objective"] + 0.1))["verdict"] == "valid"
     assert verdict_of(cell, lambda row: row.update(objective=row["objective"] - 0.2))["verdict"] == "worse than claimed"
 
 
-def test_a_late_answer_is_late(cell: Cell) -> None:
+def test_a_late_answer_is_late(cell: StoredRun) -> None:
     assert verdict_of(cell, lambda row: row.update(late=True))["verdict"] == "late"
 
 
-def test_exit_codes(cell: Cell, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_exit_codes(cell: StoredRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """0 where every counterfactual holds, 1 where one does not, 2 where there is nothing to check."""
     assert check.main([str(tmp_path)]) == 0
     assert "0 of them do not hold" in capsys.readouterr().out

@@ -19,8 +19,8 @@ from harness.core.space import Feature, Space
 from harness.core.target import Label
 from harness.evaluation import checker, export
 from harness.models.train import train
-from harness.store.cell import Cell
 from harness.store.rows import answer_row
+from harness.store.run import StoredRun
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 risky = st.text(alphabet="=+-@\t\r\n,;|' \"aß1", max_size=12)
@@ -32,11 +32,11 @@ def begins_a_formula(text: str) -> bool:
 
 
 @pytest.fixture
-def cell(problem: Problem, tmp_path: Path) -> Cell:
+def cell(problem: Problem, tmp_path: Path) -> StoredRun:
     """Two factuals, three answers each: full of digits, infeasible, incoherent, given up."""
     rejected = problem.train.loc[~problem.valid(problem.train)].iloc[:2]
     wanted = problem.train.loc[problem.valid(problem.train)].to_dict("records")
-    cell = Cell(tmp_path / "cell")
+    cell = StoredRun(tmp_path / "cell")
     meta = {"dataset": "d", "model": "lr", "method": "m", "n_counterfactuals": 3}
     targets = dict.fromkeys(rejected.index, problem.target)
     cell.start(meta, problem.space, problem.classifier, targets, None, rejected)
@@ -53,7 +53,7 @@ def cell(problem: Problem, tmp_path: Path) -> Cell:
     return cell
 
 
-def test_every_answer_has_a_row(cell: Cell) -> None:
+def test_every_answer_has_a_row(cell: StoredRun) -> None:
     """After the factual's own as number 0; statuses, verdicts, gap and scores are those of the store and the model."""
     table = export.read(export.write(cell))
     frame, _ = cell.factuals()
@@ -71,7 +71,7 @@ def test_every_answer_has_a_row(cell: Cell) -> None:
     assert table["score_before"].tolist() == np.repeat(cell.classifier.score(frame), 4).tolist()
 
 
-def test_numbers_come_back_to_the_last_bit(cell: Cell) -> None:
+def test_numbers_come_back_to_the_last_bit(cell: StoredRun) -> None:
     """The stored model says of the rows read back what the file says it said, with the same scores."""
     path = export.write(cell)
     table = export.read(path)
@@ -98,7 +98,7 @@ def test_a_spreadsheet_runs_nothing(tmp_path: Path, name: str) -> None:
     labels = np.where(frame["income"] > 0, "=yes", "no").astype(object)
     classifier = train(LogisticRegression(), space, frame, labels, ("no", "=yes"))
     rejected = frame.loc[classifier.predict(frame) == "no"]
-    cell = Cell(tmp_path / "cell")
+    cell = StoredRun(tmp_path / "cell")
     cell.start(
         {"n_counterfactuals": 1}, space, classifier, dict.fromkeys(rejected.index, Label("=yes")), None, rejected
     )

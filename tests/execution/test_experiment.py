@@ -19,7 +19,7 @@ from harness.data import Dataset
 from harness.execution.experiment import run
 from harness.execution.pool import Limits, Outcome
 from harness.execution.task import Task, make_task
-from harness.store.cell import Cell
+from harness.store.run import StoredRun
 from methods.nearest import Nearest
 
 LIMITS = Limits()
@@ -128,14 +128,14 @@ class Recorder:
             yield Outcome(index, Explanation(explanation.answers, ("hull",), ({"step": 1},)), 0.5, 0.25)
 
 
-def started(question: Task, folder: Path) -> Cell:
-    cell = Cell(folder)
+def started(question: Task, folder: Path) -> StoredRun:
+    cell = StoredRun(folder)
     meta = {"dataset": "toy", "model": "lr", "method": "nearest", "n_counterfactuals": 2}
     cell.start(meta, question.dataset.space, question.classifier, question.targets, None, question.factuals)
     return cell
 
 
-def asked(cell: Cell, question: Task, seed: int = 0) -> tuple[Recorder, int]:
+def asked(cell: StoredRun, question: Task, seed: int = 0) -> tuple[Recorder, int]:
     """Run a cell; the pool, and how many factuals the progress bar was told of."""
     pool, progress = Recorder(), []
     run(cell, question, Nearest(), 2, seed, LIMITS, pool, progress=progress.append)  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ from harness.data import Dataset
 from harness.execution.experiment import run
 from harness.execution.pool import Limits, Outcome
 from harness.execution.task import make_task
-from harness.store.cell import Cell
+from harness.store.run import StoredRun
 from methods.nearest import Nearest
 
 ROOT = Path(__file__).parents[2]
@@ -86,7 +86,7 @@ def test_rows_of_ten_thousand_factuals_go_to_disk_as_they_come(problem: Problem,
     rows, labels = np.arange(FACTUALS), np.resize(problem.labels, FACTUALS)
     dataset = Dataset("toy", problem.space, frame, labels, ("bad", "good"), "good", rows, rows, "0" * 64)
     question = make_task(dataset, problem.classifier, which="all", n_factuals=FACTUALS)
-    cell = Cell(tmp_path)
+    cell = StoredRun(tmp_path)
     meta = {"dataset": "toy", "model": "lr", "method": "nearest", "n_counterfactuals": 1}
     cell.start(meta, dataset.space, question.classifier, question.targets, None, question.factuals)
     pool = Pool(tmp_path / "rows.jsonl")

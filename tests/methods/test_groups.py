@@ -29,11 +29,11 @@ from harness.evaluation import checker, scoring
 from harness.execution.contract import group_breach
 from harness.execution.experiment import groups as grouped
 from harness.execution.experiment import run_groups
-from harness.execution.messages import ToldGroup
+from harness.execution.messages import GroupReply
 from harness.execution.pool import Pool
 from harness.execution.task import make_task
 from harness.reports import groups
-from harness.store.cell import Cell
+from harness.store.run import StoredRun
 from methods.group_greedy import GroupGreedy
 
 # --- asking -------------------------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ def test_factuals_may_be_filled_from_training_rows() -> None:
     assert len(set(filled)) == len(filled) == (classifier.predict(POINTS) == "bad").sum()
 
 
-def test_each_factual_has_a_row_and_each_group_a_line(cell: Cell) -> None:
+def test_each_factual_has_a_row_and_each_group_a_line(cell: StoredRun) -> None:
     """The row holds the point that the factual is assigned to; seconds are the group's; the cell is done."""
     (line,) = cell.groups()
     rows = cell.rows()
@@ -90,7 +90,7 @@ def test_an_interrupted_cell_goes_on_with_the_groups_it_lacks(tmp_path: Path) ->
     """A group is asked again as a whole where a row of it is missing or failed, and no other."""
     method = GroupGreedy()
     cell = started(tmp_path, question(), method)
-    first = Recorder(lambda factuals: ToldGroup(None, 0.0, Status.FAILED, Reason.CRASH, "a fault"))
+    first = Recorder(lambda factuals: GroupReply(None, 0.0, Status.FAILED, Reason.CRASH, "a fault"))
     run_groups(cell, question(), method, "sex", 0, LIMITS, first)  # type: ignore[arg-type]
     assert first.asked == ["sex=f", "sex=m"]
     assert {row["status"] for row in cell.rows()} == {"FAILED"}
@@ -173,7 +173,7 @@ def test_what_goes_wrong_is_an_answer(act: str, status: tuple[str, str], said: s
 # --- checking and scoring -----------------------------------------------------------------------------------------
 
 
-def altered(cell: Cell, change: Callable[[dict[str, Any], list[dict[str, Any]]], None]) -> dict[Any, str]:
+def altered(cell: StoredRun, change: Callable[[dict[str, Any], list[dict[str, Any]]], None]) -> dict[Any, str]:
     """Verdicts by factual after a change of the group's line and of its rows."""
     (line,), rows = cell.groups(), cell.rows()
     change(line, rows)
@@ -182,17 +182,17 @@ def altered(cell: Cell, change: Callable[[dict[str, Any], list[dict[str, Any]]],
     return {verdict["factual"]: verdict["verdict"] for verdict in checker.verdicts(cell)}
 
 
-def test_honest_groups_are_valid(cell: Cell) -> None:
+def test_honest_groups_are_valid(cell: StoredRun) -> None:
     assert set(altered(cell, lambda line, rows: None).values()) <= {"valid", "none"}
 
 
 @pytest.mark.parametrize("breach", BREACHES)
-def test_the_checker_believes_no_group(cell: Cell, breach: str) -> None:
+def test_the_checker_believes_no_group(cell: StoredRun, breach: str) -> None:
     word, change = BREACHES[breach]
     assert word in altered(cell, change).values()
 
 
-def test_forgotten_people_break_a_proof(cell: Cell) -> None:
+def test_forgotten_people_break_a_proof(cell: StoredRun) -> None:
     def forget(line: dict[str, Any], rows: list[dict[str, Any]]) -> None:
         line.update(status="OPTIMAL", bound=len(line["points"]))
         shared = next(row for row in rows if sum(row["point"] == other["point"] for other in rows) > 1)
@@ -201,7 +201,7 @@ def test_forgotten_people_break_a_proof(cell: Cell) -> None:
     assert set(altered(cell, forget).values()) == {"worse than claimed"}
 
 
-def test_a_group_is_scored(cell: Cell) -> None:
+def test_a_group_is_scored(cell: StoredRun) -> None:
     """Points that serve somebody, counted from the rows; each factual has the numbers of its group."""
     altered(cell, lambda line, rows: line.update(bound=1.5))
     checker.judge(cell)
@@ -217,7 +217,7 @@ def test_a_group_is_scored(cell: Cell) -> None:
     assert scores["coverage"].sum() == table["covered"]
 
 
-def test_the_report_names_who_what_and_to_what(cell: Cell) -> None:
+def test_the_report_names_who_what_and_to_what(cell: StoredRun) -> None:
     """Each explanation once, with its number of factuals; the division counts everybody once."""
     checker.judge(cell)
     text = groups.write(cell, ["sex", "no such feature"])

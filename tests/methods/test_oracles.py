@@ -33,7 +33,7 @@ from harness.core.target import Label
 from harness.evaluation.checker import permitted
 from harness.solvers.highs import Linear
 from methods.ce_ocl import CeOcl
-from methods.ce_ocl.program_engine import Programmed
+from methods.ce_ocl.program_engine import ProgramEngine
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -44,7 +44,7 @@ def scip_optimum(method: CeOcl, problem: Problem, factual: pd.DataFrame) -> floa
     """The least distance over the posed program's rows, by SCIP; infinite where there is no point."""
     scip = pytest.importorskip("pyscipopt", reason="SCIP is in the extra 'scip'")
     # Never cells: x is then a column, whatever the model, and the distance a function of x.
-    engine = Programmed(
+    engine = ProgramEngine(
         CeOcl("l1", method.alpha, method.max_changes, margin=method.margin, diversity="features"), problem
     )
     engine.pose(factual, [], method.max_changes or math.inf, math.inf)

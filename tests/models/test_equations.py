@@ -35,7 +35,7 @@ from harness.execution.task import make_task
 from harness.models import train as models
 from harness.models.equations import equations
 from harness.solvers.program import Program
-from harness.store.cell import Cell, cells
+from harness.store.run import StoredRun, stored_runs
 from methods.milp.causality import Causality
 from methods.milp.cost import Cost
 from methods.milp.variables import Variables
@@ -251,7 +251,7 @@ def test_a_cell_stores_its_equations(family: str, tmp_path: Path) -> None:
     """Formulas as JSON, regressors beside the estimator; both predict to the last bit what they did."""
     classifier = models.train(LogisticRegression(), SPACE, TRAIN, np.where(TRAIN["rate"] > 5, 1, 0), (0, 1))
     made = equations(SPACE, TRAIN, described(family))
-    cell = Cell(tmp_path / "cell")
+    cell = StoredRun(tmp_path / "cell")
     meta = {"dataset": "toy", "model": "lr", "method": "nearest", "n_counterfactuals": 1}
     factuals = TRAIN.iloc[:2]
     cell.start(meta, SPACE, classifier, dict.fromkeys(factuals.index, Label(1)), None, factuals, made)
@@ -436,7 +436,7 @@ def test_the_command_line_takes_equations(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "harness", *arguments]
     told = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
     assert told.returncode == 0, told.stderr
-    (cell,) = cells(tmp_path / "results")
+    (cell,) = stored_runs(tmp_path / "results")
     (equation,) = cell.equations
     assert (equation.feature, equation.parents) == ("duration", ("credit_amount",))
     assert equation.model.estimator.hidden_layer_sizes in ([5], [10])

@@ -30,7 +30,7 @@ from sklearn.tree import DecisionTreeClassifier
 from skops import io
 
 from harness import check
-from harness.core.classifier import Classifier, Whole
+from harness.core.classifier import Classifier, WrappedModel
 from harness.core.errors import HarnessError
 from harness.core.method import Deadline
 from harness.core.problem import Problem
@@ -40,8 +40,8 @@ from harness.evaluation import checker
 from harness.models import files
 from harness.models.adopt import assemble, from_file
 from harness.models.files import checksum
-from harness.store.cell import Cell
 from harness.store.rows import answer_row
+from harness.store.run import StoredRun
 from methods.dice import Dice
 from methods.nearest import Nearest
 
@@ -444,11 +444,11 @@ def test_boosting_libraries_are_read(saved: Callable[..., Path], name: str) -> N
 # --- what is stored -----------------------------------------------------------------------------------------------
 
 
-def answered(known: Classifier, path: Path, trust: bool = False) -> Cell:
+def answered(known: Classifier, path: Path, trust: bool = False) -> StoredRun:
     """A cell with the nearest neighbour's answers to three factuals."""
     problem = Problem(SPACE, known, FRAME, LABELS, Label("good"))
     factuals = FRAME.loc[~problem.valid(FRAME)].iloc[:3]
-    cell = Cell(path, trust)
+    cell = StoredRun(path, trust)
     meta = {"dataset": "loans", "model": "mine", "method": "nearest", "n_counterfactuals": 1}
     claim = Nearest().objective(problem)
     cell.start(meta, SPACE, known, dict.fromkeys(factuals.index, problem.target), claim, factuals)
@@ -466,7 +466,7 @@ def test_a_cell_is_judged_by_its_copy_of_the_file(saved: Callable[..., Path], tm
     cell = answered(read(path), tmp_path / "results" / "cell")
     path.unlink()
     shutil.move(cell.path, tmp_path / "elsewhere")
-    moved = Cell(tmp_path / "elsewhere")
+    moved = StoredRun(tmp_path / "elsewhere")
     assert (moved.path / "model.skops").read_bytes() == content
     assert [verdict["verdict"] for verdict in checker.verdicts(moved)] == ["valid"] * 3
     assert moved.classifier.opaque is None
@@ -476,7 +476,7 @@ def test_a_cell_is_judged_by_its_copy_of_the_file(saved: Callable[..., Path], tm
 
 def from_memory() -> Classifier:
     _, labels = trained(), ("bad", "good")
-    return assemble(Whole(trained(), SPACE.names, ("member",)), SPACE, labels, labels, None, FRAME)
+    return assemble(WrappedModel(trained(), SPACE.names, ("member",)), SPACE, labels, labels, None, FRAME)
 
 
 def test_a_file_that_was_changed_judges_nothing(saved: Callable[..., Path], tmp_path: Path) -> None:
@@ -504,10 +504,10 @@ def test_a_cell_that_lies_about_trust_runs_nothing(saved: Callable[..., Path], t
     file = {**cell.meta["model_file"], "trusted": False, "sha256": checksum(cell.path / "model.pkl")}
     cell.update(model_file=file)
     with pytest.raises(HarnessError, match="is a pickle"):
-        checker.verdicts(Cell(cell.path))
+        checker.verdicts(StoredRun(cell.path))
     cell.update(model_file={**file, "file": "../m.pkl"})
     with pytest.raises(HarnessError, match="is not the file"):
-        checker.verdicts(Cell(cell.path))
+        checker.verdicts(StoredRun(cell.path))
     assert not (tmp_path / "struck").exists()
 
 

@@ -33,7 +33,7 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from harness.core.classifier import Classifier, Whole
+from harness.core.classifier import Classifier, WrappedModel
 from harness.core.errors import HarnessError, UnsupportedError
 from harness.core.explanation import Status
 from harness.core.inputs import Affine, Chain, Indicator
@@ -340,7 +340,7 @@ def small(last: str, classes: int = 2, threshold: float | None = None) -> Classi
     read = frame.astype({"member": bool})
     model = make_pipeline(steps, StandardScaler(), clone(LAST[last])).fit(read, np.array(list("abc"))[target])
     names = ("bad", "good", "best")[:classes]
-    whole = Whole(model, SMALL.names, ("member",))
+    whole = WrappedModel(model, SMALL.names, ("member",))
     return assemble(whole, SMALL, names, tuple("abc"[:classes]), threshold, ALL)
 
 
@@ -391,7 +391,7 @@ def test_a_model_that_cannot_be_embedded_is_refused() -> None:
     model = make_pipeline(make_column_transformer((StandardScaler(), ["age", "debt"])), SVC()).fit(
         frame, np.where(frame["age"] > 3, "good", "bad")
     )
-    known = assemble(Whole(model, SMALL.names), SMALL, ("bad", "good"), ("bad", "good"), None, ALL)
+    known = assemble(WrappedModel(model, SMALL.names), SMALL, ("bad", "good"), ("bad", "good"), None, ALL)
     assert known.opaque is None
     refusal = CeOcl().refuses(Problem(SMALL, known, ALL, known.predict(ALL), Label("good")))
     assert refusal is not None
@@ -403,7 +403,7 @@ def test_an_opaque_model_is_refused_with_its_reason() -> None:
     frame = ALL.sample(100, random_state=2)
     steps = make_column_transformer((StandardScaler(), ["age", "debt"]))
     model = make_pipeline(steps, PCA(1), RandomForestClassifier(3)).fit(frame, np.where(frame["age"] > 3, "y", "n"))
-    known = assemble(Whole(model, SMALL.names), SMALL, ("bad", "good"), ("n", "y"), None, ALL)
+    known = assemble(WrappedModel(model, SMALL.names), SMALL, ("bad", "good"), ("n", "y"), None, ALL)
     problem = Problem(SMALL, known, ALL, known.predict(ALL), Label("good"))
     for engine in ("auto", "search", "milp"):
         assert "step 'pca' (PCA)" in (CeOcl(engine=engine).refuses(problem) or "")
@@ -422,7 +422,7 @@ def test_a_step_that_does_other_than_its_kind_makes_the_model_opaque() -> None:
     frame = ALL.sample(100, random_state=2)
     model = make_pipeline(make_column_transformer((Biased(), ["age", "debt"])), LogisticRegression())
     model.fit(frame, np.where(frame["age"] > 3, "good", "bad"))
-    known = assemble(Whole(model, SMALL.names), SMALL, ("bad", "good"), ("bad", "good"), None, ALL)
+    known = assemble(WrappedModel(model, SMALL.names), SMALL, ("bad", "good"), ("bad", "good"), None, ALL)
     assert known.opaque is not None
     assert "other values of age" in known.opaque
 
@@ -434,7 +434,7 @@ def test_what_cannot_be_read_is_listed() -> None:
     steps = make_column_transformer((StandardScaler(), ["region", "age"]), (plain(), ["debt", "grade"]))
     model = make_pipeline(steps, LogisticRegression()).fit(odd, np.where(frame["age"] > 3, "good", "bad"))
     with pytest.raises(HarnessError) as fault:
-        assemble(Whole(model, SMALL.names), SMALL, ("bad", "good"), ("bad", "good"), None, ALL, "loans")
+        assemble(WrappedModel(model, SMALL.names), SMALL, ("bad", "good"), ("bad", "good"), None, ALL, "loans")
     for part in ("'region' holds text (n, s, w)", "'debt' holds numbers", "'grade' has the categories high"):
         assert part in str(fault.value)
 
@@ -443,7 +443,7 @@ def test_a_regression_model_is_looked_into() -> None:
     """Its prediction is that of its last step on the inputs."""
     frame = as_read(rows(150, seed=1))
     model = make_pipeline(STEPS["standard"](), Ridge()).fit(frame, frame["income"] * 2 + frame["age"])
-    known = assemble(Whole(model, SPACE.names, ("member",)), SPACE, (), (), None, rows(50, 5))
+    known = assemble(WrappedModel(model, SPACE.names, ("member",)), SPACE, (), (), None, rows(50, 5))
     assert known.opaque is None
     np.testing.assert_allclose(known.predict(rows(50, 6)), model.predict(as_read(rows(50, 6))), rtol=1e-12)
     np.testing.assert_allclose(known.raw(rows(50, 6)), known.predict(rows(50, 6)), atol=1e-9)

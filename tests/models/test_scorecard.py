@@ -27,7 +27,7 @@ from harness.models.card import Bin, Card, card_of
 from harness.models.files import load, save
 from harness.models.scorecard import ScorecardClassifier, ScorecardRegressor, read_card
 from harness.models.train import train
-from harness.store.cell import Cell
+from harness.store.run import StoredRun
 from methods.ce_ocl import CeOcl
 from methods.estimators.trees import ensemble
 
@@ -218,7 +218,7 @@ def test_a_trained_scorecard_is_stored(kind: str, tmp_path: Path) -> None:
     save(problem.classifier.estimator, tmp_path / "card.skops")
     again = load(tmp_path / "card.skops")
     assert (again.predict(frame) == problem.classifier.estimator.predict(frame)).all()
-    cell = Cell(tmp_path / "cell")
+    cell = StoredRun(tmp_path / "cell")
     cell.start({"n_counterfactuals": 1}, SPACE, problem.classifier, {0: problem.target}, None, frame.iloc[:1])
     assert (cell.classifier.score(frame) == problem.classifier.score(frame)).all()
 
@@ -235,7 +235,7 @@ def test_a_scorecard_from_a_file(suffix: str, tmp_path: Path) -> None:
     assert classifier.opaque is None
     assert (classifier.score(frame) == scorecard.predict_proba(frame)[:, 1]).all()
     assert np.abs(classifier.raw(frame) - scorecard.decision_function(frame)).max() < 1e-12
-    cell = Cell(tmp_path / "cell", trust=True)
+    cell = StoredRun(tmp_path / "cell", trust=True)
     cell.start({"n_counterfactuals": 1}, SPACE, classifier, {0: Label("good")}, None, frame.iloc[:1])
     assert (cell.classifier.score(frame) == classifier.score(frame)).all()
     assert card_of(cell.classifier) is not None

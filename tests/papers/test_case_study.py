@@ -13,7 +13,7 @@ import pytest
 
 from harness.data import load_dataset
 from harness.reports.stored import latest
-from harness.store.cell import Cell
+from harness.store.run import StoredRun
 
 ROOT = Path(__file__).parents[2]
 SCORE = 0.1340203090  # what the factual lacks of the boundary, by the published model
@@ -34,18 +34,18 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def parts(swept: Path) -> dict[str, Cell]:
+def parts(swept: Path) -> dict[str, StoredRun]:
     return {cell.meta["config"]["variant"]: cell for cell in latest(swept)}
 
 
-def test_each_part_is_a_cell_of_its_own(parts: dict[str, Cell]) -> None:
+def test_each_part_is_a_cell_of_its_own(parts: dict[str, StoredRun]) -> None:
     """Named by its part, each with the number of counterfactuals the paper gives."""
     names = {part: (cell.meta["method"], len(cell.rows())) for part, cell in parts.items()}
     assert names == {"A": ("ce_ocl_paper-A", 1), "B": ("ce_ocl_paper-B", 1), "E": ("ce_ocl_tr-E", 3)}
 
 
 @pytest.mark.parametrize(("part", "exact"), [("A", 0.0327646192370), ("B", 0.0616042007874)])
-def test_optima_are_the_published_ones(parts: dict[str, Cell], part: str, exact: float) -> None:
+def test_optima_are_the_published_ones(parts: dict[str, StoredRun], part: str, exact: float) -> None:
     """Squared scaled distance, for a margin that moves it by a known factor."""
     cell = parts[part]
     (row,) = cell.rows()
@@ -56,7 +56,7 @@ def test_optima_are_the_published_ones(parts: dict[str, Cell], part: str, exact:
     assert row["status"] == "OPTIMAL"
 
 
-def test_the_hull_gives_the_published_counterfactuals(parts: dict[str, Cell]) -> None:
+def test_the_hull_gives_the_published_counterfactuals(parts: dict[str, StoredRun]) -> None:
     """All three of Part E; published numbers were rounded in scaled space, amounts to about one."""
     published = pd.read_csv(ROOT / "results" / "published" / "ce_ocl_table5_counterfactuals.csv", dtype=str)
     wanted = published.loc[published["part"] == "E"].drop(columns=["part", "counterfactual"])
@@ -77,7 +77,7 @@ def test_the_hull_gives_the_published_counterfactuals(parts: dict[str, Cell]) ->
     assert all(any(same(row, published) for row in found) for published in expected)
 
 
-def test_the_hull_is_of_all_rows(parts: dict[str, Cell]) -> None:
+def test_the_hull_is_of_all_rows(parts: dict[str, StoredRun]) -> None:
     """Labelled good, test rows among them."""
     claimed = parts["E"].objective
     assert claimed is not None

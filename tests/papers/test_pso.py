@@ -27,8 +27,8 @@ from harness.core.target import Label
 from harness.evaluation import scoring
 from harness.evaluation.checker import judge
 from harness.papers import pso
-from harness.store.cell import Cell
 from harness.store.rows import answer_row
+from harness.store.run import StoredRun
 from methods.carla import compat
 from methods.carla.face import Face
 from methods.carla.growing_spheres import GrowingSpheres
@@ -122,10 +122,10 @@ def test_a_wrong_setting_is_told(method: Any, setting: dict[str, Any], said: str
         method(**setting)
 
 
-def stored(folder: Path, method: str, seed: int, answers: list[Answer]) -> Cell:
+def stored(folder: Path, method: str, seed: int, answers: list[Answer]) -> StoredRun:
     """A finished cell of the loan problem, judged and scored: one factual an answer, all the same row."""
     variant = f"seed{seed}"
-    cell = Cell(folder / "answers" / f"compas-rf-{method}-{variant}-0")
+    cell = StoredRun(folder / "answers" / f"compas-rf-{method}-{variant}-0")
     factuals = pd.concat([loans.factual] * len(answers)).set_axis(range(len(answers)))
     targets = dict.fromkeys(factuals.index, loans.problem.target)
     meta = {"dataset": "compas", "model": "rf", "method": f"{method}-{variant}", "n_counterfactuals": 1, "seed": seed}

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from support.sweep import runner
 
-from harness.store.cell import cells
+from harness.store.run import stored_runs
 
 ONE = ("+experiment=benchmark", "dataset=german_credit", "model=cart,lr", "method=ce_ocl,dice_random", "n_factuals=2")
 
@@ -19,7 +19,7 @@ def test_one_dataset_of_the_benchmark(tmp_path: Path) -> None:
     run = runner(tmp_path)
     told = run(*ONE)
     assert told.returncode == 0, told.stderr
-    found = {cell.label: cell for cell in cells(tmp_path / "results" / "benchmark")}
+    found = {cell.label: cell for cell in stored_runs(tmp_path / "results" / "benchmark")}
     assert len(found) == 4
     for cell in found.values():
         scores = pd.read_csv(cell.path / "scores.csv")

@@ -19,7 +19,7 @@ from mlflow import MlflowClient
 from support.served import served
 from support.sweep import runner
 
-from harness.store.cell import cells
+from harness.store.run import stored_runs
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SWEEP = ("-m", "dataset=pima", "model=cart,lr", "method=ce_ocl,dice_random", "n_factuals=3")
@@ -73,10 +73,10 @@ def test_the_compare_page_shows_the_numbers(swept: Path, client: MlflowClient, e
     query = f"runs={quote(json.dumps(chosen))}&experiments={quote(json.dumps([experiment]))}"
     page = browse(f"{server}/#/compare-runs?{query}")
     shown = _metrics(page)
-    assert {run.info.run_name for run in runs} == {cell.label for cell in cells(swept / "results" / "adhoc")}
+    assert {run.info.run_name for run in runs} == {cell.label for cell in stored_runs(swept / "results" / "adhoc")}
     names = [run.info.run_name for run in runs]
     assert [page.index(f">{name}<") for name in names] == sorted(page.index(f">{name}<") for name in names)
-    found = {cell.label: cell for cell in cells(swept / "results" / "adhoc")}
+    found = {cell.label: cell for cell in stored_runs(swept / "results" / "adhoc")}
     for metric in ("distance/gower", "distance/l0", "distance/l1"):
         for name, text in zip(names, shown[metric], strict=True):
             expected = pd.read_csv(found[name].path / "scores.csv")[metric].mean()
@@ -106,7 +106,7 @@ def test_the_chart_page_needs_no_setting_up(experiment: str, server: str) -> Non
 
 def test_a_run_knows_its_data_and_shows_its_changes(swept: Path, client: MlflowClient, experiment: str) -> None:
     """Name, digest and columns of the dataset; in the table of counterfactuals, each change as a reader wants it."""
-    found = {cell.label: cell for cell in cells(swept / "results" / "adhoc")}
+    found = {cell.label: cell for cell in stored_runs(swept / "results" / "adhoc")}
     for run in client.search_runs([experiment]):
         cell = found[run.info.run_name]
         assert run.inputs is not None

@@ -33,8 +33,8 @@ from harness.reports.comparison import Comparison
 from harness.reports.drawing import plane, rescaled
 from harness.reports.page import charts
 from harness.reports.stored import _metrics
-from harness.store.cell import Cell
 from harness.store.rows import answer_row
+from harness.store.run import StoredRun
 
 CONF = Path(__file__).parents[2] / "conf"
 TIMING = {"seconds": 0.5, "fit_seconds": 0.1, "late": False}
@@ -44,13 +44,15 @@ SPLIT = {"test_size": 0.25, "stratify": True, "seed": 0}
 RIVALS = {"CE-OCL": "ce_ocl_paper", "DiCE": "dice_genetic"}
 
 
-def stored(folder: Path, data: Dataset, described: dict[str, Any], rows: list[dict[str, Any]], **names: str) -> Cell:
+def stored(
+    folder: Path, data: Dataset, described: dict[str, Any], rows: list[dict[str, Any]], **names: str
+) -> StoredRun:
     """A finished cell of one factual, the first predicted as undesired, with these answers."""
     train, labels = data.frame.iloc[data.train], data.labels[data.train]
     classifier = train(LogisticRegression(), data.space, train, labels, data.classes)
     problem = Problem(data.space, classifier, train, labels, Label(data.desired))
     factual = data.frame.loc[~problem.valid(data.frame)].iloc[[0]]
-    cell = Cell(folder / "answers" / names["method"])
+    cell = StoredRun(folder / "answers" / names["method"])
     config = {"dataset": described, "split": SPLIT, "features": {}, "time_limit": 5, "reference": "all"}
     paths = [f"metrics.{name}" for name in METRICS]
     meta = {**names, "n_counterfactuals": len(rows), "seed": 0, "data_sha256": data.sha256, "environment": MACHINE}
@@ -79,7 +81,7 @@ METRICS = (
 
 
 @pytest.fixture
-def numbers(tmp_path: Path) -> list[Cell]:
+def numbers(tmp_path: Path) -> list[StoredRun]:
     """Cells of both methods of Figure 2, on two numbers: one answer each."""
     described = {"name": "two", **TWO, "features": {"Glucose": {"kind": "continuous"}, "BMI": {"kind": "continuous"}}}
     data = load_dataset(**described, split=SPLIT)
@@ -137,7 +139,7 @@ def test_bars_are_the_scores(name: str, tmp_path: Path) -> None:
     assert covered(figure) == []
 
 
-def test_the_plane_shows_what_was_answered(numbers: list[Cell]) -> None:
+def test_the_plane_shows_what_was_answered(numbers: list[StoredRun]) -> None:
     """Both methods on the same axes; the shaded side is the model's, the hull holds all rows of the wanted class."""
     titles = {"ce_ocl_paper": "left", "ce_ocl_tr": "right"}
     figure = plane(numbers, titles, "a title")
@@ -169,7 +171,7 @@ def test_a_plane_needs_two_numbers(tmp_path: Path) -> None:
 
 
 def test_figures_are_written(
-    numbers: list[Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    numbers: list[StoredRun], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As PNG and as SVG, by the end of a sweep and by the command line; not blank."""
     monkeypatch.setitem(figures.known(), "small", ("picture", figures.known()["ce_ocl_figure2"][1]))

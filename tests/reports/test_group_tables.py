@@ -26,7 +26,7 @@ from harness.models.train import train
 from harness.papers.column_generation import Fewest, Models, Thresholds, _remark, heat_map, perturbed, spread
 from harness.reports import figures, markup, registry, stored
 from harness.reports.drawing import GREEN
-from harness.store.cell import Cell
+from harness.store.run import StoredRun
 from methods.group_greedy import GroupGreedy
 
 
@@ -42,7 +42,7 @@ class Made:
     threshold: float | None = None
 
 
-def cell_of(folder: Path, made: Made) -> Cell:
+def cell_of(folder: Path, made: Made) -> StoredRun:
     """A finished cell: one point for everybody, whom the checker has passed."""
     method: dict[str, Any] = {"t_max": made.t_max} | ({} if made.solver is None else {"solver": made.solver})
     settings = {"method": method, "n_factuals": made.size, "factuals_seed": made.picked, "group_time_limit": 120}
@@ -57,7 +57,7 @@ def cell_of(folder: Path, made: Made) -> Cell:
 
 
 @pytest.fixture
-def found(tmp_path: Path) -> list[Cell]:
+def found(tmp_path: Path) -> list[StoredRun]:
     """Three groups of ours, one of which is not proven; one of the paper's, one of the baseline's."""
     return [
         cell_of(tmp_path, made)
@@ -75,7 +75,7 @@ def shown(text: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("number", range(4, 10))
-def test_every_published_row_is_there(number: int, found: list[Cell]) -> None:
+def test_every_published_row_is_there(number: int, found: list[StoredRun]) -> None:
     """In the published order, with its y* and seconds; what was not run says so."""
     published = pd.read_csv(stored.PUBLISHED / "column_generation_tables4_9.csv")
     published = published[published["table"] == number]
@@ -91,7 +91,7 @@ def test_every_published_row_is_there(number: int, found: list[Cell]) -> None:
         assert (row["y* ours"] == "not run") == (not there)
 
 
-def test_ours_are_counted_over_groups(found: list[Cell]) -> None:
+def test_ours_are_counted_over_groups(found: list[StoredRun]) -> None:
     """How many are proven; a smaller number than published says why that may be; the paper's own runs beside."""
     text, numbers = Fewest(4).build(found)
     first, second = shown(text)[0], shown(text)[5]
@@ -107,7 +107,7 @@ def test_ours_are_counted_over_groups(found: list[Cell]) -> None:
     assert (ours.loc["ours runs", "ours"], ours.loc["ours proven", "ours"]) == (2, 1)
 
 
-def test_every_published_number_is_accounted_for(found: list[Cell]) -> None:
+def test_every_published_number_is_accounted_for(found: list[StoredRun]) -> None:
     """On the page about all papers: y*, the gap and both seconds of every row; what was not run is missing there."""
     published = pd.read_csv(stored.PUBLISHED / Fewest(4).published)
     published = published[published["table"] == 4]
@@ -134,7 +134,7 @@ def test_an_unclear_gap_is_printed_and_not_compared(tmp_path: Path) -> None:
     assert [row["CG − MIP published"] for row in shown(text) if row["\\|S\\|"] == "100"] == ["-7", "1"]
 
 
-def test_groups_that_are_none_of_their_own_are_told(found: list[Cell]) -> None:
+def test_groups_that_are_none_of_their_own_are_told(found: list[StoredRun]) -> None:
     """The same people twice, and fewer people than asked for."""
     text, _ = Fewest(4).build(found)
     assert "|S| = 10: 2 draws gave 1 different group." in text
@@ -161,7 +161,7 @@ def test_tables_2_and_3_count_what_was_loaded(tmp_path: Path) -> None:
     data = load_dataset(**config["dataset"], split=config["split"], overrides=config["features"])
     estimator = LogisticRegression(C=10.0, solver="newton-cholesky")
     classifier = train(estimator, data.space, data.frame.iloc[data.train], data.labels[data.train], data.classes)
-    asked, cell = make_task(data, classifier, n_factuals=1), Cell(tmp_path / "cell")
+    asked, cell = make_task(data, classifier, n_factuals=1), StoredRun(tmp_path / "cell")
     meta = {"dataset": "compas_binned", "model": "lr_c10", "method": "m", "n_counterfactuals": 1, "config": config}
     cell.start(meta, data.space, classifier, asked.targets, None, asked.factuals)
     text, numbers = Models().build([cell])
@@ -177,7 +177,7 @@ def test_tables_2_and_3_count_what_was_loaded(tmp_path: Path) -> None:
     assert "| compas | published | 6,172 | 5 | 15 |" in text
 
 
-def test_what_the_checker_refuses_is_no_proof(found: list[Cell]) -> None:
+def test_what_the_checker_refuses_is_no_proof(found: list[StoredRun]) -> None:
     """And whom it leaves without a counterfactual is told."""
     found[0].put_verdicts({"factual": row["factual"], "ce": 1, "verdict": "invalid"} for row in found[0].rows())
     row = shown(Fewest(4).build(found[:1])[0])[0]
@@ -200,7 +200,7 @@ def test_thresholds_are_listed(tmp_path: Path) -> None:
     ]
 
 
-def test_the_heat_map_is_the_points(found: list[Cell]) -> None:
+def test_the_heat_map_is_the_points(found: list[StoredRun]) -> None:
     """A cell is green where its column is 1; no two texts lie on each other."""
     figure = heat_map(found, "a title")
     (axis,) = figure.axes
@@ -216,7 +216,7 @@ def test_the_heat_map_is_the_points(found: list[Cell]) -> None:
     assert "serves 12" in axis.get_yticklabels()[0].get_text()
 
 
-def test_the_bars_count_changes(found: list[Cell]) -> None:
+def test_the_bars_count_changes(found: list[StoredRun]) -> None:
     """Of our explanations alone, one bar a feature and T_max."""
     figure = perturbed(found, "a title")
     (axis,) = figure.axes

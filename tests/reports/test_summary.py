@@ -15,10 +15,10 @@ from harness.core.problem import Problem
 from harness.evaluation import scoring
 from harness.evaluation.checker import judge
 from harness.reports import summary
-from harness.store.cell import Cell
 from harness.store.rows import answer_row
+from harness.store.run import StoredRun
 
-Made = Callable[..., Cell]
+Made = Callable[..., StoredRun]
 TIMING = {"seconds": 0.5, "fit_seconds": 0.1, "late": False}
 L1 = Objective((Term("l1"),))
 L1_L0 = Objective((Term("l1"), Term("l0", 10.0)))
@@ -40,8 +40,8 @@ def made(problem: Problem, factual: pd.DataFrame, tmp_path: Path) -> Made:
         seed: int = 0,
         model: str = "lr",
         refused: bool = False,
-    ) -> Cell:
-        made = Cell(tmp_path / f"{method}-{model}")
+    ) -> StoredRun:
+        made = StoredRun(tmp_path / f"{method}-{model}")
         config = {"seed": seed, "method": {"_target_": method, "max_changes": most}}
         meta = {"dataset": "toy", "model": model, "method": method, "n_counterfactuals": 2, "config": config}
         made.start(meta, problem.space, problem.classifier, {identity: problem.target}, claims, factual)

@@ -25,20 +25,20 @@ from harness.reports import registry, reproduction, stored, tables
 from harness.reports.comparison import Comparison
 from harness.reports.listing import Listing
 from harness.reports.markup import DASH
-from harness.store.cell import Cell
+from harness.store.run import StoredRun
 from metrics import _example as loans
 
 CONF = Path(__file__).parents[2] / "conf"
 NAMES = ("validity", "categorical_proximity", "continuous_proximity", "sparsity")
 MEASURES = {name: f"mothilal/{name}" for name in NAMES}
-Made = Callable[..., Cell]
+Made = Callable[..., StoredRun]
 
 
 @pytest.fixture
 def made(tmp_path: Path) -> Made:
     """A cell of the loan problem: by default a valid answer, two invalid ones and one that is missing."""
 
-    def cell(*answers: Any, **settings: Any) -> Cell:
+    def cell(*answers: Any, **settings: Any) -> StoredRun:
         return started(
             tmp_path, loans.problem, loans.factual, list(answers) or [GRANTED, YOUNGER, MEMBER, None], **settings
         )

@@ -22,9 +22,9 @@ from harness.core.problem import Problem
 from harness.core.space import Feature, Space
 from harness.core.target import Interval, Label, Probability
 from harness.evaluation import checker
-from harness.store.cell import Cell, cells
 from harness.store.codec import from_plain, to_plain
 from harness.store.rows import SCHEMA, answer_row
+from harness.store.run import StoredRun, stored_runs
 
 TIMING = {"seconds": 0.1, "fit_seconds": 0.2, "late": False}
 
@@ -36,9 +36,9 @@ def problem(problem_of: Callable[[str], Problem], request: pytest.FixtureRequest
 
 
 @pytest.fixture
-def cell(problem: Problem, tmp_path: Path) -> Cell:
+def cell(problem: Problem, tmp_path: Path) -> StoredRun:
     """A cell that asks for two counterfactuals of each of three factuals."""
-    cell = Cell(tmp_path / "answers" / "toy-lr-nearest")
+    cell = StoredRun(tmp_path / "answers" / "toy-lr-nearest")
     meta = {"dataset": "toy", "model": "lr", "method": "nearest", "n_counterfactuals": 2}
     factuals = problem.train.iloc[:3]
     targets = dict.fromkeys(factuals.index, problem.target)
@@ -57,7 +57,7 @@ def found(problem: Problem, row: int) -> Answer:
 NOTHING = Answer(Status.GAVE_UP)
 
 
-def test_a_question_comes_back_as_it_was_put(cell: Cell, problem: Problem) -> None:
+def test_a_question_comes_back_as_it_was_put(cell: StoredRun, problem: Problem) -> None:
     """Space, objective, targets, factuals and model, to the last bit."""
     assert cell.space == problem.space
     assert cell.objective == Objective((Term("gower"),))
@@ -69,7 +69,7 @@ def test_a_question_comes_back_as_it_was_put(cell: Cell, problem: Problem) -> No
     assert cell.label == "toy/lr/nearest"
 
 
-def test_a_row_comes_back_as_it_was_answered(cell: Cell, problem: Problem) -> None:
+def test_a_row_comes_back_as_it_was_answered(cell: StoredRun, problem: Problem) -> None:
     cell.append(rows(0, found(problem, 5), NOTHING))
     first, second = cell.rows()
     assert cell.space.frame([first["row"]]).equals(problem.train.iloc[[5]].reset_index(drop=True))
@@ -78,7 +78,7 @@ def test_a_row_comes_back_as_it_was_answered(cell: Cell, problem: Problem) -> No
 
 
 @pytest.mark.parametrize("torn", [1, 20, 100])
-def test_a_torn_last_line_is_dropped(cell: Cell, problem: Problem, torn: int) -> None:
+def test_a_torn_last_line_is_dropped(cell: StoredRun, problem: Problem, torn: int) -> None:
     """With it goes its factual, which is asked again; what is appended next starts a line of its own."""
     cell.append(rows(0, NOTHING, NOTHING))
     cell.append(rows(1, NOTHING, NOTHING))
@@ -93,13 +93,13 @@ def test_a_torn_last_line_is_dropped(cell: Cell, problem: Problem, torn: int) ->
     assert len(cell.rows()) == 6
 
 
-def test_a_factual_without_all_its_rows_is_not_answered(cell: Cell) -> None:
+def test_a_factual_without_all_its_rows_is_not_answered(cell: StoredRun) -> None:
     cell.append(rows(0, NOTHING))
     assert cell.rows() == []
     assert cell.answered() == set()
 
 
-def test_the_last_try_counts(cell: Cell, problem: Problem) -> None:
+def test_the_last_try_counts(cell: StoredRun, problem: Problem) -> None:
     """A failed factual is tried again, and only what came last is read."""
     failed = Answer(Status.FAILED, reason=Reason.CRASH)
     cell.append(rows(0, failed, failed))
@@ -119,13 +119,13 @@ def test_the_last_try_counts(cell: Cell, problem: Problem) -> None:
         (Answer(Status.FAILED, reason=Reason.CRASH), False),
     ],
 )
-def test_what_is_tried_again(cell: Cell, answer: Answer, settled: bool) -> None:
+def test_what_is_tried_again(cell: StoredRun, answer: Answer, settled: bool) -> None:
     """Faults; a limit that was reached is an answer."""
     cell.append(rows(0, answer, answer))
     assert cell.answered() == ({0} if settled else set())
 
 
-def test_forgetting_answers_forgets_the_question_too(cell: Cell) -> None:
+def test_forgetting_answers_forgets_the_question_too(cell: StoredRun) -> None:
     cell.append(rows(0, NOTHING, NOTHING))
     cell.put_verdicts([{"factual": 0, "ce": 1, "verdict": "none"}])
     cell.finish()
@@ -139,7 +139,7 @@ def test_forgetting_answers_forgets_the_question_too(cell: Cell) -> None:
 
 def test_answers_of_version_1_are_read(tmp_path: Path) -> None:
     """As they were stored then, of ``dataset=pima model=cart method=ce_ocl``; the checker still finds them valid."""
-    old = Cell(Path(__file__).parents[1] / "fixtures" / "version_1")
+    old = StoredRun(Path(__file__).parents[1] / "fixtures" / "version_1")
     lines = [json.loads(line) for line in (old.path / "rows.jsonl").read_text().splitlines()]
     assert [line["schema"] for line in lines] == [1, 1]
     assert old.rows() == [{**line, "beside": 1} for line in lines]
@@ -149,11 +149,11 @@ def test_answers_of_version_1_are_read(tmp_path: Path) -> None:
     (tmp_path / "older" / "rows.jsonl").write_text(
         "".join(json.dumps({k: v for k, v in line.items() if k != "compile_seconds"}) + "\n" for line in lines)
     )
-    assert [row["compile_seconds"] for row in Cell(tmp_path / "older").rows()] == [0.0, 0.0]
+    assert [row["compile_seconds"] for row in StoredRun(tmp_path / "older").rows()] == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("file", ["cell.json", "rows.jsonl"])
-def test_answers_of_a_later_version_are_named(cell: Cell, file: str) -> None:
+def test_answers_of_a_later_version_are_named(cell: StoredRun, file: str) -> None:
     """In one sentence, instead of being misread."""
     cell.append(rows(0, NOTHING, NOTHING))
     path = cell.path / file
@@ -162,13 +162,13 @@ def test_answers_of_a_later_version_are_named(cell: Cell, file: str) -> None:
         cell.rows()
 
 
-def test_cells_are_found_below_a_folder(cell: Cell, tmp_path: Path) -> None:
+def test_cells_are_found_below_a_folder(cell: StoredRun, tmp_path: Path) -> None:
     """And a folder without any is an error that names it."""
-    assert [each.path for each in cells(tmp_path)] == [cell.path]
+    assert [each.path for each in stored_runs(tmp_path)] == [cell.path]
     with pytest.raises(HarnessError, match=r"no stored answers under .*empty"):
-        cells(tmp_path / "empty")
+        stored_runs(tmp_path / "empty")
     with pytest.raises(HarnessError, match="no cell of answers"):
-        _ = Cell(tmp_path / "empty").meta
+        _ = StoredRun(tmp_path / "empty").meta
 
 
 NAMES = st.text(min_size=1, max_size=5)

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from harness.store.cell import Cell, cells
+from harness.store.run import StoredRun, stored_runs
 
 ROOT = Path(__file__).parents[2]
 PATIENT = ("time_limit=120", "fit_time_limit=600")  # no answer is to depend on the clock
@@ -39,8 +39,8 @@ def run(tmp_path: Path) -> Run:
     return run
 
 
-def stored(folder: Path) -> dict[str, Cell]:
-    return {cell.label: cell for cell in cells(folder / "results" / "adhoc")}
+def stored(folder: Path) -> dict[str, StoredRun]:
+    return {cell.label: cell for cell in stored_runs(folder / "results" / "adhoc")}
 
 
 def outcome(folder: Path) -> dict[str, tuple[list[str], str]]:

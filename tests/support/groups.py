@@ -21,11 +21,11 @@ from harness.core.problem import Problem
 from harness.core.space import Feature, Space
 from harness.data import Dataset
 from harness.execution.experiment import run_groups
-from harness.execution.messages import ToldGroup
+from harness.execution.messages import GroupReply
 from harness.execution.pool import GroupOutcome, Limits, Pool
 from harness.execution.task import Task, make_task
 from harness.models.train import train
-from harness.store.cell import Cell
+from harness.store.run import StoredRun
 from methods.group_greedy import GroupGreedy
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -69,8 +69,8 @@ def problem() -> Problem:
     return next(iter(question().problems.values()))
 
 
-def started(folder: Path, asked: Task, method: Method, /, **settings: Any) -> Cell:
-    cell = Cell(folder / "cell")
+def started(folder: Path, asked: Task, method: Method, /, **settings: Any) -> StoredRun:
+    cell = StoredRun(folder / "cell")
     config = {"method": {"t_max": getattr(method, "t_max", 2)}, "group": True, "seed": 0, **settings}
     meta = {"dataset": "toy", "model": "lr", "method": "m", "n_counterfactuals": 1, "config": config}
     cell.start(meta, SPACE, asked.classifier, asked.targets, None, asked.factuals)
@@ -94,15 +94,15 @@ def honest(tmp_path_factory: pytest.TempPathFactory, pool: Pool) -> Path:
 
 
 @pytest.fixture
-def cell(honest: Path, tmp_path: Path) -> Cell:
+def cell(honest: Path, tmp_path: Path) -> StoredRun:
     """A copy of them to go on with."""
-    return Cell(Path(shutil.copytree(honest, tmp_path / "cell")))
+    return StoredRun(Path(shutil.copytree(honest, tmp_path / "cell")))
 
 
 class Recorder:
     """A pool that knows one point for everybody, and keeps what it was asked."""
 
-    def __init__(self, told: Callable[[pd.DataFrame], ToldGroup]) -> None:
+    def __init__(self, told: Callable[[pd.DataFrame], GroupReply]) -> None:
         self.told, self.asked = told, []  # type: ignore[var-annotated]
 
     def explain_groups(self, method: Any, posed: Any, seed: Any, limits: Any, jobs: int) -> Iterator[GroupOutcome]:
@@ -111,11 +111,11 @@ class Recorder:
             yield GroupOutcome(name, self.told(factuals), 0.5, 0.1)
 
 
-def at_one(factuals: pd.DataFrame, **changes: Any) -> ToldGroup:
+def at_one(factuals: pd.DataFrame, **changes: Any) -> GroupReply:
     row = POINTS.loc[problem().valid(POINTS)].iloc[0].to_dict()
     point = Answer(Status.FOUND, row)
     found = GroupExplanation((point,), dict.fromkeys(factuals.index, 0), changed=(SPACE.names,), bound=1.0)
-    return ToldGroup(replace(found, **changes), 0.5)
+    return GroupReply(replace(found, **changes), 0.5)
 
 
 def _merge(line: dict[str, Any], rows: list[dict[str, Any]]) -> None:

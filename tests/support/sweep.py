@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.store.cell import Cell, cells
+from harness.store.run import StoredRun, stored_runs
 
 ROOT = Path(__file__).parents[2]
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -26,5 +26,5 @@ def runner(folder: Path) -> Run:
     return run
 
 
-def stored(folder: Path) -> dict[str, Cell]:
-    return {cell.label: cell for cell in cells(folder / "results" / "adhoc")}
+def stored(folder: Path) -> dict[str, StoredRun]:
+    return {cell.label: cell for cell in stored_runs(folder / "results" / "adhoc")}

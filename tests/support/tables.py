@@ -12,8 +12,8 @@ from harness.core.problem import Problem
 from harness.evaluation import scoring
 from harness.evaluation.checker import judge
 from harness.reports import stored
-from harness.store.cell import Cell
 from harness.store.rows import answer_row
+from harness.store.run import StoredRun
 from metrics import _example as loans
 
 TIMING = {"seconds": 0.5, "fit_seconds": 0.1, "late": False}
@@ -28,12 +28,12 @@ GRANTED, YOUNGER = loans.answers.to_dict("records")  # valid, three features kep
 MEMBER = {**loans.factual.to_dict("records")[0], "member": "yes"}  # invalid, four of five features kept
 
 
-def started(folder: Path, problem: Problem, factual: pd.DataFrame, answers: list[Any], **settings: Any) -> Cell:
+def started(folder: Path, problem: Problem, factual: pd.DataFrame, answers: list[Any], **settings: Any) -> StoredRun:
     """A finished, judged and scored cell: one factual an answer, all the same row; None for none. ``options`` are those
     of the method."""
     names = {"dataset": "loans", "model": "tree", "method": "ours"}
     names |= {key: settings.pop(key) for key in names if key in settings}
-    cell = Cell(folder / "answers" / "-".join([*names.values(), settings.pop("fingerprint", "0")]))
+    cell = StoredRun(folder / "answers" / "-".join([*names.values(), settings.pop("fingerprint", "0")]))
     factuals = pd.concat([factual] * len(answers)).set_axis(range(len(answers)))
     targets = dict.fromkeys(factuals.index, problem.target)
     config = {"method": {"margin": 1e-6} | settings.pop("options", {}), "time_limit": 5, **settings}

@@ -16,7 +16,7 @@ from harness.core.errors import HarnessError
 from harness.core.explanation import Status
 from harness.evaluation import scoring
 from harness.reports import stored
-from harness.store.cell import Cell
+from harness.store.run import StoredRun
 
 ACCEPTED, VIOLATIONS = "accepted", "actionability/violations"
 NAMES = ["dataset", "model", "method"]
@@ -29,7 +29,7 @@ class Results:
 
     name: str
     folder: Path
-    cells: Sequence[Cell]
+    cells: Sequence[StoredRun]
 
     @classmethod
     def of(cls, folder: Path) -> Results:

@@ -22,7 +22,7 @@ from harness.core.space import Actionability, Feature, Kind, Space
 from harness.core.target import Interval, Label
 from methods.ce_ocl import CeOcl
 from methods.ce_ocl.hull_search.search import BoxSearch
-from methods.ce_ocl.program_engine import Programmed
+from methods.ce_ocl.program_engine import ProgramEngine
 from methods.milp.distance import Separable
 from methods.milp.hull import Outside, Shares
 
@@ -81,7 +81,7 @@ def searched(
 ) -> tuple[dict | None, float, float]:
     """The best over all pieces, as a search would go through them, with no incumbent to start from."""
     method = CeOcl(alpha=alpha, hull="hard", max_changes=None if most is None else int(most), engine="milp")
-    explainer = Programmed(method, problem)
+    explainer = ProgramEngine(method, problem)
     assert isinstance(explainer.distance, Separable)
     search = BoxSearch(problem, explainer.distance, alpha, explainer.weights, most, method.margin)
     best, value, bound = None, math.inf, math.inf
@@ -185,7 +185,7 @@ def test_regression_is_taken(model: object) -> None:
 def test_many_points_enter_as_they_are_needed() -> None:
     """A hull of far more points than the program starts with has the optimum of the enumeration."""
     problem = make(RandomForestClassifier(7, max_depth=4, random_state=0), seed=5, rows=4000)
-    manifold = Programmed(CeOcl(hull="hard", alpha=0.0, engine="milp"), problem).manifolds[0]
+    manifold = ProgramEngine(CeOcl(hull="hard", alpha=0.0, engine="milp"), problem).manifolds[0]
     assert max(len(members) for members in manifold.members) > 100
     for factual in factuals(problem, 2):
         assert searched(problem, factual)[1] == pytest.approx(enumerated(problem, factual, 0.0), abs=1e-7)
@@ -208,7 +208,7 @@ def test_the_fewest_changes_are_found_whatever_the_distance(model: str) -> None:
     problem = make(MODELS[model], seed=8)
     ones = np.ones(5)
     for factual in factuals(problem, 4):
-        explainer = Programmed(CeOcl(hull="hard", engine="milp"), problem)
+        explainer = ProgramEngine(CeOcl(hull="hard", engine="milp"), problem)
         search = BoxSearch(problem, Separable(0 * ones, 0 * ones, ones), 1e4, ones, None, 1e-6)
         least = math.inf
         for piece in explainer.manifolds[0].pieces(factual, explainer.least):

@@ -27,7 +27,7 @@ from harness.core.target import Interval, Label
 from harness.models.train import train
 from harness.solvers.cover import Cover
 from methods.column_generation import ColumnGeneration, kernels, search
-from methods.column_generation.estimator import read
+from methods.column_generation.estimator import encode_model
 from methods.column_generation.group import Group, places, words
 from methods.column_generation.programs import Pricing
 
@@ -233,7 +233,7 @@ def test_pricing_is_exact(model: str, limited: bool) -> None:
     """For random duals the search finds a group as heavy as the pricing program does."""
     problem = posed(model, limited)
     rng = np.random.default_rng(5)
-    reading = read(problem, 0.5, 1e-4, None)
+    reading = encode_model(problem, 0.5, 1e-4, None)
     for t_max in (1, 2, 3):
         group = Group.of(problem, reading, negatives(problem, 14, t_max), t_max)
         group = group.part(np.flatnonzero(group.coverable() == 1))
@@ -258,7 +258,7 @@ def test_a_listing_holds_every_maximal_group_once(model: str, limited: bool) -> 
     for t_max in (1, 2, 3):
         factuals = negatives(problem, 12, t_max).drop_duplicates()
         sets = served(problem, factuals, t_max, 0.5)
-        group = Group.of(problem, read(problem, 0.5, 1e-4, None), factuals, t_max)
+        group = Group.of(problem, encode_model(problem, 0.5, 1e-4, None), factuals, t_max)
         place = {ids[0]: number for number, ids in enumerate(group.members)}
         largest = {frozenset(place[factuals.index[i]] for i in a) for a in sets if a and not any(a < b for b in sets)}
         kept = np.flatnonzero(group.coverable() == 1)
@@ -276,7 +276,7 @@ def test_a_listing_holds_every_maximal_group_once(model: str, limited: bool) -> 
 def test_the_certificate_holds(model: str) -> None:
     """The bound of the relaxation is that of the linear program over all maximal groups."""
     problem = posed(model)
-    group = Group.of(problem, read(problem, 0.5, 1e-4, None), negatives(problem, 40, 7), 2)
+    group = Group.of(problem, encode_model(problem, 0.5, 1e-4, None), negatives(problem, 40, 7), 2)
     searching = search._Search(group, 0, Deadline.after(60))
     searching._start()
     assert searching._price()
@@ -326,7 +326,7 @@ def test_more_than_one_word_of_instances_and_features() -> None:
     explanation = asked(ColumnGeneration(3), problem, factuals)
     keeps_its_promises(explanation, problem, factuals, ColumnGeneration(3))
     assert explanation.status is Status.OPTIMAL
-    group = Group.of(problem, read(problem, 0.5, 1e-4, None), factuals, 3)
+    group = Group.of(problem, encode_model(problem, 0.5, 1e-4, None), factuals, 3)
     group = group.part(np.flatnonzero(group.coverable() == 1))
     listed, _, _ = group.search(np.ones(group.size), 0, 0.0, True, 10**5, 10**7)
     columns = [places(bits, group.size) for bits in listed]

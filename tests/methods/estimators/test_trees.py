@@ -37,7 +37,7 @@ from harness.core.space import Feature
 from harness.data import load_dataset
 from harness.execution import task
 from methods.ce_ocl import CeOcl
-from methods.ce_ocl.program_engine import Programmed
+from methods.ce_ocl.program_engine import ProgramEngine
 from methods.cells.search import CellSearch
 from methods.estimators.fast_predict import quick_decide
 from methods.estimators.raw_target import leads
@@ -192,7 +192,7 @@ FAMILIES = ["tree", "extra trees", "histogram", "xgboost", "lightgbm"]
 def searched(method: CeOcl, problem: Problem) -> str:
     """Which of the three exact ways the method takes."""
     engine = method.start(problem)
-    if not isinstance(engine, Programmed):
+    if not isinstance(engine, ProgramEngine):
         assert isinstance(engine.search, CellSearch)
         return "search"
     return "milp" if engine.boxes is None else "boxes"

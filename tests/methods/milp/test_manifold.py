@@ -36,7 +36,7 @@ from harness.core.space import Feature, Space
 from harness.core.target import Label
 from harness.models.equations import equations
 from methods.ce_ocl import CeOcl
-from methods.ce_ocl.program_engine import Programmed
+from methods.ce_ocl.program_engine import ProgramEngine
 from methods.milp import manifold
 from methods.milp.hull import Hull, Shares, clustered
 from methods.milp.manifold import Manifold
@@ -127,7 +127,7 @@ def test_the_pieces_hold_every_point_of_the_hull_within_reach(kept: str, cluster
     """
     problem = problem_of("rf", kept, span=60)
     method = CeOcl("l1", 0.3, hull="hard", clusters=clusters)
-    engine = Programmed(method, problem)
+    engine = ProgramEngine(method, problem)
     (found,), space = engine.manifolds, problem.space
     parts, checked = hulls(method, problem), 0
     for factual in factuals(problem, 4):
@@ -169,7 +169,7 @@ def test_what_cannot_be_reached_is_named() -> None:
 
     def told(changes: dict[str, dict[str, Any]]) -> str | None:
         asked = replace(problem, space=FREE.replace(changes))
-        return Programmed(CeOcl(hull="hard"), asked).manifolds[0].unreachable(factual)
+        return ProgramEngine(CeOcl(hull="hard"), asked).manifolds[0].unreachable(factual)
 
     assert told({}) is None
     assert told({"grade": {"actionability": "increase"}, "debt": {"actionability": "decrease"}}) is None

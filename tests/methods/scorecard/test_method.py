@@ -31,8 +31,8 @@ from harness.models.train import train
 from harness.papers import scorecard as papers
 from harness.papers.scorecard import required
 from harness.reports.markup import DASH
-from harness.store.cell import Cell
 from harness.store.rows import answer_row
+from harness.store.run import StoredRun
 from methods.peers.optbinning import OptBinningCounterfactual, prepared, restated
 from methods.scorecard import Scorecard
 from methods.scorecard.moves import Board
@@ -403,9 +403,9 @@ def test_tables_5_and_6_measure_diversity_alike() -> None:
         assert -(form.weights[3] * sum(map(len, elements)) + each * shared) == printed[f"diversity_{part}"]
 
 
-def stored(folder: Path, problem: Problem, factual: pd.DataFrame, method: Scorecard, n: int = 1) -> Cell:
+def stored(folder: Path, problem: Problem, factual: pd.DataFrame, method: Scorecard, n: int = 1) -> StoredRun:
     """A finished cell with a method's answers for one factual."""
-    cell, index = Cell(folder / "cell"), factual.index[0]
+    cell, index = StoredRun(folder / "cell"), factual.index[0]
     settings = {"max_changes": 5, "priorities": None, "diversity": list(method.diversity)}
     meta = {"n_counterfactuals": n, "config": {"method": settings, "dataset": {}}}
     cell.start(meta, SPACE, problem.classifier, {index: problem.target}, None, factual)

@@ -53,7 +53,7 @@ def cells(feature: Feature, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([[-math.inf], after]), np.concatenate([ends, [math.inf]])
 
 
-class Cells:
+class IntervalBlock:
     """A number seen only through thresholds: the cells between them, each at its value nearest to the factual.
 
     Nothing but splits bounds the number, so a separable distance is one constant a cell and the program needs no

@@ -16,13 +16,13 @@ from harness.solvers.program import Compiled, Expression, Program
 from methods.estimators.thresholds import beyond
 from methods.milp.block import INTEGRAL
 from methods.milp.cost import Cost
-from methods.milp.intervals import Sides, cells
+from methods.milp.interval_block import Sides, cells
 
 SQUARE = 1e-9  # a square this much above its column needs another tangent
 TANGENTS = 7  # of the square of a gap, to begin with
 
 
-class Scaled:
+class NumberBlock:
     """A number as a scaled variable ``x = x̂ + up − down``, with a 0/1 column "changed".
 
     Where splits look at the number as well, two rows hold it in the cell that the sides of the thresholds say; its

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.core.classifier import Classifier, Whole
+from harness.core.classifier import Classifier, WrappedModel
 from harness.core.equation import Equation, Formula
 from harness.core.errors import HarnessError
 from harness.core.explanation import Status
@@ -28,7 +28,7 @@ _read: dict[str, Any] = {}  # the estimator read last, by its file's checksum
 _written: list[tuple[Any, bytes]] = []  # the estimator stored last
 
 
-class Cell:
+class StoredRun:
     """The answers of one method on one dataset and model.
 
     ``cell.json`` (what was asked, of what, where), ``estimator.skops`` (or ``model.*``, a copy of the file that a model
@@ -184,7 +184,7 @@ class Cell:
                 f"add --trust if you trust its maker."
             )
         model, _ = read(path, self.trust)
-        whole = Whole(model, path=str(path), **file)
+        whole = WrappedModel(model, path=str(path), **file)
         if opaque is None:
             estimator, known["inputs"], _, _ = pipeline.describe(model, self.space, whole.columns)
         else:
@@ -252,7 +252,7 @@ def _estimator(path: Path) -> Any:
     return _read[digest]
 
 
-def cells(folder: Path, trust: bool = False) -> list[Cell]:
+def stored_runs(folder: Path, trust: bool = False) -> list[StoredRun]:
     """Every cell under a results folder (or under its ``answers``), by name; ``trust`` as for ``Cell``.
 
     Raises
@@ -265,4 +265,4 @@ def cells(folder: Path, trust: bool = False) -> list[Cell]:
         raise HarnessError(
             f"there are no stored answers under {folder}; give a results folder, such as results/compas."
         )
-    return [Cell(path.parent, trust) for path in found]
+    return [StoredRun(path.parent, trust) for path in found]

@@ -14,7 +14,7 @@ from harness.solvers.program import Compiled, Expression, Program
 from methods.milp.cost import Cost
 
 
-class Levels:
+class CategoryBlock:
     """A binary, ordinal or categorical feature.
 
     Categorical: one 0/1 column a level, exactly one of them 1. Binary: one 0/1 column. Ordinal: one 0/1 column a step,
