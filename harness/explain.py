@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from harness.cli.explained import explained
 from harness.core.errors import HarnessError
 from harness.reports.person import as_text, legend
 
@@ -13,8 +14,6 @@ def main() -> None:
 
     ``factual`` is the number of a row of the dataset, as in stored answers, or a CSV file with people.
     """
-    from harness.cli.explained import explained
-
     arguments = [
         f"factuals={value}" if key == "factual" else argument
         for argument in sys.argv[1:]
@@ -22,7 +21,7 @@ def main() -> None:
     ]
     try:
         if not any(argument.startswith("factuals=") for argument in arguments):
-            raise HarnessError("nobody is named to be explained; give the number of a row, factual=3, or a CSV file.")
+            raise HarnessError("no factual is given; name the number of a row, factual=3, or a CSV file.")
         for place, (explanation, claim) in enumerate(explained(arguments)):
             parts = "" if place == 0 else "\n", as_text(explanation), legend(explanation, claim)
             print("\n".join(filter(None, parts)))

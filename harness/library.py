@@ -46,7 +46,6 @@ import pkgutil
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -55,9 +54,10 @@ from sklearn.base import is_regressor
 
 from harness.core.classifier import Classifier
 from harness.core.errors import DatasetError, HarnessError, choices
-from harness.core.explanation import Context, Explanation
+from harness.core.explanation import Explanation
 from harness.core.method import Deadline, Explainer, Method
 from harness.core.metric import Metric
+from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.target import Label, Target
 from harness.core.wording import SATISFIED, scored
@@ -70,6 +70,7 @@ from harness.execution.pool import Limits, Pool
 from harness.execution.task import Task
 from harness.models.adopt import adopt
 from harness.models.scorecard import wrapped
+from harness.reports.person import Context, Explained
 from harness.store.rows import answer_row
 
 Person: TypeAlias = int | Mapping[str, Any] | pd.Series | pd.DataFrame
@@ -113,26 +114,26 @@ def pose(
     Raises
     ------
     HarnessError
-        If table, model and wish do not fit; among them ``DatasetError``, of the table.
+        If table, model and target do not fit; among them ``DatasetError``, of the table.
     """
     if not isinstance(frame, pd.DataFrame) or frame.empty:
         raise DatasetError("there is no table to ask about; give a DataFrame with rows, such as pandas.read_csv gives.")
     known = model.classes == () if isinstance(model, Classifier) else is_regressor(wrapped(model))
     digest = hashlib.sha256(pd.util.hash_pandas_object(frame.astype(str)).to_numpy().tobytes()).hexdigest()
     task = "regression" if known else "classification"
-    said = {"immutable": immutable, "features": features, "task": task, "split": "none", **settings}
-    said |= {} if desired is None else {"desired": desired}
-    dataset = load_dataset("the table", (), target, **said, tables=([frame.reset_index(drop=True)], digest))
+    given = {"immutable": immutable, "features": features, "task": task, "split": "none", **settings}
+    given |= {} if desired is None else {"desired": desired}
+    dataset = load_dataset("the table", (), target, **given, tables=([frame.reset_index(drop=True)], digest))
     classifier = _classifier(model, dataset, threshold, classes)
-    wish = parse_target(dataset)
-    if isinstance(wish, str):
+    wanted = parse_target(dataset)
+    if isinstance(wanted, str):
         first, second = classifier.classes
-        told = classifier.predict(dataset.frame)
-        targets: list[Target] = [Label(second if label == first else first) for label in told]
-        wishes: list[Target] = [Label(first), Label(second)]
+        predicted = classifier.predict(dataset.frame)
+        targets: list[Target] = [Label(second if label == first else first) for label in predicted]
+        posed: list[Target] = [Label(first), Label(second)]
     else:
-        targets, wishes = [wish] * len(dataset.frame), [wish]
-    problems = {wish: Problem(dataset.space, classifier, dataset.frame, dataset.labels, wish) for wish in wishes}
+        targets, posed = [wanted] * len(dataset.frame), [wanted]
+    problems = {each: Problem(dataset.space, classifier, dataset.frame, dataset.labels, each) for each in posed}
     return Task(dataset, classifier, dataset.frame, dict(zip(dataset.frame.index, targets, strict=True)), problems)
 
 
@@ -147,13 +148,13 @@ def _classifier(model: Any, dataset: Dataset, threshold: float | None, classes: 
 
 def explain(
     method: Method,
-    question: Task,
+    task: Task,
     person: Person,
     n: int = 1,
     seed: int = 0,
     time_limit: float = 5.0,
     worker: bool = False,
-) -> Explanation:
+) -> Explained:
     """Ask a method about one person, and check each answer as ``python -m harness.check`` does.
 
     Parameters
@@ -166,7 +167,7 @@ def explain(
         With the row's number it decides all that is random, as on the command line; the global state of ``random`` and
         ``numpy.random`` is left as it was.
     time_limit
-        Seconds that the method is told to take. Only a ``worker`` is stopped where it takes longer.
+        The limit in seconds that the method is given. Only a ``worker`` is stopped where it takes longer.
     worker
         Ask in a process of its own, started for this, which a crash or a hang cannot take down with it.
 
@@ -181,7 +182,8 @@ def explain(
     """
     if n < 1 or time_limit <= 0:
         raise HarnessError(f"n={n} and time_limit={time_limit} do not fit; give at least 1, and seconds above 0.")
-    factual, problem = _person(question, person)
+    factual, problem = _person(task, person)
+    claim: Objective | None = None
     with _random_state():
         if problem.valid(factual)[0]:
             found = refused(n, SATISFIED)
@@ -189,19 +191,20 @@ def explain(
             limits = Limits(time=time_limit)
             with closing(Pool()) as pool:
                 (outcome,) = pool.explain(method, lambda _: problem, factual, n, entropy(seed), limits)
-            found = outcome.explanation
+            found, claim = outcome.explanation, outcome.claim
         else:
-            found = _ask(method, problem, factual, n, entropy(seed)(factual.index[0]), time_limit)
-    return in_context(found, method, problem, factual)
+            found, claim = _ask(method, problem, factual, n, entropy(seed)(factual.index[0]), time_limit)
+    return in_context(found, claim, problem, factual)
 
 
 def _ask(
     method: Method, problem: Problem, factual: pd.DataFrame, n: int, seed: tuple[int, ...], limit: float
-) -> Explanation:
+) -> tuple[Explanation, Objective | None]:
+    """The answers, and what the method claims to minimise."""
     explainer = next((kept for known, of, kept in _recent if of is problem and known == method), None)
     if explainer is None:
         if why := method.refuses(problem):
-            return refused(n, why)
+            return refused(n, why), None
         explainer = method.fit(problem)
         _recent.append((method, problem, explainer))
         del _recent[:-RECENT]
@@ -209,7 +212,7 @@ def _ask(
     found = explainer.explain(factual.copy(), n, rng, Deadline.after(limit))
     if why := breach(found, problem, ExplainRequest(factual, n, seed, limit)):
         raise HarnessError(f"{type(method).__name__} breaks the contract of methods: {why}.")
-    return found
+    return found, method.objective(problem)
 
 
 @contextmanager
@@ -223,16 +226,16 @@ def _random_state() -> Iterator[None]:
         np.random.set_state(numpy_state)  # noqa: NPY002
 
 
-def _person(question: Task, person: Person) -> tuple[pd.DataFrame, Problem]:
+def _person(task: Task, person: Person) -> tuple[pd.DataFrame, Problem]:
     """One decoded row with its id, and the problem it poses."""
-    space, rows = question.dataset.space, question.factuals
+    space, rows = task.dataset.space, task.factuals
     if isinstance(person, int | np.integer) and not isinstance(person, bool):
         if person not in rows.index:
             raise DatasetError(
                 f"there is no row {person} in the table; allowed: {rows.index.min()} to {rows.index.max()}, without "
                 f"the rows dropped as incomplete."
             )
-        return rows.loc[[int(person)]], question.problem(int(person))
+        return rows.loc[[int(person)]], task.problem(int(person))
     frame = person if isinstance(person, pd.DataFrame) else None
     if isinstance(person, Mapping | pd.Series):
         frame = pd.DataFrame([dict(person)])
@@ -241,15 +244,20 @@ def _person(question: Task, person: Person) -> tuple[pd.DataFrame, Problem]:
         raise DatasetError(f"{given} is no person; give a row number, values by feature, or a frame of one row.")
     space.check(frame, what="the person")
     factual = space.frame(frame[list(space.names)].astype(object).to_dict("records")).set_axis(["new"])
-    problems = list(question.problems.values())
+    problems = list(task.problems.values())
     return factual, next((problem for problem in problems if not problem.valid(factual)[0]), problems[0])
 
 
-def in_context(found: Explanation, method: Method, problem: Problem, factual: pd.DataFrame) -> Explanation:
-    """The answers with what a reader needs beside them: each is checked, and scored by the model."""
+def in_context(found: Explanation, claim: Objective | None, problem: Problem, factual: pd.DataFrame) -> Explained:
+    """The answers with what a reader needs beside them: each is checked, and scored by the model.
+
+    Parameters
+    ----------
+    claim
+        What the method claims to minimise; None where it claims nothing.
+    """
     space, classifier = problem.space, problem.classifier
-    objective = None if method.refuses(problem) else method.objective(problem)
-    imposed = problem.equations if objective is not None and objective.causal else ()
+    imposed = problem.equations if claim is not None and claim.causal else ()
     words: list[str] = []
     after: list[tuple[float, Any] | None] = []
     for place, answer in enumerate(found.answers):
@@ -258,16 +266,17 @@ def in_context(found: Explanation, method: Method, problem: Problem, factual: pd
             words.append("none")
             after.append(None)
             continue
-        verdict = checker.examine(row, factual, space, classifier, problem.target, objective, imposed)
+        verdict = checker.examine(row, factual, space, classifier, problem.target, claim, imposed)
         words.append(verdict["verdict"])
         exists = not verdict["incoherent"]
         after.append(scored(classifier, space.frame([row["row"]]), [problem.target])[0] if exists else None)
     before = scored(classifier, factual, [problem.target])[0]
-    return replace(found, context=Context(problem, factual, tuple(words), before, tuple(after)))
+    context = Context(problem, factual, tuple(words), before, tuple(after))
+    return Explained(found.answers, found.conflict, found.trace, context=context)
 
 
 def measure(
-    explanations: Explanation | Sequence[Explanation], metrics: Iterable[str | Metric], population: str = "valid"
+    explanations: Explained | Sequence[Explained], metrics: Iterable[str | Metric], population: str = "valid"
 ) -> pd.Series | pd.DataFrame:
     """Metrics of what ``explain`` returned, over all answers of each person together.
 
@@ -292,16 +301,16 @@ def measure(
     if isinstance(metrics, str):
         metrics = [metrics]
     found = [metric if isinstance(metric, Metric) else _metric(metric) for metric in metrics]
-    if isinstance(explanations, Explanation):
+    if isinstance(explanations, Explained):
         return _measured(explanations, found, population)
     rows = [_measured(explanation, found, population) for explanation in explanations]
     return pd.DataFrame(rows, columns=pd.Index([metric.name for metric in found]))
 
 
-def _measured(explanation: Explanation, metrics: Sequence[Metric], population: str) -> pd.Series:
-    context = explanation.context
-    if context is None:
+def _measured(explanation: Explained, metrics: Sequence[Metric], population: str) -> pd.Series:
+    if not isinstance(explanation, Explained):
         raise HarnessError("this explanation does not know its factual; measure what harness.library.explain returns.")
+    context = explanation.context
     problem, space = context.problem, context.problem.space
     judged = list(zip(explanation.answers, context.verdicts, context.after, strict=True))
     returned = [answer.row for answer, _, _ in judged if answer.row is not None]

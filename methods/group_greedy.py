@@ -9,7 +9,7 @@ import pandas as pd
 
 from harness.core.explanation import Answer, Explanation, GroupExplanation, Reason, Status
 from harness.core.method import Deadline
-from harness.core.objective import Objective, Term
+from harness.core.objective import Limit, Objective, Term
 from harness.core.problem import Problem
 from harness.core.target import Label
 
@@ -51,8 +51,9 @@ class GroupGreedy:
             return None
         return "group_greedy follows the score of a class, and a number is wanted; give a class as 'desired'"
 
-    def objective(self, problem: Problem) -> Objective | None:
-        return None
+    def objective(self, problem: Problem) -> Objective:
+        """Nothing is claimed to be least; the limit on changes alone."""
+        return Objective((), limits=(Limit(Term("l0"), self.t_max),))
 
     def fit(self, problem: Problem) -> _Greedy:
         return _Greedy(self, problem)

@@ -52,7 +52,7 @@ def build_task(config: DictConfig, names: Mapping[str, str], folder: Path | None
     if folder is not None:
         _introduce(dataset, origins, folder)
     classifier = _classifier(_key(names["model"], plain["model"]), dataset)
-    question = make_task(
+    task = make_task(
         dataset,
         classifier,
         plain["desired"],
@@ -61,8 +61,8 @@ def build_task(config: DictConfig, names: Mapping[str, str], folder: Path | None
         plain["seed"] if plain["factuals_seed"] is None else plain["factuals_seed"],
         _equations(dataset),
     )
-    question = _referring(question, plain["reference"])
-    return plain, question, _instantiate(config.method, f"method {names['method']}")
+    task = _referring(task, plain["reference"])
+    return plain, task, _instantiate(config.method, f"method {names['method']}")
 
 
 def names_of(config: DictConfig) -> dict[str, str]:
@@ -192,16 +192,16 @@ def _own_model(name: str, model: Mapping[str, Any], dataset: Dataset) -> Classif
     )
 
 
-def _referring(question: Task, which: str | int) -> Task:
-    """The question with the rows that hulls and neighbours are of: ``train``, ``all``, or the first so many of all."""
+def _referring(task: Task, which: str | int) -> Task:
+    """The task with the rows that hulls and neighbours are of: ``train``, ``all``, or the first so many of all."""
     if which == "train":
-        return question
+        return task
     if which != "all" and (not isinstance(which, int) or which < 1):
         raise HarnessError(f"reference={which} does not fit; allowed: train, all, or a number of rows of at least 1.")
-    data = question.dataset
+    data = task.dataset
     rows = slice(None if which == "all" else int(which))
     parts = {"reference": data.frame.iloc[rows], "reference_labels": data.labels[rows]}
-    return replace(question, problems={target: replace(p, **parts) for target, p in question.problems.items()})
+    return replace(task, problems={target: replace(p, **parts) for target, p in task.problems.items()})
 
 
 def _name_learners(plain: dict[str, Any]) -> None:

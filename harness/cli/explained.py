@@ -18,16 +18,16 @@ from harness.cli.job import pool
 from harness.cli.main import SearchPath, extend
 from harness.cli.process import CONF
 from harness.core.errors import HarnessError
-from harness.core.explanation import Explanation
 from harness.core.objective import Objective
 from harness.core.wording import SATISFIED
 from harness.execution.contract import refused
 from harness.execution.experiment import entropy
 from harness.execution.pool import Limits
 from harness.library import in_context
+from harness.reports.person import Explained
 
 
-def explained(arguments: list[str]) -> Iterator[tuple[Explanation, Objective | None]]:
+def explained(arguments: list[str]) -> Iterator[tuple[Explained, Objective | None]]:
     """Explain each factual that command-line arguments name; nothing is stored, and MLflow is left out.
 
     Yields
@@ -46,19 +46,17 @@ def explained(arguments: list[str]) -> Iterator[tuple[Explanation, Objective | N
             config = compose("config", arguments, return_hydra_config=True)
         HydraConfig.instance().set_config(config)
         settings = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
-        plain, question, method = build_task(settings, names_of(settings), None)
+        plain, task, method = build_task(settings, names_of(settings), None)
     except (HydraException, OmegaConfBaseException, YAMLError) as fault:
         raise HarnessError(sentence(fault)) from fault
     if plain["group"]:
         raise HarnessError("group does not fit one person's explanation; leave it out.")
     limits = Limits(plain["time_limit"], plain["fit_time_limit"], plain["memory_limit"], plain["threads"])
     count, seed = plain["n_counterfactuals"], entropy(plain["seed"])
-    for index in question.factuals.index:
-        factual, problem = question.factuals.loc[[index]], question.problem(index)
-        if question.satisfied(index):
-            found = refused(count, SATISFIED)
-        else:
-            (outcome,) = pool().explain(method, question.problem, factual, count, seed, limits)
-            found = outcome.explanation
-        claim = None if method.refuses(problem) else method.objective(problem)
-        yield in_context(found, method, problem, factual), claim
+    for index in task.factuals.index:
+        factual, problem = task.factuals.loc[[index]], task.problem(index)
+        found, claim = refused(count, SATISFIED), None
+        if not task.satisfied(index):
+            (outcome,) = pool().explain(method, task.problem, factual, count, seed, limits)
+            found, claim = outcome.explanation, outcome.claim
+        yield in_context(found, claim, problem, factual), claim

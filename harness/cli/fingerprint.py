@@ -1,4 +1,4 @@
-"""A hash of all that stored answers depend on."""
+"""A hash of all that stored answers depend on, and of nothing else."""
 
 from __future__ import annotations
 
@@ -8,62 +8,64 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.cli import plugins
 from harness.cli.process import PACKAGE
+from harness.core.packages import digest_of, version
+from harness.execution.task import Task
 
-if TYPE_CHECKING:
-    from harness.data import Dataset
-    from harness.execution.task import Task
-
-# What answers depend on.
+# Folders and files of the repository that answers depend on: the methods, and the harness's part in asking.
 SOURCES = (
-    "problem.py", "causality.py", "classifier.py", "pipeline.py", "models.py", "torch_mlp.py", "scorecard.py",
-    "program.py", "worker.py", "data",
+    "harness/core", "harness/solvers", "harness/data", "harness/models", "harness/certificate",
+    "harness/execution/worker.py", "harness/execution/contract.py", "methods",
+)  # fmt: skip
+# Libraries that train models, solve programs, or are wrapped as methods: another version may answer otherwise.
+LIBRARIES = (
+    "scikit-learn", "lightgbm", "optbinning", "torch", "highspy", "ortools", "pyscipopt",
+    "dice-ml", "carla-recourse", "nicex", "cfnow", "treecf",
+)  # fmt: skip
+SETTINGS = (
+    "dataset", "model", "method", "split", "features", "n_counterfactuals", "seed", "time_limit", "fit_time_limit",
+    "memory_limit", "threads", "reference",
 )  # fmt: skip
 
 
-def fingerprint_of(plain: Mapping[str, Any], dataset: Dataset, question: Task, method: Any) -> str:
-    """A hash of all that stored answers depend on, and of nothing else."""
-    asked = {
-        key: plain[key]
-        for key in (
-            "dataset",
-            "model",
-            "method",
-            "split",
-            "features",
-            "n_counterfactuals",
-            "seed",
-            "time_limit",
-            "fit_time_limit",
-            "memory_limit",
-            "threads",
-        )
-    }
-    if (whole := question.classifier.whole) is not None:  # wherever the file lies
+def fingerprint_of(plain: Mapping[str, Any], task: Task, method: Any) -> str:
+    """The hash of a run, 64 hexadecimal digits, from its settings in full, its task and its method."""
+    asked = {key: plain[key] for key in SETTINGS}
+    if (whole := task.classifier.whole) is not None:  # wherever the file lies
         asked["model"] = {**asked["model"], "path": whole.sha256}
-    asked["reference"] = plain["reference"]
     if plain["group"]:
         asked |= {key: plain[key] for key in ("group", "group_time_limit")}
-    asked["factuals"] = [str(index) for index in question.factuals.index]
-    asked["rows"] = hashlib.sha256(question.factuals.to_csv().encode()).hexdigest()
-    asked["targets"] = [repr(question.targets[index]) for index in question.factuals.index]
-    asked["data"] = dataset.sha256
+    asked["factuals"] = [str(index) for index in task.factuals.index]
+    asked["rows"] = hashlib.sha256(task.factuals.to_csv().encode()).hexdigest()
+    asked["targets"] = [repr(task.targets[index]) for index in task.factuals.index]
+    asked["data"] = task.dataset.sha256
+    asked["libraries"] = {name: version(name) for name in LIBRARIES}
+    asked["libraries"]["xgboost"] = version("xgboost-cpu") or version("xgboost")  # one package under two names
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode())
-    digest.update(_source_digest(sys.modules[type(method).__module__].__file__ or ""))
+    digest.update(sources_of(PACKAGE.parent))
+    digest.update(_plugged(sys.modules[type(method).__module__].__file__ or ""))
     return digest.hexdigest()
 
 
+@functools.cache
+def sources_of(root: Path) -> bytes:
+    """A hash of ``SOURCES`` below a folder.
+
+    Raises
+    ------
+    FileNotFoundError
+        For one that does not exist.
+    """
+    return digest_of(*(root / name for name in SOURCES))
+
+
 @functools.lru_cache(maxsize=8)
-def _source_digest(module: str) -> bytes:
-    """A hash of the code that answers depend on: the methods, and the harness's part in asking."""
+def _plugged(module: str) -> bytes:
+    """A hash of the files that a method of a plug-in is made of; of nothing for our own."""
     digest = hashlib.sha256()
-    folders = [PACKAGE / name for name in SOURCES] + [PACKAGE.parent / "methods"]
-    for root in folders:
-        for path in sorted(root.rglob("*.py")) if root.is_dir() else [root] if root.is_file() else []:
-            digest.update(path.read_bytes())
     for path in plugins.sources(Path(module)):
         digest.update(path.read_bytes())
     return digest.digest()

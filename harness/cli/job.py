@@ -34,7 +34,7 @@ from harness.store.run import StoredRun
 
 @stopping_where_full()
 def run_job(config: DictConfig) -> float:
-    """Run one cell. The number of ``optimise`` is returned, for Hydra's optimising sweepers."""
+    """Do one run. The number of ``optimise`` is returned, for Hydra's optimising sweepers."""
     talk()
     settle_in(HydraConfig.get().runtime.cwd)
     names = names_of(config)
@@ -44,8 +44,8 @@ def run_job(config: DictConfig) -> float:
     number = 0 if OmegaConf.is_missing(settings, "num") else settings.num
     record = Path(config.output_dir) / experiment / "sweeps" / f"{os.environ[SWEEP]}.jsonl"
     try:
-        cell, state, merit = _run(config, names, experiment, f"[{number + 1}/{os.environ[CELLS]}] {label}")
-        _note(record, cell=str(cell.path), label=label, state=state)
+        stored, state, merit = _run(config, names, experiment, f"[{number + 1}/{os.environ[CELLS]}] {label}")
+        _note(record, cell=str(stored.path), label=label, state=state)
         return merit
     except HarnessError as fault:
         _note(record, label=label, state="failed", message=str(fault))
@@ -66,41 +66,40 @@ def _note(record: Path, **line: Any) -> None:
 
 def _run(config: DictConfig, names: dict[str, str], experiment: str, title: str) -> tuple[StoredRun, str, float]:
     folder = Path(config.output_dir) / experiment
-    plain, question, method = build_task(config, names, folder)
-    dataset = question.dataset
+    plain, task, method = build_task(config, names, folder)
     metrics = metrics_of(plain["metrics"])
-    fingerprint = fingerprint_of(plain, dataset, question, method)
+    fingerprint = fingerprint_of(plain, task, method)
     trusted = bool(plain["model"].get("trust"))
-    cell = StoredRun(folder / "answers" / f"{'-'.join(names.values())}-{fingerprint[:8]}", trusted)
+    stored = StoredRun(folder / "answers" / f"{'-'.join(names.values())}-{fingerprint[:8]}", trusted)
     state = "rescored" if plain["rescore"] else "done"
-    if plain["rescore"] and not cell.started:
+    if plain["rescore"] and not stored.started:
         raise HarnessError(f"there are no stored answers for {title}; run it once without rescore=true.")
     if plain["force"] and not plain["rescore"]:
-        cell.reset()
-    if cell.done and not plain["rescore"]:
+        stored.reset()
+    if stored.done and not plain["rescore"]:
         state = "skipped"
     elif not plain["rescore"]:
         identity = {**names, "experiment": experiment, "fingerprint": fingerprint}
-        _answer(cell, question, method, identity, plain, title)
+        _answer(stored, task, method, identity, plain, title)
     scored = {"metrics": plain["metrics"], "population": plain["population"]}
     scored |= {"divide": plain["divide"]} if plain["group"] else {}
-    if state != "skipped" or cell.meta.get("scored") != scored:
-        scores = _score(cell, question, metrics, plain)
-        cell.update(scored=scored)
+    if state != "skipped" or stored.meta.get("scored") != scored:
+        scores = _score(stored, task, metrics, plain)
+        stored.update(scored=scored)
     else:
-        scores = _scores(cell)
-    log.info("%s  %s", title, _line(cell, scores, state))
+        scores = _scores(stored)
+    log.info("%s  %s", title, _line(stored, scores, state))
     if plain["group"] and os.environ[CELLS] == "1":
-        log.info("\n%s", (cell.path / groups.REPORT).read_text())
-    return cell, state, _merit(scores, plain["optimise"])
+        log.info("\n%s", (stored.path / groups.REPORT).read_text())
+    return stored, state, _merit(scores, plain["optimise"])
 
 
 def _answer(
-    cell: StoredRun, question: Task, method: Any, identity: Mapping[str, str], plain: Mapping[str, Any], title: str
+    stored: StoredRun, task: Task, method: Any, identity: Mapping[str, str], plain: Mapping[str, Any], title: str
 ) -> None:
-    """Ask the method about every factual that the cell lacks."""
-    if not cell.started:
-        dataset = question.dataset
+    """Ask the method about every factual that has none stored yet."""
+    if not stored.started:
+        dataset = task.dataset
         meta = {
             **identity,
             "n_counterfactuals": plain["n_counterfactuals"],
@@ -110,50 +109,45 @@ def _answer(
             "config": plain,
             "environment": environment(plain),
         }
-        problem = next(iter(question.problems.values()))
-        claim = None if plain["group"] or method.refuses(problem) else method.objective(problem)
-        if claim is not None and len(question.problems) > 1:
-            claim = claim.common()
-        cell.start(
-            meta, dataset.space, question.classifier, question.targets, claim, question.factuals, problem.equations
-        )
+        equations = next(iter(task.problems.values())).equations
+        stored.start(meta, dataset.space, task.classifier, task.targets, None, task.factuals, equations)
     count, seed, jobs = plain["n_counterfactuals"], plain["seed"], plain["jobs"]
     group = plain["group"]
     seconds = plain["group_time_limit" if group else "time_limit"]
     limits = Limits(seconds, plain["fit_time_limit"], plain["memory_limit"], plain["threads"])
-    with tqdm(total=len(question.factuals), desc=title, unit="factual", leave=False, disable=None) as bar:
+    with tqdm(total=len(task.factuals), desc=title, unit="factual", leave=False, disable=None) as bar:
         if group:
-            run_groups(cell, question, method, group, seed, limits, pool(), jobs, bar.update, _beside())
+            run_groups(stored, task, method, group, seed, limits, pool(), jobs, bar.update, _beside())
         else:
-            run(cell, question, method, count, seed, limits, pool(), jobs, bar.update, _beside())
+            run(stored, task, method, count, seed, limits, pool(), jobs, bar.update, _beside())
 
 
 def _beside() -> int:
-    """How many cells the launcher runs at once on this machine; at most, where it does not say."""
+    """How many runs the launcher has at once on this machine; the most it may, where it does not say."""
     launcher = HydraConfig.get().launcher
-    cells = int(os.environ[CELLS]) or math.inf  # 0: it is not known how many there will be
+    runs = int(os.environ[CELLS]) or math.inf  # 0: it is not known how many there will be
     if (wanted := OmegaConf.select(launcher, "n_jobs")) is not None:
-        return int(min(effective_n_jobs(wanted), cells))
+        return int(min(effective_n_jobs(wanted), runs))
     kept = OmegaConf.select(launcher, "ray.remote.num_cpus") or OmegaConf.select(launcher, "cpus_per_task")
-    return 1 if kept is None else int(max(1, min((os.cpu_count() or 1) // kept, cells)))
+    return 1 if kept is None else int(max(1, min((os.cpu_count() or 1) // kept, runs)))
 
 
-def _score(cell: StoredRun, question: Task, metrics: list[Metric], plain: Mapping[str, Any]) -> pd.DataFrame:
+def _score(stored: StoredRun, task: Task, metrics: list[Metric], plain: Mapping[str, Any]) -> pd.DataFrame:
     """Judge the stored answers, write them as a CSV, compute the metrics, and show all of it in MLflow."""
-    cell.update(scored=None)  # until all that follows is there again, whatever ends this process
-    checker.judge(cell)
-    export.write(cell)
+    stored.update(scored=None)  # until all that follows is there again, whatever ends this process
+    checker.judge(stored)
+    export.write(stored)
     if plain["group"]:
-        groups.write(cell, plain["divide"])
-    problems = {index: question.problem(index) for index in question.factuals.index}
-    scores = scoring.score(cell, problems, metrics, plain["population"])
-    write_whole(cell.path / "scores.csv", scores.to_csv())
-    log_run(cell, scores, plain)
+        groups.write(stored, plain["divide"])
+    problems = {index: task.problem(index) for index in task.factuals.index}
+    scores = scoring.score(stored, problems, metrics, plain["population"])
+    write_whole(stored.path / "scores.csv", scores.to_csv())
+    log_run(stored, scores, plain)
     return scores
 
 
-def _scores(cell: StoredRun) -> pd.DataFrame:
-    return pd.read_csv(cell.path / "scores.csv", index_col="factual")
+def _scores(stored: StoredRun) -> pd.DataFrame:
+    return pd.read_csv(stored.path / "scores.csv", index_col="factual")
 
 
 def _merit(scores: pd.DataFrame, weights: Mapping[str, float]) -> float:
@@ -165,9 +159,9 @@ def _merit(scores: pd.DataFrame, weights: Mapping[str, float]) -> float:
     return float(sum(weight * means[name] for name, weight in weights.items() if not math.isnan(means[name])))
 
 
-def _line(cell: StoredRun, scores: pd.DataFrame, state: str) -> str:
+def _line(stored: StoredRun, scores: pd.DataFrame, state: str) -> str:
     returned = scores["returned"].sum()
-    if not returned and (why := scoring.refusal(cell)) is not None:
+    if not returned and (why := scoring.refusal(stored)) is not None:
         return f"{state}: UNSUPPORTED, {why}"
     validity = f"{scores['valid'].sum() / returned:.2f}" if returned else "–"
     said = f"{state}: {len(scores)} factuals, coverage {scores['coverage'].mean():.2f}, validity {validity}, "

@@ -19,15 +19,15 @@ from harness.store.run import StoredRun
 COLUMN_TYPES = {"CONTINUOUS": "double", "INTEGER": "long"}  # in MLflow's words; all others are texts
 
 
-def log_run(cell: StoredRun, scores: pd.DataFrame, plain: Mapping[str, Any]) -> None:
+def log_run(stored: StoredRun, scores: pd.DataFrame, plain: Mapping[str, Any]) -> None:
     """Show a stored run in MLflow: means with their standard errors, parameters, and the counterfactuals as a table."""
     logged: dict[str, float] = {}
     for name, row in summarise(scores).iterrows():
         key = f"run/{name}" if name in COUNTS else str(name)
         logged |= {key: row["mean"], f"{key}_se": row["se"]}
     logged["run/median_seconds"] = scores["seconds"].median()
-    verdicts = {(v["factual"], v["ce"]): v["verdict"] for v in cell.verdicts()}
-    known = cell.factuals()[0].to_dict("index")
+    verdicts = {(v["factual"], v["ce"]): v["verdict"] for v in stored.verdicts()}
+    known = stored.factuals()[0].to_dict("index")
     answers = pd.DataFrame(
         {
             "factual": row["factual"],
@@ -37,10 +37,10 @@ def log_run(cell: StoredRun, scores: pd.DataFrame, plain: Mapping[str, Any]) -> 
             "changes": changes(known[row["factual"]], row["row"] or {}),
             **(row["row"] or {}),
         }
-        for row in cell.rows()
+        for row in stored.rows()
     )
-    columns = {f.name: COLUMN_TYPES.get(f.kind.name, "string") for f in cell.space.features}
-    meta = cell.meta
+    columns = {f.name: COLUMN_TYPES.get(f.kind.name, "string") for f in stored.space.features}
+    meta = stored.meta
     names = {key: meta[key] for key in ("dataset", "model", "method")}
     tags = {**names, "sweep": os.environ[SWEEP], "experiment": meta["experiment"], "fingerprint": meta["fingerprint"]}
     hidden = {"dataset", "metrics", "force", "rescore", "output_dir"}
@@ -55,7 +55,7 @@ def log_run(cell: StoredRun, scores: pd.DataFrame, plain: Mapping[str, Any]) -> 
         answers.astype(object),
         plain,
         tracking.Data(meta["dataset"], meta["data_sha256"], columns, str(plain["factuals"])),
-        [cell.path / export.NAME],
+        [stored.path / export.NAME],
     )
 
 

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from harness.core.problem import Problem
+from typing import Any
 
 
 class Status(StrEnum):
@@ -75,28 +70,6 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Context:
-    """What a reader needs beside the answers.
-
-    Parameters
-    ----------
-    factual
-        One decoded row, whose index is the factual's id.
-    verdicts
-        The checker's word on each answer, as in ``harness.check``; ``none`` where there is no counterfactual.
-    before, after
-        Score and prediction (see ``harness.core.wording.scored``) of the factual and of each answer; None without a
-        point that exists.
-    """
-
-    problem: Problem
-    factual: pd.DataFrame
-    verdicts: tuple[str, ...]
-    before: tuple[float, Any]
-    after: tuple[tuple[float, Any] | None, ...]
-
-
-@dataclass(frozen=True)
 class Explanation:
     """The answers for one factual: exactly as many as were asked for, best first.
 
@@ -106,14 +79,11 @@ class Explanation:
         Where the question is infeasible: names of constraint groups that cannot hold together.
     trace
         What the method wants to keep of its search, as rows of plain values.
-    context
-        The question, and what became of the answers: for readers in a notebook. No method fills it in.
     """
 
     answers: tuple[Answer, ...]
     conflict: tuple[str, ...] = ()
     trace: tuple[dict[str, Any], ...] = ()
-    context: Context | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def none(cls, count: int, status: Status, reason: Reason, detail: str = "") -> Explanation:
@@ -124,17 +94,6 @@ class Explanation:
         """This explanation with ``filler`` in place of each answer missing up to ``count``."""
         missing = count - len(self.answers)
         return replace(self, answers=self.answers[:count] + (filler,) * missing)
-
-    def __str__(self) -> str:
-        from harness.reports.person import as_text
-
-        return repr(self) if self.context is None else as_text(self)
-
-    def _repr_html_(self) -> str | None:
-        """A table for notebooks; None, which has them show ``repr``, where nothing is known of the question."""
-        from harness.reports.person import as_html
-
-        return None if self.context is None else as_html(self)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -57,14 +57,15 @@ class Objective:
     Parameters
     ----------
     terms
-        The weighted distances.
+        The weighted distances; none where only the limits are claimed.
     count
         Unit of ``l0``: ``features``, or ``columns`` as in some papers' tables, where a changed one-hot category
         counts 2.
     categories
         What a changed one-hot category weighs in the other distances: 1, or ``columns`` (each changed column 1).
     limits
-        What the method keeps its counterfactuals within, besides the question's own constraints.
+        What the method keeps its counterfactuals within, besides the question's own constraints. Of a group, ``l0``
+        counts the features that a point changes for any of the factuals assigned to it.
     causal
         Whether it keeps to the question's structural equations.
     """
@@ -129,7 +130,7 @@ class Objective:
         return weights
 
     def common(self) -> Objective | None:
-        """What of it holds whatever the target: all but the hull of the wanted class; None where that is minimised."""
+        """The part that all targets share: without the hull of the wanted class; None where that is minimised."""
         if any(term.name == "slack" for term in self.terms):
             return None
         return replace(self, limits=tuple(limit for limit in self.limits if limit.term.name != "slack"))
@@ -138,20 +139,9 @@ class Objective:
         """What is stored with the answers: all but what needs the model to be evaluated, which a subclass may add."""
         return self
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data, for storage; ``Objective.from_dict`` is its inverse."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Objective:
-        terms, limits = data["terms"], data.get("limits", ())
-        return cls(
-            tuple(Term(**term) for term in terms),
-            data["count"],
-            data["categories"],
-            tuple(Limit(Term(**limit["term"]), limit["most"]) for limit in limits),
-            data.get("causal", False),
-        )
+    def limiting(self) -> Objective:
+        """Its limits alone, for answers that are not judged by what is minimised."""
+        return replace(self.stored(), terms=())
 
 
 class Moves:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import importlib.util
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, packages_distributions
+from importlib.metadata import version as distribution_version
 from pathlib import Path
 
 
@@ -25,5 +30,38 @@ def places(top: str) -> list[Path]:
         return []
     if spec is None:
         return []
-    places = spec.submodule_search_locations or ([spec.origin] if spec.has_location and spec.origin else [])
-    return [Path(place) for place in places]
+    found = spec.submodule_search_locations or ([spec.origin] if spec.has_location and spec.origin else [])
+    return [Path(place) for place in found]
+
+
+def version(name: str) -> str | None:
+    """The installed version of a distribution, or of the one that brings a top-level package; None where absent."""
+    try:
+        return distribution_version(name)
+    except PackageNotFoundError:
+        brought_by = _distributions().get(name) if places(name) else None
+        return distribution_version(brought_by[0]) if brought_by else None
+
+
+@functools.cache
+def _distributions() -> Mapping[str, list[str]]:
+    """The distributions that bring each top-level package; slow, as it reads what every one of them installed."""
+    return packages_distributions()
+
+
+def digest_of(*places: Path) -> bytes:
+    """The sha256 of the Python sources of folders and files: their relative paths and their bytes.
+
+    Raises
+    ------
+    FileNotFoundError
+        For a place that does not exist.
+    """
+    digest = hashlib.sha256()
+    for place in places:
+        if not place.exists():
+            raise FileNotFoundError(f"there are no sources {place}")
+        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+            digest.update(f"{path.relative_to(place.parent).as_posix()}\0".encode())
+            digest.update(path.read_bytes())
+    return digest.digest()

@@ -51,14 +51,16 @@ def verdicts(cell: StoredRun) -> list[dict[str, Any]]:
 def group_faults(cell: StoredRun) -> dict[Any, str]:
     """By factual, what is wrong with the group that it is in, read off the stored rows.
 
-    ``beyond its limits``: the factuals of its point change more than ``t_max`` features together. ``worse than
-    claimed``: the group's proof, bound or changed features do not agree with the rows, or somebody called uncoverable
+    ``beyond its limits``: the factuals of its point change more features together than the method claims. ``worse than
+    claimed``: the group's proof, bound or changed features do not agree with the rows, or a factual called uncoverable
     could be served by a point that is there.
     """
     said = cell.groups()
     if not said:
         return {}
-    space, classifier, most = cell.space, cell.classifier, cell.meta["config"]["method"].get("t_max", math.inf)
+    space, classifier, objective = cell.space, cell.classifier, cell.objective
+    limits = () if objective is None else objective.limits
+    most = min((limit.most for limit in limits if limit.term.name == "l0"), default=math.inf)
     frame, targets = cell.factuals()
     rows = {row["factual"]: row for row in cell.rows()}
     origins = dict(zip(frame.index, frame.to_dict("records"), strict=True))
@@ -131,7 +133,7 @@ def examine(
         verdict["violations"] = _forbidden(space, origin, values)
         verdict["valid"] = bool(target.holds(classifier, answer)[0])
         if objective is not None:
-            verdict["objective"] = float(objective.evaluate(space, factual, answer)[0])
+            verdict["objective"] = float(objective.evaluate(space, factual, answer)[0]) if objective.terms else None
             verdict["limits"] = objective.exceeded(space, factual, answer)[0]
         off = [abs(equation.residual(space, factual, answer)[0]) for equation in imposed]
         verdict["limits"] += ["causality"] if max(off, default=0.0) > WITHIN else []

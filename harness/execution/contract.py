@@ -15,11 +15,11 @@ def group_breach(explanation: GroupExplanation, problem: Problem, factuals: pd.D
     """How an explanation breaks the contract of ``GroupExplainer``, if it does."""
     assigned, left = explanation.assignment, explanation.uncoverable
     if strangers := (set(assigned) | set(left)) - set(factuals.index):
-        return f"the method spoke of {sorted(map(str, strangers))}, who are not in the group"
+        return f"the method assigned {sorted(map(str, strangers))}, which are not in the group"
     if both := set(assigned) & set(left):
         return f"the method both explained {sorted(map(str, both))} and called them uncoverable"
     if odd := set(assigned.values()) ^ set(range(len(explanation.points))):
-        return f"the method gave {len(explanation.points)} points, and those numbered {sorted(odd)} serve nobody"
+        return f"the method gave {len(explanation.points)} points, of which {sorted(odd)} have no factual"
     if len(explanation.changed) != len(explanation.points):
         return f"the method gave {len(explanation.points)} points and changed features of {len(explanation.changed)}"
     for point in explanation.points:
@@ -36,11 +36,11 @@ def _misfit(row: dict[str, Any], problem: Problem) -> str | None:
     return "the method gave a row with missing values" if any(pd.isna(value) for value in row.values()) else None
 
 
-def breach(explanation: Explanation, problem: Problem, ask: ExplainRequest) -> str | None:
+def breach(explanation: Explanation, problem: Problem, request: ExplainRequest) -> str | None:
     """How an explanation breaks the contract of ``Explainer``, if it does."""
-    if len(explanation.answers) != ask.count:
-        return f"the method was asked for {ask.count} answers and gave {len(explanation.answers)}"
-    origin = ask.factual.iloc[0].to_dict()
+    if len(explanation.answers) != request.count:
+        return f"the method was asked for {request.count} answers and gave {len(explanation.answers)}"
+    origin = request.factual.iloc[0].to_dict()
     for answer in explanation.answers:
         if answer.row is None:
             continue

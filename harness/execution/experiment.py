@@ -1,4 +1,4 @@
-"""One dataset, one model, one method: pick the factuals, ask of each or of groups, store what came back."""
+"""One run: a method is asked about each factual of a task, or about groups of them, and the answers are stored."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pandas as pd
 from harness.core.errors import DatasetError, choices
 from harness.core.explanation import Answer, Reason, Status
 from harness.core.method import Method
+from harness.core.objective import Objective
 from harness.core.wording import SATISFIED, number, wish
 from harness.execution.contract import refused
 from harness.execution.pool import GroupOutcome, Limits, Outcome, Pool
@@ -25,8 +26,8 @@ EVERYBODY = "all"  # the name of the one group
 
 
 def run(
-    cell: StoredRun,
-    question: Task,
+    stored: StoredRun,
+    task: Task,
     method: Method,
     count: int,
     seed: int,
@@ -38,40 +39,63 @@ def run(
 ) -> None:
     """Ask a method about every factual without an answer, storing each as it comes; what failed is left open.
 
-    ``beside``: how many cells are run at once, this one included; it is noted beside each timing.
+    ``beside``: how many runs go on at once, this one included; it is noted beside each timing.
     """
-    done, asked = _open(cell, question, count, progress)
-    for outcome in chain(done, pool.explain(method, question.problem, asked, count, entropy(seed), limits, jobs)):
-        spent = {name: getattr(outcome, name) for name in ("seconds", "fit_seconds", "compile_seconds")}
-        timing = {**spent, "late": outcome.late, "jobs": jobs, "beside": beside}
+    done, open_ = _open(stored, task, count, progress)
+    claims = _Claims(stored, task)
+    for outcome in chain(done, pool.explain(method, task.problem, open_, count, entropy(seed), limits, jobs)):
+        claims.keep(outcome.claim)
+        timing = _timing(outcome, jobs, beside)
         extra = {"conflict": outcome.explanation.conflict, "trace": outcome.explanation.trace}
-        cell.append(
+        stored.append(
             answer_row(outcome.factual, k + 1, answer, **timing, **(extra if k == 0 else {}))
             for k, answer in enumerate(outcome.explanation.answers)
         )
         progress(1)
-    _close(cell, question)
+    _close(stored, task)
+
+
+class _Claims:
+    """Stores what the method claims, once the first fitted worker has stated it."""
+
+    def __init__(self, stored: StoredRun, task: Task, group: bool = False) -> None:
+        self.stored, self.group, self.several = stored, group, len(task.problems) > 1
+        self.open = stored.meta["objective"] is None
+
+    def keep(self, claim: Objective | None) -> None:
+        """Store a claim; of a group the limits alone, as what is minimised is the number of its points."""
+        if claim is None or not self.open:
+            return
+        self.open = False
+        shared = claim.common() if self.several else claim
+        if shared is not None:
+            self.stored.put_objective(shared.limiting() if self.group else shared)
+
+
+def _timing(outcome: Outcome | GroupOutcome, jobs: int, beside: int) -> dict[str, Any]:
+    spent = {name: getattr(outcome, name) for name in ("seconds", "fit_seconds", "compile_seconds", "late")}
+    return {**spent, "jobs": jobs, "beside": beside}
 
 
 def _open(
-    cell: StoredRun, question: Task, count: int, progress: Callable[[int], object]
+    stored: StoredRun, task: Task, count: int, progress: Callable[[int], object]
 ) -> tuple[Iterator[Outcome], pd.DataFrame]:
-    """Of the factuals without an answer: outcomes of those who have what is wanted already, and the others."""
-    answered = cell.answered()
-    progress(len(answered & set(question.factuals.index)))
-    todo = question.factuals.loc[[index not in answered for index in question.factuals.index]]
-    satisfied = question.content(todo)
-    done = (Outcome(index, refused(count, SATISFIED), 0.0, 0.0) for index in todo.index[satisfied])
-    return done, todo.loc[~satisfied]
+    """Of the factuals without an answer: outcomes of those that the target holds for already, and the others."""
+    answered = stored.answered()
+    progress(len(answered & set(task.factuals.index)))
+    rest = task.factuals.loc[[index not in answered for index in task.factuals.index]]
+    satisfied = task.content(rest)
+    done = (Outcome(index, refused(count, SATISFIED), 0.0, 0.0) for index in rest.index[satisfied])
+    return done, rest.loc[~satisfied]
 
 
-def _close(cell: StoredRun, question: Task) -> None:
-    if set(question.factuals.index) <= cell.answered():
-        cell.finish()
+def _close(stored: StoredRun, task: Task) -> None:
+    if set(task.factuals.index) <= stored.answered():
+        stored.finish()
 
 
-def groups(question: Task, by: bool | str) -> dict[str, pd.DataFrame]:
-    """The factuals that still lack what is wanted, as groups by name; those of a group share a target.
+def groups(task: Task, by: bool | str) -> dict[str, pd.DataFrame]:
+    """The factuals that the target does not hold for yet, as groups by name; those of a group share a target.
 
     Parameters
     ----------
@@ -83,22 +107,22 @@ def groups(question: Task, by: bool | str) -> dict[str, pd.DataFrame]:
     DatasetError
         For a feature that does not exist.
     """
-    space, factuals = question.dataset.space, question.factuals
-    factuals = factuals.loc[~question.content(factuals)]
+    space, factuals = task.dataset.space, task.factuals
+    factuals = factuals.loc[~task.content(factuals)]
     if by is not True and by not in space.names:
         raise DatasetError(f"group={by} is no feature of the dataset; {choices(by, ['true', *space.names])}.")
-    several = len({question.targets[index] for index in factuals.index}) > 1
+    several = len({task.targets[index] for index in factuals.index}) > 1
     names = []
     values = [None] * len(factuals) if by is True else factuals[by].tolist()
     for index, value in zip(factuals.index, values, strict=True):
         name = EVERYBODY if by is True else f"{by}={number(value)}"
-        names.append(f"{name}, wanted {wish(question.targets[index])}" if several else name)
+        names.append(f"{name}, wanted {wish(task.targets[index])}" if several else name)
     return {str(name): group for name, group in factuals.groupby(np.array(names, dtype=object), sort=True)}
 
 
 def run_groups(
-    cell: StoredRun,
-    question: Task,
+    stored: StoredRun,
+    task: Task,
     method: Method,
     by: bool | str,
     seed: int,
@@ -113,34 +137,33 @@ def run_groups(
     ``limits.time`` is that of a group. Each factual's row holds the point that it is assigned to, the number of that
     point, and the seconds of the whole group.
     """
-    done, asked = _open(cell, question, 1, progress)
+    done, open_ = _open(stored, task, 1, progress)
     for outcome in done:
-        answer = outcome.explanation.answers[0]
-        spent = dict.fromkeys(("seconds", "fit_seconds", "compile_seconds"), 0.0)
-        cell.append([answer_row(outcome.factual, 1, answer, **spent, late=False, jobs=jobs, beside=beside)])
+        (answer,) = outcome.explanation.answers
+        stored.append([answer_row(outcome.factual, 1, answer, **_timing(outcome, jobs, beside))])
         progress(1)
-    waiting = set(asked.index)
-    todo = {name: group for name, group in groups(question, by).items() if waiting & set(group.index)}
-    posed = {name: (question.problem(group.index[0]), group) for name, group in todo.items()}
+    waiting, claims = set(open_.index), _Claims(stored, task, group=True)
+    rest = {name: group for name, group in groups(task, by).items() if waiting & set(group.index)}
+    posed = {name: (task.problem(group.index[0]), group) for name, group in rest.items()}
     for found in pool.explain_groups(method, posed, entropy(seed), limits, jobs):
-        spent = {name: getattr(found, name) for name in ("seconds", "fit_seconds", "compile_seconds", "late")}
-        spent |= {"jobs": jobs, "beside": beside}
-        members, told = todo[found.group].index.tolist(), found.told
-        status = told.status if told.explanation is None else told.explanation.status
-        said = {"status": str(status), "reason": str(told.reason), "detail": told.detail}
-        cell.append_group(group_line(found.group, members, told.explanation, **said, **spent))
-        cell.append(_member_rows(found, members, spent))
+        claims.keep(found.claim)
+        timing = _timing(found, jobs, beside)
+        members, reply = rest[found.group].index.tolist(), found.reply
+        status = reply.status if reply.explanation is None else reply.explanation.status
+        ending = {"status": str(status), "reason": str(reply.reason), "detail": reply.detail}
+        stored.append_group(group_line(found.group, members, reply.explanation, **ending, **timing))
+        stored.append(_member_rows(found, members, timing))
         progress(len(waiting & set(members)))
-    _close(cell, question)
+    _close(stored, task)
 
 
-def _member_rows(found: GroupOutcome, members: Sequence[Any], spent: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _member_rows(found: GroupOutcome, members: Sequence[Any], timing: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The row of each factual of a group."""
-    explanation, told = found.explanation, found.told
+    explanation, reply = found.explanation, found.reply
     for member in members:
         point = None
         if explanation is None:
-            answer = Answer(told.status, reason=told.reason, detail=told.detail)
+            answer = Answer(reply.status, reason=reply.reason, detail=reply.detail)
         elif (point := explanation.assignment.get(member)) is not None:
             proven = explanation.status is Status.OPTIMAL
             answer = replace(
@@ -155,7 +178,7 @@ def _member_rows(found: GroupOutcome, members: Sequence[Any], spent: Mapping[str
             answer = Answer(Status.INFEASIBLE, reason=Reason.PROOF, detail=why)
         else:
             answer = Answer(Status.GAVE_UP, detail="the method left this factual of the group without a counterfactual")
-        yield answer_row(member, 1, answer, group=found.group, **({} if point is None else {"point": point}), **spent)
+        yield answer_row(member, 1, answer, group=found.group, **({} if point is None else {"point": point}), **timing)
 
 
 def entropy(seed: int) -> Callable[[Any], tuple[int, ...]]:

@@ -8,12 +8,13 @@ import pandas as pd
 
 from harness.core.explanation import Explanation, GroupExplanation, Reason, Status
 from harness.core.method import Method
+from harness.core.objective import Objective
 from harness.core.problem import Problem
 
 
 @dataclass(frozen=True)
 class FitRequest:
-    """Fit ``method`` to ``problem``. Answered by ``Begun``, then by ``Fitted``."""
+    """Fit ``method`` to ``problem``. Answered by ``FitStarted``, then by ``Fitted``."""
 
     method: Method
     problem: Problem
@@ -22,14 +23,23 @@ class FitRequest:
 
 @dataclass(frozen=True)
 class FitStarted:
-    """A ``Load`` has arrived whole: from here on the time is the fit's."""
+    """A ``FitRequest`` has arrived whole: from here on the time is the fit's."""
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """``refusal``: why the method does not take the problem; ``fault``: why the fit failed, in a word ``reason``.
+    """What became of a fit.
 
-    ``seconds`` leaves out those spent compiling, which are ``compile_seconds``.
+    Parameters
+    ----------
+    seconds
+        Of the method's ``refuses`` and ``fit``, without those spent compiling, which are ``compile_seconds``.
+    refusal
+        Why the method does not take the problem.
+    fault, reason
+        Why the fit failed.
+    claim
+        What the method claims to minimise and the limits it states, as they are stored; None where it claims nothing.
     """
 
     seconds: float
@@ -37,11 +47,12 @@ class Fitted:
     refusal: str | None = None
     fault: str | None = None
     reason: Reason = Reason.CRASH
+    claim: Objective | None = None
 
 
 @dataclass(frozen=True)
 class ExplainRequest:
-    """Explain one factual. Answered by ``Told``."""
+    """Explain one factual. Answered by ``ExplainReply``."""
 
     factual: pd.DataFrame
     count: int
@@ -59,7 +70,7 @@ class ExplainReply:
 
 @dataclass(frozen=True)
 class GroupRequest:
-    """Explain several factuals at once. Answered by ``ToldGroup``."""
+    """Explain several factuals at once. Answered by ``GroupReply``."""
 
     factuals: pd.DataFrame
     seed: tuple[int, ...]

@@ -21,6 +21,7 @@ import pandas as pd
 
 from harness.core.explanation import Explanation, GroupExplanation, Reason, Status
 from harness.core.method import Method
+from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.execution.contract import refused
 from harness.execution.messages import (
@@ -33,7 +34,7 @@ from harness.execution.messages import (
     GroupRequest,
 )
 
-START_LIMIT = 120.0  # seconds for a worker to import and receive a cell, before its limit to fit begins
+START_LIMIT = 120.0  # seconds for a worker to import and receive a problem, before its limit to fit begins
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -54,7 +55,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one factual: its explanation, seconds, and those of the fit and compilation that served it."""
+    """The explanation of one factual, its seconds, and what is noted of the fit that served it.
+
+    ``claim``: what the method claims to minimise, as the worker stated it once fitted.
+    """
 
     factual: Any
     explanation: Explanation
@@ -62,27 +66,29 @@ class Outcome:
     fit_seconds: float
     compile_seconds: float = 0.0
     late: bool = False
+    claim: Objective | None = None
 
 
 @dataclass(frozen=True)
 class GroupOutcome:
-    """What became of a group: its explanation, or why there is none; else as ``Outcome``."""
+    """The explanation of a group, or why there is none; else as ``Outcome``."""
 
     group: Any
-    told: GroupReply
+    reply: GroupReply
     seconds: float
     fit_seconds: float
     compile_seconds: float = 0.0
     late: bool = False
+    claim: Objective | None = None
 
     @property
     def explanation(self) -> GroupExplanation | None:
-        return self.told.explanation
+        return self.reply.explanation
 
 
 @dataclass(frozen=True)
-class _Task:
-    """What one message is about: its problem, how to ask a fitted worker, and what to say where none can be fitted."""
+class _Job:
+    """One message: its problem, how to ask a fitted worker, and the outcome where none can be fitted."""
 
     problem: Callable[[], Problem]
     ask: Callable[[Worker], Any]
@@ -113,8 +119,9 @@ class Worker:
         return self.process.poll() is None
 
     def load(self, method: Method, problem: Problem, limits: Limits) -> Fitted:
-        """Fit; a worker that does not manage is killed and says why."""
-        reply, limit = self._exchange(FitRequest(method, problem, limits.memory), START_LIMIT), START_LIMIT
+        """Fit; a worker that does not manage is killed, and the reply says why."""
+        request = FitRequest(method, problem, limits.memory)
+        reply, limit = self._exchange(request, START_LIMIT), START_LIMIT
         if isinstance(reply, FitStarted):
             reply, limit = self._receive(limits.fit), limits.fit
         if reply is None and self._hung:
@@ -126,29 +133,29 @@ class Worker:
 
     def ask(self, factual: pd.DataFrame, count: int, seed: tuple[int, ...], limits: Limits) -> ExplainReply:
         """Explain; a worker that does not answer in time is killed, which is an answer too."""
-        told = self._exchange(ExplainRequest(factual, count, seed, limits.time), limits.time + limits.grace)
-        if told is not None:
-            if any(answer.reason is Reason.MEMORY for answer in told.explanation.answers):
+        reply = self._exchange(ExplainRequest(factual, count, seed, limits.time), limits.time + limits.grace)
+        if reply is not None:
+            if any(answer.reason is Reason.MEMORY for answer in reply.explanation.answers):
                 self.kill()  # what it has not freed is not to cost the next factual its answer
-            return told
-        if self._hung:
-            why = f"no answer within {limits.time:g} s"
-            return ExplainReply(Explanation.none(count, Status.GAVE_UP, Reason.TIME_LIMIT, why), limits.time)
-        why = f"the worker process ended with code {self.process.wait()}"
-        return ExplainReply(Explanation.none(count, Status.FAILED, Reason.CRASH, why), 0.0)
+            return reply
+        status, reason, seconds, why = self._silent(limits)
+        return ExplainReply(Explanation.none(count, status, reason, why), seconds)
 
     def ask_group(self, factuals: pd.DataFrame, seed: tuple[int, ...], limits: Limits) -> GroupReply:
         """Explain a group; as ``ask``."""
-        told = self._exchange(GroupRequest(factuals, seed, limits.time), limits.time + limits.grace)
-        if told is not None:
-            if told.reason is Reason.MEMORY:
+        reply = self._exchange(GroupRequest(factuals, seed, limits.time), limits.time + limits.grace)
+        if reply is not None:
+            if reply.reason is Reason.MEMORY:
                 self.kill()
-            return told
+            return reply
+        status, reason, seconds, why = self._silent(limits)
+        return GroupReply(None, seconds, status, reason, why)
+
+    def _silent(self, limits: Limits) -> tuple[Status, Reason, float, str]:
+        """What became of a worker that did not answer: status, reason, seconds and a sentence."""
         if self._hung:
-            why = f"no answer within {limits.time:g} s"
-            return GroupReply(None, limits.time, Status.GAVE_UP, Reason.TIME_LIMIT, why)
-        why = f"the worker process ended with code {self.process.wait()}"
-        return GroupReply(None, 0.0, Status.FAILED, Reason.CRASH, why)
+            return Status.GAVE_UP, Reason.TIME_LIMIT, limits.time, f"no answer within {limits.time:g} s"
+        return Status.FAILED, Reason.CRASH, 0.0, f"the worker process ended with code {self.process.wait()}"
 
     def _exchange(self, message: Any, limit: float) -> Any:
         """The reply, or None where the worker hung (and was killed) or ended."""
@@ -184,7 +191,7 @@ class Worker:
 
 
 class Pool:
-    """Workers that outlive a cell and serve the next one; a killed one is replaced and fits again."""
+    """Workers that outlive a run and serve the next one; a killed one is replaced and fits again."""
 
     def __init__(self) -> None:
         self._idle: list[Worker] = []
@@ -200,7 +207,8 @@ class Pool:
                 worker.kill()
             self._idle.clear()
 
-    def _take(self, threads: int) -> Worker:
+    def take(self, threads: int) -> Worker:
+        """An idle worker, or a new one."""
         with self._lock:
             for worker in self._idle:
                 if worker.threads == threads and worker.alive:
@@ -208,7 +216,8 @@ class Pool:
                     return worker
         return self._starter.submit(Worker, threads).result()
 
-    def _give_back(self, worker: Worker) -> None:
+    def give_back(self, worker: Worker) -> None:
+        """Keep a worker for the next run."""
         if worker.alive:
             with self._lock:
                 self._idle.append(worker)
@@ -229,15 +238,15 @@ class Pool:
         generator, so that neither order nor ``jobs`` changes an answer.
         """
 
-        def task(number: int) -> _Task:
+        def job(number: int) -> _Job:
             identity = factuals.index[number]
-            return _Task(
+            return _Job(
                 lambda: problem_of(identity),
                 lambda worker: _answered(worker, factuals.iloc[[number]], count, seed(identity), limits),
                 lambda fitted: _without(fitted, identity, count),
             )
 
-        yield from self._run(method, [task(number) for number in range(len(factuals))], limits, jobs)
+        yield from self._run(method, [job(number) for number in range(len(factuals))], limits, jobs)
 
     def explain_groups(
         self,
@@ -249,65 +258,25 @@ class Pool:
     ) -> Iterator[GroupOutcome]:
         """As ``explain``, for groups by name: the problem and the factuals of each; ``limits.time`` is a group's."""
 
-        def task(name: Any, problem: Problem, factuals: pd.DataFrame) -> _Task:
-            return _Task(
+        def job(name: Any, problem: Problem, factuals: pd.DataFrame) -> _Job:
+            return _Job(
                 lambda: problem,
                 lambda worker: _answered_group(worker, name, factuals, seed(name), limits),
                 lambda fitted: _without_group(fitted, name),
             )
 
-        yield from self._run(method, [task(name, *group) for name, group in groups.items()], limits, jobs)
+        yield from self._run(method, [job(name, *group) for name, group in groups.items()], limits, jobs)
 
-    def _run(self, method: Method, asked: Sequence[_Task], limits: Limits, jobs: int) -> Iterator[Any]:
-        """Outcomes of tasks in the order in which they come about."""
-        tasks: queue.SimpleQueue[_Task] = queue.SimpleQueue()
-        for task in asked:
-            tasks.put(task)
-        outcomes: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        stop = threading.Event()
-        running: list[Worker] = []
-        unfit: dict[int, Fitted] = {}  # a fit that failed or was refused is not tried again for the next factual
-
-        def run() -> None:
-            worker, loaded = self._take(limits.threads), None
-            running.append(worker)
-            try:
-                while not stop.is_set():
-                    try:
-                        task = tasks.get_nowait()
-                    except queue.Empty:
-                        break
-                    problem = task.problem()
-                    if not worker.alive:
-                        running.remove(worker)
-                        worker, loaded = self._take(limits.threads), None
-                        running.append(worker)
-                    if id(problem) not in unfit and loaded is not problem:
-                        fitted = worker.load(method, problem, limits)
-                        loaded = problem
-                        if fitted.refusal or fitted.fault:
-                            unfit[id(problem)] = fitted
-                    if failed := unfit.get(id(problem)):
-                        outcomes.put(task.without(failed))
-                    else:
-                        outcomes.put(task.ask(worker))
-            except BaseException as fault:
-                outcomes.put(fault)
-            finally:
-                running.remove(worker)
-                if stop.is_set():
-                    worker.kill()
-                else:
-                    self._give_back(worker)
-                outcomes.put(None)
-
-        threads = [threading.Thread(target=run, daemon=True) for _ in range(min(jobs, len(asked)))]
+    def _run(self, method: Method, waiting: Sequence[_Job], limits: Limits, jobs: int) -> Iterator[Any]:
+        """Outcomes of jobs in the order in which they come about."""
+        batch = _Batch(self, method, limits, waiting)
+        threads = [threading.Thread(target=batch.work, daemon=True) for _ in range(min(jobs, len(waiting)))]
         for thread in threads:
             thread.start()
         try:
             ended = 0
             while ended < len(threads):
-                outcome = outcomes.get()
+                outcome = batch.outcomes.get()
                 if outcome is None:
                     ended += 1
                 elif isinstance(outcome, BaseException):
@@ -315,12 +284,61 @@ class Pool:
                 else:
                     yield outcome
         finally:
-            stop.set()
+            batch.stop.set()
             if any(thread.is_alive() for thread in threads):
-                for worker in list(running):
+                for worker in list(batch.running):
                     worker.end()
             for thread in threads:  # so that every worker is either ended or idle, where ``close`` finds it
                 thread.join(timeout=10.0)
+
+
+class _Batch:
+    """The jobs of one method, and what the threads that work on them share."""
+
+    def __init__(self, pool: Pool, method: Method, limits: Limits, waiting: Sequence[_Job]) -> None:
+        self.pool, self.method, self.limits = pool, method, limits
+        self.waiting: queue.SimpleQueue[_Job] = queue.SimpleQueue()
+        for job in waiting:
+            self.waiting.put(job)
+        self.outcomes: queue.SimpleQueue[Any] = queue.SimpleQueue()  # None: a thread has ended
+        self.stop = threading.Event()
+        self.running: list[Worker] = []
+        self.unfit: dict[int, Fitted] = {}  # a fit that failed or was refused is not tried again for the next factual
+
+    def work(self) -> None:
+        """Do jobs with one worker until none is left."""
+        worker, loaded = self._worker(), None
+        try:
+            while not self.stop.is_set():
+                try:
+                    job = self.waiting.get_nowait()
+                except queue.Empty:
+                    break
+                problem = job.problem()
+                if not worker.alive:
+                    self.running.remove(worker)
+                    worker, loaded = self._worker(), None
+                if id(problem) not in self.unfit and loaded is not problem:
+                    fitted = worker.load(self.method, problem, self.limits)
+                    loaded = problem
+                    if fitted.refusal or fitted.fault:
+                        self.unfit[id(problem)] = fitted
+                failed = self.unfit.get(id(problem))
+                self.outcomes.put(job.without(failed) if failed else job.ask(worker))
+        except BaseException as fault:
+            self.outcomes.put(fault)
+        finally:
+            self.running.remove(worker)
+            if self.stop.is_set():
+                worker.kill()
+            else:
+                self.pool.give_back(worker)
+            self.outcomes.put(None)
+
+    def _worker(self) -> Worker:
+        worker = self.pool.take(self.limits.threads)
+        self.running.append(worker)
+        return worker
 
 
 def _without(fitted: Fitted, identity: Any, count: int) -> Outcome:
@@ -333,27 +351,29 @@ def _without(fitted: Fitted, identity: Any, count: int) -> Outcome:
 
 def _without_group(fitted: Fitted, name: Any) -> GroupOutcome:
     if fitted.refusal:
-        told = GroupReply(None, 0.0, Status.UNSUPPORTED, Reason.REFUSED, fitted.refusal)
+        reply = GroupReply(None, 0.0, Status.UNSUPPORTED, Reason.REFUSED, fitted.refusal)
     else:
-        told = GroupReply(None, 0.0, _status(fitted), fitted.reason, fitted.fault or "")
-    return GroupOutcome(name, told, 0.0, fitted.seconds)
+        reply = GroupReply(None, 0.0, _status(fitted), fitted.reason, fitted.fault or "")
+    return GroupOutcome(name, reply, 0.0, fitted.seconds)
 
 
 def _status(fitted: Fitted) -> Status:
     return Status.FAILED if fitted.reason is Reason.CRASH else Status.GAVE_UP
 
 
+def _answered(worker: Worker, factual: pd.DataFrame, count: int, seed: tuple[int, ...], limits: Limits) -> Outcome:
+    reply = worker.ask(factual, count, seed, limits)
+    return Outcome(factual.index[0], reply.explanation, *_noted(worker, reply.seconds, limits))
+
+
 def _answered_group(
     worker: Worker, name: Any, factuals: pd.DataFrame, seed: tuple[int, ...], limits: Limits
 ) -> GroupOutcome:
-    fitted = worker.fitted or Fitted(0.0)
-    told = worker.ask_group(factuals, seed, limits)
-    late = told.seconds > limits.time
-    return GroupOutcome(name, told, told.seconds, fitted.seconds, fitted.compile_seconds, late)
+    reply = worker.ask_group(factuals, seed, limits)
+    return GroupOutcome(name, reply, *_noted(worker, reply.seconds, limits))
 
 
-def _answered(worker: Worker, factual: pd.DataFrame, count: int, seed: tuple[int, ...], limits: Limits) -> Outcome:
+def _noted(worker: Worker, seconds: float, limits: Limits) -> tuple[float, float, float, bool, Objective | None]:
+    """Seconds, those of the fit and of compilation, whether the answer is late, and the method's claim."""
     fitted = worker.fitted or Fitted(0.0)
-    told = worker.ask(factual, count, seed, limits)
-    late = told.seconds > limits.time
-    return Outcome(factual.index[0], told.explanation, told.seconds, fitted.seconds, fitted.compile_seconds, late)
+    return seconds, fitted.seconds, fitted.compile_seconds, seconds > limits.time, fitted.claim

@@ -38,11 +38,11 @@ class Task:
         return self.problems[self.targets[factual]]
 
     def satisfied(self, factual: Any) -> bool:
-        """Whether the model already says what is wanted."""
+        """Whether the target holds for the factual already."""
         return bool(self.content(self.factuals.loc[[factual]])[0])
 
     def content(self, factuals: pd.DataFrame) -> np.ndarray:
-        """Of which of these factuals the model already says what is wanted, bool."""
+        """Of which of these factuals the target holds already, bool, shape (factuals,)."""
         found, wanted = np.zeros(len(factuals), bool), [self.targets[index] for index in factuals.index]
         for target in dict.fromkeys(wanted):
             having = np.array([each == target for each in wanted])
@@ -64,7 +64,7 @@ def make_task(
     Parameters
     ----------
     desired
-        What the model should say; the dataset's own wish where None. ``opposite`` wants the other class of two.
+        What the model should say; the dataset's own where None. ``opposite``: the other class of two.
     which
         ``test`` or ``all``: the first ``n_factuals`` rows predicted as undesired, in one seeded permutation of the test
         rows (of all rows); ``test_then_train``: training rows where those of ``test`` are too few; a row number, or
@@ -78,37 +78,14 @@ def make_task(
             f"{dataset.name} and the equations do not agree on {', '.join(sorted(missing))}; "
             f"give those that harness.models.equations.equations makes of the dataset's 'causality'."
         )
-    wish = parse_target(dataset, desired)
-    if isinstance(which, str) and which in WHICH:
-        shuffled = np.random.default_rng(np.random.SeedSequence([seed, PICK])).permutation
-        order = shuffled(np.arange(len(dataset.frame)) if which == "all" else dataset.test)
-        if which == "test_then_train":
-            order = np.append(order, shuffled(np.setdiff1d(dataset.train, dataset.test)))
-        candidates = dataset.frame.iloc[order]
-        if isinstance(wish, str):
-            factuals = candidates.iloc[:n_factuals]
-        else:
-            factuals = candidates.loc[~wish.holds(classifier, candidates)].iloc[:n_factuals]
-        if factuals.empty:
-            raise DatasetError(
-                f"the model already predicts {desired or dataset.desired!r} for every row of factuals={which}; "
-                f"choose another 'desired', or other factuals."
-            )
-    elif isinstance(which, str):
-        factuals = _read(dataset, Path(which))
-    else:
-        which = list(dict.fromkeys([which] if isinstance(which, int) else which))
-        if not which:
-            raise DatasetError("factuals=[] names no row; allowed: test, all, row numbers, or a CSV file.")
-        known = dataset.frame.index
-        for number in which:
-            if number not in known:
-                raise DatasetError(
-                    f"there is no row {number} among the factuals of {dataset.name}; "
-                    f"allowed: {known.min()} to {known.max()}, without the rows dropped as incomplete."
-                )
-        factuals = dataset.frame.loc[which]
-    targets = _targets(wish, classifier, factuals)
+    target = parse_target(dataset, desired)
+    factuals = _picked(dataset, classifier, target, which, n_factuals, seed)
+    if factuals.empty:
+        raise DatasetError(
+            f"the model already predicts {desired or dataset.desired!r} for every row of factuals={which}; "
+            f"choose another 'desired', or other factuals."
+        )
+    targets = _targets(target, classifier, factuals)
     train = dataset.frame.iloc[dataset.train]
     labels = dataset.labels[dataset.train]
     problems = {
@@ -118,9 +95,46 @@ def make_task(
     return Task(dataset, classifier, factuals, targets, problems)
 
 
-def _targets(wish: Target | str, classifier: Classifier, factuals: pd.DataFrame) -> dict[Any, Target]:
-    if not isinstance(wish, str):
-        return dict.fromkeys(factuals.index, wish)
+def _picked(
+    dataset: Dataset,
+    classifier: Classifier,
+    target: Target | str,
+    which: str | int | list[int],
+    n_factuals: int,
+    seed: int,
+) -> pd.DataFrame:
+    """The factuals that ``which`` names, as for ``make_task``; none where the target holds for all candidates."""
+    if isinstance(which, str) and which not in WHICH:
+        return _read(dataset, Path(which))
+    if not isinstance(which, str):
+        return _numbered(dataset, list(dict.fromkeys([which] if isinstance(which, int) else which)))
+    shuffled = np.random.default_rng(np.random.SeedSequence([seed, PICK])).permutation
+    order = shuffled(np.arange(len(dataset.frame)) if which == "all" else dataset.test)
+    if which == "test_then_train":
+        order = np.append(order, shuffled(np.setdiff1d(dataset.train, dataset.test)))
+    candidates = dataset.frame.iloc[order]
+    if isinstance(target, str):
+        return candidates.iloc[:n_factuals]
+    return candidates.loc[~target.holds(classifier, candidates)].iloc[:n_factuals]
+
+
+def _numbered(dataset: Dataset, numbers: list[int]) -> pd.DataFrame:
+    """Rows of the dataset by number."""
+    if not numbers:
+        raise DatasetError("factuals=[] names no row; allowed: test, all, row numbers, or a CSV file.")
+    known = dataset.frame.index
+    for number in numbers:
+        if number not in known:
+            raise DatasetError(
+                f"there is no row {number} among the factuals of {dataset.name}; "
+                f"allowed: {known.min()} to {known.max()}, without the rows dropped as incomplete."
+            )
+    return dataset.frame.loc[numbers]
+
+
+def _targets(target: Target | str, classifier: Classifier, factuals: pd.DataFrame) -> dict[Any, Target]:
+    if not isinstance(target, str):
+        return dict.fromkeys(factuals.index, target)
     if not classifier.binary:
         raise DatasetError(
             f"desired=opposite needs two classes; choose one of: {', '.join(map(str, classifier.classes))}."

@@ -46,81 +46,86 @@ def serve(connection: Connection) -> None:
             connection.send(Fitted(0.0, fault=traceback.format_exc()))
             continue
         if isinstance(message, FitRequest):
-            explainer = None  # free the last cell's memory before the next one is built
+            explainer = None  # frees the last one's memory before the next is built
             problem = message.problem
             connection.send(FitStarted())
             explainer, fitted = _fit(message)
             connection.send(fitted)
         elif explainer is not None and problem is not None:
-            answer = _explain_group if isinstance(message, GroupRequest) else _explain
-            connection.send(answer(explainer, problem, message))
+            explain = _explain_group if isinstance(message, GroupRequest) else _explain
+            connection.send(explain(explainer, problem, message))
 
 
-def _fit(load: FitRequest) -> tuple[Explainer | None, Fitted]:
-    _limit_memory(load.memory_limit)
-    explainer, refusal, fault, reason = None, None, None, Reason.CRASH
+def _fit(request: FitRequest) -> tuple[Explainer | None, Fitted]:
+    _limit_memory(request.memory_limit)
+    method, problem = request.method, request.problem
+    explainer, claim, refusal, fault, reason = None, None, None, None, Reason.CRASH
     start = time.perf_counter()
+    seconds = 0.0
     with _compilation() as compiled:
         try:
-            refusal = load.method.refuses(load.problem)
-            explainer = None if refusal else load.method.fit(load.problem)
+            refusal = method.refuses(problem)
+            explainer = None if refusal else method.fit(problem)
+            seconds = time.perf_counter() - start - sum(compiled)
+            claim = None if refusal else method.objective(problem)
         except HarnessError as error:
             refusal = str(error)
         except MemoryError:
             fault, reason = "the memory limit was reached while fitting", Reason.MEMORY
         except Exception:
             fault = traceback.format_exc()
-    seconds = time.perf_counter() - start
-    return explainer, Fitted(seconds - sum(compiled), sum(compiled), refusal, fault, reason)
+    seconds = seconds or time.perf_counter() - start - sum(compiled)
+    stored = None if claim is None else claim.stored()
+    return explainer, Fitted(seconds, sum(compiled), refusal, fault, reason, stored)
 
 
 @contextlib.contextmanager
 def _compilation() -> Iterator[list[float]]:
-    """Seconds that numba spends on compiling meanwhile; they are no part of a fit, as they are spent once a machine."""
+    """Seconds that numba spends on compiling meanwhile; not part of a fit, as they are spent once a machine."""
     spent: list[float] = []
     if "numba" not in sys.modules:
         yield spent
         return
-    from numba.core.event import install_timer
+    from numba.core.event import install_timer  # optional: a method that does not use numba is to do without it
 
     with install_timer("numba:compile", spent.append):
         yield spent
 
 
-def _explain(explainer: Explainer, problem: Problem, ask: ExplainRequest) -> ExplainReply:
-    rng = np.random.default_rng(np.random.SeedSequence(ask.seed))
+def _explain(explainer: Explainer, problem: Problem, request: ExplainRequest) -> ExplainReply:
+    count, rng = request.count, np.random.default_rng(np.random.SeedSequence(request.seed))
     start = time.perf_counter()
     try:
-        explanation = explainer.explain(ask.factual.copy(), ask.count, rng, Deadline.after(ask.limit))
-        fault = breach(explanation, problem, ask)
+        explanation = explainer.explain(request.factual.copy(), count, rng, Deadline.after(request.limit))
+        fault = breach(explanation, problem, request)
         if fault:
-            explanation = Explanation.none(ask.count, Status.FAILED, Reason.CRASH, fault)
+            explanation = Explanation.none(count, Status.FAILED, Reason.CRASH, fault)
     except MemoryError:
-        explanation = Explanation.none(ask.count, Status.GAVE_UP, Reason.MEMORY, "the memory limit was reached")
+        explanation = Explanation.none(count, Status.GAVE_UP, Reason.MEMORY, "the memory limit was reached")
     except Exception:
-        explanation = Explanation.none(ask.count, Status.FAILED, Reason.CRASH, traceback.format_exc())
+        explanation = Explanation.none(count, Status.FAILED, Reason.CRASH, traceback.format_exc())
     return ExplainReply(explanation, time.perf_counter() - start)
 
 
-def _explain_group(explainer: Explainer, problem: Problem, ask: GroupRequest) -> GroupReply:
+def _explain_group(explainer: Explainer, problem: Problem, request: GroupRequest) -> GroupReply:
     if not isinstance(explainer, GroupExplainer):
         why = "this method explains no groups; leave 'group' out, or choose a method such as column_generation"
         return GroupReply(None, 0.0, Status.UNSUPPORTED, Reason.REFUSED, why)
-    rng = np.random.default_rng(np.random.SeedSequence(ask.seed))
+    rng = np.random.default_rng(np.random.SeedSequence(request.seed))
     start = time.perf_counter()
     try:
-        explanation = explainer.explain_group(ask.factuals.copy(), rng, Deadline.after(ask.limit))
+        explanation = explainer.explain_group(request.factuals.copy(), rng, Deadline.after(request.limit))
     except HarnessError as error:
-        told = GroupReply(None, 0.0, Status.UNSUPPORTED, Reason.REFUSED, str(error))
+        reply = GroupReply(None, 0.0, Status.UNSUPPORTED, Reason.REFUSED, str(error))
     except MemoryError:
-        told = GroupReply(None, 0.0, Status.GAVE_UP, Reason.MEMORY, "the memory limit was reached")
+        reply = GroupReply(None, 0.0, Status.GAVE_UP, Reason.MEMORY, "the memory limit was reached")
     except Exception:
-        told = GroupReply(None, 0.0, Status.FAILED, Reason.CRASH, traceback.format_exc())
+        reply = GroupReply(None, 0.0, Status.FAILED, Reason.CRASH, traceback.format_exc())
     else:
-        fault = group_breach(explanation, problem, ask.factuals)
+        fault = group_breach(explanation, problem, request.factuals)
         failed = GroupReply(None, 0.0, Status.FAILED, Reason.CRASH, fault or "")
-        told = failed if fault else GroupReply(explanation, 0.0)
-    return replace(told, seconds=time.perf_counter() - start)
+        reply = failed if fault else GroupReply(explanation, 0.0)
+    return replace(reply, seconds=time.perf_counter() - start)
 
 
 def _limit_memory(gibibytes: float | None) -> None:
@@ -136,7 +141,7 @@ def _die_with_parent() -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Serve on the inherited file descriptor named by the first argument; what methods print is thrown away."""
+    """Serve on the inherited file descriptor that the first argument names; what methods print is discarded."""
     _die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     quiet = os.open(os.devnull, os.O_WRONLY)
@@ -147,7 +152,4 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    # Messages name this module, so it must be known by its name, not as __main__.
-    from harness.execution import worker
-
-    worker.main(sys.argv[1:])
+    main(sys.argv[1:])

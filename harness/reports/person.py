@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from textwrap import fill
 from typing import Any
@@ -12,6 +12,7 @@ import pandas as pd
 
 from harness.core.explanation import Answer, Explanation, Status
 from harness.core.objective import Objective, Term
+from harness.core.problem import Problem
 from harness.core.wording import SATISFIED, number, scored_class, wish
 from harness.models.card import Card, card_of
 
@@ -38,6 +39,41 @@ TERMS = {  # what a reader calls them
 
 
 @dataclass(frozen=True)
+class Context:
+    """What a reader needs beside the answers.
+
+    Parameters
+    ----------
+    factual
+        One decoded row, whose index is the factual's id.
+    verdicts
+        The checker's word on each answer, as in ``harness.check``; ``none`` where there is no counterfactual.
+    before, after
+        Score and prediction (see ``harness.core.wording.scored``) of the factual and of each answer; None without a
+        point that exists.
+    """
+
+    problem: Problem
+    factual: pd.DataFrame
+    verdicts: tuple[str, ...]
+    before: tuple[float, Any]
+    after: tuple[tuple[float, Any] | None, ...]
+
+
+@dataclass(frozen=True)
+class Explained(Explanation):
+    """An explanation in its context: printed as a plain table, shown in notebooks as HTML."""
+
+    context: Context = field(kw_only=True, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
+
+
+@dataclass(frozen=True)
 class _Table:
     """What both forms show: a header and rows of texts; which cells are changes; sentences above and below.
 
@@ -52,9 +88,8 @@ class _Table:
     notes: list[str]
 
 
-def _table(explanation: Explanation) -> _Table:
+def _table(explanation: Explained) -> _Table:
     context = explanation.context
-    assert context is not None
     problem, origin = context.problem, context.factual.iloc[0].to_dict()
     classifier, target = problem.classifier, problem.target
     answers, card = explanation.answers, card_of(classifier)
@@ -95,10 +130,10 @@ def _table(explanation: Explanation) -> _Table:
     return _Table(title, ["", "factual", *names], features, facts, unchanged, _notes(explanation, names))
 
 
-def _apart(explanation: Explanation, place: int) -> str:
+def _apart(explanation: Explained, place: int) -> str:
     """How far an answer is from the factual, in the distance that needs no method's claim."""
     context, row = explanation.context, explanation.answers[place].row
-    if context is None or row is None or context.after[place] is None:
+    if row is None or context.after[place] is None:
         return ""
     space = context.problem.space
     return number(GOWER.evaluate(space, context.factual, space.frame([row]))[0])
@@ -141,7 +176,7 @@ def _verdict(word: str) -> str:
     return "–" if word == "none" else f"✗ {word}"
 
 
-def _notes(explanation: Explanation, names: Sequence[str]) -> list[str]:
+def _notes(explanation: Explained, names: Sequence[str]) -> list[str]:
     """Why there is no counterfactual, once for all answers of which it is true."""
     why: dict[str, list[str]] = {}
     for name, answer in zip(names, explanation.answers, strict=True):
@@ -154,7 +189,7 @@ def _notes(explanation: Explanation, names: Sequence[str]) -> list[str]:
     return notes
 
 
-def as_text(explanation: Explanation) -> str:
+def as_text(explanation: Explained) -> str:
     """A plain table: changed features, what became of each answer, and the names of what stays as it is."""
     if explanation.answers and all(answer.detail == SATISFIED for answer in explanation.answers):
         return f"Factual {_identity(explanation)}: {SATISFIED}."
@@ -168,7 +203,7 @@ def as_text(explanation: Explanation) -> str:
     return "\n".join([table.title, *told, *below])
 
 
-def as_html(explanation: Explanation) -> str:
+def as_html(explanation: Explained) -> str:
     """The same as HTML that needs nothing else; whatever came from data is escaped."""
     table = _table(explanation)
     head = "".join(f'<th scope="col" style="{CELL};border-top:none">{escape(name)}</th>' for name in table.header)
@@ -194,12 +229,11 @@ def _row(cells: Sequence[str], style: str) -> str:
     return f'<tr>{first}<td style="{CELL}">{escape(factual)}</td>{rest}</tr>'
 
 
-def _identity(explanation: Explanation) -> str:
-    assert explanation.context is not None
+def _identity(explanation: Explained) -> str:
     return f"{explanation.context.factual.index[0]}"
 
 
-def legend(explanation: Explanation, claim: Objective | None) -> str:
+def legend(explanation: Explained, claim: Objective | None) -> str:
     """What the words of the table mean, for who reads them for the first time: the objective, proof, and intervals."""
     answers = explanation.answers
     told = []

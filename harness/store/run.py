@@ -1,4 +1,4 @@
-"""The store of raw answers: one folder a cell, rows appended one by one, nothing computed from them."""
+"""The store of raw answers: one folder a run, rows appended one by one, nothing computed from them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class StoredRun:
         self.path, self.trust = path, trust
 
     def __repr__(self) -> str:
-        return f"Cell({str(self.path)!r})"
+        return f"StoredRun({str(self.path)!r})"
 
     @property
     def done(self) -> bool:
@@ -71,7 +71,7 @@ class StoredRun:
         factuals: pd.DataFrame,
         equations: Sequence[Equation] = (),
     ) -> None:
-        """Write what the answers will be answers to. ``target`` by factual id."""
+        """Write the task that the answers will be of. ``target`` by factual id; ``objective`` as ``put_objective``."""
         self.path.mkdir(parents=True, exist_ok=True)
         file = self._put_model(classifier)
         lines = [
@@ -79,19 +79,28 @@ class StoredRun:
             for index, row in zip(factuals.index, factuals.to_dict("records"), strict=True)
         ]
         write_whole(self.path / "factuals.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
-        arrays: dict[str, np.ndarray] = {}
-        question = {
+        task = {
             "space": to_plain(space),
             "model_file": file,
             "inputs": to_plain(classifier.inputs),
             "classes": to_plain(classifier.classes),
             "threshold": classifier.threshold,
-            "objective": to_plain(None if objective is None else objective.stored(), arrays),
+            "objective": self._put_objective(objective),
             "equations": [self._put_equation(number, equation) for number, equation in enumerate(equations)],
         }
+        write_whole(self.path / "cell.json", json.dumps({"schema": SCHEMA, **to_plain(meta), **task}, indent=1))
+
+    def put_objective(self, objective: Objective) -> None:
+        """Store what the method claims to minimise; known once a worker has fitted it."""
+        self.update(objective=self._put_objective(objective))
+
+    def _put_objective(self, objective: Objective | None) -> Any:
+        """An objective as JSON data, its numbers in ``arrays.npz``."""
+        arrays: dict[str, np.ndarray] = {}
+        plain = to_plain(None if objective is None else objective.stored(), arrays)
         if arrays:
             np.savez_compressed(self.path / "arrays.npz", allow_pickle=False, **arrays)
-        write_whole(self.path / "cell.json", json.dumps({"schema": SCHEMA, **to_plain(meta), **question}, indent=1))
+        return plain
 
     def _put_model(self, classifier: Classifier) -> dict[str, Any] | None:
         """Store the estimator, or the very file that a whole model came from; what ``cell.json`` says of that."""

@@ -105,11 +105,10 @@ class ColumnGeneration:
             return str(fault)
         return None
 
-    def objective(self, problem: Problem) -> Objective | None:
-        """For one factual: the number of changed features; none where validity is more than the model's own word."""
-        if self.threshold != 0.5 or self.round_weights is not None:
-            return None
-        return Objective((Term("l0"),), limits=(Limit(Term("l0"), self.t_max),))
+    def objective(self, problem: Problem) -> Objective:
+        """For one factual the number of changed features, if validity is the model's own rule; the limit in any case."""
+        terms = (Term("l0"),) if self.threshold == 0.5 and self.round_weights is None else ()
+        return Objective(terms, limits=(Limit(Term("l0"), self.t_max),))
 
     def fit(self, problem: Problem) -> _Explainer:
         return _Explainer(self, problem)
@@ -124,7 +123,7 @@ class _Explainer:
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
         """Points in order of the number of changes, and of those with as many, of the score."""
         group = Group.of(self.problem, self.reading, factual, self.method.t_max)
-        claims = self.method.objective(self.problem) is not None
+        claims = bool(self.method.objective(self.problem).terms)
         answers: list[Answer] = []
         complete = True
         most = min(self.method.t_max, len(self.problem.space.features))

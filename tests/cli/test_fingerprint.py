@@ -1,0 +1,100 @@
+"""What is run again is what may answer otherwise: the fingerprint follows sources, versions and settings, no more."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+from support.groups import question
+
+from harness.cli import fingerprint
+from harness.cli.fingerprint import LIBRARIES, fingerprint_of, sources_of
+from harness.core.packages import digest_of
+from methods.nearest import Nearest
+
+ROOT = Path(__file__).parents[2]
+DECIDING = (
+    "harness/core/objective.py", "harness/core/hull.py", "harness/solvers/highs.py", "harness/solvers/simplex.py",
+    "harness/data/discretise.py", "harness/models/train.py", "harness/certificate/radius.py",
+    "harness/certificate/trees.py", "harness/execution/worker.py", "harness/execution/contract.py",
+    "methods/nearest.py", "methods/milp/embed/relu.py", "methods/estimators/trees.py", "methods/cells/kernels.py",
+)  # fmt: skip
+SHOWING = (
+    "harness/reports/summary.py", "harness/reports/page/page.py", "harness/papers/robust.py", "harness/cli/job.py",
+    "harness/store/run.py", "harness/evaluation/scoring.py", "harness/execution/pool.py", "metrics/proximity.py",
+)  # fmt: skip
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """The sources, to be changed."""
+    for folder in ("harness", "methods", "metrics"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "raw"))
+    return tmp_path
+
+
+def digest(root: Path) -> bytes:
+    sources_of.cache_clear()
+    return sources_of(root)
+
+
+@pytest.mark.parametrize("file", DECIDING)
+def test_a_line_that_answers_depend_on_changes_it(copied: Path, file: str) -> None:
+    before = digest(copied)
+    with (copied / file).open("a") as source:
+        source.write("# one more line\n")
+    assert digest(copied) != before
+
+
+def test_a_line_of_reports_leaves_it(copied: Path) -> None:
+    before = digest(copied)
+    for file in SHOWING:
+        with (copied / file).open("a") as source:
+            source.write("# one more line\n")
+    assert digest(copied) == before
+
+
+def test_a_file_that_moves_changes_it(copied: Path) -> None:
+    before = digest(copied)
+    (copied / "methods" / "nearest.py").rename(copied / "methods" / "farthest.py")
+    assert digest(copied) != before
+
+
+def test_a_folder_that_does_not_exist_is_an_error(copied: Path) -> None:
+    """Names are never skipped: a folder that moves would otherwise be forgotten in silence."""
+    shutil.rmtree(copied / "harness" / "certificate")
+    with pytest.raises(FileNotFoundError, match="certificate"):
+        digest(copied)
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        digest_of(copied / "nowhere")
+
+
+def settings(**changes: Any) -> dict[str, Any]:
+    config: Any = OmegaConf.to_container(OmegaConf.load(ROOT / "conf" / "config.yaml"))
+    chosen = {"dataset": {"name": "toy"}, "model": {"estimator": {}}, "method": {"_target_": "methods.nearest.Nearest"}}
+    return {**config, **chosen, **changes}
+
+
+@pytest.mark.parametrize("library", [*LIBRARIES, "xgboost"])
+def test_another_version_of_a_library_changes_it(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    task, known = question(), fingerprint.version
+    before = fingerprint_of(settings(), task, Nearest())
+    other = {library, "xgboost-cpu"} if library == "xgboost" else {library}
+    monkeypatch.setattr(fingerprint, "version", lambda name: "0.0.0" if name in other else known(name))
+    assert fingerprint_of(settings(), task, Nearest()) != before
+
+
+def test_what_is_asked_changes_it_and_how_it_is_shown_does_not() -> None:
+    task, method = question(), Nearest()
+    before = fingerprint_of(settings(), task, method)
+    assert fingerprint_of(settings(), question(), method) == before
+    for asked in ({"time_limit": 6}, {"seed": 1}, {"threads": 2}, {"reference": "all"}, {"group": True}):
+        assert fingerprint_of(settings(**asked), task, method) != before, asked
+    for shown in ({"metrics": {"names": []}}, {"jobs": 2}, {"table": "x"}, {"output_dir": "elsewhere"}):
+        assert fingerprint_of(settings(**shown), task, method) == before, shown
+    fewer = replace(task, factuals=task.factuals.iloc[1:])
+    assert fingerprint_of(settings(), fewer, method) != before
