@@ -13,8 +13,8 @@ from harness.store.run import stored_runs
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Check every cell under the folders given; the exit code is 1 where a counterfactual does not hold, 2 where a
-    cell cannot be read."""
+    """Check every run under the folders given; the exit code is 1 where a counterfactual does not hold, 2 where a
+    run cannot be read."""
     parser = argparse.ArgumentParser(prog="python -m harness.check", description=__doc__)
     parser.add_argument("folders", nargs="+", type=Path, help="results folders, such as results/compas")
     parser.add_argument("--trust", action="store_true", help="read models from pickles, which runs their makers' code")
@@ -26,9 +26,9 @@ def main(arguments: list[str] | None = None) -> int:
         except HarnessError as fault:
             print(fault, file=sys.stderr)
             return 2
-        for cell in found:
+        for run in found:
             try:
-                words = Counter(verdict["verdict"] for verdict in judge(cell))
+                words = Counter(verdict["verdict"] for verdict in judge(run))
             except HarnessError as fault:
                 unread += 1
                 print(fault, file=sys.stderr)
@@ -36,11 +36,11 @@ def main(arguments: list[str] | None = None) -> int:
             present = sum(words.values()) - words["none"]
             total += present
             faults += sum(words[fault] for fault in FAULTS)
-            told = ", ".join(f"{count} {word}" for word, count in sorted(words.items()) if word != "none")
-            print(f"{cell.label}: {present} counterfactuals: {told or 'none'}")
+            listed = ", ".join(f"{count} {word}" for word, count in sorted(words.items()) if word != "none")
+            print(f"{run.label}: {present} counterfactuals: {listed or 'none'}")
     print(f"{total} stored counterfactuals checked, {faults} of them do not hold")
     if unread:
-        print(f"{unread} cells could not be read", file=sys.stderr)
+        print(f"{unread} runs could not be read", file=sys.stderr)
         return 2
     return 1 if faults else 0
 

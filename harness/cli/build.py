@@ -43,7 +43,7 @@ def _folders() -> list[Path]:
 
 
 def build_task(config: DictConfig, names: Mapping[str, str], folder: Path | None) -> tuple[dict[str, Any], Task, Any]:
-    """The settings in full, what is asked, and the method; ``folder`` notes that a user's own CSV was introduced."""
+    """The settings in full, the task and the method. ``folder`` gets a note on a user's own CSV."""
     plain: Any = OmegaConf.to_container(config, resolve=True)
     _validate(plain)
     origins = _settle(plain)
@@ -66,7 +66,7 @@ def build_task(config: DictConfig, names: Mapping[str, str], folder: Path | None
 
 
 def names_of(config: DictConfig) -> dict[str, str]:
-    """What a cell's dataset, model and method are called."""
+    """The names of a run's dataset, model and method."""
     chosen = HydraConfig.get().runtime.choices
     names = {group: str(chosen[group]) for group in ("dataset", "model", "method")}
     names["dataset"] = _shown(config, names["dataset"])
@@ -78,7 +78,7 @@ def names_of(config: DictConfig) -> dict[str, str]:
 
 
 def _validate(plain: Mapping[str, Any]) -> None:
-    """Settings that would fail late or silently: say so at once."""
+    """Refuse settings that would fail late or in silence."""
     for key in ("n_factuals", "n_counterfactuals", "jobs", "threads"):
         if not isinstance(plain[key], int) or plain[key] < 1:
             raise HarnessError(f"{key}={plain[key]} does not fit; give a whole number of at least 1.")
@@ -132,13 +132,13 @@ def _settle(plain: dict[str, Any]) -> dict[str, str]:
 
 
 def _introduce(dataset: Dataset, origins: Mapping[str, str], folder: Path) -> None:
-    """Tell what was inferred of a user's own CSV: once a sweep, whatever processes its cells run in."""
+    """Print what was inferred of a user's own CSV: once a sweep, whatever processes its runs are in."""
     if not dataset.reasons:
         return
     text = introduce(dataset, origins)
-    told = folder / "sweeps" / f"{os.environ[SWEEP]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}.txt"
-    told.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(FileExistsError), told.open("x", encoding="utf-8") as file:
+    note = folder / "sweeps" / f"{os.environ[SWEEP]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}.txt"
+    note.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError), note.open("x", encoding="utf-8") as file:
         file.write(text)
         log.info("%s", text)
 
@@ -230,7 +230,7 @@ def _models(sort: type) -> dict[str, Path]:
     """The choices of model whose estimator is of a sort, by name, and the file of each; those of plug-ins last."""
     found: dict[str, Path] = {}
     for path in [path for folder in _folders() for path in sorted((folder / "model").glob("*.yaml"))]:
-        with contextlib.suppress(Exception):  # a broken choice is told when it is chosen
+        with contextlib.suppress(Exception):  # a broken choice is an error only where it is chosen
             if issubclass(get_class(OmegaConf.load(path).estimator._target_), sort):
                 found.setdefault(path.stem, path)
     return found

@@ -164,12 +164,12 @@ def _line(stored: StoredRun, scores: pd.DataFrame, state: str) -> str:
     if not returned and (why := scoring.refusal(stored)) is not None:
         return f"{state}: UNSUPPORTED, {why}"
     validity = f"{scores['valid'].sum() / returned:.2f}" if returned else "–"
-    said = f"{state}: {len(scores)} factuals, coverage {scores['coverage'].mean():.2f}, validity {validity}, "
+    text = f"{state}: {len(scores)} factuals, coverage {scores['coverage'].mean():.2f}, validity {validity}, "
     if "group/points" not in scores:
-        return f"{said}median {scores['seconds'].median():.3f} s"
+        return f"{text}median {scores['seconds'].median():.3f} s"
     points, gap = scores["group/points"].mean(), scores["group/gap"].mean()
     proof = "no bound" if math.isnan(gap) else f"gap {gap:g}"
-    return f"{said}{points:g} points a group, {proof}, {scores['group/seconds'].mean():.3f} s a group"
+    return f"{text}{points:g} points a group, {proof}, {scores['group/seconds'].mean():.3f} s a group"
 
 
 @functools.lru_cache(maxsize=1)

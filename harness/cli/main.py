@@ -31,7 +31,7 @@ OmegaConf.register_new_resolver("experiment_name", lambda *, _root_: experiment_
 def main() -> None:
     """Run the command line. The exit code is 1 where a cell failed or a method refused, 130 after Ctrl-C."""
     talk()
-    os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come here, to be told in one sentence
+    os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come here, and are printed as one sentence
     if (here := os.getcwd()) not in sys.path:
         sys.path.append(here)  # a module of one's own is found as with python -m, whatever started this
     try:
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def run_job(config: DictConfig) -> float:
-    """As ``harness.cli.job.run_job``, which is imported where there is a job: help and wrong input are told at once."""
+    """As ``harness.cli.job.run_job``, imported only where there is a job, so that help and wrong input are answered at once."""
     from harness.cli import job  # slow: all libraries that a job needs
 
     return job.run_job(config)

@@ -39,8 +39,8 @@ def distance(points: np.ndarray, x: np.ndarray, norm: float = 1) -> float:
     off = np.eye(size) if norm == 1 else np.ones((size, 1))
     cost = np.append(np.zeros(count), np.ones(many))
     sides = np.vstack([np.hstack([moved.T, -off]), np.hstack([-moved.T, -off])])
-    whole = np.append(np.ones(count), np.zeros(many))[None, :]
-    found = linprog(cost, A_ub=sides, b_ub=np.zeros(2 * size), A_eq=whole, b_eq=[1.0], method="highs")
+    total = np.append(np.ones(count), np.zeros(many))[None, :]
+    found = linprog(cost, A_ub=sides, b_ub=np.zeros(2 * size), A_eq=total, b_eq=[1.0], method="highs")
     if found.x is None:
         raise ArithmeticError(f"the distance from the hull was not found: {found.message}")
     return float(found.fun)

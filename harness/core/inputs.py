@@ -37,7 +37,7 @@ OPERATIONS = {"+": add, "-": sub, "*": mul, "/": truediv}
 class Chain(Affine):
     """An affine input computed in ``steps``, as the scalers of a pipeline do it: equal to theirs to the last bit.
 
-    ``shift`` and ``unit`` are those of the whole, rounded once. Each step is an operation and its number.
+    ``shift`` and ``unit`` are those of the chain as one, rounded once. Each step is an operation and its number.
 
     >>> Chain.of_steps("age", (("*", 0.1), ("+", -2.0))).of(30) == 30 * 0.1 - 2.0
     True

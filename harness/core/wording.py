@@ -54,7 +54,7 @@ def wish(target: Target) -> str:
 
 
 def number(value: Any) -> str:
-    """A value to be read: numbers to six digits, whole ones in full."""
+    """A value as text: numbers to six digits, integers in full."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         return str(value)
     real = float(value)

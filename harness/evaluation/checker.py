@@ -24,7 +24,7 @@ FAULTS = ("invalid", "beyond its limits", "worse than claimed")
 CLAIM = 1e-6  # an objective this much above its claim, relative to max(1, |claim|), is worse than claimed
 
 
-def verdicts(cell: StoredRun) -> list[dict[str, Any]]:
+def verdicts(run: StoredRun) -> list[dict[str, Any]]:
     """Judge every stored row from the row, the question and the stored estimator alone.
 
     Each verdict names ``factual`` and ``ce``; says ``valid`` (the estimator's own answer on the decoded row),
@@ -32,12 +32,12 @@ def verdicts(cell: StoredRun) -> list[dict[str, Any]]:
     ``invalid`` (target missed, or a value that does not exist), ``not actionable``, ``beyond its limits`` (those that
     the method stated), ``worse than claimed``, ``late``, or ``none`` where there is no counterfactual.
     """
-    space, classifier, objective = cell.space, cell.classifier, cell.objective
-    frame, targets = cell.factuals()
-    imposed = cell.equations if objective is not None and objective.causal else ()
-    wrong = group_faults(cell)
+    space, classifier, objective = run.space, run.classifier, run.objective
+    frame, targets = run.factuals()
+    imposed = run.equations if objective is not None and objective.causal else ()
+    wrong = group_faults(run)
     result = []
-    for row in cell.rows():
+    for row in run.rows():
         identity = row["factual"]
         verdict: dict[str, Any] = {"factual": identity, "ce": row["ce"], "verdict": "none"}
         if row["row"] is not None:
@@ -48,24 +48,24 @@ def verdicts(cell: StoredRun) -> list[dict[str, Any]]:
     return result
 
 
-def group_faults(cell: StoredRun) -> dict[Any, str]:
+def group_faults(run: StoredRun) -> dict[Any, str]:
     """By factual, what is wrong with the group that it is in, read off the stored rows.
 
     ``beyond its limits``: the factuals of its point change more features together than the method claims. ``worse than
     claimed``: the group's proof, bound or changed features do not agree with the rows, or a factual called uncoverable
     could be served by a point that is there.
     """
-    said = cell.groups()
-    if not said:
+    lines = run.groups()
+    if not lines:
         return {}
-    space, classifier, objective = cell.space, cell.classifier, cell.objective
+    space, classifier, objective = run.space, run.classifier, run.objective
     limits = () if objective is None else objective.limits
     most = min((limit.most for limit in limits if limit.term.name == "l0"), default=math.inf)
-    frame, targets = cell.factuals()
-    rows = {row["factual"]: row for row in cell.rows()}
+    frame, targets = run.factuals()
+    rows = {row["factual"]: row for row in run.rows()}
     origins = dict(zip(frame.index, frame.to_dict("records"), strict=True))
     wrong: dict[Any, str] = {}
-    for line in said:
+    for line in lines:
         members = [rows[factual] for factual in line["factuals"] if factual in rows]
         if _unsound(line, members):
             wrong |= {row["factual"]: "worse than claimed" for row in members}
@@ -203,8 +203,8 @@ def permitted(feature: Feature, old: Any, new: Any) -> bool:
     return rise < 0 if kind is Actionability.DECREASE else rise > 0
 
 
-def judge(cell: StoredRun) -> list[dict[str, Any]]:
-    """Judge a cell and store what was found."""
-    found = verdicts(cell)
-    cell.put_verdicts(found)
+def judge(run: StoredRun) -> list[dict[str, Any]]:
+    """Judge a run and store what was found."""
+    found = verdicts(run)
+    run.put_verdicts(found)
     return found

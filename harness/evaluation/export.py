@@ -1,4 +1,4 @@
-"""The counterfactuals of a cell as one CSV file, for a person and a spreadsheet."""
+"""The counterfactuals of a run as one CSV file, for a person and a spreadsheet."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _NUMBER = re.compile(r"-?((0|[1-9]\d*)(\.\d+)?(e[-+]?\d+)?|inf)")
 _ESCAPED = re.compile(f"(^|[,;|\t\r\n])'([ ']*)(?={_TRIGGER})")
 
 
-def write(cell: StoredRun) -> Path:
-    """Write ``counterfactuals.csv`` beside a cell's answers, which the checker has judged.
+def write(run: StoredRun) -> Path:
+    """Write ``counterfactuals.csv`` beside a run's answers, which the checker has judged.
 
     One row for each counterfactual asked for, with or without a point, after the factual's own as number 0. Its
     columns are ``OURS``, with an underscore behind a name that a feature has too, then the features. Numbers are
     written to the last bit; scores are as ``harness.core.wording.scored`` gives them.
     """
-    space, classifier, verdicts = cell.space, cell.classifier, {}
-    frame, targets = cell.factuals()
-    for verdict in cell.verdicts():
+    space, classifier, verdicts = run.space, run.classifier, {}
+    frame, targets = run.factuals()
+    for verdict in run.verdicts():
         verdicts[verdict["factual"], verdict["ce"]] = verdict
-    rows = sorted(cell.rows(), key=lambda row: (frame.index.get_loc(row["factual"]), row["ce"]))
+    rows = sorted(run.rows(), key=lambda row: (frame.index.get_loc(row["factual"]), row["ce"]))
     asked = frame.loc[list(dict.fromkeys(row["factual"] for row in rows))]
     origins = dict(zip(asked.index, asked.to_dict("records"), strict=True))
     there = [row for row in rows if row["row"] is not None and not verdicts[row["factual"], row["ce"]]["incoherent"]]
@@ -62,7 +62,7 @@ def write(cell: StoredRun) -> Path:
             + [objective, bound, _gap(objective, bound), score, score_after, label, label_after]
             + [(row["row"] or {}).get(name) for name in space.names]
         )
-    path = cell.path / NAME
+    path = run.path / NAME
     temporary = path.with_name(path.name + ".tmp")
     with temporary.open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
@@ -81,10 +81,10 @@ def read(path: Path | str) -> pd.DataFrame:
     with path.open(newline="", encoding="utf-8") as file:
         header, *lines = ([unescape(text) for text in line] for line in csv.reader(file))
     columns = dict(zip(header, map(list, zip(*lines, strict=True)), strict=True)) if lines else {n: [] for n in header}
-    cell, own = StoredRun(path.parent), {}
-    if cell.started:
-        own = {feature.name: feature.categories for feature in cell.space.features if feature.categories}
-        own |= dict.fromkeys(header[len(OURS) - 2 : len(OURS)], tuple(cell.meta["classes"]))
+    run, own = StoredRun(path.parent), {}
+    if run.started:
+        own = {feature.name: feature.categories for feature in run.space.features if feature.categories}
+        own |= dict.fromkeys(header[len(OURS) - 2 : len(OURS)], tuple(run.meta["classes"]))
     return pd.DataFrame({name: _values(texts, own.get(name, ())) for name, texts in columns.items()})
 
 

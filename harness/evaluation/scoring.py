@@ -23,7 +23,7 @@ ROUNDING = 1e-6  # of a bound on a whole number
 COUNTS = ("requested", "returned", "valid", "coverage", "solved", "optimal", "gap", "seconds", "fit_seconds", "late")
 
 
-def score(cell: StoredRun, problems: Mapping[Any, Problem], metrics: Sequence[Metric], population: str) -> pd.DataFrame:
+def score(run: StoredRun, problems: Mapping[Any, Problem], metrics: Sequence[Metric], population: str) -> pd.DataFrame:
     """One row per factual: what was asked and got, and each metric (NaN where it is undefined).
 
     Parameters
@@ -34,12 +34,12 @@ def score(cell: StoredRun, problems: Mapping[Any, Problem], metrics: Sequence[Me
         Which answers the metrics see: ``valid`` (that the checker found valid), or ``returned`` (all, as some papers
         average them). Metrics that measure validity itself always see all that were returned.
     """
-    factuals, _ = cell.factuals()
-    verdicts = {(v["factual"], v["ce"]): v for v in cell.verdicts()}
+    factuals, _ = run.factuals()
+    verdicts = {(v["factual"], v["ce"]): v for v in run.verdicts()}
     by_factual: dict[Any, list[dict[str, Any]]] = {}
-    for row in cell.rows():
+    for row in run.rows():
         by_factual.setdefault(row["factual"], []).append(row)
-    groups = _groups(cell)
+    groups = _groups(run)
     table = []
     for identity, rows in by_factual.items():
         problem, factual = problems[identity], factuals.loc[[identity]]
@@ -62,17 +62,17 @@ def score(cell: StoredRun, problems: Mapping[Any, Problem], metrics: Sequence[Me
     return pd.DataFrame(table, columns=columns).set_index("factual")
 
 
-def group_table(cell: StoredRun) -> pd.DataFrame:
+def group_table(run: StoredRun) -> pd.DataFrame:
     """One row per group: ``size``; ``covered``, ``uncoverable`` and ``left``, of its factuals; ``points`` that serve
     somebody, their proven ``bound``, ``gap``, and whether they are ``optimal`` and hold; the greatest number of
     features ``changed`` by a point; seconds of the group and of the fit, and whether it was ``late``."""
     points: dict[Any, set[Any]] = {}
-    for row in cell.rows():
+    for row in run.rows():
         if row["row"] is not None:
             points.setdefault(row["group"], set()).add(row["point"])
-    verdicts = {verdict["factual"]: verdict["verdict"] for verdict in cell.verdicts()}
+    verdicts = {verdict["factual"]: verdict["verdict"] for verdict in run.verdicts()}
     table = []
-    for line in cell.groups():
+    for line in run.groups():
         used, bound = len(points.get(line["group"], ())), line["bound"]
         covered = sum(verdicts.get(factual) in {"valid", "late"} for factual in line["factuals"])
         lost = len(line["uncoverable"])
@@ -95,10 +95,10 @@ def group_table(cell: StoredRun) -> pd.DataFrame:
     return pd.DataFrame(table, columns=GROUP).set_index("group")
 
 
-def _groups(cell: StoredRun) -> dict[Any, dict[str, float]]:
+def _groups(run: StoredRun) -> dict[Any, dict[str, float]]:
     """By factual, the numbers of its group."""
-    lines = cell.groups()
-    table = group_table(cell) if lines else pd.DataFrame()
+    lines = run.groups()
+    table = group_table(run) if lines else pd.DataFrame()
     return {
         factual: {name: table.loc[line["group"], name.partition("/")[2]] for name in GROUPED}
         for line in lines
@@ -144,19 +144,19 @@ def commonly_solved(tables: Sequence[pd.DataFrame]) -> pd.Index:
     return common
 
 
-def refusal(cell: StoredRun) -> str | None:
-    """Why every factual of a cell was refused; None where one was not."""
-    rows = cell.rows()
+def refusal(run: StoredRun) -> str | None:
+    """Why every factual of a run was refused; None where one was not."""
+    rows = run.rows()
     whole = bool(rows) and all(row["status"] == Status.UNSUPPORTED for row in rows)
     return str(rows[0]["detail"]) if whole else None
 
 
-def outcome(cell: StoredRun) -> dict[str, Any]:
-    """How the cell went: rows by status, verdicts by word, distinct reasons of refusal and failure, and whether
-    anything was ``timed_beside`` other factuals or cells, which makes its seconds longer."""
-    rows = cell.rows()
+def outcome(run: StoredRun) -> dict[str, Any]:
+    """How the run went: rows by status, verdicts by word, distinct reasons of refusal and failure, and whether
+    anything was ``timed_beside`` other factuals or runs, which makes its seconds longer."""
+    rows = run.rows()
     statuses = pd.Series([row["status"] for row in rows], dtype=object).value_counts().to_dict()
-    words = pd.Series([v["verdict"] for v in cell.verdicts()], dtype=object).value_counts().to_dict()
+    words = pd.Series([v["verdict"] for v in run.verdicts()], dtype=object).value_counts().to_dict()
     bad = {Status.UNSUPPORTED, Status.FAILED}
     details = dict.fromkeys(row["detail"] for row in rows if row["status"] in bad)
     beside = any(row.get("jobs", 1) * row.get("beside", 1) > 1 for row in rows)

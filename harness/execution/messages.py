@@ -23,7 +23,7 @@ class FitRequest:
 
 @dataclass(frozen=True)
 class FitStarted:
-    """A ``FitRequest`` has arrived whole: from here on the time is the fit's."""
+    """A ``FitRequest`` has been received in full: from here on the time is the fit's."""
 
 
 @dataclass(frozen=True)

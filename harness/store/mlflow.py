@@ -185,7 +185,7 @@ def log_cell(
 
 
 def _log_data(run: str, data: Data) -> None:
-    """Show a run's dataset. Where several processes are the first to name it, all but one are told that it exists."""
+    """Show a run's dataset. Where several processes are the first to name it, all but one are refused."""
     from mlflow.exceptions import MlflowException
 
     try:
@@ -239,8 +239,8 @@ def _commit() -> str:
     """The git commit of the code that runs, or 'unknown' outside a checkout."""
     with suppress(OSError, subprocess.SubprocessError):
         here = Path(__file__).parent
-        told = subprocess.run(
+        found = subprocess.run(
             ["git", "-C", str(here), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=True
         )
-        return told.stdout.strip()
+        return found.stdout.strip()
     return "unknown"

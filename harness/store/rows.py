@@ -44,11 +44,11 @@ def answer_row(factual: Any, number: int, answer: Answer, **timing: Any) -> dict
 
 
 def group_line(
-    group: Any, factuals: Sequence[Any], explanation: GroupExplanation | None, **said: Any
+    group: Any, factuals: Sequence[Any], explanation: GroupExplanation | None, **ending: Any
 ) -> dict[str, Any]:
     """The stored line of one group: its factuals, points with the features that each changes, bound, and who is left.
 
-    ``said`` holds at least status, reason, detail and timings.
+    ``ending`` holds at least status, reason, detail and timings.
     """
     found = explanation or GroupExplanation(())
     return {
@@ -60,7 +60,7 @@ def group_line(
         "uncoverable": found.uncoverable,
         "undecided": found.undecided,
         "trace": found.trace,
-        **said,
+        **ending,
     }
 
 
@@ -75,7 +75,7 @@ def append_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """JSON lines that are whole; a line torn by a kill or a full disk is dropped."""
+    """The JSON lines of a file; one that a kill or a full disk cut short is dropped."""
     if not path.is_file():
         return
     with path.open() as file:

@@ -31,8 +31,8 @@ _written: list[tuple[Any, bytes]] = []  # the estimator stored last
 class StoredRun:
     """The answers of one method on one dataset and model.
 
-    ``cell.json`` (what was asked, of what, where), ``estimator.skops`` (or ``model.*``, a copy of the file that a model
-    of somebody's came from), ``equation_0.skops`` and so on (regressors of learnt equations), ``arrays.npz`` (numbers
+    ``cell.json`` (what was asked, of what, where), ``estimator.skops`` (or ``model.*``, a copy of the user's own
+    model file), ``equation_0.skops`` and so on (regressors of learnt equations), ``arrays.npz`` (numbers
     that the objective needs), ``factuals.jsonl``, append-only ``rows.jsonl`` (and ``groups.jsonl``, where groups were
     explained) and ``done``, written last.
 
@@ -103,7 +103,7 @@ class StoredRun:
         return plain
 
     def _put_model(self, classifier: Classifier) -> dict[str, Any] | None:
-        """Store the estimator, or the very file that a whole model came from; what ``cell.json`` says of that."""
+        """Store the estimator, or a copy of the user's own model file; returns its entry of ``cell.json``."""
         whole = classifier.whole
         if whole is None:
             _put_estimator(classifier.estimator, self.path / "estimator.skops")
@@ -135,15 +135,15 @@ class StoredRun:
         append_lines(self.path / "rows.jsonl", rows)
 
     def append_group(self, line: Mapping[str, Any]) -> None:
-        """Add what was said of a group, as ``group_line`` makes it; before the rows of its factuals."""
+        """Add the line of a group, as ``group_line`` makes it; before the rows of its factuals."""
         append_lines(self.path / "groups.jsonl", [line])
 
     def groups(self) -> list[dict[str, Any]]:
-        """What was said of each group; of one that was tried again, the last try only."""
+        """The line of each group; of one that was tried again, the last try only."""
         return list({line["group"]: line for line in read_lines(self.path / "groups.jsonl")}.values())
 
     def finish(self) -> None:
-        """Mark the cell as complete."""
+        """Mark the run as complete."""
         write_whole(self.path / "done", "")
 
     def reset(self) -> None:
@@ -159,7 +159,7 @@ class StoredRun:
         try:
             return checked_version(json.loads(path.read_text()), path)
         except FileNotFoundError:
-            raise HarnessError(f"{self.path} is no cell of answers: it has no cell.json.") from None
+            raise HarnessError(f"{self.path} holds no stored answers: it has no cell.json.") from None
 
     @property
     def label(self) -> str:
@@ -218,7 +218,7 @@ class StoredRun:
         return frame, {line["id"]: from_plain(line["target"]) for line in lines}
 
     def rows(self) -> list[dict[str, Any]]:
-        """Every stored row that is whole; of a factual that was tried again, the last try only."""
+        """Every stored row of the factuals that have all theirs; of one that was tried again, the last try only."""
         last: dict[tuple[Any, int], dict[str, Any]] = {}
         for row in read_lines(self.path / "rows.jsonl"):
             last[row["factual"], row["ce"]] = {**ROW_1, **row} if row.get("schema") == 1 else row
@@ -234,11 +234,11 @@ class StoredRun:
         return {row["factual"] for row in rows} - {row["factual"] for row in rows if row["status"] == Status.FAILED}
 
     def put_verdicts(self, verdicts: Iterable[Mapping[str, Any]]) -> None:
-        """Store what the checker said, replacing what it said before."""
+        """Store the checker's verdicts in place of earlier ones."""
         write_whole(self.path / "verdicts.jsonl", "".join(json.dumps(to_plain(line)) + "\n" for line in verdicts))
 
     def verdicts(self) -> list[dict[str, Any]]:
-        """What the checker said, one line a row."""
+        """The checker's verdicts, one a row."""
         return list(read_lines(self.path / "verdicts.jsonl"))
 
 
