@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def run_job(config: DictConfig) -> float:
-    """As ``harness.cli.job.run_job``, imported only where there is a job, so that help and wrong input are answered at once."""
+    """``harness.cli.job.run_job``, imported only where there is a job: help and wrong input are answered at once."""
     from harness.cli import job  # slow: all libraries that a job needs
 
     return job.run_job(config)

@@ -167,7 +167,7 @@ def test_cells_are_found_below_a_folder(cell: StoredRun, tmp_path: Path) -> None
     assert [each.path for each in stored_runs(tmp_path)] == [cell.path]
     with pytest.raises(HarnessError, match=r"no stored answers under .*empty"):
         stored_runs(tmp_path / "empty")
-    with pytest.raises(HarnessError, match="no cell of answers"):
+    with pytest.raises(HarnessError, match="holds no stored answers"):
         _ = StoredRun(tmp_path / "empty").meta
 
 

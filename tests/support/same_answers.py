@@ -1,9 +1,10 @@
 """Whether two stores hold the same answers: ``python tests/support/same_answers.py BEFORE AFTER``.
 
-Both are output folders of ``python -m harness``. Compared are, by experiment, dataset, model, method, factual and number,
-the counterfactual, status, objective and bound, bit for bit; of groups also the points. Timings, and anything else that a
-machine decides, are not compared. Rows in which a limit was reached, before or after, are listed apart: how far a search
-comes in so many seconds is the machine's. The exit code is 1 where other rows differ, or where a run has no counterpart.
+Both are output folders of ``python -m harness``. Compared are, by experiment, dataset, model, method, factual and
+number, the counterfactual, status, objective and bound, bit for bit; of groups also the points. Timings, and anything
+else that a machine decides, are not compared. Rows in which a limit was reached, before or after, are listed apart: how
+far a search comes in so many seconds is the machine's. The exit code is 1 where other rows differ, or where a run has
+no counterpart.
 """
 
 from __future__ import annotations
