@@ -32,7 +32,7 @@ LARGEST = 500_000_000  # bytes of a model file, and of a skops file's schema onc
 UNPACKED = 2_000_000_000  # bytes of all that a skops file holds
 MEMBERS = 100_000  # files in a skops file
 PICKLES = (".joblib", ".pkl", ".pickle")
-ESTIMATORS = re.compile(r"(sklearn|(xgboost|lightgbm)\.sklearn|harness\.torch_mlp)(\.[a-z_]\w*)*", re.ASCII)
+ESTIMATORS = re.compile(r"(sklearn|(xgboost|lightgbm)\.sklearn|harness\.models\.torch_mlp)(\.[a-z_]\w*)*", re.ASCII)
 # Types that fitted models hold beside estimators: plain data, and objects whose construction runs nothing foreign.
 PARTS = {
     "builtins.bytearray", "builtins.bytes", "builtins.complex", "builtins.dict", "builtins.frozenset",

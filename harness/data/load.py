@@ -1,4 +1,4 @@
-"""Raw bytes and a plain description become a Dataset: features, space, labels, split. Knows no config framework."""
+"""Raw bytes and a plain description become a Dataset. Knows no configuration framework."""
 
 from __future__ import annotations
 
@@ -7,86 +7,39 @@ import io
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_numeric_dtype
-from sklearn.model_selection import train_test_split
+from pandas.api.types import is_numeric_dtype
 
 from harness.core.errors import DatasetError, choices
-from harness.core.space import Actionability, Feature, Kind, Space
+from harness.core.space import Actionability, Kind, Space
 from harness.core.target import Interval, Label, Target
-from harness.data.discretise import Discretisation, Intervals
+from harness.data.dataset import OPPOSITE, Dataset
+from harness.data.discretise import Discretisation
 from harness.data.equations import check
-from harness.data.reader import Form
+from harness.data.features import (
+    MISSED,
+    NUMERIC,
+    distinct,
+    feature_entries,
+    filled,
+    fitting_entry,
+    inferred_kind,
+    one_of,
+    plain_values,
+    typed,
+)
 from harness.data.sources import Source, read_bytes
+from harness.data.split import SPLIT, train_and_test
 
-SPLIT = {"test_size": 0.25, "stratify": True, "seed": 0}
-OPPOSITE: Literal["opposite"] = "opposite"
 MISSING = ("error", "drop", "median", "category")
 TASKS = ("classification", "regression")
-OF_NUMBERS = ("bounds", "special")
-OF_CATEGORIES = ("categories", "order")
-ATTRIBUTES = ("kind", "actionability", *OF_NUMBERS, *OF_CATEGORIES)
-MISSED = "missing"  # the category of gaps, which no counterfactual enters unless the feature has an empty ``special``
-NUMERIC = {Kind.CONTINUOUS, Kind.INTEGER}
-FAR = 1000  # training ranges beyond the scale that stand for no bound: more than any distance worth its cost
-EXACT = 10**14  # greatest whole number that scaling to [0, 1] and back gives back, whatever the range
 MANY = 20  # distinct fractional target values above which nobody can have meant classes
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, eq=False)
-class Dataset:
-    """A table that is ready to train on and to explain.
-
-    Parameters
-    ----------
-    name
-        Name of the dataset.
-    space
-        Features; their scale and default bounds are those of the training rows.
-    frame
-        Decoded features of all rows; the index is the 0-based row number of the raw file (of all files in turn).
-    labels
-        Class names (object) or numbers (float, regression), one a row of ``frame``.
-    classes
-        Class names, undesired first; empty for regression.
-    desired
-        What a counterfactual should get: a class name, ``opposite``, or for regression such as ``>= 12``.
-    train, test
-        Positions (``iloc``) of the training and of the test rows, increasing.
-    sha256
-        Checksum of the raw content, uncompressed, of all files in turn.
-    notices
-        What the user should know of the data, one sentence each.
-    causality
-        Structural equations by endogenous feature, as ``harness.models.equations.equations`` takes them.
-    form
-        How the user's own file writes its table; files of factuals are read alike.
-    reasons
-        Why a feature's kind is as it is, by feature, where it was inferred from a user's own file.
-    intervals
-        By feature, what its numbers were made of by ``discretise``; files of factuals may hold the numbers.
-    """
-
-    name: str
-    space: Space
-    frame: pd.DataFrame
-    labels: np.ndarray
-    classes: tuple[Any, ...]
-    desired: Any
-    train: np.ndarray
-    test: np.ndarray
-    sha256: str
-    notices: tuple[str, ...] = ()
-    causality: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
-    form: Form = field(default_factory=Form)
-    reasons: Mapping[str, str] = field(default_factory=dict)
-    intervals: Mapping[str, Intervals] = field(default_factory=dict)
 
 
 def load_dataset(
@@ -170,14 +123,14 @@ def load_dataset(
     DatasetError
         If the data and the description do not fit.
     """
-    _allowed(missing, MISSING, f"'missing' of {name} cannot be")
-    _allowed(task, TASKS, f"'task' of {name} cannot be")
+    one_of(missing, MISSING, f"'missing' of {name} cannot be")
+    one_of(task, TASKS, f"'task' of {name} cannot be")
     parts, sha256 = _read(name, sources, dict(read or {})) if tables is None else tables
     raw = pd.concat(parts, ignore_index=True)
     column = _label_column(name, target, label, raw.columns)
     for dropped in drop:
-        _allowed(dropped, raw.columns, f"{name} has no column to drop named")
-    entries = _entries(
+        one_of(dropped, raw.columns, f"{name} has no column to drop named")
+    entries = feature_entries(
         name, [c for c in raw.columns if c not in {column, target, *drop}], features, immutable, overrides
     )
 
@@ -188,21 +141,21 @@ def load_dataset(
     else:
         labels, names = _classes(name, target, raw[column], label, classes)
     in_last = raw.index.to_numpy() >= sum(map(len, parts[:-1]))
-    train, test = _split(name, split, labels, names, in_last)
+    train, test = train_and_test(name, split, labels, names, in_last)
 
     data, described, notices = {}, [], []
     for feature, entry in entries.items():
-        inferred = _infer(raw[feature], missing)
-        kind = Kind(_allowed(entry.get("kind", inferred), Kind, f"the kind of {feature} cannot be"))
+        inferred = inferred_kind(raw[feature], missing)
+        kind = Kind(one_of(entry.get("kind", inferred), Kind, f"the kind of {feature} cannot be"))
         closed = "special" not in entry and kind not in NUMERIC and raw[feature].isna().any()
-        entry = _fitting(feature, kind, entry) | ({"special": (MISSED,)} if closed else {})
-        filled = _fill(feature, raw[feature], kind, missing, train, entry.get("special", ()))
-        data[feature] = values = _typed(feature, filled, kind)
+        entry = fitting_entry(feature, kind, entry) | ({"special": (MISSED,)} if closed else {})
+        filled = filled(feature, raw[feature], kind, missing, train, entry.get("special", ()))
+        data[feature] = values = typed(feature, filled, kind)
         if (values == values.iloc[0]).all():
             entry = {**entry, "actionability": Actionability.IMMUTABLE}
             notices.append(f"{name}: column {feature!r} is {values.iloc[0]} in every row; it is kept, and immutable.")
             logger.warning(notices[-1])
-        described.append(_feature(feature, kind, values, train, entry, unbounded))
+        described.append(described(feature, kind, values, train, entry, unbounded))
     space = Space(tuple(described))
     frame = pd.DataFrame(data, index=raw.index).set_axis(space.index, axis=1)
     space.check(frame, name)
@@ -275,14 +228,6 @@ def _interval(name: str, text: str) -> Interval:
     raise DatasetError(f"desired of {name} is {text!r}; allowed for numbers: '>= 12', '<= 3' or '10..12'.")
 
 
-def _allowed(value: Any, allowed: Iterable[Any], but: str) -> Any:
-    """The value, or an error that begins with ``but`` and ends with what is allowed."""
-    allowed = list(allowed)
-    if value not in allowed:
-        raise DatasetError(f"{but} {value!r}; {choices(value, allowed)}.")
-    return value
-
-
 def _read(name: str, sources: Sequence[Mapping[str, Any]], read: Mapping[str, Any]) -> tuple[list[pd.DataFrame], str]:
     if not sources:
         raise DatasetError(f"{name} has no sources; give at least one with a 'file'.")
@@ -290,7 +235,7 @@ def _read(name: str, sources: Sequence[Mapping[str, Any]], read: Mapping[str, An
     tables, sha256 = [], hashlib.sha256()
     for source in sources:
         for key in source:
-            _allowed(key, keys, f"a source of {name} has no entry")
+            one_of(key, keys, f"a source of {name} has no entry")
         if "file" not in source:
             raise DatasetError(f"a source of {name} has no 'file'; give the path of its CSV file.")
         content = read_bytes(Source(**source))
@@ -315,38 +260,13 @@ def _strip(column: pd.Series) -> pd.Series:
 
 def _label_column(name: str, target: str, label: Mapping[str, Any] | None, columns: Iterable[str]) -> str:
     if label is None:
-        return str(_allowed(target, columns, f"{name} has no target column"))
+        return str(one_of(target, columns, f"{name} has no target column"))
     for key in label:
-        _allowed(key, ("column", "classes"), f"'label' of {name} has no entry")
+        one_of(key, ("column", "classes"), f"'label' of {name} has no entry")
     for key in ("column", "classes"):
         if key not in label:
             raise DatasetError(f"'label' of {name} has no {key!r}; it needs 'column' and 'classes'.")
-    return str(_allowed(label["column"], columns, f"{name} has no label column"))
-
-
-def _entries(
-    name: str,
-    columns: Sequence[str],
-    features: Mapping[str, Mapping[str, Any] | None] | Sequence[str] | None,
-    immutable: Sequence[str],
-    overrides: Mapping[str, Mapping[str, Any] | None] | None,
-) -> dict[str, dict[str, Any]]:
-    """Attributes of each feature, features in order."""
-    chosen = features if isinstance(features, Mapping) else dict.fromkeys(features or columns)
-    for feature in chosen:
-        _allowed(feature, columns, f"{name} has no feature")
-    entries: dict[str, dict[str, Any]] = {feature: {} for feature in chosen}
-    for feature in immutable:
-        _allowed(feature, columns, f"{name} has no feature")
-        if feature in entries:
-            entries[feature]["actionability"] = Actionability.IMMUTABLE
-    for layer in (chosen, overrides or {}):
-        for feature, attributes in layer.items():
-            _allowed(feature, entries, f"{name} has no feature")
-            for key in attributes or {}:
-                _allowed(key, ATTRIBUTES, f"feature {feature} has no attribute")
-            entries[feature].update(attributes or {})
-    return entries
+    return str(one_of(label["column"], columns, f"{name} has no label column"))
 
 
 def _rows(name: str, raw: pd.DataFrame, column: str, missing: str, empty: float | None) -> pd.DataFrame:
@@ -401,8 +321,8 @@ def _classes(
     classes: Sequence[Any] | None,
 ) -> tuple[np.ndarray, tuple[Any, ...]]:
     """Class name of each row, and the class names in order."""
-    values = _plain(values)
-    present = _sorted(values)
+    values = plain_values(values)
+    present = distinct(values)
     if label is not None:
         meanings = [(str(value), cls) for cls, listed in label["classes"].items() for value in listed]
     elif classes is not None:
@@ -435,171 +355,3 @@ def _classes(
                 f"no row of {name} is of class {cls!r}; the raw values are {', '.join(map(str, present))}."
             )
     return labels, names
-
-
-def _split(
-    name: str,
-    split: Mapping[str, Any] | str | None,
-    labels: np.ndarray,
-    classes: tuple[Any, ...],
-    in_last: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of training and test rows."""
-    rows = np.arange(len(labels))
-    if split is None or split == "none":
-        return rows, rows
-    if split == "files":
-        if in_last.all() or not in_last.any():
-            raise DatasetError(f"{name} has no two files with rows to split by; 'split' may be none or {SPLIT}.")
-        return rows[~in_last], rows[in_last]
-    if not isinstance(split, Mapping):
-        raise DatasetError(f"'split' is {str(split)[:80]!r}; allowed: none, files, or a mapping such as {SPLIT}.")
-    for key in split:
-        _allowed(key, SPLIT, "'split' has no entry")
-    options = {**SPLIT, **split}
-    size, stratify, seed = options["test_size"], options["stratify"], options["seed"]
-    if isinstance(size, bool) or not isinstance(size, float | int) or not 0 < size < 1:
-        raise DatasetError(f"'test_size' of the split is {size!r}; allowed: a share between 0 and 1, such as 0.25.")
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise DatasetError(f"'seed' of the split is {seed!r}; allowed: a whole number from 0.")
-    if stratify:
-        for cls in classes:
-            if (labels == cls).sum() < 2:
-                raise DatasetError(
-                    f"{name} has a single row of class {cls!r}, which cannot be in both training and test rows; add "
-                    f"rows, or set the split's 'stratify: false'."
-                )
-    by_class = np.array([classes.index(label) for label in labels]) if stratify and classes else None
-    try:
-        train, test = train_test_split(rows, test_size=size, stratify=by_class, random_state=seed)
-    except ValueError as fault:
-        raise DatasetError(
-            f"{name} cannot be split by {options} ({str(fault).rstrip('.')}); "
-            f"try 'stratify: false' or another 'test_size'."
-        ) from fault
-    return np.sort(train), np.sort(test)
-
-
-def _infer(values: pd.Series, missing: str) -> Kind:
-    two = Kind.CATEGORICAL if missing == "category" and values.isna().any() else Kind.BINARY  # "missing" is a third
-    values = values.dropna()
-    if is_bool_dtype(values) or not is_numeric_dtype(values):
-        return two if values.nunique() <= 2 else Kind.CATEGORICAL
-    if set(values.unique()) == {0, 1}:
-        return two
-    return Kind.INTEGER if _whole(values).all() and values.abs().max() <= EXACT else Kind.CONTINUOUS
-
-
-def _fill(
-    feature: str, values: pd.Series, kind: Kind, missing: str, train: np.ndarray, special: tuple[float, ...]
-) -> pd.Series:
-    """The column without gaps."""
-    gaps = values.isna()
-    if not gaps.any():
-        return values
-    numeric = kind in NUMERIC
-    if missing != ("median" if numeric else "category"):
-        raise DatasetError(
-            f"column {feature!r} is {kind} and has missing values, for which {missing!r} is no remedy; "
-            f"allowed: drop, {'median' if numeric else 'category'}."
-        )
-    if not numeric:
-        return _plain(values.dropna()).astype(object).reindex(values.index, fill_value=MISSED)
-    known = values.iloc[train].dropna()
-    median = _check_numbers(feature, known[~known.isin(special)], kind).median()
-    if np.isnan(median):
-        raise DatasetError(f"column {feature!r} has no number in the training rows to take a median of; drop it.")
-    return values.fillna(np.rint(median) if kind is Kind.INTEGER else median)
-
-
-def _typed(feature: str, values: pd.Series, kind: Kind) -> pd.Series:
-    """The column in the type of its kind: int64, float64, or plain values of categories."""
-    if kind not in NUMERIC:
-        return _plain(values)
-    return _check_numbers(feature, values, kind).astype(np.int64 if kind is Kind.INTEGER else np.float64)
-
-
-def _check_numbers(feature: str, values: pd.Series, kind: Kind) -> pd.Series:
-    if not is_numeric_dtype(values):
-        text = values[pd.to_numeric(values, errors="coerce").isna()]
-        raise DatasetError(
-            f"column {feature!r} is {kind} but holds {text.iloc[0]!r} in row {text.index[0]}; "
-            f"list that in 'na_values' of 'read', or make the feature categorical."
-        )
-    if kind is Kind.INTEGER and not _whole(values).all():
-        odd = values[~_whole(values)]
-        raise DatasetError(
-            f"column {feature!r} is integer but holds {odd.iloc[0]} in row {odd.index[0]}; make it continuous."
-        )
-    if kind is Kind.INTEGER and (large := values[values.abs() > EXACT]).size:
-        raise DatasetError(
-            f"column {feature!r} is integer but holds {large.iloc[0]} in row {large.index[0]}, too large to be exact; "
-            f"make it continuous, or drop it."
-        )
-    return values
-
-
-def _plain(values: pd.Series) -> pd.Series:
-    """Categories as int64, float64 or plain objects: a code 3 that became 3.0 beside a gap is 3 again."""
-    if is_bool_dtype(values) or not is_numeric_dtype(values):
-        return values.astype(object)
-    return values.astype(np.int64 if _whole(values).all() else np.float64)
-
-
-def _whole(values: pd.Series) -> pd.Series:
-    return np.isfinite(values) & (values == np.rint(values))
-
-
-def _sorted(values: pd.Series) -> tuple[Any, ...]:
-    """Distinct values, numbers before texts."""
-    return tuple(sorted(values.unique().tolist(), key=lambda value: (isinstance(value, str), value)))
-
-
-def _fitting(feature: str, kind: Kind, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """The entry, lists as tuples, without empty ones (an override's way to take an attribute back)."""
-    fitting = {key: value for key, value in entry.items() if key not in {*OF_NUMBERS, *OF_CATEGORIES}}
-    allowed = OF_NUMBERS if kind in NUMERIC else OF_CATEGORIES
-    for key in [key for key in (*OF_NUMBERS, *OF_CATEGORIES) if entry.get(key)]:
-        value = entry[key]
-        if key not in allowed:
-            raise DatasetError(f"feature {feature} is {kind}, which has no {key}; it may have {' and '.join(allowed)}.")
-        ends = value if isinstance(value, list | tuple) else ()
-        numbers = all(isinstance(end, int | float) or (key == "bounds" and end is None) for end in ends)
-        if not isinstance(value, list | tuple) or (key in OF_NUMBERS and not numbers):
-            raise DatasetError(
-                f"{key} of {feature} is {value!r}; give a list{' of numbers' if key in OF_NUMBERS else ''}."
-            )
-        fitting[key] = tuple(value)
-    if "bounds" in fitting and len(fitting["bounds"]) != 2:
-        raise DatasetError(f"bounds of {feature} are {list(fitting['bounds'])}; give two numbers, the smaller first.")
-    return fitting
-
-
-def _feature(
-    feature: str, kind: Kind, values: pd.Series, train: np.ndarray, entry: Mapping[str, Any], unbounded: bool
-) -> Feature:
-    """Describe a column: its entry, completed from the values."""
-    actionability = entry.get("actionability", Actionability.FREE)
-    if kind in NUMERIC:
-        special = entry.get("special", ())
-        seen = values.iloc[train]
-        seen = seen[~seen.isin(special)]
-        if seen.empty:
-            raise DatasetError(f"column {feature!r} holds only special codes in the training rows; list it in 'drop'.")
-        scale = (float(seen.min()), float(seen.max()))
-        bounds = _bounds(scale, entry.get("bounds", (-np.inf, np.inf) if unbounded else scale))
-        return Feature(feature, kind, scale=scale, bounds=bounds, actionability=actionability, special=special)
-    present = _sorted(values)
-    # a code may be text in YAML and a number in the file, or the other way round
-    raw = {str(value): value for value in present}
-    categories = tuple(raw.get(str(value), value) for value in entry.get("categories", present))
-    order = tuple(raw.get(str(value), value) for value in entry.get("order", ()))
-    special = entry.get("special", ())
-    return Feature(feature, kind, categories, actionability=actionability, order=order, special=special)
-
-
-def _bounds(scale: tuple[float, float], wished: Sequence[float | None]) -> tuple[float, float]:
-    """Finite bounds: an end that is None is the scale's own, an infinite one lies ``FAR`` ranges beyond the scale."""
-    low, high = (own if wish is None else float(wish) for own, wish in zip(scale, wished, strict=True))
-    far = FAR * ((scale[1] - scale[0]) or 1.0)
-    return scale[0] - far if low == -np.inf else low, scale[1] + far if high == np.inf else high
