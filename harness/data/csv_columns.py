@@ -33,7 +33,7 @@ def number_pattern(decimal: str, thousands: str | None) -> re.Pattern[str]:
 
 
 def decimal_mark(name: str, table: Table, selected: Iterable[str]) -> str:
-    """The decimal mark: a comma only where cells are not separated by it and whole columns are numbers so only."""
+    """The decimal mark: a comma where it separates no cells and some columns are numbers only if it is one."""
     if table.form.sep == ",":
         return "."
     thousands, na = table.form.thousands, {"", *table.form.na}
@@ -87,8 +87,8 @@ class ColumnParser:
         """A number, or NaN where the text is none."""
         if not pattern.fullmatch(text):
             return math.nan
-        bare = text.replace(form.thousands, "") if form.thousands else text
-        return float(bare.replace(form.decimal or ".", "."))
+        digits = text.replace(form.thousands, "") if form.thousands else text
+        return float(digits.replace(form.decimal or ".", "."))
 
     @property
     def texts(self) -> list[str]:
@@ -159,8 +159,8 @@ class ColumnParser:
                 f"beyond {LARGEST:g} or nearer to 0 than {SMALLEST:g}; use another unit, or list it in 'drop'."
             )
         values = pd.Series(np.where(self.present, self.numbers, np.nan)[self.column.codes])
-        whole = self.present.all() and self._whole and size.max() <= EXACT
-        return values.astype(np.int64) if whole else values
+        integers = self.present.all() and self._whole and size.max() <= EXACT
+        return values.astype(np.int64) if integers else values
 
     @property
     def _whole(self) -> bool:

@@ -20,8 +20,6 @@ from harness.data.discretise import Intervals
 from harness.data.features import EXACT
 from harness.data.reader import Form, read_table
 
-# --- people to explain --------------------------------------------------------------------------------------------
-
 
 def read_factuals(dataset: Dataset, path: Path) -> pd.DataFrame:
     """The rows of a second CSV as factuals of a dataset, read as the dataset's own file was.
@@ -56,12 +54,12 @@ def _factuals(dataset: Dataset, path: Path) -> pd.DataFrame:
     for feature in dataset.space.features:
         column = table.columns[feature.name]
         forms, intervals = [replace(form, decimal=mark) for mark in marks], dataset.intervals.get(feature.name)
-        said = [_meaning(feature, text, forms, intervals) for text in column.texts]
-        for code in range(len(said)):
-            if isinstance(value := said[code], _Fault):
+        meanings = [_meaning(feature, text, forms, intervals) for text in column.texts]
+        for code in range(len(meanings)):
+            if isinstance(value := meanings[code], _Fault):
                 row = column.first(code)
                 raise DatasetError(f"{path} {value.text} in column {feature.name!r}, row {row}; {value.remedy}.")
-        data[feature.name] = [said[code] for code in column.codes]
+        data[feature.name] = [meanings[code] for code in column.codes]
     rows = [dict(zip(data, values, strict=True)) for values in zip(*data.values(), strict=True)]
     frame = dataset.space.frame(rows)
     dataset.space.check(frame, str(path))

@@ -16,16 +16,13 @@ from harness.core.errors import DatasetError, choices
 from harness.data.csv_columns import CATEGORIES, ColumnParser, check_complete, decimal_mark, target_values
 from harness.data.csv_settings import settle
 from harness.data.dataset import OPPOSITE, Dataset
+from harness.data.description import SPLIT
 from harness.data.load import load_dataset
 from harness.data.reader import COLUMNS, MEGABYTES, NA, Column, Form, Table, read_table
-from harness.data.split import SPLIT
 
 MESSAGE = 1200  # characters of an error: a list of all categories is no sentence
 
 logger = logging.getLogger(__name__)
-
-
-# --- data ---------------------------------------------------------------------------------------------------------
 
 
 def load_csv(path: str | Path, target: str | None = None, **settings: Any) -> Dataset:
@@ -62,8 +59,51 @@ def one_line(fault: Exception) -> str:
 
 
 def _load(settled: Mapping[str, Any], split: Mapping[str, Any] | str | None) -> Dataset:
-    name, target, label = settled["name"], settled["target"], settled["label"]
-    given = Form(
+    name, target, label, missing = settled["name"], settled["target"], settled["label"], settled["missing"] or "error"
+    given = _form(settled)
+    table, rows = _stacked([read_table(Path(path).expanduser(), given) for path in settled["path"]])
+    column = str((label or {}).get("column", target))
+    selected = _selected(settled, table, column)
+    form = replace(given, decimal=given.decimal or decimal_mark(name, table, selected))
+    if missing == "error":
+        check_complete(name, table, [*selected, column], form)
+    raw, reasons, notices = {}, {}, list(table.notices)
+    for feature in selected:
+        parser = ColumnParser(name, feature, table.columns[feature], form)
+        kind = settled["features"].get(feature, {}).get("kind")
+        raw[feature], reasons[feature] = parser.typed(kind, settled["max_categories"] or CATEGORIES)
+        notices += parser.notices
+    parser = ColumnParser(name, column, table.columns[column], form)
+    raw[column] = target_values(parser, settled["task"] == "regression", bool(label or settled["classes"]))
+    frame, ends = pd.DataFrame(raw), np.cumsum(rows)
+    parts = [frame.iloc[end - count : end] for end, count in zip(ends, rows, strict=True)]
+    dataset = load_dataset(
+        name,
+        (),
+        target,
+        tables=(parts, table.sha256),
+        desired=OPPOSITE if settled["desired"] is None else settled["desired"],
+        features=selected,
+        task=settled["task"] or "classification",
+        missing=missing,
+        unbounded=bool(settled["unbounded"]),
+        split=split,
+        overrides={feature: entry for feature, entry in settled["features"].items() if feature in selected},
+        **{key: settled[key] for key in ("label", "classes", "empty", "outliers", "causality", "discretise")},
+    )
+    _check_columns(dataset)
+    for feature in dataset.space.names:
+        if (dataset.frame[feature] == dataset.frame[feature].iloc[0]).all():
+            reasons[feature] = "constant: immutable"
+    for notice in notices:
+        logger.info(notice)
+    form = replace(form, sep=given.sep)
+    return replace(dataset, notices=(*notices, *dataset.notices), form=form, reasons=reasons)
+
+
+def _form(settled: Mapping[str, Any]) -> Form:
+    """How the settings describe the file."""
+    form = Form(
         sep=settled["sep"],
         decimal=settled["decimal"],
         thousands=settled["thousands"],
@@ -72,73 +112,37 @@ def _load(settled: Mapping[str, Any], split: Mapping[str, Any] | str | None) -> 
         names=None if settled["names"] is None else tuple(map(str, settled["names"])),
         megabytes=settled["max_megabytes"] or MEGABYTES,
     )
-    if given.thousands is not None and given.thousands == (given.decimal or "."):
-        raise DatasetError(f"decimal and thousands are both {given.thousands!r}; give two different characters.")
-    table, rows = _stacked([read_table(Path(path).expanduser(), given) for path in settled["path"]])
-    column = str((label or {}).get("column", target))
-    drop = [str(dropped) for dropped in settled["drop"] or ()]
-    for wanted, what in [(column, "target column"), *((dropped, "column to drop named") for dropped in drop)]:
-        if wanted not in table.columns:
-            raise DatasetError(f"{name} has no {what} {wanted!r}; {choices(wanted, table.columns)}.")
-    entries = settled["features"]
-    others = [other for other in table.columns if other not in {column, target, *drop}]
+    if form.thousands is not None and form.thousands == (form.decimal or "."):
+        raise DatasetError(f"decimal and thousands are both {form.thousands!r}; give two different characters.")
+    return form
+
+
+def _selected(settled: Mapping[str, Any], table: Table, column: str) -> list[str]:
+    """The features' names, if the table has them and the label's column."""
+    name, drop = settled["name"], [str(dropped) for dropped in settled["drop"] or ()]
+    for needed, what in [(column, "target column"), *((dropped, "column to drop named") for dropped in drop)]:
+        if needed not in table.columns:
+            raise DatasetError(f"{name} has no {what} {needed!r}; {choices(needed, table.columns)}.")
+    others = [other for other in table.columns if other not in {column, settled["target"], *drop}]
     selected = settled["select"] or others
-    for feature in [*selected, *entries]:
+    for feature in [*selected, *settled["features"]]:
         if feature not in others and not (feature in drop and feature not in selected):
             raise DatasetError(f"{name} has no feature {feature!r}; {choices(feature, others)}.")
     if not selected:
         raise DatasetError(f"{name} has no column left beside the target {column!r}; list fewer in 'drop'.")
-    form = replace(given, decimal=given.decimal or decimal_mark(name, table, selected))
-    missing = settled["missing"] or "error"
-    if missing == "error":
-        check_complete(name, table, [*selected, column], form)
-    raw, reasons, notices = {}, {}, list(table.told)
-    for feature in dict.fromkeys(selected):
-        entry = entries.get(feature, {})
-        cells = ColumnParser(name, feature, table.columns[feature], form)
-        raw[feature], reasons[feature] = cells.typed(entry.get("kind"), settled["max_categories"] or CATEGORIES)
-        notices += cells.notices
-    regression = settled["task"] == "regression"
-    raw[column] = target_values(
-        ColumnParser(name, column, table.columns[column], form), regression, bool(label or settled["classes"])
-    )
-    frame = pd.DataFrame(raw)
-    ends = np.cumsum(rows)
-    parts = [frame.iloc[end - count : end] for end, count in zip(ends, rows, strict=True)]
-    dataset = load_dataset(
-        name,
-        (),
-        target,
-        tables=(parts, table.sha256),
-        desired=OPPOSITE if settled["desired"] is None else settled["desired"],
-        features=list(dict.fromkeys(selected)),
-        label=label,
-        classes=settled["classes"],
-        task=settled["task"] or "classification",
-        missing=missing,
-        empty=settled["empty"],
-        outliers=settled["outliers"],
-        unbounded=bool(settled["unbounded"]),
-        split=split,
-        overrides={feature: entry for feature, entry in entries.items() if feature in selected},
-        causality=settled["causality"],
-        discretise=settled["discretise"],
-    )
+    return list(dict.fromkeys(selected))
+
+
+def _check_columns(dataset: Dataset) -> None:
+    """Refuse too many encoded columns, and two of one name."""
     columns = dataset.space.columns
     if len(columns) > COLUMNS:
         raise DatasetError(
-            f"the features of {name} have {len(columns)} columns when categories are encoded, and {COLUMNS} are "
-            f"allowed; drop those with many categories."
+            f"the features of {dataset.name} have {len(columns)} columns when categories are encoded, and {COLUMNS} "
+            f"are allowed; drop those with many categories."
         )
     if len(set(columns)) < len(columns):
-        raise DatasetError(f"{name} has a column named like a category of another ('a=b'); rename it.")
-    for feature in dataset.space.features:
-        if (dataset.frame[feature.name] == dataset.frame[feature.name].iloc[0]).all():
-            reasons[feature.name] = "constant: immutable"
-    for notice in notices:
-        logger.info(notice)
-    form = replace(form, sep=given.sep)
-    return replace(dataset, notices=(*notices, *dataset.notices), form=form, reasons=reasons)
+        raise DatasetError(f"{dataset.name} has a column named like a category of another ('a=b'); rename it.")
 
 
 def _stacked(tables: Sequence[Table]) -> tuple[Table, list[int]]:
@@ -146,9 +150,9 @@ def _stacked(tables: Sequence[Table]) -> tuple[Table, list[int]]:
     first = tables[0]
     if len(tables) == 1:
         return first, [first.rows]
-    columns, told = {}, list(first.told)
+    columns, notices = {}, list(first.notices)
     for number, table in enumerate(tables[1:], 2):
-        told += table.told
+        notices += table.notices
         if odd := sorted(set(table.columns) ^ set(first.columns)):
             raise DatasetError(f"file {number} and file 1 do not both have the column {odd[0]!r}; give both the same.")
     for name in first.columns:
@@ -161,4 +165,4 @@ def _stacked(tables: Sequence[Table]) -> tuple[Table, list[int]]:
         columns[name] = Column(np.concatenate(codes), tuple(texts))
     sha256 = hashlib.sha256("".join(table.sha256 for table in tables).encode()).hexdigest()
     rows = [table.rows for table in tables]
-    return Table(columns, sum(rows), first.form, sha256, tuple(told)), rows
+    return Table(columns, sum(rows), first.form, sha256, tuple(notices)), rows

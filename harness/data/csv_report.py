@@ -10,8 +10,6 @@ from harness.data.csv_settings import LINE
 from harness.data.dataset import OPPOSITE, Dataset
 from harness.data.features import ATTRIBUTES
 
-# --- what is told -------------------------------------------------------------------------------------------------
-
 
 def introduce(dataset: Dataset, origins: Mapping[str, str]) -> str:
     """What was read and inferred, as a table of features: kind, range or categories, actionability, and why."""
@@ -48,9 +46,9 @@ def _why(inferred: str, name: str, origins: Mapping[str, str]) -> str:
     for key in ATTRIBUTES:
         if origin := origins.get(f"{name}.{key}"):
             places.setdefault("set on the command line" if origin == LINE else f"set in {origin}", []).append(key)
-    said = [f"{' and '.join(keys)} {place}" for place, keys in places.items()]
+    settings = [f"{' and '.join(keys)} {place}" for place, keys in places.items()]
     constant = inferred.startswith("constant")
-    return "; ".join(said if f"{name}.kind" in origins and not constant else [inferred, *said])
+    return "; ".join(settings if f"{name}.kind" in origins and not constant else [inferred, *settings])
 
 
 def listed(values: Sequence[Any], length: int) -> str:

@@ -12,8 +12,8 @@ from typing import Any
 from harness.core.errors import DatasetError, choices
 from harness.core.space import Actionability, Kind
 from harness.data.csv_columns import LARGEST
+from harness.data.description import MISSING, TASKS
 from harness.data.features import ATTRIBUTES
-from harness.data.load import MISSING, TASKS
 from harness.data.sidecar import read_sidecar
 
 LINE = "the command line"
@@ -30,9 +30,6 @@ def shown_name(path: Any, name: Any = None) -> str:
     text = text if name is not None else re.sub(r"\.(csv|tsv|txt)$", "", text, flags=re.IGNORECASE)
     safe = re.sub(r"[^\w.-]+", "_", unicodedata.normalize("NFKC", text)).strip("._-")
     return safe[:40].encode()[:80].decode(errors="ignore").strip("._-") or "csv"
-
-
-# --- settings -----------------------------------------------------------------------------------------------------
 
 
 def _scalar(value: Any) -> bool:
@@ -134,11 +131,11 @@ def _label(value: Any) -> bool:
     )
 
 
-def _checked(said: Mapping[str, Any], where: str, allowed: Iterable[str]) -> dict[str, Any]:
+def _checked(given: Mapping[str, Any], where: str, allowed: Iterable[str]) -> dict[str, Any]:
     """The settings that are set, if all exist and each is of its type."""
     checked: dict[str, Any] = {}
     allowed = list(allowed)
-    for key, value in said.items():
+    for key, value in given.items():
         if key not in allowed:
             hint = "; it is set on the command line" if key in ONLY_LINE else ""
             raise DatasetError(f"{where} has no setting {str(key)[:60]!r}{hint}; {choices(key, allowed)}.")
@@ -168,16 +165,16 @@ def _check_attributes(feature: str, entry: Mapping[str, Any], where: str) -> Non
 def settle(
     given: Mapping[str, Any], features: Mapping[str, Any] | None = None, desired: Any = None
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """All that is said of a CSV: the command line wins over the YAML beside the file.
+    """The settings of a CSV; the command line wins over the YAML beside the file.
 
     Parameters
     ----------
     given
-        ``conf/dataset/csv.yaml`` with what the command line changed; None is not said.
+        ``conf/dataset/csv.yaml`` with what the command line changed; None is not set.
     features
         The command line's attributes by feature, which win over all else.
     desired
-        The command line's wish, which wins over ``given``'s.
+        The command line's target, which wins over ``given``'s.
 
     Returns
     -------
@@ -188,8 +185,8 @@ def settle(
     DatasetError
         For unknown settings, those of the wrong type, and without a path or a target.
     """
-    said = {key: None if isinstance(value, str) and value == "???" else value for key, value in given.items()}
-    line = _checked({**said, "desired": said.get("desired") if desired is None else desired}, LINE, CHECKS)
+    known = {key: None if isinstance(value, str) and value == "???" else value for key, value in given.items()}
+    line = _checked({**known, "desired": known.get("desired") if desired is None else desired}, LINE, CHECKS)
     if not line.get("path"):
         raise DatasetError("dataset=csv needs a file: give dataset.path=FILE.csv, and dataset.target=COLUMN.")
     paths = [str(path) for path in (line["path"] if isinstance(line["path"], list | tuple) else [line["path"]])]
@@ -203,29 +200,35 @@ def settle(
         )
     settled["target"] = str(settled["target"])
     settled["causality"] = {**beside.get("causality", {}), **line.get("causality", {})}
-    lists = [said["features"] for said in (line, beside) if isinstance(said.get("features"), list | tuple)]
+    lists = [layer["features"] for layer in (line, beside) if isinstance(layer.get("features"), list | tuple)]
     settled["select"] = list(map(str, lists[0])) if lists else None
-    entries: dict[str, dict[str, Any]] = {}
-    origins: dict[str, str] = {}
     _check_attributes_of(features or {})
-    immutable = "immutable" in line
+    settled["features"], origins = _attributes(line, beside, where, features)
+    del settled["immutable"]
+    return settled, origins
+
+
+def _attributes(
+    line: Mapping[str, Any], beside: Mapping[str, Any], where: str, features: Mapping[str, Any] | None
+) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """Attributes by feature, and where each was set; what is set later wins, null takes an attribute back."""
     layers: list[tuple[str, Any]] = [
-        (where, {} if immutable else _immutable(beside)),
+        (where, {} if "immutable" in line else _immutable(beside)),
         (where, beside.get("features")),
         (LINE, _immutable(line)),
         (LINE, line.get("features")),
         (LINE, features),
     ]
+    entries: dict[str, dict[str, Any]] = {}
+    origins: dict[str, str] = {}
     for source, layer in layers:
         for feature, entry in layer.items() if isinstance(layer, Mapping) else ():
             for key, value in (entry or {}).items():
                 entries.setdefault(str(feature), {})[key] = value
                 origins[f"{feature}.{key}"] = source
-    settled["features"] = {
+    return {
         feature: {key: value for key, value in entry.items() if value is not None} for feature, entry in entries.items()
-    }
-    del settled["immutable"]
-    return settled, origins
+    }, origins
 
 
 def _check_attributes_of(features: Mapping[str, Any]) -> None:
@@ -235,14 +238,14 @@ def _check_attributes_of(features: Mapping[str, Any]) -> None:
         _check_attributes(feature, entry or {}, LINE)
 
 
-def _immutable(said: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    return {str(name): {"actionability": str(Actionability.IMMUTABLE)} for name in said.get("immutable", ())}
+def _immutable(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    return {str(name): {"actionability": str(Actionability.IMMUTABLE)} for name in given.get("immutable", ())}
 
 
-def _beside(path: Path, wished: Any) -> tuple[dict[str, Any], str]:
-    """What the YAML beside a CSV says, and its name."""
-    file = Path(wished).expanduser() if isinstance(wished, str) else path.with_suffix(".yaml")
-    if wished is False or (not isinstance(wished, str) and not _exists(file)):
+def _beside(path: Path, sidecar: Any) -> tuple[dict[str, Any], str]:
+    """The settings in the YAML beside a CSV, and the YAML's name."""
+    file = Path(sidecar).expanduser() if isinstance(sidecar, str) else path.with_suffix(".yaml")
+    if sidecar is False or (not isinstance(sidecar, str) and not _exists(file)):
         return {}, file.name
     beside = _checked(read_sidecar(file), file.name, [key for key in CHECKS if key not in ONLY_LINE])
     for feature, entry in beside.get("causality", {}).items():
@@ -257,5 +260,5 @@ def _beside(path: Path, wished: Any) -> tuple[dict[str, Any], str]:
 def _exists(path: Path) -> bool:
     try:
         return path.exists()
-    except (OSError, ValueError):  # the CSV's own path is at fault, and is told there
+    except (OSError, ValueError):  # the CSV's own path is at fault; reading it reports that
         return False

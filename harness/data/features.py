@@ -2,52 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from harness.core.errors import DatasetError, choices
+from harness.core.errors import DatasetError
 from harness.core.space import Actionability, Feature, Kind
+from harness.data.description import Description, one_of
 
 OF_NUMBERS = ("bounds", "special")
 OF_CATEGORIES = ("categories", "order")
 ATTRIBUTES = ("kind", "actionability", *OF_NUMBERS, *OF_CATEGORIES)
 MISSED = "missing"  # the category of gaps, which no counterfactual enters unless the feature has an empty ``special``
 NUMERIC = {Kind.CONTINUOUS, Kind.INTEGER}
-FAR = 1000  # training ranges beyond the scale that stand for no bound: more than any distance worth its cost
+FAR = 1000  # training ranges beyond the scale that stand for no bound: farther than any counterfactual lies
 EXACT = 10**14  # greatest whole number that scaling to [0, 1] and back gives back, whatever the range
 
 
-def one_of(value: Any, allowed: Iterable[Any], but: str) -> Any:
-    """The value, or an error that begins with ``but`` and ends with what is allowed."""
-    allowed = list(allowed)
-    if value not in allowed:
-        raise DatasetError(f"{but} {value!r}; {choices(value, allowed)}.")
-    return value
-
-
-def feature_entries(
-    name: str,
-    columns: Sequence[str],
-    features: Mapping[str, Mapping[str, Any] | None] | Sequence[str] | None,
-    immutable: Sequence[str],
-    overrides: Mapping[str, Mapping[str, Any] | None] | None,
-) -> dict[str, dict[str, Any]]:
+def feature_entries(about: Description, columns: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Attributes of each feature, features in order."""
-    chosen = features if isinstance(features, Mapping) else dict.fromkeys(features or columns)
+    chosen = about.features if isinstance(about.features, Mapping) else dict.fromkeys(about.features or columns)
+    unknown = f"{about.name} has no feature"
     for feature in chosen:
-        one_of(feature, columns, f"{name} has no feature")
+        one_of(feature, columns, unknown)
     entries: dict[str, dict[str, Any]] = {feature: {} for feature in chosen}
-    for feature in immutable:
-        one_of(feature, columns, f"{name} has no feature")
+    for feature in about.immutable:
+        one_of(feature, columns, unknown)
         if feature in entries:
             entries[feature]["actionability"] = Actionability.IMMUTABLE
-    for layer in (chosen, overrides or {}):
+    for layer in (chosen, about.overrides or {}):
         for feature, attributes in layer.items():
-            one_of(feature, entries, f"{name} has no feature")
+            one_of(feature, entries, unknown)
             for key in attributes or {}:
                 one_of(key, ATTRIBUTES, f"feature {feature} has no attribute")
             entries[feature].update(attributes or {})
@@ -172,8 +160,8 @@ def described(
     return Feature(feature, kind, categories, actionability=actionability, order=order, special=special)
 
 
-def _bounds(scale: tuple[float, float], wished: Sequence[float | None]) -> tuple[float, float]:
+def _bounds(scale: tuple[float, float], given: Sequence[float | None]) -> tuple[float, float]:
     """Finite bounds: an end that is None is the scale's own, an infinite one lies ``FAR`` ranges beyond the scale."""
-    low, high = (own if wish is None else float(wish) for own, wish in zip(scale, wished, strict=True))
+    low, high = (own if end is None else float(end) for own, end in zip(scale, given, strict=True))
     far = FAR * ((scale[1] - scale[0]) or 1.0)
     return scale[0] - far if low == -np.inf else low, scale[1] + far if high == np.inf else high

@@ -18,26 +18,26 @@ from harness.core.errors import DatasetError, choices
 from harness.core.space import Actionability, Kind, Space
 from harness.core.target import Interval, Label, Target
 from harness.data.dataset import OPPOSITE, Dataset
+from harness.data.description import Description, one_of
 from harness.data.discretise import Discretisation
 from harness.data.equations import check
 from harness.data.features import (
     MISSED,
     NUMERIC,
+    described,
     distinct,
     feature_entries,
     filled,
     fitting_entry,
     inferred_kind,
-    one_of,
     plain_values,
     typed,
 )
 from harness.data.sources import Source, read_bytes
-from harness.data.split import SPLIT, train_and_test
+from harness.data.split import train_and_test
 
-MISSING = ("error", "drop", "median", "category")
-TASKS = ("classification", "regression")
-MANY = 20  # distinct fractional target values above which nobody can have meant classes
+SETTINGS = [field.name for field in fields(Description)]
+MANY = 20  # distinct fractional target values above which the target is taken for a number
 
 logger = logging.getLogger(__name__)
 
@@ -47,128 +47,81 @@ def load_dataset(
     sources: Sequence[Mapping[str, Any]],
     target: str,
     *,
-    desired: Any = OPPOSITE,
-    features: Mapping[str, Mapping[str, Any] | None] | Sequence[str] | None = None,
-    immutable: Sequence[str] = (),
-    label: Mapping[str, Any] | None = None,
-    classes: Sequence[Any] | None = None,
-    task: str = "classification",
-    missing: str = "error",
-    empty: float | None = None,
-    outliers: float | None = None,
-    unbounded: bool = False,
-    drop: Sequence[str] = (),
-    read: Mapping[str, Any] | None = None,
-    split: Mapping[str, Any] | str | None = SPLIT,
-    overrides: Mapping[str, Mapping[str, Any] | None] | None = None,
-    causality: Mapping[str, Mapping[str, Any] | None] | None = None,
     tables: tuple[Sequence[pd.DataFrame], str] | None = None,
-    discretise: str | Mapping[str, Any] | None = None,
+    **settings: Any,
 ) -> Dataset:
     """Read, check and split a dataset. Every argument is plain data, as it stands in a YAML file.
 
     Parameters
     ----------
-    name
-        Name of the dataset.
-    sources
-        The raw CSV files, one below the other, each as the arguments of ``Source``.
-    target
-        Name of the label; a column, unless ``label`` says where it comes from.
-    desired
-        Default of what a counterfactual should get; see ``parse_target``.
-    features
-        Names, or a mapping from name to attributes, which selects and orders the features; all columns but the label
-        unless given. Attributes are ``kind`` (inferred: 0/1, booleans and two texts are binary, whole numbers integer,
-        other numbers continuous, more texts categorical), ``categories`` (the sorted values of all rows),
-        ``bounds`` (those of the training rows; an end may be null, the training rows' own, or infinite, which 1,000
-        training ranges stand for), ``actionability``, ``order`` and ``special``.
-    immutable
-        Short for ``actionability: immutable`` of these features; those not selected may be among them.
-    label
-        ``{column, classes}``: the raw column, and a mapping from class name to the raw values it stands for.
-    classes
-        Raw values of the target, undesired first; sorted unless given. ``label`` gives the order otherwise.
-    task
-        ``classification`` or ``regression``.
-    missing
-        ``error``, ``drop`` (the row), ``median`` (of the training rows, rounded for integers; numbers only) or
-        ``category`` (a new value "missing"; no numbers).
-    empty
-        Rows of which every feature holds this code are dropped.
-    outliers
-        Rows with a number this many standard deviations or more from its mean are dropped, after missing values.
-    unbounded
-        Numbers without ``bounds`` of their own have none, as in tables of papers that let counterfactuals leave the
-        range of the data.
-    drop
-        Columns that are no features.
-    read
-        Further arguments of ``pandas.read_csv``.
-    split
-        ``{test_size, stratify, seed}`` (numbers are never stratified); ``none`` (train = test = all rows); ``files``
-        (the last file is the test split).
-    overrides
-        Feature attributes as in ``features``, applied last.
-    causality
-        Structural equations by endogenous feature; see ``harness.models.equations.equations``.
+    name, sources, target
+        As in ``harness.data.description.Description``.
     tables
         The files' content and its checksum, where they have been read already; ``sources`` and ``read`` are not used.
-    discretise
-        Makes every feature discrete: ``quantile``, ``median`` or ``levels``, or a mapping of the parameters of
-        ``harness.data.discretise.Discretisation``. Numbers become intervals, ordinal features are one-hot encoded.
+    settings
+        The other fields of ``Description``.
 
     Raises
     ------
     DatasetError
         If the data and the description do not fit.
     """
-    one_of(missing, MISSING, f"'missing' of {name} cannot be")
-    one_of(task, TASKS, f"'task' of {name} cannot be")
-    parts, sha256 = _read(name, sources, dict(read or {})) if tables is None else tables
-    raw = pd.concat(parts, ignore_index=True)
-    column = _label_column(name, target, label, raw.columns)
-    for dropped in drop:
-        one_of(dropped, raw.columns, f"{name} has no column to drop named")
-    entries = feature_entries(
-        name, [c for c in raw.columns if c not in {column, target, *drop}], features, immutable, overrides
-    )
-
-    raw = _rows(name, raw[[*entries, column]], column, missing, empty)
-    raw = raw if outliers is None else _inliers(name, raw, column, outliers)
-    if task == "regression":
-        labels, names = _numbers(name, target, raw[column]), ()
+    for key in settings:
+        one_of(key, SETTINGS, f"{name} has no setting")
+    about = Description(name, sources, target, **settings)
+    parts, sha256 = _read(about) if tables is None else tables
+    raw, column, entries = _selected(about, pd.concat(parts, ignore_index=True))
+    if about.task == "regression":
+        labels, names = _numbers(about, raw[column]), ()
     else:
-        labels, names = _classes(name, target, raw[column], label, classes)
+        labels, names = _classes(about, raw[column])
     in_last = raw.index.to_numpy() >= sum(map(len, parts[:-1]))
-    train, test = train_and_test(name, split, labels, names, in_last)
+    train, test = train_and_test(name, about.split, labels, names, in_last)
+    space, frame, notices = _features(about, raw, entries, train)
+    causality = dict(about.causality or {})
+    notices += [f"{name}: {notice}" for notice in check(space, causality)]
+    for notice in notices:
+        logger.warning(notice)
+    dataset = Dataset(name, space, frame, labels, names, about.desired, train, test, sha256, tuple(notices), causality)
+    if about.discretise is not None:
+        dataset = _discrete(dataset, Discretisation.read(name, about.discretise))
+    desired = parse_target(dataset)
+    return replace(dataset, desired=desired.value) if isinstance(desired, Label) else dataset
 
-    data, described, notices = {}, [], []
-    for feature, entry in entries.items():
-        inferred = inferred_kind(raw[feature], missing)
-        kind = Kind(one_of(entry.get("kind", inferred), Kind, f"the kind of {feature} cannot be"))
-        closed = "special" not in entry and kind not in NUMERIC and raw[feature].isna().any()
-        entry = fitting_entry(feature, kind, entry) | ({"special": (MISSED,)} if closed else {})
-        filled = filled(feature, raw[feature], kind, missing, train, entry.get("special", ()))
-        data[feature] = values = typed(feature, filled, kind)
+
+def _selected(about: Description, raw: pd.DataFrame) -> tuple[pd.DataFrame, str, dict[str, dict[str, Any]]]:
+    """The rows and columns to keep, the label's column, and the attributes of each feature."""
+    column = _label_column(about, raw.columns)
+    for dropped in about.drop:
+        one_of(dropped, raw.columns, f"{about.name} has no column to drop named")
+    entries = feature_entries(about, [c for c in raw.columns if c not in {column, about.target, *about.drop}])
+    raw = _rows(about, raw[[*entries, column]], column)
+    return raw if about.outliers is None else _inliers(about.name, raw, column, about.outliers), column, entries
+
+
+def _features(
+    about: Description, raw: pd.DataFrame, entries: Mapping[str, Mapping[str, Any]], train: np.ndarray
+) -> tuple[Space, pd.DataFrame, list[str]]:
+    """The space, the decoded rows, and what a user should know of them."""
+    data, features, notices = {}, [], []
+    for name, given in entries.items():
+        kind = Kind(
+            one_of(given.get("kind", inferred_kind(raw[name], about.missing)), Kind, f"the kind of {name} cannot be")
+        )
+        closed = "special" not in given and kind not in NUMERIC and raw[name].isna().any()
+        entry = fitting_entry(name, kind, given) | ({"special": (MISSED,)} if closed else {})
+        values = typed(name, filled(name, raw[name], kind, about.missing, train, entry.get("special", ())), kind)
         if (values == values.iloc[0]).all():
-            entry = {**entry, "actionability": Actionability.IMMUTABLE}
-            notices.append(f"{name}: column {feature!r} is {values.iloc[0]} in every row; it is kept, and immutable.")
-            logger.warning(notices[-1])
-        described.append(described(feature, kind, values, train, entry, unbounded))
-    space = Space(tuple(described))
+            entry["actionability"] = Actionability.IMMUTABLE
+            notices.append(
+                f"{about.name}: column {name!r} is {values.iloc[0]} in every row; it is kept, and immutable."
+            )
+        data[name] = values
+        features.append(described(name, kind, values, train, entry, about.unbounded))
+    space = Space(tuple(features))
     frame = pd.DataFrame(data, index=raw.index).set_axis(space.index, axis=1)
-    space.check(frame, name)
-    for notice in check(space, causality or {}):
-        notices.append(f"{name}: {notice}")
-        logger.warning(notices[-1])
-    dataset = Dataset(
-        name, space, frame, labels, names, desired, train, test, sha256, tuple(notices), dict(causality or {})
-    )
-    if discretise is not None:
-        dataset = _discrete(dataset, Discretisation.read(name, discretise))
-    wanted = parse_target(dataset)
-    return replace(dataset, desired=wanted.value) if isinstance(wanted, Label) else dataset
+    space.check(frame, about.name)
+    return space, frame, notices
 
 
 def _discrete(dataset: Dataset, how: Discretisation) -> Dataset:
@@ -176,13 +129,13 @@ def _discrete(dataset: Dataset, how: Discretisation) -> Dataset:
     if any(entry is not None for entry in dataset.causality.values()):
         raise DatasetError(f"the equations of {dataset.name} need numbers; leave 'causality' or 'discretise' out.")
     how.check(dataset.name, dataset.space.features)
-    described, data, intervals = [], {}, {}
+    features, data, intervals = [], {}, {}
     for feature in dataset.space.features:
         made, data[feature.name], cut = how.apply(feature, dataset.frame[feature.name], dataset.train)
-        described.append(made)
+        features.append(made)
         if cut is not None:
             intervals[feature.name] = cut
-    space = Space(tuple(described))
+    space = Space(tuple(features))
     frame = pd.DataFrame(data, index=dataset.frame.index).set_axis(space.index, axis=1)
     return replace(dataset, space=space, frame=frame, intervals=intervals)
 
@@ -228,12 +181,14 @@ def _interval(name: str, text: str) -> Interval:
     raise DatasetError(f"desired of {name} is {text!r}; allowed for numbers: '>= 12', '<= 3' or '10..12'.")
 
 
-def _read(name: str, sources: Sequence[Mapping[str, Any]], read: Mapping[str, Any]) -> tuple[list[pd.DataFrame], str]:
-    if not sources:
+def _read(about: Description) -> tuple[list[pd.DataFrame], str]:
+    """The table of each source, and the checksum of all."""
+    name, read = about.name, dict(about.read or {})
+    if not about.sources:
         raise DatasetError(f"{name} has no sources; give at least one with a 'file'.")
     keys = [field.name for field in fields(Source)]
     tables, sha256 = [], hashlib.sha256()
-    for source in sources:
+    for source in about.sources:
         for key in source:
             one_of(key, keys, f"a source of {name} has no entry")
         if "file" not in source:
@@ -245,7 +200,7 @@ def _read(name: str, sources: Sequence[Mapping[str, Any]], read: Mapping[str, An
         except (TypeError, ValueError) as fault:
             raise DatasetError(
                 f"{source['file']} of {name} cannot be read ({str(fault).rstrip('.')}); "
-                f"mend 'read', the arguments of pandas.read_csv, which is {dict(read)}."
+                f"mend 'read', the arguments of pandas.read_csv, which is {read}."
             ) from fault
         tables.append(table.apply(_strip))
     return tables, sha256.hexdigest()
@@ -258,9 +213,10 @@ def _strip(column: pd.Series) -> pd.Series:
     return column.astype(object).map(lambda value: value.strip() if isinstance(value, str) else value)
 
 
-def _label_column(name: str, target: str, label: Mapping[str, Any] | None, columns: Iterable[str]) -> str:
+def _label_column(about: Description, columns: Iterable[str]) -> str:
+    name, label = about.name, about.label
     if label is None:
-        return str(one_of(target, columns, f"{name} has no target column"))
+        return str(one_of(about.target, columns, f"{name} has no target column"))
     for key in label:
         one_of(key, ("column", "classes"), f"'label' of {name} has no entry")
     for key in ("column", "classes"):
@@ -269,10 +225,11 @@ def _label_column(name: str, target: str, label: Mapping[str, Any] | None, colum
     return str(one_of(label["column"], columns, f"{name} has no label column"))
 
 
-def _rows(name: str, raw: pd.DataFrame, column: str, missing: str, empty: float | None) -> pd.DataFrame:
+def _rows(about: Description, raw: pd.DataFrame, column: str) -> pd.DataFrame:
     """The rows to keep, under their numbers in the raw file."""
-    if empty is not None:
-        raw = raw[~(raw.drop(columns=column) == empty).all(axis=1)]
+    name, missing = about.name, about.missing
+    if about.empty is not None:
+        raw = raw[~(raw.drop(columns=column) == about.empty).all(axis=1)]
     gaps = raw.isna()
     if missing == "drop":
         raw = raw[~gaps.any(axis=1)]
@@ -301,8 +258,9 @@ def _inliers(name: str, raw: pd.DataFrame, column: str, most: float) -> pd.DataF
     return raw[inside]
 
 
-def _numbers(name: str, target: str, values: pd.Series) -> np.ndarray:
-    """Labels for regression."""
+def _numbers(about: Description, values: pd.Series) -> np.ndarray:
+    """Labels for regression, float, shape (rows,)."""
+    name, target = about.name, about.target
     if not is_numeric_dtype(values):
         raise DatasetError(
             f"target {target!r} of {name} holds {values.iloc[0]!r}, and regression needs numbers; "
@@ -313,14 +271,9 @@ def _numbers(name: str, target: str, values: pd.Series) -> np.ndarray:
     return values.to_numpy(float)
 
 
-def _classes(
-    name: str,
-    target: str,
-    values: pd.Series,
-    label: Mapping[str, Any] | None,
-    classes: Sequence[Any] | None,
-) -> tuple[np.ndarray, tuple[Any, ...]]:
+def _classes(about: Description, values: pd.Series) -> tuple[np.ndarray, tuple[Any, ...]]:
     """Class name of each row, and the class names in order."""
+    name, target, label, classes = about.name, about.target, about.label, about.classes
     values = plain_values(values)
     present = distinct(values)
     if label is not None:
@@ -346,11 +299,11 @@ def _classes(
     names = tuple(dict.fromkeys(cls for _, cls in meanings))
     labels = np.empty(len(values), dtype=object)
     labels[:] = [known[str(value)] for value in values.tolist()]
-    held = set(labels)
-    if len(held) < 2:
+    found = set(labels)
+    if len(found) < 2:
         raise DatasetError(f"target {target!r} of {name} holds one class only, {labels[0]!r}; two or more are needed.")
     for cls in names:
-        if cls not in held:
+        if cls not in found:
             raise DatasetError(
                 f"no row of {name} is of class {cls!r}; the raw values are {', '.join(map(str, present))}."
             )

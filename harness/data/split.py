@@ -9,9 +9,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from harness.core.errors import DatasetError
-from harness.data.features import one_of
-
-SPLIT = {"test_size": 0.25, "stratify": True, "seed": 0}
+from harness.data.description import SPLIT, one_of
 
 
 def train_and_test(
