@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+from functools import lru_cache
+from importlib import metadata
 from pathlib import Path
 
 
@@ -27,3 +30,35 @@ def places(top: str) -> list[Path]:
         return []
     places = spec.submodule_search_locations or ([spec.origin] if spec.has_location and spec.origin else [])
     return [Path(place) for place in places]
+
+
+@lru_cache
+def version(name: str) -> str | None:
+    """The installed version of a distribution, or of the one that an import name belongs to; None if there is none.
+
+    >>> version("sklearn") == version("scikit-learn")
+    True
+    """
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        owners = metadata.packages_distributions().get(name)
+        return metadata.version(owners[0]) if owners else None
+
+
+def digest_of(*folders: Path) -> bytes:
+    """The sha256 over the sorted relative paths and the bytes of all Python files below folders.
+
+    Raises
+    ------
+    FileNotFoundError
+        For a folder that does not exist.
+    """
+    digest = hashlib.sha256()
+    for folder in folders:
+        if not folder.is_dir():
+            raise FileNotFoundError(f"there is no folder {folder}")
+        for path in sorted(folder.rglob("*.py")):
+            digest.update(f"{path.relative_to(folder).as_posix()}\0".encode())
+            digest.update(path.read_bytes())
+    return digest.digest()

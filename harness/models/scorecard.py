@@ -31,6 +31,7 @@ class ScorecardEstimator(BaseEstimator):
     """What scorecards have in common, given ``card_``; rows are decoded frames, or arrays of the card's columns."""
 
     card_: Card
+    fitted_by = ("optbinning", "ortools")  # libraries whose versions a fit depends on
 
     @property
     def feature_names_in_(self) -> np.ndarray:
@@ -159,7 +160,7 @@ class ScorecardRegressor(RegressorMixin, ScorecardEstimator):
 
 def _fitted(own: Any, frame: pd.DataFrame, targets: np.ndarray, space: Space | None, model: Any) -> Card:
     """Fit an OptBinning scorecard with the settings of an estimator, and read it."""
-    from optbinning import BinningProcess, Scorecard
+    from optbinning import BinningProcess, Scorecard  # slow: it imports ortools
 
     names = list(frame.columns)
     if space is None:
