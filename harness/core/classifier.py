@@ -69,7 +69,7 @@ class Classifier:
         The model that ``predict``, ``score`` and ``probability`` ask where it is more than ``estimator``: a pipeline
         whose last step ``estimator`` is, and whose other steps are ``inputs``.
     opaque
-        Why nobody can look inside the model: a sentence. There are then no inputs, and ``estimator`` is ``whole``.
+        Why the model is opaque: a sentence. There are then no inputs, and ``estimator`` is ``whole``.
     labels
         What the estimator calls its classes; the codes 0, 1, ... where empty.
     """

@@ -76,7 +76,7 @@ def _skops_io() -> Any:
 
 
 def save(estimator: Any, path: Path) -> None:
-    """Store a fitted estimator as a skops file, whole or not at all."""
+    """Store a fitted estimator as a skops file, which appears complete or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
     os.close(handle)
@@ -189,7 +189,7 @@ def _check_trees(loaded: Any) -> None:
 
 def _check_tree(tree: Any, width: int) -> None:
     if not len(tree.children_left) == len(tree.value) == tree.node_count >= 1:
-        raise ValueError("a tree has fewer nodes than it says")
+        raise ValueError("a tree has fewer nodes than its count states")
     inner = tree.children_left != -1
     _check_nodes(tree.children_left, tree.children_right, tree.feature, inner, width)
 
