@@ -25,7 +25,7 @@ from harness.core.target import Target
 __all__ = ["Ball", "Certificate", "Checker", "checker", "perturbed", "readable", "region_holds"]
 
 ROUNDING = 1e-9  # of a feature's range: what decoding to floats may move the end of a region
-SECONDS = 60.0  # for one region, unless told otherwise
+SECONDS = 60.0  # for one region, unless given
 FAMILIES = {"linear": "Linear", "trees": "Trees", "network": "Network"}  # the class in the module of that name
 
 
@@ -63,8 +63,8 @@ class Checker:
         Parameters
         ----------
         within
-            A radius beyond which nothing is asked: the certificate then says at most this much. Asking "violated or
-            proven within ρ" is much cheaper than asking for the exact radius.
+            The greatest radius to prove; the certificate is at most this. "Violated or proven within ρ" is much cheaper
+            than the exact radius.
         seconds
             Wall-clock limit; what is proven by then is returned.
         """

@@ -1,4 +1,4 @@
-"""The sets of perturbed points that a certificate is about, and what it says."""
+"""The sets of perturbed points that a certificate is about, and its result."""
 
 from __future__ import annotations
 

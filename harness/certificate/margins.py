@@ -1,4 +1,4 @@
-"""A target as linear forms of a model's raw outputs: positive where the model says what is wanted."""
+"""A target as linear forms of a model's raw outputs: positive where the model predicts the target."""
 
 from __future__ import annotations
 
@@ -63,20 +63,20 @@ def readable(space: Space, classifier: Classifier, target: Target) -> None:
     for source in classifier.inputs:
         if source.feature in numbers and not isinstance(source, Affine):
             raise UnsupportedError(f"{type(source).__name__} of {source.feature}, a number, is no affine input.")
-    said = "no radius can be certified for"
+    refusal = "no radius can be certified for"
     if kind == "network":
         if estimator.activation != "relu" and len(estimator.coefs_) > 1:
-            raise UnsupportedError(f"{said} a network with activation {estimator.activation!r}; use 'relu'.")
+            raise UnsupportedError(f"{refusal} a network with activation {estimator.activation!r}; use 'relu'.")
         if estimator.out_activation_ == "exp":
-            raise UnsupportedError(f"{said} a network with loss 'poisson', an exponential; use 'squared_error'.")
+            raise UnsupportedError(f"{refusal} a network with loss 'poisson', an exponential; use 'squared_error'.")
     elif hasattr(estimator, "_predictors"):
         if estimator.is_categorical_ is not None:
-            raise UnsupportedError(f"{said} histogram boosting with categorical features; leave them unset.")
+            raise UnsupportedError(f"{refusal} histogram boosting with categorical features; leave them unset.")
         if estimator.loss not in LOSSES:
             allowed = ", ".join(LOSSES)
-            raise UnsupportedError(f"{said} histogram boosting with loss {estimator.loss!r}; allowed: {allowed}.")
+            raise UnsupportedError(f"{refusal} histogram boosting with loss {estimator.loss!r}; allowed: {allowed}.")
     elif hasattr(estimator, "init_") and estimator.init is not None and estimator.init != "zero":
-        raise UnsupportedError(f"{said} gradient boosting with an 'init' estimator; leave init unset.")
+        raise UnsupportedError(f"{refusal} gradient boosting with an 'init' estimator; leave init unset.")
 
 
 def family(estimator: Any) -> str:

@@ -1,4 +1,4 @@
-"""Networks of ReLUs: the nearest invalid point by an exact adversary asked again and again at smaller radii."""
+"""Networks of ReLUs: the nearest invalid point by an exact adversary called at ever smaller radii."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.core.classifier import Classifier
 from harness.core.space import Space
 
 NODES = 20  # boxes of phases looked at between two looks at the clock
-FIRST, LAST = 0.0625, 64.0  # radii asked for where none is given: doubled from the first up to the last
+FIRST, LAST = 0.0625, 64.0  # radii tried where none is given: doubled from the first up to the last
 NEAR = 1e-6  # relative width of the interval in which the radius is known
 HALVINGS = 60
 

@@ -112,11 +112,11 @@ class _Nodes:
 
 
 def _base(estimator: Any, trees: list[tuple[Any, np.ndarray]], single: bool) -> np.ndarray:
-    """What the whole model says at a point less what its trees say."""
+    """The model's raw outputs at a point less the sum of its trees; shape (outputs,)."""
     point = np.zeros(estimator.n_features_in_)
     raw = estimator.decision_function if hasattr(estimator, "decision_function") else estimator.predict
-    said = np.asarray(raw(point[None]), dtype=float).reshape(-1)
-    return said - sum(values[nodes.leaf(point)] for nodes, values in trees)
+    raw_outputs = np.asarray(raw(point[None]), dtype=float).reshape(-1)
+    return raw_outputs - sum(values[nodes.leaf(point)] for nodes, values in trees)
 
 
 class Trees:

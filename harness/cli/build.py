@@ -26,7 +26,9 @@ from harness.core.equation import Equation
 from harness.core.errors import HarnessError, choices
 from harness.core.metric import Metric
 from harness.data import Dataset, load_dataset
-from harness.data.own import introduce, load_settled, settle, shown_name
+from harness.data.csv_load import load_settled
+from harness.data.csv_report import introduce
+from harness.data.csv_settings import settle, shown_name
 from harness.execution.task import Task, make_task
 from harness.models.adopt import from_file
 from harness.models.equations import equations

@@ -75,17 +75,17 @@ class Discretisation:
     one_hot: Sequence[str] = ()
 
     @classmethod
-    def read(cls, name: str, said: Any) -> Discretisation:
-        """Of a dataset's setting ``discretise``: a word, or a mapping of the parameters above.
+    def read(cls, name: str, given: Any) -> Discretisation:
+        """The parameters that a dataset's setting ``discretise`` gives: a word, or a mapping of them.
 
         Raises
         ------
         DatasetError
             For anything else.
         """
-        known = {"default": said} if isinstance(said, str) else said
+        known = {"default": given} if isinstance(given, str) else given
         if not isinstance(known, Mapping):
-            raise DatasetError(f"'discretise' of {name} is {str(said)[:80]!r}; {choices(said, WAYS)}, or a mapping.")
+            raise DatasetError(f"'discretise' of {name} is {str(given)[:80]!r}; {choices(given, WAYS)}, or a mapping.")
         for key in known:
             if key not in SETTINGS:
                 raise DatasetError(f"'discretise' of {name} has no entry {key!r}; {choices(key, SETTINGS)}.")
@@ -136,20 +136,20 @@ class Discretisation:
                 f"feature {feature.name} has bounds within the range of the data, which intervals cannot keep to; take "
                 f"them away (features.{feature.name}.bounds=[]), or drop the feature."
             )
-        way, whole = (self.cuts or {}).get(feature.name, self.default), feature.kind is Kind.INTEGER
+        way, integer = (self.cuts or {}).get(feature.name, self.default), feature.kind is Kind.INTEGER
         coded = values.isin(feature.special).to_numpy()
         distinct = np.unique(values.to_numpy(float)[~coded])
         if way == "levels" and len(distinct) <= LEVELS:
             ends = tuple(distinct[1:].tolist())
-            categories: tuple[Any, ...] = tuple(int(v) if whole else float(v) for v in distinct)
+            categories: tuple[Any, ...] = tuple(int(v) if integer else float(v) for v in distinct)
         else:
             known = values.to_numpy(float)[train][~coded[train]]
             cuts = _cuts(known, 2 if way == "median" else self.bins)
             ends = tuple(cuts if isinstance(way, str) else map(float, way))
-            categories = _named(ends, whole, float(distinct[0]))
+            categories = _named(ends, integer, float(distinct[0]))
         # Codes are named as the intervals are, by numbers or by text.
-        spoken = str if _type(categories) is object else type(categories[0])
-        codes = {code: spoken(int(code) if whole else code) for code in feature.special}
+        named = str if _type(categories) is object else type(categories[0])
+        codes = {code: named(int(code) if integer else code) for code in feature.special}
         intervals = Intervals(ends, categories, codes)
         special = tuple(name for code, name in codes.items() if (values == code).any())
         binary = len(categories) == 2 and not special and feature.name not in self.one_hot
@@ -176,7 +176,7 @@ def _cuts(values: np.ndarray, bins: int) -> list[float]:
     return sorted({cut for cut in cuts if cut > values.min()})
 
 
-def _named(cuts: Sequence[float], whole: bool, least: float) -> tuple[str, ...]:
+def _named(cuts: Sequence[float], integer: bool, least: float) -> tuple[str, ...]:
     """Names of intervals in the feature's own unit.
 
     >>> _named((1.0, 4.0, 11.0), True, 0.0)
@@ -190,7 +190,7 @@ def _named(cuts: Sequence[float], whole: bool, least: float) -> tuple[str, ...]:
             break
     if not cuts:
         return ("any",)
-    if not whole or any(cut != round(cut) for cut in cuts):
+    if not integer or any(cut != round(cut) for cut in cuts):
         middle = [f"{low} to < {high}" for low, high in pairwise(ends)]
         return (f"< {ends[0]}", *middle, f">= {ends[-1]}")
     tops = [round(cut) - 1 for cut in cuts]

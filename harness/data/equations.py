@@ -12,7 +12,7 @@ from harness.core.classifier import Classifier
 from harness.core.equation import Formula
 from harness.core.errors import DatasetError, choices
 from harness.core.inputs import Affine, Indicator, Input
-from harness.core.space import Actionability, Kind, Space
+from harness.core.space import Actionability, Feature, Kind, Space
 
 ENTRIES = ("formula", "parents", "learn", "grid")
 
@@ -54,73 +54,95 @@ def parse(text: str, space: Space) -> Classifier:
     DatasetError
         For anything else, with the part at fault.
     """
-    quoted: dict[str, str] = {}
+    found = _FormulaParser(text, space).parse()
+    intercept = found.pop(None, 0.0)
+    inputs = tuple(source for source in found if source is not None)
+    return Classifier(Formula(tuple(found[source] for source in inputs), intercept), inputs)
 
-    def hold(match: re.Match[str]) -> str:
-        quoted[f"quoted_{len(quoted)}"] = match[1]
-        return f"quoted_{len(quoted) - 1}"
 
-    def fail(node: ast.AST, why: str) -> NoReturn:
-        part = re.sub(r"\bquoted_\d+\b", lambda held: f"`{quoted[held[0]]}`", ast.unparse(node))
-        raise DatasetError(f"the formula {text!r} cannot be read at {part!r}: {why}.")
+class _FormulaParser:
+    """Walks the syntax tree of one formula and collects its coefficients."""
 
-    def feature(node: ast.Name) -> Any:
-        name = quoted.get(node.id, node.id)
-        if name not in space.names:
-            fail(node, f"there is no feature {name!r}; {choices(name, space.names)}")
-        return space[name]
+    def __init__(self, text: str, space: Space) -> None:
+        self.text, self.space = text, space
+        self.quoted: dict[str, str] = {}  # feature by the placeholder that stands for its name in backticks
 
-    def constant(terms: Terms) -> float | None:
-        return terms.get(None, 0.0) if not any(terms[key] for key in terms if key is not None) else None
+    def parse(self) -> Terms:
+        try:
+            tree = ast.parse(re.sub(r"`([^`]+)`", self._placeholder, str(self.text)), mode="eval")
+        except SyntaxError as fault:
+            raise DatasetError(
+                f"the formula {self.text!r} is no expression ({fault.msg}); write such as '0.5 * age'."
+            ) from None
+        return self._terms(tree.body)
 
-    def terms(node: ast.AST) -> Terms:
+    def _placeholder(self, match: re.Match[str]) -> str:
+        placeholder = f"quoted_{len(self.quoted)}"
+        self.quoted[placeholder] = match[1]
+        return placeholder
+
+    def _fail(self, node: ast.AST, why: str) -> NoReturn:
+        part = re.sub(r"\bquoted_\d+\b", lambda match: f"`{self.quoted[match[0]]}`", ast.unparse(node))
+        raise DatasetError(f"the formula {self.text!r} cannot be read at {part!r}: {why}.")
+
+    def _feature(self, node: ast.Name) -> Feature:
+        name = self.quoted.get(node.id, node.id)
+        if name not in self.space.names:
+            self._fail(node, f"there is no feature {name!r}; {choices(name, self.space.names)}")
+        return self.space[name]
+
+    def _terms(self, node: ast.AST) -> Terms:
         match node:
             case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
                 return {None: float(value)}
             case ast.Name():
-                named = feature(node)
-                if not named.numeric:
-                    fail(node, f"{named.name} is {named.kind}; compare it with one of its categories by == or !=")
-                return {Affine(named.name): 1.0}
+                feature = self._feature(node)
+                if not feature.numeric:
+                    self._fail(
+                        node, f"{feature.name} is {feature.kind}; compare it with one of its categories by == or !="
+                    )
+                return {Affine(feature.name): 1.0}
             case ast.UnaryOp(op=ast.UAdd() | ast.USub() as sign, operand=inner):
-                return _sum({}, terms(inner), -1.0 if isinstance(sign, ast.USub) else 1.0)
+                return _sum({}, self._terms(inner), -1.0 if isinstance(sign, ast.USub) else 1.0)
             case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as sign, right=right):
-                return _sum(terms(left), terms(right), -1.0 if isinstance(sign, ast.Sub) else 1.0)
+                return _sum(self._terms(left), self._terms(right), -1.0 if isinstance(sign, ast.Sub) else 1.0)
             case ast.BinOp(left=left, op=ast.Mult(), right=right):
-                one, other = terms(left), terms(right)
-                if (factor := constant(one)) is not None:
-                    return _sum({}, other, factor)
-                if (factor := constant(other)) is not None:
-                    return _sum({}, one, factor)
-                fail(
-                    node, "a product of features is not linear; learn the equation by a regressor ('parents', 'learn')"
-                )
+                return self._product(node, self._terms(left), self._terms(right))
             case ast.BinOp(left=left, op=ast.Div(), right=right):
-                divisor = constant(terms(right))
+                divisor = _constant(self._terms(right))
                 if not divisor:
-                    fail(node, "only a number other than 0 may divide; learn other equations ('parents', 'learn')")
-                return _sum({}, terms(left), 1.0 / divisor)
+                    self._fail(
+                        node, "only a number other than 0 may divide; learn other equations ('parents', 'learn')"
+                    )
+                return _sum({}, self._terms(left), 1.0 / divisor)
             case ast.Compare(
                 left=ast.Name() as left, ops=[ast.Eq() | ast.NotEq() as sign], comparators=[ast.Constant(value=value)]
             ):
-                named = feature(left)
-                if named.numeric:
-                    fail(node, f"{named.name} is {named.kind}; learn an equation with steps ('parents', 'learn')")
-                levels = {str(category): category for category in named.categories}
-                if str(value) not in levels:
-                    fail(node, f"{named.name} has no category {value!r}; {choices(value, levels)}")
-                holds: Terms = {Indicator(named.name, (levels[str(value)],)): 1.0}
-                return holds if isinstance(sign, ast.Eq) else _sum({None: 1.0}, holds, -1.0)
-        fail(node, "allowed are numbers, features, + - * /, parentheses, == and !=; learn other equations ('learn')")
+                return self._comparison(node, self._feature(left), value, isinstance(sign, ast.Eq))
+        self._fail(
+            node, "allowed are numbers, features, + - * /, parentheses, == and !=; learn other equations ('learn')"
+        )
 
-    try:
-        tree = ast.parse(re.sub(r"`([^`]+)`", hold, str(text)), mode="eval")
-    except SyntaxError as fault:
-        raise DatasetError(f"the formula {text!r} is no expression ({fault.msg}); write such as '0.5 * age'.") from None
-    found = terms(tree.body)
-    intercept = found.pop(None, 0.0)
-    inputs = tuple(source for source in found if source is not None)
-    return Classifier(Formula(tuple(found[source] for source in inputs), intercept), inputs)
+    def _product(self, node: ast.AST, one: Terms, other: Terms) -> Terms:
+        if (factor := _constant(one)) is not None:
+            return _sum({}, other, factor)
+        if (factor := _constant(other)) is not None:
+            return _sum({}, one, factor)
+        self._fail(node, "a product of features is not linear; learn the equation by a regressor ('parents', 'learn')")
+
+    def _comparison(self, node: ast.AST, feature: Feature, value: Any, equal: bool) -> Terms:
+        if feature.numeric:
+            self._fail(node, f"{feature.name} is {feature.kind}; learn an equation with steps ('parents', 'learn')")
+        levels = {str(category): category for category in feature.categories}
+        if str(value) not in levels:
+            self._fail(node, f"{feature.name} has no category {value!r}; {choices(value, levels)}")
+        indicator: Terms = {Indicator(feature.name, (levels[str(value)],)): 1.0}
+        return indicator if equal else _sum({None: 1.0}, indicator, -1.0)
+
+
+def _constant(terms: Terms) -> float | None:
+    """The number that terms without a feature stand for; None where a feature is among them."""
+    return None if any(terms[key] for key in terms if key is not None) else terms.get(None, 0.0)
 
 
 def _sum(one: Terms, other: Terms, factor: float) -> Terms:

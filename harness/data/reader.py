@@ -1,4 +1,4 @@
-"""Bytes of a stranger's CSV become texts by column, or one sentence that says what is wrong. Executes nothing."""
+"""Bytes of a CSV of unknown origin become texts by column, or one sentence on what is wrong. Executes nothing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MARKS = {  # of encodings, at the start; the longer ones first
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-TOLD = {",": "','", ";": "';'", "\t": "tabs", "|": "'|'"}
+SHOWN_AS = {",": "','", ";": "';'", "\t": "tabs", "|": "'|'"}
 SAMPLE = 1 << 16  # characters to look for the delimiter in
 RECORDS = 100  # lines of them
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -98,7 +98,7 @@ class Table:
     ----------
     form
         The given one, completed by what was found; ``decimal`` is left to the reader of the numbers.
-    told
+    notices
         What the user should know of how the file was read, one sentence each.
     """
 
@@ -106,7 +106,7 @@ class Table:
     rows: int
     form: Form
     sha256: str
-    told: tuple[str, ...]
+    notices: tuple[str, ...]
 
 
 def read_table(path: Path, form: Form = Form(), what: str | None = None, least: int = 2) -> Table:
@@ -126,15 +126,15 @@ def read_table(path: Path, form: Form = Form(), what: str | None = None, least: 
     """
     what = what or path.name
     content = read_file(path, form.megabytes, "max_megabytes")
-    told: list[str] = []
-    text = decoded(what, content, form, told)
+    notices: list[str] = []
+    text = decoded(what, content, form, notices)
     sep = form.sep or _delimiter(text)
     sep = NAMED.get(sep, sep)
     if form.sep is None and sep != ",":
-        told.append(f"{what}: the cells are separated by {TOLD[sep]}.")
-    columns, rows = _columns(what, _records(what, text, sep), form.names, sep, least, told)
+        notices.append(f"{what}: the cells are separated by {SHOWN_AS[sep]}.")
+    columns, rows = _columns(what, _records(what, text, sep), form.names, sep, least, notices)
     sha256 = hashlib.sha256(content).hexdigest()
-    return Table(columns, rows, replace(form, sep=sep), sha256, tuple(told))
+    return Table(columns, rows, replace(form, sep=sep), sha256, tuple(notices))
 
 
 def read_file(path: Path, megabytes: float, setting: str) -> bytes:
@@ -166,7 +166,7 @@ def read_file(path: Path, megabytes: float, setting: str) -> bytes:
     return content
 
 
-def decoded(what: str, content: bytes, form: Form, told: list[str]) -> str:
+def decoded(what: str, content: bytes, form: Form, notices: list[str]) -> str:
     """The text of a file: its mark's encoding, else UTF-8, else Western European.
 
     Raises
@@ -190,7 +190,7 @@ def decoded(what: str, content: bytes, form: Form, told: list[str]) -> str:
             raise DatasetError(f"{what} holds NUL bytes, so it is no plain text; save it as CSV in UTF-8.") from None
         encoding = "cp1252" if not set(content) & {0x81, 0x8D, 0x8F, 0x90, 0x9D} else "latin-1"
         text = content.decode(encoding)
-        told.append(f"{what}: it is not in UTF-8, and was read as {encoding}; set 'encoding' where that is wrong.")
+        notices.append(f"{what}: it is not in UTF-8, and was read as {encoding}; set 'encoding' where that is wrong.")
     except (LookupError, ValueError, TypeError) as fault:
         raise DatasetError(f"there is no encoding {encoding!r} ({_reason(fault)}); such as utf-8, cp1252.") from None
     text = text.removeprefix("\ufeff")
@@ -259,9 +259,9 @@ def _columns(
     given: Sequence[str] | None,
     sep: str,
     least: int,
-    told: list[str],
+    notices: list[str],
 ) -> tuple[dict[str, Column], int]:
-    """The columns by name; those that only a program's habits made are left out."""
+    """The columns by name, and the number of rows."""
     if given is None:
         first = next(records, None)
         if first is None:
@@ -271,17 +271,25 @@ def _columns(
         header = [" ".join(str(name).split()) for name in given]
     if len(header) > COLUMNS:
         raise DatasetError(f"{what} has {len(header)} columns; allowed are {COLUMNS}.")
-    codes = [array("i") for _ in header]
-    known: list[dict[str, int]] = [{} for _ in header]  # code by cell as it stands
-    texts: list[dict[str, int]] = [{} for _ in header]  # code by cell without blanks
+    where = "the header line" if given is None else "names"
+    columns, rows = _coded(what, records, len(header), sep, where)
+    return _kept(what, header, columns, least, notices), rows
+
+
+def _coded(
+    what: str, records: Iterator[tuple[int, list[str]]], width: int, sep: str, where: str
+) -> tuple[list[Column], int]:
+    """The cells by column, and the number of rows; ``where`` says what gave the ``width``."""
+    codes = [array("i") for _ in range(width)]
+    known: list[dict[str, int]] = [{} for _ in range(width)]  # code by cell as it stands
+    texts: list[dict[str, int]] = [{} for _ in range(width)]  # code by cell without blanks
     rows = 0
     for line, record in records:
-        if len(record) != len(header):
-            more = "more" if len(record) > len(header) else "fewer"
-            where = "names" if given is not None else "the header line"
+        if len(record) != width:
+            more = "more" if len(record) > width else "fewer"
             raise DatasetError(
-                f"{what} has {len(record)} cells in line {line}, {more} than the {len(header)} of {where}; quote cells "
-                f"that hold {TOLD.get(sep, repr(sep))}, or set 'sep' to what separates them."
+                f"{what} has {len(record)} cells in line {line}, {more} than the {width} of {where}; quote cells "
+                f"that hold {SHOWN_AS.get(sep, repr(sep))}, or set 'sep' to what separates them."
             )
         rows += 1
         for cell, numbers, seen, stripped in zip(record, codes, known, texts, strict=True):
@@ -294,12 +302,19 @@ def _columns(
     columns = [
         Column(np.array(numbers, dtype=np.int32), tuple(seen)) for numbers, seen in zip(codes, texts, strict=True)
     ]
+    return columns, rows
+
+
+def _kept(
+    what: str, header: Sequence[str], columns: Sequence[Column], least: int, notices: list[str]
+) -> dict[str, Column]:
+    """The columns by name, without those that programs add by habit: an empty last one, and a count of the rows."""
     kept: dict[str, Column] = {}
     for number, (name, column) in enumerate(zip(header, columns, strict=True)):
         if not name and column.texts == ("",):
             continue  # every line ends in a separator
         if not name and number == 0 and _counts(column):
-            told.append(f"{what}: the first column has no name and counts the rows; it is left out.")
+            notices.append(f"{what}: the first column has no name and counts the rows; it is left out.")
             continue
         if not name:
             raise DatasetError(
@@ -311,9 +326,9 @@ def _columns(
     if len(kept) < least:
         raise DatasetError(
             f"{what} has one column only, {next(iter(kept), '')!r}, and a target and a feature are needed; if its "
-            f"cells are separated by something else than {', '.join(TOLD.values())}, set 'sep'."
+            f"cells are separated by something else than {', '.join(SHOWN_AS.values())}, set 'sep'."
         )
-    return kept, rows
+    return kept
 
 
 def _counts(column: Column) -> bool:

@@ -1,4 +1,4 @@
-"""What a user says of a CSV in a small YAML beside it: plain data, of which nothing is resolved, built or executed."""
+"""The settings of a CSV in a small YAML beside it: plain data, of which nothing is resolved, built or executed."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def read_sidecar(path: Path) -> dict[str, Any]:
         mark = getattr(fault, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
         raise DatasetError(f"{what} is no YAML ({problem}{where}); {HINT}.") from None
-    said = {} if node is None else _built(what, node)
-    if said is None:
+    settings = {} if node is None else _built(what, node)
+    if settings is None:
         return {}
-    if not isinstance(said, dict):
-        raise DatasetError(f"{what} holds no mapping but {str(said)[:40]!r}; {HINT}.")
-    return said
+    if not isinstance(settings, dict):
+        raise DatasetError(f"{what} holds no mapping but {str(settings)[:40]!r}; {HINT}.")
+    return settings
 
 
 def _allow(what: str, text: str) -> None:

@@ -126,8 +126,8 @@ def fetch(source: Source) -> Path:
 
 
 def _candidates(path: Path) -> list[Path]:
-    bare = [path.with_suffix("")] if path.suffix in COMPRESSED else []
-    return [path, *bare, *(path.with_name(path.name + suffix) for suffix in COMPRESSED)]
+    unpacked = [path.with_suffix("")] if path.suffix in COMPRESSED else []
+    return [path, *unpacked, *(path.with_name(path.name + suffix) for suffix in COMPRESSED)]
 
 
 def _download(source: Source, path: Path) -> Path:
@@ -168,7 +168,7 @@ def _reason(fault: Exception) -> str:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write under another name and rename: a file cut short must never look whole."""
+    """Write under another name and rename: a file cut short must never look complete."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -214,7 +214,7 @@ def _digest(data: bytes) -> str:
 
 
 def _unpack(data: bytes, member: str | None = None) -> bytes:
-    """Content of a gzip file or of one file of a zip archive, told by their first bytes; other bytes as they are."""
+    """Content of a gzip file or of one file of a zip archive, by the first bytes; other bytes as they are."""
     try:
         if data.startswith(b"\x1f\x8b"):
             return gzip.decompress(data)

@@ -17,7 +17,7 @@ from harness.core.errors import DatasetError, choices
 from harness.core.problem import Problem
 from harness.core.target import Label, Target
 from harness.data import Dataset, parse_target
-from harness.data.own import read_people
+from harness.data.csv_factuals import read_factuals
 
 PICK, EXPLAIN = 0, 1  # streams of random numbers: which factuals, and what a method draws for each
 WHICH = ("test", "test_then_train", "all")  # rows that factuals are picked from
@@ -148,4 +148,4 @@ def _read(dataset: Dataset, path: Path) -> pd.DataFrame:
     path = path.expanduser()
     if not os.path.lexists(path):
         raise DatasetError(f"factuals={path} is no file; {choices(str(path), WHICH)}, row numbers, or a CSV file.")
-    return read_people(dataset, path)
+    return read_factuals(dataset, path)

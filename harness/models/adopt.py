@@ -34,7 +34,7 @@ def from_file(
     threshold: float | None = None,
     names: Sequence[Any] | None = None,
 ) -> Classifier:
-    """A fitted model of somebody's, checked against the data.
+    """The classifier of a fitted model in a file, checked against the data.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def assemble(
     frame: pd.DataFrame,
     name: str = "the data",
 ) -> Classifier:
-    """The classifier of a whole model; opaque where nobody can look inside, or where that shows another model.
+    """The classifier of a model with its pipeline; opaque where its steps cannot be read, or read as another model.
 
     Raises
     ------
@@ -120,7 +120,9 @@ def assemble(
             raise ValueError(SEVERAL)
         predicted = outside.graded(frame)
     except Exception as fault:
-        raise HarnessError(_listed(whole.path, name, [f"asked about its rows, it fails: {short(fault)}"])) from fault
+        raise HarnessError(
+            _listed(whole.path, name, [f"its prediction of the data's rows fails: {short(fault)}"])
+        ) from fault
     opaque = opaque or _difference(inside, whole, frame, predicted)
     return replace(inside, whole=whole) if opaque is None else replace(outside, opaque=opaque)
 
@@ -128,8 +130,8 @@ def assemble(
 def _difference(
     inside: Classifier, whole: WrappedModel, frame: pd.DataFrame, predicted: tuple[np.ndarray, np.ndarray]
 ) -> str | None:
-    """Where estimator and inputs are another model than the whole one, as a sentence."""
-    prefix = "nobody can look inside this model: what is known of its steps gives other"
+    """Why estimator and inputs are another model than the pipeline, as a sentence; None where they are the same."""
+    prefix = "this model is opaque: what is known of its steps gives other"
     steps: Any = getattr(whole.model, "steps", ())
     try:
         if len(steps) > 1:
@@ -166,8 +168,8 @@ def _laid_out(whole: WrappedModel, space: Space, name: str) -> tuple[WrappedMode
     else:
         columns = space.names
         if count is not None and count != len(columns):
-            said = f"{len(columns)}: {', '.join(columns)}"
-            return whole, [f"it was trained on an array of {count} columns, and {name} has {said}"]
+            listed = f"{len(columns)}: {', '.join(columns)}"
+            return whole, [f"it was trained on an array of {count} columns, and {name} has {listed}"]
     logical = tuple(c for c in columns if _holds_logical(space[c]))
     return WrappedModel(whole.model, columns, logical, known is not None, whole.path, whole.sha256, whole.trusted), []
 
@@ -195,17 +197,18 @@ def _named(
         if own is not None or not is_regressor(model):
             return (), (), ["it predicts classes, and the target is a number; choose a regression model"]
         return (), (), []
-    told = ", ".join(map(str, classes))
+    allowed = ", ".join(map(str, classes))
     if own is None or not is_classifier(model):
-        return (), (), [f"it predicts no classes, and the target is one of {told}; choose a classifier"]
+        return (), (), [f"it predicts no classes, and the target is one of {allowed}; choose a classifier"]
     labels = tuple(np.asarray(own).tolist())
-    said = ", ".join(map(str, labels))
+    own_order = ", ".join(map(str, labels))
     by_name = {str(value): value for value in classes}
     chosen = [str(value) for value in (labels if names is None else names)]
     if names is not None and (len(chosen) != len(labels) or sorted(chosen) != sorted(by_name)):
         listed = ", ".join(map(str, names))
-        return (), (), [f"model.classes=[{listed}] must name each of {told} once, in the order of the model's {said}"]
+        why = f"model.classes=[{listed}] must name each of {allowed} once, in the order of the model's {own_order}"
+        return (), (), [why]
     if sorted(chosen) != sorted(by_name):
         remedy = f"name them in the model's order, such as model.classes=[{','.join(map(str, classes))}]"
-        return (), (), [f"its classes are {said}, and those of the target {told}; {remedy}"]
+        return (), (), [f"its classes are {own_order}, and those of the target {allowed}; {remedy}"]
     return labels, tuple(by_name[value] for value in chosen), []

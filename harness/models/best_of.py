@@ -38,8 +38,8 @@ class BestOfGridSearchCV(ClassifierMixin, BaseEstimator):
         best = found[int(np.argmax(self.scores_))]
         self.best_estimator_, self.best_score_ = best.best_estimator_, best.best_score_
         self.classes_ = best.classes_
-        told = (f"{type(s.estimator).__name__} {score:.3f}" for s, score in zip(found, self.scores_, strict=True))
-        log.info("by validation: %s; taken: %r", ", ".join(told), self.best_estimator_)
+        scores = (f"{type(s.estimator).__name__} {score:.3f}" for s, score in zip(found, self.scores_, strict=True))
+        log.info("by validation: %s; taken: %r", ", ".join(scores), self.best_estimator_)
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:

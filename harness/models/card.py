@@ -248,4 +248,4 @@ def card_of(classifier: Classifier) -> Card | None:
 
 
 class Nothing:
-    """A category that nobody has."""
+    """A category that no bin lists."""

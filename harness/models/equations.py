@@ -14,13 +14,14 @@ from harness.core.equation import Equation
 from harness.core.errors import DatasetError
 from harness.core.space import Space
 from harness.data.equations import check, ordered, parse
+from harness.models.train import train
 
 FOLDS = 5  # of the cross-validation that chooses among the settings of a ``grid``
 
 
 def equations(
     space: Space,
-    train: pd.DataFrame,
+    frame: pd.DataFrame,
     causality: Mapping[str, Mapping[str, Any] | None],
     cache: Path | None = None,
 ) -> tuple[Equation, ...]:
@@ -28,7 +29,7 @@ def equations(
 
     Parameters
     ----------
-    train
+    frame
         Decoded training rows.
     causality
         By endogenous feature either ``{formula}``, a text for ``parse``; or ``{parents, learn, grid}``: names of
@@ -55,12 +56,12 @@ def equations(
             raise DatasetError(
                 f"the equation of {name} is to be learnt by {learner!r}; give an unfitted regressor, such as Ridge()."
             )
-        if train[name].nunique() < 2:
+        if frame[name].nunique() < 2:
             raise DatasetError(f"{name} is the same in every training row; there is no equation to learn.")
         if entry.get("grid"):
             learner = GridSearchCV(learner, dict(entry["grid"]), cv=FOLDS)
         inputs = Space(tuple(space[parent] for parent in entry["parents"]))
-        scaled = (train[name].to_numpy(float) - feature.scale[0]) / feature.range
-        model = train(clone(learner), inputs, train, scaled, (), cache=cache)
+        scaled = (frame[name].to_numpy(float) - feature.scale[0]) / feature.range
+        model = train(clone(learner), inputs, frame, scaled, (), cache=cache)
         made.append(Equation(name, model, feature.scale[0], feature.range))
     return tuple(made)

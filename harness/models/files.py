@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import sklearn
 from sklearn.base import BaseEstimator
@@ -24,6 +25,7 @@ from sklearn.tree import BaseDecisionTree
 from sklearn.utils.validation import check_is_fitted
 
 from harness.core.errors import HarnessError, choices
+from harness.models.addresses import SCHEMA, with_todays_addresses
 from harness.models.scorecard import wrapped
 
 log = logging.getLogger(__name__)
@@ -32,7 +34,7 @@ LARGEST = 500_000_000  # bytes of a model file, and of a skops file's schema onc
 UNPACKED = 2_000_000_000  # bytes of all that a skops file holds
 MEMBERS = 100_000  # files in a skops file
 PICKLES = (".joblib", ".pkl", ".pickle")
-ESTIMATORS = re.compile(r"(sklearn|(xgboost|lightgbm)\.sklearn|harness\.torch_mlp)(\.[a-z_]\w*)*", re.ASCII)
+ESTIMATORS = re.compile(r"(sklearn|(xgboost|lightgbm)\.sklearn|harness\.models\.torch_mlp)(\.[a-z_]\w*)*", re.ASCII)
 # Types that fitted models hold beside estimators: plain data, and objects whose construction runs nothing foreign.
 PARTS = {
     "builtins.bytearray", "builtins.bytes", "builtins.complex", "builtins.dict", "builtins.frozenset",
@@ -67,15 +69,19 @@ PARTS = {
 CONVERT = "convert it where it was made with skops.io.dump(model, 'model.skops')"
 
 
-def save(estimator: Any, path: Path) -> None:
-    """Store a fitted estimator as a skops file, whole or not at all."""
-    from skops import io
+def _skops_io() -> Any:
+    from skops import io  # slow: it imports all of scikit-learn
 
+    return io
+
+
+def save(estimator: Any, path: Path) -> None:
+    """Store a fitted estimator as a skops file, which appears complete or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
     os.close(handle)
     try:
-        io.dump(estimator, temporary, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
+        _skops_io().dump(estimator, temporary, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
@@ -86,19 +92,20 @@ def load(path: Path, trust: bool = False) -> Any:
     """Read a skops file of at most 500 MB, 2 GB unpacked.
 
     Trusted are estimators of scikit-learn, XGBoost and LightGBM, and the plain data and helpers that fitted ones hold
-    (``PARTS``); no function of anybody's is called. ``trust`` takes every type.
+    (``PARTS``); no foreign function is called. ``trust`` takes every type.
+    Classes of ours that have moved since the file was written are found at their new addresses.
 
     Raises
     ------
     HarnessError
         If the file is missing, no skops file, larger or other than such files are, or holds any other type.
     """
-    from skops import io
-
+    io = _skops_io()
     _check_size(path)
     _check_archive(path)
     try:
-        types = io.get_untrusted_types(file=path)
+        source = with_todays_addresses(path)
+        types = io.get_untrusted_types(file=source)
         strange = [name for name in types if not _trusted(name)]
     except Exception as fault:
         raise HarnessError(f"{path} is no skops file ({short(fault)}); save the model with skops.io.dump.") from fault
@@ -108,7 +115,7 @@ def load(path: Path, trust: bool = False) -> Any:
             f"model with nothing else in it."
         )
     try:
-        loaded = io.load(path, trusted=types)
+        loaded = io.load(source, trusted=types)
         _check_trees(loaded)
     except Exception as fault:
         raise HarnessError(f"{path} is damaged ({short(fault)}); save the model again with skops.io.dump.") from fault
@@ -134,8 +141,8 @@ def _check_archive(path: Path) -> None:
         why = f"it is a pickle, which may run anything: {CONVERT}" if pickled else short(fault)
         raise HarnessError(f"{path} is no skops file ({why}); save the model with skops.io.dump.") from fault
     names = [member.filename for member in members]
-    if "schema.json" not in names:
-        why = "it has no schema.json"
+    if SCHEMA not in names:
+        why = f"it has no {SCHEMA}"
     elif len(set(names)) < len(names):
         why = "it holds two files of one name"
     elif odd := [name for name in names if not re.fullmatch(r"[\w-]+\.(npy|npz|bin|json)", name, re.ASCII)]:
@@ -144,8 +151,8 @@ def _check_archive(path: Path) -> None:
         why = "it is encrypted"
     elif len(members) > MEMBERS or sum(member.file_size for member in members) > UNPACKED:
         why = f"unpacked it would have more than {UNPACKED:,} bytes or {MEMBERS:,} files"
-    elif archive.getinfo("schema.json").file_size > LARGEST:
-        why = f"its schema.json would have more than {LARGEST:,} bytes"
+    elif archive.getinfo(SCHEMA).file_size > LARGEST:
+        why = f"its {SCHEMA} would have more than {LARGEST:,} bytes"
     if why is not None:
         raise HarnessError(f"{path} is no skops file ({why}); save the model with skops.io.dump.")
 
@@ -182,7 +189,7 @@ def _check_trees(loaded: Any) -> None:
 
 def _check_tree(tree: Any, width: int) -> None:
     if not len(tree.children_left) == len(tree.value) == tree.node_count >= 1:
-        raise ValueError("a tree has fewer nodes than it says")
+        raise ValueError("a tree has fewer nodes than its count states")
     inner = tree.children_left != -1
     _check_nodes(tree.children_left, tree.children_right, tree.feature, inner, width)
 
@@ -216,7 +223,7 @@ def _parts(loaded: Any) -> Iterator[Any]:
 
 
 def short(fault: BaseException) -> str:
-    """The first line of an error, or its kind where it says nothing."""
+    """The first line of an error's message, or the error's type where it has none."""
     lines = str(fault).strip().splitlines()
     return lines[0].strip().rstrip(".")[:200] if lines else type(fault).__name__
 
@@ -248,7 +255,7 @@ def read(path: str | Path, trust: bool = False) -> tuple[Any, bool]:
     path = Path(path).expanduser()
     _check_size(path)
     suffix = path.suffix.lower()
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if suffix in PICKLES:
             found, needed = _unpickle(path, trust), True
@@ -261,7 +268,7 @@ def read(path: str | Path, trust: bool = False) -> tuple[Any, bool]:
                 if not trust:
                     raise
                 found, needed = load(path, trust=True), True
-    for warning in told:
+    for warning in caught:
         if isinstance(warning.message, InconsistentVersionWarning):
             other = warning.message.original_sklearn_version
             log.warning("%s was saved by scikit-learn %s; this is %s.", path, other, sklearn.__version__)
@@ -287,8 +294,6 @@ def _unpickle(path: Path, trust: bool) -> Any:
             f"{path} is a pickle, and reading one runs code of whoever made it; {CONVERT}, or set model.trust=true "
             f"if you trust its maker."
         )
-    import joblib
-
     try:
         return joblib.load(path)
     except Exception as fault:

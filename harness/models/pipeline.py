@@ -105,8 +105,8 @@ def describe(model: Any, space: Space, columns: Sequence[str]) -> tuple[Any, tup
 
     Returns
     -------
-    The estimator (knowing no column names, as it is asked with arrays), its inputs, why the model cannot read the data
-    (a list, empty where it can), and why nobody can look inside (a sentence; there are then no inputs).
+    The estimator (knowing no column names, as it is called with arrays), its inputs, why the model cannot read the data
+    (a list, empty where it can), and why it is opaque (a sentence; there are then no inputs).
     """
     if isinstance(model, ScorecardEstimator | OptBinned):
         return _scorecard(model, space)
@@ -121,7 +121,7 @@ def describe(model: Any, space: Space, columns: Sequence[str]) -> tuple[Any, tup
                 estimator = estimator.steps[-1][1]
         inputs = tuple(_input(column, estimator, walk.into("the last")) for column in flow.columns)
     except UnsupportedError as fault:
-        return model, (), walk.faults, f"nobody can look inside this model: {fault}"
+        return model, (), walk.faults, f"this model is opaque: {fault}"
     estimator = copy.copy(estimator)
     vars(estimator).pop("feature_names_in_", None)
     return estimator, inputs, walk.faults, None
@@ -132,7 +132,7 @@ def _scorecard(model: Any, space: Space) -> tuple[Any, tuple[Input, ...], list[s
     try:
         return model.inside, model.inside.inputs(space), [], None
     except UnsupportedError as fault:
-        return model, (), [], f"nobody can look inside this model: {fault}"
+        return model, (), [], f"this model is opaque: {fault}"
 
 
 @singledispatch
@@ -344,7 +344,7 @@ def _(transformer: OrdinalEncoder, flow: ColumnFlow, walk: PipelineStep) -> Colu
 
 
 def _coded(encoder: Any, flow: ColumnFlow, walk: PipelineStep, widths: Sequence[int]) -> tuple[Column, ...]:
-    """The columns after an encoder, which is asked for the code of every category of one feature after another."""
+    """The columns after an encoder, from its code of every category, one feature after another."""
     stopped = None
     usable: list[tuple[Any, ...]] = []
     for column, known in zip(flow.columns, encoder.categories_, strict=True):
@@ -358,10 +358,10 @@ def _coded(encoder: Any, flow: ColumnFlow, walk: PipelineStep, widths: Sequence[
     first = [values[0] for values in usable]
     columns: list[Column] = []
     for place, (column, values) in enumerate(zip(flow.columns, usable, strict=True)):
-        asked = np.empty((len(values), len(first)), dtype=object)
-        asked[:] = first
-        asked[:, place] = values
-        coded = encoder.transform(asked)
+        probes = np.empty((len(values), len(first)), dtype=object)
+        probes[:] = first
+        probes[:, place] = values
+        coded = encoder.transform(probes)
         coded = np.asarray(coded.toarray() if sparse.issparse(coded) else coded, dtype=float)
         if coded.shape[1] != ends[-1] or np.isnan(coded).any():
             raise UnsupportedError(f"{walk.step(encoder)} gives {column.feature.name} codes that are no numbers")
@@ -407,6 +407,6 @@ def _input(column: Column, estimator: Any, walk: PipelineStep) -> Input:
     if values is None or not np.isfinite(values).all():
         raise UnsupportedError(f"{walk.step(estimator)} is given {feature.name}, which is no number there")
     if set(values.tolist()) <= {0.0, 1.0} and feature.kind is not Kind.ORDINAL:
-        held = tuple(level for level, value in zip(feature.categories, values, strict=True) if value)
-        return Indicator(feature.name, held)
+        levels = tuple(level for level, value in zip(feature.categories, values, strict=True) if value)
+        return Indicator(feature.name, levels)
     return Lookup(feature.name, feature.categories, tuple(values.tolist()))

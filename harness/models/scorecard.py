@@ -1,7 +1,7 @@
 """Scorecards: a linear model of binned features, as OptBinning fits them and as banks use them.
 
-A ``Card`` is one as plain data, bins and points included; OptBinning itself is only needed to fit one, and to ask one
-of somebody's.
+A ``Card`` is one as plain data, bins and points included; OptBinning itself is only needed to fit one, and to
+predict by a ``Scorecard`` that a user fitted.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class ScorecardEstimator(BaseEstimator):
     """What scorecards have in common, given ``card_``; rows are decoded frames, or arrays of the card's columns."""
 
     card_: Card
+    fitted_by = ("optbinning", "ortools")  # libraries whose versions a fit depends on
 
     @property
     def feature_names_in_(self) -> np.ndarray:
@@ -43,7 +44,7 @@ class ScorecardEstimator(BaseEstimator):
         return self
 
     def inputs(self, space: Space) -> tuple[Input, ...]:
-        """As ``Card.inputs``: this estimator is trained on decoded frames, and asked with arrays too."""
+        """As ``Card.inputs``: this estimator is trained on decoded frames, and predicts arrays too."""
         return self.card_.inputs(space)
 
     def _bins(self, rows: Any) -> np.ndarray:
@@ -100,7 +101,7 @@ class ScorecardClassifier(ClassifierMixin, ScorecardEstimator):
         labels
             Two classes, in any coding, shape (rows,).
         space
-            Which features are categories and which codes are special; told by the columns' types where None.
+            Which features are categories and which codes are special; by the columns' types where None.
 
         Raises
         ------
@@ -159,7 +160,7 @@ class ScorecardRegressor(RegressorMixin, ScorecardEstimator):
 
 def _fitted(own: Any, frame: pd.DataFrame, targets: np.ndarray, space: Space | None, model: Any) -> Card:
     """Fit an OptBinning scorecard with the settings of an estimator, and read it."""
-    from optbinning import BinningProcess, Scorecard
+    from optbinning import BinningProcess, Scorecard  # slow: it imports ortools
 
     names = list(frame.columns)
     if space is None:
@@ -209,15 +210,15 @@ def read_card(scorecard: Any) -> Card:
     Raises
     ------
     UnsupportedError
-        For binning that is no step function, and for an estimator that is no linear function of what bins are worth.
+        For binning that is no step function, and for an estimator that is not linear in the bins' values.
     """
     process = scorecard.binning_process_
     names = [str(name) for name in process.get_support(names=True)]
     bins = {name: _bins_of(process.get_binned_variable(name)) for name in names}
     rows = max(map(len, bins.values()))
-    asked = pd.DataFrame({name: _one_each(bins[name], rows) for name in names})
-    values = _whole(process, scorecard._transform(_widened(process, asked), None, *_metrics(scorecard)))
-    points = _whole(process, scorecard.transform(_widened(process, asked)))
+    probes = pd.DataFrame({name: _one_each(bins[name], rows) for name in names})
+    values = _matrix(scorecard._transform(_widened(process, probes), None, *_metrics(scorecard)))
+    points = _matrix(scorecard.transform(_widened(process, probes)))
     estimator = scorecard.estimator_
     coefficients = np.ravel(estimator.coef_).astype(float)
     if len(coefficients) != len(names):
@@ -236,8 +237,8 @@ def read_card(scorecard: Any) -> Card:
         float(np.ravel(getattr(scorecard, "intercept_", 0.0))[0]),
     )
     own = scorecard.decision_function if binary else scorecard.predict
-    if np.abs(card.score(card.bins(asked)) - np.ravel(own(_widened(process, asked)))).max() > NEAR:
-        raise UnsupportedError("its scorecard's score is not the sum of what its bins are worth")
+    if np.abs(card.score(card.bins(probes)) - np.ravel(own(_widened(process, probes)))).max() > NEAR:
+        raise UnsupportedError("its scorecard's score is not the sum of its bins' values")
     return card
 
 
@@ -246,7 +247,7 @@ def _metrics(scorecard: Any) -> tuple[Any, Any]:
     return getattr(scorecard, "_metric_special", 0), getattr(scorecard, "_metric_missing", 0)
 
 
-def _whole(process: Any, transformed: Any) -> np.ndarray:
+def _matrix(transformed: Any) -> np.ndarray:
     return np.asarray(transformed, dtype=float).reshape(len(transformed), -1)
 
 

@@ -52,6 +52,7 @@ class TorchMLPClassifier(ClassifierMixin, BaseEstimator):
     """
 
     activation = "relu"
+    fitted_by = ("torch",)  # libraries whose versions a fit depends on
 
     def __init__(
         self,
@@ -79,7 +80,7 @@ class TorchMLPClassifier(ClassifierMixin, BaseEstimator):
         """
         if not installed():
             raise UnsupportedError(f"a torch model cannot be trained: {ABSENT}")
-        import torch
+        import torch  # optional
 
         matrix = np.asarray(x, dtype=float)
         self.classes_, codes = np.unique(np.asarray(y), return_inverse=True)
@@ -91,7 +92,7 @@ class TorchMLPClassifier(ClassifierMixin, BaseEstimator):
         loss = torch.nn.BCEWithLogitsLoss() if binary else torch.nn.CrossEntropyLoss()
         generator = torch.Generator().manual_seed(int(self.random_state))
         sizes = [matrix.shape[1], *self.hidden_layer_sizes, 1 if binary else len(self.classes_)]
-        layers = [_drawn(*pair, generator) for pair in pairwise(sizes)]
+        layers = [_drawn(torch, *pair, generator) for pair in pairwise(sizes)]
         optimizer = torch.optim.Adam(
             [part for layer in layers for part in layer], lr=self.learning_rate, weight_decay=self.alpha
         )
@@ -127,10 +128,8 @@ class TorchMLPClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[self.predict_proba(x).argmax(axis=1)]
 
 
-def _drawn(inputs: int, units: int, generator: Any) -> tuple[Any, Any]:
+def _drawn(torch: Any, inputs: int, units: int, generator: Any) -> tuple[Any, Any]:
     """Weights and intercepts of a layer, drawn evenly as Glorot and Bengio (2010), (16), have it."""
-    import torch
-
     bound = float(np.sqrt(6.0 / (inputs + units)))
     drawn = torch.rand(inputs + 1, units, dtype=torch.float64, generator=generator) * 2 * bound - bound
     return drawn[:-1].clone().requires_grad_(), drawn[-1].clone().requires_grad_()

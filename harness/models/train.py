@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from sklearn.base import is_classifier, is_regressor
 from harness.core.classifier import Classifier
 from harness.core.errors import HarnessError
 from harness.core.inputs import space_inputs
+from harness.core.packages import digest_of, version
 from harness.core.space import Space
 from harness.models.files import load, log, save
 
@@ -31,7 +33,7 @@ def train(
 ) -> Classifier:
     """An estimator fitted to the scaled columns of the training rows; taken from ``cache`` where it was fitted before.
 
-    One that says itself what its ``inputs`` are, as scorecards do, is fitted to the decoded rows.
+    An estimator with ``inputs`` of its own, as scorecards have, is fitted to the decoded rows.
 
     Parameters
     ----------
@@ -103,16 +105,38 @@ def _codes(labels: np.ndarray, classes: tuple[Any, ...]) -> np.ndarray:
 
 
 def _content(estimator: Any, inputs: np.ndarray, targets: np.ndarray, space: Space | None) -> str:
-    """What a fit depends on, as a hash: the data to the bit, the parameters, the library's version."""
+    """What a fit depends on, as a hash: the data to the bit, the parameters, and the code that fits."""
     digest = hashlib.sha256()
     digest.update(np.ascontiguousarray(inputs).tobytes())
     digest.update(np.ascontiguousarray(targets).tobytes())
     kind = type(estimator)
     parameters = sorted(estimator.get_params().items())
-    digest.update(f"{kind.__module__}.{kind.__qualname__} {parameters!r} {sklearn.__version__}".encode())
+    digest.update(f"{kind.__module__}.{kind.__qualname__} {parameters!r} {_versions(estimator)!r}".encode())
+    if any(type(part).__module__.startswith("harness.") for part in _estimators(estimator)):
+        digest.update(digest_of(Path(__file__).parent))
     if space is not None:
         digest.update(repr(space).encode())
     return digest.hexdigest()[:32]
+
+
+def _versions(estimator: Any) -> dict[str, str | None]:
+    """Versions of the libraries that take part in a fit, by name."""
+    names = {"sklearn"}
+    for part in _estimators(estimator):
+        names |= {type(part).__module__.partition(".")[0], *getattr(part, "fitted_by", ())}
+    return {name: version(name) for name in sorted(names)}
+
+
+def _estimators(node: Any) -> Iterator[Any]:
+    """An estimator and all those among its parameters, such as the steps of a pipeline."""
+    if isinstance(node, Mapping):
+        node = list(node.values())
+    if isinstance(node, list | tuple):
+        for part in node:
+            yield from _estimators(part)
+    elif hasattr(node, "get_params") and not isinstance(node, type):
+        yield node
+        yield from _estimators(node.get_params(deep=False))
 
 
 def _cached(path: Path | None) -> Any:

@@ -43,7 +43,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class Solution:
-    """What the solver said.
+    """The solver's status, objective, bound and point.
 
     Parameters
     ----------

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 import scipy.sparse as sparse
+from pyomo.repn import generate_standard_repn
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from harness.solvers.highs import FEASIBILITY, Linear, Solution, new_solver, read_solution
@@ -115,8 +116,6 @@ class Compiled:
 
     def linear(self, expression: Expression) -> Linear:
         """A linear Pyomo expression as a form over columns."""
-        from pyomo.repn import generate_standard_repn
-
         repn = generate_standard_repn(expression)
         pairs = [(self.column(v), float(c)) for v, c in zip(repn.linear_vars, repn.linear_coefs, strict=True)]
         return Linear.of(pairs, float(repn.constant))

@@ -117,7 +117,7 @@ class Oracle:
         values
             As ``values`` gives them.
         base
-            The row's factual as the estimator takes it, written to; a frame where nobody can look inside the model.
+            The row's factual as the estimator takes it, written to; a frame where the model is opaque.
         strict
             Whether to ask for predictions besides scores, in any case.
         """

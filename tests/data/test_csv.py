@@ -15,7 +15,10 @@ from omegaconf import OmegaConf
 from harness.cli.arguments import plain_names, readable
 from harness.core.errors import DatasetError
 from harness.data import Dataset, load_csv
-from harness.data.own import CHECKS, introduce, load_settled, read_people, settle, shown_name
+from harness.data.csv_factuals import read_factuals
+from harness.data.csv_load import load_settled
+from harness.data.csv_report import introduce
+from harness.data.csv_settings import CHECKS, settle, shown_name
 from harness.data.sidecar import read_sidecar
 
 ROWS = 40
@@ -416,9 +419,9 @@ def test_people_are_read_as_the_data_were(write: Write, tmp_path: Path) -> None:
     people = tmp_path / "people.csv"
     PEOPLE.assign(name=["A", "B"])[["name", *reversed(TABLE.columns)]].to_csv(people, index=False, sep=";", decimal=",")
     expected = dataset.frame.loc[[3, 7]].reset_index(drop=True)
-    pd.testing.assert_frame_equal(read_people(dataset, people), expected)
+    pd.testing.assert_frame_equal(read_factuals(dataset, people), expected)
     PEOPLE.to_csv(people, index=False, encoding="utf-16")
-    pd.testing.assert_frame_equal(read_people(dataset, people), expected)
+    pd.testing.assert_frame_equal(read_factuals(dataset, people), expected)
 
 
 @pytest.mark.parametrize(
@@ -439,6 +442,6 @@ def test_faults_of_people_name_row_and_column(
     dataset = load_csv(write(), "approved")
     PEOPLE.astype(object).assign(**change).to_csv(tmp_path / "people.csv", index=False)
     with pytest.raises(DatasetError) as error:
-        read_people(dataset, tmp_path / "people.csv")
+        read_factuals(dataset, tmp_path / "people.csv")
     for part in ("people.csv", *parts):
         assert part in str(error.value)

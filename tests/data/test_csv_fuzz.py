@@ -14,7 +14,10 @@ from hypothesis import strategies as st
 
 from harness.core.errors import HarnessError
 from harness.data import Dataset
-from harness.data.own import introduce, load_settled, read_people, settle
+from harness.data.csv_factuals import read_factuals
+from harness.data.csv_load import load_settled
+from harness.data.csv_report import introduce
+from harness.data.csv_settings import settle
 
 NASTY = (
     "", " ", "NA", "None", "null", "nan", "inf", "-inf", "1e400", "1e-400", "1e31", "9223372036854775808", "10" * 30,
@@ -224,7 +227,7 @@ def check(case: dict[str, Any]) -> str:
         people = Path(folder) / "people.csv"
         people.write_bytes(case["people"] if case["people"] is not None else case["content"])
         try:
-            frame = read_people(dataset, people)
+            frame = read_factuals(dataset, people)
         except HarnessError as fault:
             one_line(fault)
             return "dataset"

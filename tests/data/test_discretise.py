@@ -15,8 +15,8 @@ from harness.cli.arguments import readable
 from harness.core.errors import DatasetError
 from harness.core.space import Feature, Kind
 from harness.data import Dataset, Source, load_csv, load_dataset
+from harness.data.csv_factuals import read_factuals
 from harness.data.discretise import Discretisation
-from harness.data.own import read_people
 from harness.evaluation.checker import permitted
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -205,7 +205,7 @@ def test_a_csv_of_ones_own(tmp_path: Path) -> None:
     assert [len(wage.categories), wage.kind] == [4, Kind.CATEGORICAL]
     people = tmp_path / "people.csv"
     people.write_text(f'wage,job\n0.1,x\n8.9,y\n"{wage.categories[1]}",x\n')
-    assert read_people(data, people)["wage"].tolist() == [wage.categories[0], wage.categories[3], wage.categories[1]]
+    assert read_factuals(data, people)["wage"].tolist() == [wage.categories[0], wage.categories[3], wage.categories[1]]
     with pytest.raises(DatasetError, match=r"discretise of the command line is '4'"):
         load_csv(tmp_path / "own.csv", "ok", discretise=4)
 

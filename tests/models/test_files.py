@@ -1,4 +1,4 @@
-"""A model of somebody's: read without running their code, matched to the data, and judged again from its copy."""
+"""A user's model: read without running code in the file, matched to the data, and judged again from its copy."""
 
 from __future__ import annotations
 
@@ -315,7 +315,7 @@ def test_a_tree_that_points_outside_itself_is_refused(tmp_path: Path, model: Any
 
 @pytest.mark.parametrize("last", [SVC(), KNeighborsClassifier(), PCA(2)], ids=lambda last: type(last).__name__)
 def test_any_model_predicts(saved: Callable[..., Path], last: Any) -> None:
-    """What nobody can look into is asked for its predictions all the same: by the nearest neighbour and by DiCE."""
+    """An opaque model still gives predictions: the nearest neighbour and DiCE use them."""
     model = trained(make_pipeline(last, LogisticRegression()) if isinstance(last, PCA) else last)
     known = read(saved(model))
     np.testing.assert_array_equal(known.predict(FRAME), model.predict(READ))

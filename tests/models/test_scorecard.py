@@ -63,7 +63,7 @@ def data(rows: int = 1500) -> tuple[pd.DataFrame, np.ndarray]:
 
 @cache
 def fitted(kind: str, special: str = "list", metric: Any = 0) -> Scorecard:
-    """A scorecard of OptBinning's, as somebody fits one."""
+    """A scorecard of OptBinning's, as a user fits one."""
     frame, merit = data()
     codes = {"list": [-9, -8], "dict": {"no record": -9, "no trade": [-8]}, "none": None}[special]
     process = BinningProcess(list(NAMES), categorical_variables=["home"], special_codes=codes, max_n_prebins=6)

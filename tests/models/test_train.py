@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from skops import io
 from support.complete import complete
@@ -18,7 +21,11 @@ from support.complete import complete
 from harness.core.classifier import Classifier
 from harness.core.errors import HarnessError
 from harness.core.problem import Problem
+from harness.models import train as module
+from harness.models.best_of import BestOfGridSearchCV
 from harness.models.files import load, save
+from harness.models.scorecard import ScorecardClassifier
+from harness.models.torch_mlp import TorchMLPClassifier
 from harness.models.train import train
 
 MODELS = complete("model")
@@ -71,6 +78,50 @@ def test_other_parameters_are_another_model(problem: Problem, tmp_path: Path) ->
     fitted(problem, tmp_path)
     assert fitted(problem, tmp_path, depth=1).estimator.get_depth() == 1
     assert len(list(tmp_path.iterdir())) == 2
+
+
+class Extended(LogisticRegression):
+    """An estimator whose fit depends on more than scikit-learn."""
+
+    fitted_by = ("solver",)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "library"),
+    [
+        (LogisticRegression(), "sklearn"),
+        (make_pipeline(StandardScaler(), Extended()), "solver"),
+        (ScorecardClassifier(), "optbinning"),
+        (TorchMLPClassifier(), "torch"),
+        (BestOfGridSearchCV([GridSearchCV(TorchMLPClassifier(), {})]), "torch"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_another_version_of_a_library_is_another_model(
+    monkeypatch: pytest.MonkeyPatch, estimator: Any, library: str
+) -> None:
+    """Of whichever library takes part in the fit; not of any other."""
+    data = np.zeros((2, 1)), np.arange(2)
+
+    def key(**changed: str) -> str:
+        monkeypatch.setattr(module, "version", lambda name: changed.get(name, "1.0"))
+        return module._content(estimator, *data, None)
+
+    assert key() == key(other="2.0")
+    assert key() != key(**{library: "2.0"})
+
+
+def test_our_own_estimators_depend_on_our_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of libraries do not."""
+    data = np.zeros((2, 1)), np.arange(2)
+
+    def keys(digest: bytes) -> list[str]:
+        monkeypatch.setattr(module, "digest_of", lambda *folders: digest)
+        return [module._content(estimator, *data, None) for estimator in (TorchMLPClassifier(), LogisticRegression())]
+
+    (own, library), (changed, same) = keys(b"1"), keys(b"2")
+    assert own != changed
+    assert library == same
 
 
 @pytest.mark.parametrize("content", [b"", b"not a model at all"])

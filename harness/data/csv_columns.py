@@ -1,0 +1,216 @@
+"""Texts of a CSV's columns become numbers or categories, with the reason for each."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+
+from harness.core.errors import DatasetError
+from harness.core.space import Kind
+from harness.data.features import EXACT
+from harness.data.reader import Column, Form, Table
+
+CATEGORIES = 200  # different texts of a feature, unless it is set otherwise
+CLASSES = 50
+LARGEST, SMALLEST = 1e30, 1e-30  # numbers beyond do not survive scaling, or a model's single precision
+ID_ROWS = 20  # a table of so few rows may have a different value in each by chance
+CODES = 10  # so few different whole numbers may be codes
+SHOWN = 48  # characters of a name or list in the table
+NUMBERS, OF_VALUES = (Kind.CONTINUOUS, Kind.INTEGER), (Kind.BINARY, Kind.ORDINAL, Kind.CATEGORICAL)
+_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ].*)?|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}/\d{1,2}/\d{1,2}", re.ASCII)
+_ID = re.compile(r"(^|[\s_.-])(id|no|nr|number|key|index|row)$|Id$|ID$", re.ASCII)
+BOOLS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
+
+
+def number_pattern(decimal: str, thousands: str | None) -> re.Pattern[str]:
+    grouped = rf"\d{{1,3}}(?:{re.escape(thousands)}\d{{3}})+|" if thousands else ""
+    point = re.escape(decimal)
+    return re.compile(rf"[-+]?(?:(?:{grouped}\d+)(?:{point}\d*)?|{point}\d+)(?:[eE][-+]?\d{{1,5}})?", re.ASCII)
+
+
+def decimal_mark(name: str, table: Table, selected: Iterable[str]) -> str:
+    """The decimal mark: a comma where it separates no cells and some columns are numbers only if it is one."""
+    if table.form.sep == ",":
+        return "."
+    thousands, na = table.form.thousands, {"", *table.form.na}
+    point, comma = number_pattern(".", thousands), number_pattern(",", thousands)
+    found: dict[str, tuple[str, str]] = {}
+    for feature in selected:
+        texts = [text for text in table.columns[feature].texts if text not in na]
+        for mark, pattern in ((".", point), (",", comma)):
+            if any(mark in text for text in texts) and all(map(pattern.fullmatch, texts)):
+                found.setdefault(mark, (feature, next(text for text in texts if mark in text)))
+    if len(found) == 2:
+        (one, first), (other, second) = found["."], found[","]
+        raise DatasetError(
+            f"{name} holds {first!r} in column {one!r} and {second!r} in column {other!r}: set 'decimal' to '.' or ','"
+            f", and 'thousands' to the other where it groups digits."
+        )
+    return next(iter(found), ".")
+
+
+def check_complete(name: str, table: Table, selected: Iterable[str], form: Form) -> None:
+    for feature in dict.fromkeys(selected):
+        column = table.columns[feature]
+        gaps = {code: text for code, text in enumerate(column.texts) if text in {"", *form.na}}
+        if len(gaps) == len(column.texts):
+            raise DatasetError(f"column {feature!r} of {name} holds no value at all; list it in 'drop'.")
+        if gaps:
+            row = int(np.flatnonzero(np.isin(column.codes, list(gaps)))[0])
+            text = gaps[int(column.codes[row])]
+            word = f" ({text!r}; set na=[] where such a word is a value)" if text else ""
+            raise DatasetError(
+                f"{name} has a missing value in column {feature!r}, row {row}{word}; set 'missing' to drop, median (of "
+                f"numbers) or category (of texts)."
+            )
+
+
+class ColumnParser:
+    """The cells of one column on their way to numbers or categories."""
+
+    def __init__(self, table: str, name: str, column: Column, form: Form) -> None:
+        self.table, self.name, self.column = table, name, column
+        self.notices: list[str] = []
+        missing = {"", *form.na}
+        self.present = np.array([text not in missing for text in column.texts])
+        pattern = number_pattern(form.decimal or ".", form.thousands)
+        self.numbers = np.array([self._parse(text, pattern, form) for text in column.texts], dtype=float)
+        self.counts = np.bincount(column.codes, minlength=len(column.texts))
+        self.comma = form.decimal == ","
+
+    @staticmethod
+    def _parse(text: str, pattern: re.Pattern[str], form: Form) -> float:
+        """A number, or NaN where the text is none."""
+        if not pattern.fullmatch(text):
+            return math.nan
+        digits = text.replace(form.thousands, "") if form.thousands else text
+        return float(digits.replace(form.decimal or ".", "."))
+
+    @property
+    def texts(self) -> list[str]:
+        return [text for text, present in zip(self.column.texts, self.present, strict=True) if present]
+
+    @property
+    def padded(self) -> bool:
+        """Whether some numbers begin with zeros, as codes do."""
+        return any(re.match(r"[-+]?0\d", text) for text in self.texts)
+
+    @property
+    def numeric(self) -> bool:
+        return bool(self.present.any()) and not np.isnan(self.numbers[self.present]).any()
+
+    def row_of(self, wrong: np.ndarray) -> tuple[int, str]:
+        """The first row, and its text, among codes that are wrong; bool, shape (texts,)."""
+        row = int(np.argmax(wrong[self.column.codes]))
+        return row, self.column.texts[self.column.codes[row]]
+
+    def typed(self, kind: str | None, most: int) -> tuple[pd.Series, str]:
+        """A feature's values, and why they are of their kind."""
+        if self.numeric and kind not in OF_VALUES:
+            return self.as_numbers(), self._why_numbers()
+        bools = all(text in BOOLS for text in self.texts)
+        if kind in NUMBERS or (kind is None and not bools):
+            self._not_mixed(kind)
+        distinct = len(self.texts)
+        about = f"{distinct:,} different texts"
+        dates = distinct > 1 and all(_DATE.fullmatch(text) for text in self.texts[:1000])
+        if dates:
+            about += ", dates by their look, which are no numbers here"
+        example = f"{about}, such as {self.texts[0][:SHOWN]!r}" if distinct else about
+        if kind is None and distinct == self.counts[self.present].sum() > ID_ROWS:
+            raise DatasetError(
+                f"column {self.name!r} of {self.table} has a different text in every row ({example}), like an id or a "
+                f"name; list it in 'drop', or set features.{self.name}.kind=categorical."
+            )
+        if distinct > most and kind != Kind.ORDINAL:
+            raise DatasetError(
+                f"column {self.name!r} of {self.table} has {example}, and {most} are allowed; list it in 'drop', group "
+                f"them, or raise 'max_categories'."
+            )
+        if bools:
+            return self.as_values(), "true and false"
+        plain = {1: "one text", 2: "two texts"}.get(distinct, about)
+        return self.as_values(), about if dates else plain
+
+    def _not_mixed(self, kind: str | None) -> None:
+        """Refuse a column of numbers with a few texts among them."""
+        odd = self.present & np.isnan(self.numbers)
+        numbers = int(self.counts[self.present & ~odd].sum())
+        if not odd.any() or (kind is None and 2 * numbers < self.counts[self.present].sum()):
+            return
+        row, text = self.row_of(odd)
+        known = f"holds {numbers} numbers" if kind is None else f"is {kind}"
+        raise DatasetError(
+            f"column {self.name!r} of {self.table} {known}, but {text[:SHOWN]!r} in row {row}; correct it, list it in "
+            f"'na' if it stands for a missing value, or set features.{self.name}.kind=categorical."
+        )
+
+    def as_numbers(self) -> pd.Series:
+        size = np.abs(self.numbers)
+        wrong = self.present & ((size > LARGEST) | ((size > 0) & (size < SMALLEST)))
+        if wrong.any():
+            row, text = self.row_of(wrong)
+            raise DatasetError(
+                f"column {self.name!r} of {self.table} holds {text[:SHOWN]} in row {row}, which is infinite, "
+                f"beyond {LARGEST:g} or nearer to 0 than {SMALLEST:g}; use another unit, or list it in 'drop'."
+            )
+        values = pd.Series(np.where(self.present, self.numbers, np.nan)[self.column.codes])
+        integers = self.present.all() and self._whole and size.max() <= EXACT
+        return values.astype(np.int64) if integers else values
+
+    @property
+    def _whole(self) -> bool:
+        known = self.numbers[self.present]
+        return bool((known == np.rint(known)).all())
+
+    def as_values(self) -> pd.Series:
+        """Categories: codes stay numbers where nothing of them is lost, True and False are booleans."""
+        known = self.numbers[self.present]
+        if self.numeric and not self.padded and (self._whole or len(known) <= CLASSES) and np.abs(known).max() <= EXACT:
+            return self.as_numbers()
+        bools = all(text in BOOLS for text in self.texts) and bool(self.texts)
+        lookup = np.empty(len(self.column.texts), dtype=object)
+        lookup[:] = [
+            (BOOLS[text] if bools else text) if present else np.nan
+            for text, present in zip(self.column.texts, self.present, strict=True)
+        ]
+        return pd.Series(lookup[self.column.codes], dtype=object)
+
+    def _why_numbers(self) -> str:
+        known = np.unique(self.numbers[self.present])
+        if not self._whole:
+            return "numbers with decimal commas" if self.comma else "numbers"
+        if set(known) == {0, 1}:
+            return "0 and 1"
+        if np.abs(known).max() > EXACT:
+            return f"whole numbers beyond {EXACT:.0e}, which are not exact"
+        rows = int(self.counts[self.present].sum())
+        consecutive = known[-1] - known[0] == rows - 1
+        if rows > ID_ROWS and len(known) == rows and (consecutive or _ID.search(self.name)):
+            self.notices.append(
+                f"{self.table}: column {self.name!r} holds a different whole number in every row; if it is a row "
+                f"number or an id, list it in 'drop'."
+            )
+            return "whole numbers, all different: an id? then drop it"
+        if self.padded:
+            return "whole numbers, some with leading zeros: codes? then set kind: categorical"
+        if len(known) <= CODES:
+            return f"{len(known)} different whole numbers: codes? then set kind: categorical"
+        return "whole numbers"
+
+
+def target_values(cells: ColumnParser, regression: bool, named: bool) -> pd.Series:
+    if regression:
+        return cells.as_numbers() if cells.numeric else cells.as_values()
+    distinct = len(cells.texts)
+    if distinct > CLASSES and not named:
+        remedy = "set task: regression, or " if cells.numeric else ""
+        raise DatasetError(
+            f"the target {cells.name!r} of {cells.table} holds {distinct:,} different values, and {CLASSES} are "
+            f"allowed for classes; {remedy}choose another target."
+        )
+    return cells.as_values()

@@ -1,0 +1,108 @@
+"""Factuals from a second CSV, read as the dataset's own file was."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from harness.core.errors import DatasetError, choices
+from harness.core.space import Feature, Kind
+from harness.data.csv_columns import BOOLS, LARGEST, SHOWN, SMALLEST, ColumnParser, number_pattern
+from harness.data.csv_load import one_line
+from harness.data.csv_report import listed
+from harness.data.dataset import Dataset
+from harness.data.discretise import Intervals
+from harness.data.features import EXACT
+from harness.data.reader import Form, read_table
+
+
+def read_factuals(dataset: Dataset, path: Path) -> pd.DataFrame:
+    """The rows of a second CSV as factuals of a dataset, read as the dataset's own file was.
+
+    Columns may come in another order; others than the features are not looked at.
+
+    Raises
+    ------
+    DatasetError
+        Naming row and column, for a missing column or value, a text in place of a number, or an unknown category.
+    """
+    try:
+        return _factuals(dataset, path)
+    except DatasetError as fault:
+        raise DatasetError(one_line(fault)) from None
+
+
+def _factuals(dataset: Dataset, path: Path) -> pd.DataFrame:
+    names, form = dataset.space.names, dataset.form
+    table = read_table(path, replace(form, names=None), str(path), least=1)
+    if form.names and not set(names) <= set(table.columns):
+        table = read_table(path, form, str(path), least=1)
+    for name in names:
+        if name not in table.columns:
+            raise DatasetError(f"{path} has no column {name!r}; {choices(name, table.columns)}.")
+    marks = [form.decimal or "."]
+    if table.form.sep != "," and not dataset.reasons:
+        marks.append(",")  # nothing is known of how the dataset's own numbers are written
+    elif table.form.sep == "," and form.sep is None:
+        marks.append(".")  # a file separated by commas, beside one with decimal commas
+    data = {}
+    for feature in dataset.space.features:
+        column = table.columns[feature.name]
+        forms, intervals = [replace(form, decimal=mark) for mark in marks], dataset.intervals.get(feature.name)
+        meanings = [_meaning(feature, text, forms, intervals) for text in column.texts]
+        for code in range(len(meanings)):
+            if isinstance(value := meanings[code], _Fault):
+                row = column.first(code)
+                raise DatasetError(f"{path} {value.text} in column {feature.name!r}, row {row}; {value.remedy}.")
+        data[feature.name] = [meanings[code] for code in column.codes]
+    rows = [dict(zip(data, values, strict=True)) for values in zip(*data.values(), strict=True)]
+    frame = dataset.space.frame(rows)
+    dataset.space.check(frame, str(path))
+    return frame
+
+
+class _Fault:
+    """What is wrong with a cell, and what to do."""
+
+    def __init__(self, text: str, remedy: str) -> None:
+        self.text, self.remedy = text, remedy
+
+
+def _meaning(feature: Feature, text: str, forms: Sequence[Form], intervals: Intervals | None) -> Any:
+    """The value of a feature that a cell stands for; of ``intervals``, also by a number."""
+    missing = text in {"", *forms[0].na}
+    if not feature.numeric:
+        by_text = {str(category): category for category in feature.categories}
+        if text in by_text:
+            return by_text[text]
+        if missing and "missing" in by_text:
+            return by_text["missing"]
+        if text in BOOLS and str(BOOLS[text]) in by_text:
+            return by_text[str(BOOLS[text])]
+        for form in forms:
+            number = ColumnParser._parse(text, number_pattern(form.decimal or ".", form.thousands), form)
+            for category in feature.categories:
+                if not isinstance(category, str) and category == number:
+                    return category
+            if intervals is not None and not math.isnan(number):
+                return intervals.of([number])[0]
+        if missing:
+            return _Fault("has a missing value", "fill it in")
+        return _Fault(f"has the unseen category {text[:SHOWN]!r}", f"allowed: {listed(feature.categories, 400)}")
+    if missing:
+        return _Fault("has a missing value", "fill it in")
+    for form in forms:
+        number = ColumnParser._parse(text, number_pattern(form.decimal or ".", form.thousands), form)
+        if math.isnan(number):
+            continue
+        if abs(number) > LARGEST or 0 < abs(number) < SMALLEST:
+            return _Fault(f"holds the number {text[:SHOWN]}, which is infinite, too large or too small,", "correct it")
+        if feature.kind is Kind.INTEGER and (number != round(number) or abs(number) > EXACT):
+            return _Fault(f"holds {text[:SHOWN]}, which is no whole number that fits,", "the feature is integer")
+        return number
+    return _Fault(f"holds {text[:SHOWN]!r}", f"the feature is {feature.kind}, so give a number")

@@ -1,0 +1,168 @@
+"""A user's own CSV as a Dataset."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness.core.errors import DatasetError, choices
+from harness.data.csv_columns import CATEGORIES, ColumnParser, check_complete, decimal_mark, target_values
+from harness.data.csv_settings import settle
+from harness.data.dataset import OPPOSITE, Dataset
+from harness.data.description import SPLIT
+from harness.data.load import load_dataset
+from harness.data.reader import COLUMNS, MEGABYTES, NA, Column, Form, Table, read_table
+
+MESSAGE = 1200  # characters of an error: a list of all categories is no sentence
+
+logger = logging.getLogger(__name__)
+
+
+def load_csv(path: str | Path, target: str | None = None, **settings: Any) -> Dataset:
+    """A CSV of one's own as a dataset, with the settings of ``conf/dataset/csv.yaml`` and ``split``.
+
+    Raises
+    ------
+    DatasetError
+        If file, YAML beside it and settings do not fit.
+    """
+    split = settings.pop("split", SPLIT)
+    settled, _ = settle({**settings, "path": str(path), "target": target})
+    return load_settled(settled, split)
+
+
+def load_settled(settled: Mapping[str, Any], split: Mapping[str, Any] | str | None = SPLIT) -> Dataset:
+    """The dataset of the settings that ``settle`` gives.
+
+    Raises
+    ------
+    DatasetError
+        In one line, if file and settings do not fit.
+    """
+    try:
+        return _load(settled, split)
+    except DatasetError as fault:
+        raise DatasetError(one_line(fault)) from None
+
+
+def one_line(fault: Exception) -> str:
+    """One line, without the middle of a list of thousands."""
+    text = " ".join(str(fault).split())
+    return text if len(text) <= MESSAGE else f"{text[: MESSAGE - 300]} ... {text[-250:]}"
+
+
+def _load(settled: Mapping[str, Any], split: Mapping[str, Any] | str | None) -> Dataset:
+    name, target, label, missing = settled["name"], settled["target"], settled["label"], settled["missing"] or "error"
+    given = _form(settled)
+    table, rows = _stacked([read_table(Path(path).expanduser(), given) for path in settled["path"]])
+    column = str((label or {}).get("column", target))
+    selected = _selected(settled, table, column)
+    form = replace(given, decimal=given.decimal or decimal_mark(name, table, selected))
+    if missing == "error":
+        check_complete(name, table, [*selected, column], form)
+    raw, reasons, notices = {}, {}, list(table.notices)
+    for feature in selected:
+        parser = ColumnParser(name, feature, table.columns[feature], form)
+        kind = settled["features"].get(feature, {}).get("kind")
+        raw[feature], reasons[feature] = parser.typed(kind, settled["max_categories"] or CATEGORIES)
+        notices += parser.notices
+    parser = ColumnParser(name, column, table.columns[column], form)
+    raw[column] = target_values(parser, settled["task"] == "regression", bool(label or settled["classes"]))
+    frame, ends = pd.DataFrame(raw), np.cumsum(rows)
+    parts = [frame.iloc[end - count : end] for end, count in zip(ends, rows, strict=True)]
+    dataset = load_dataset(
+        name,
+        (),
+        target,
+        tables=(parts, table.sha256),
+        desired=OPPOSITE if settled["desired"] is None else settled["desired"],
+        features=selected,
+        task=settled["task"] or "classification",
+        missing=missing,
+        unbounded=bool(settled["unbounded"]),
+        split=split,
+        overrides={feature: entry for feature, entry in settled["features"].items() if feature in selected},
+        **{key: settled[key] for key in ("label", "classes", "empty", "outliers", "causality", "discretise")},
+    )
+    _check_columns(dataset)
+    for feature in dataset.space.names:
+        if (dataset.frame[feature] == dataset.frame[feature].iloc[0]).all():
+            reasons[feature] = "constant: immutable"
+    for notice in notices:
+        logger.info(notice)
+    form = replace(form, sep=given.sep)
+    return replace(dataset, notices=(*notices, *dataset.notices), form=form, reasons=reasons)
+
+
+def _form(settled: Mapping[str, Any]) -> Form:
+    """How the settings describe the file."""
+    form = Form(
+        sep=settled["sep"],
+        decimal=settled["decimal"],
+        thousands=settled["thousands"],
+        encoding=settled["encoding"],
+        na=NA if settled["na"] is None else tuple(map(str, settled["na"])),
+        names=None if settled["names"] is None else tuple(map(str, settled["names"])),
+        megabytes=settled["max_megabytes"] or MEGABYTES,
+    )
+    if form.thousands is not None and form.thousands == (form.decimal or "."):
+        raise DatasetError(f"decimal and thousands are both {form.thousands!r}; give two different characters.")
+    return form
+
+
+def _selected(settled: Mapping[str, Any], table: Table, column: str) -> list[str]:
+    """The features' names, if the table has them and the label's column."""
+    name, drop = settled["name"], [str(dropped) for dropped in settled["drop"] or ()]
+    for needed, what in [(column, "target column"), *((dropped, "column to drop named") for dropped in drop)]:
+        if needed not in table.columns:
+            raise DatasetError(f"{name} has no {what} {needed!r}; {choices(needed, table.columns)}.")
+    others = [other for other in table.columns if other not in {column, settled["target"], *drop}]
+    selected = settled["select"] or others
+    for feature in [*selected, *settled["features"]]:
+        if feature not in others and not (feature in drop and feature not in selected):
+            raise DatasetError(f"{name} has no feature {feature!r}; {choices(feature, others)}.")
+    if not selected:
+        raise DatasetError(f"{name} has no column left beside the target {column!r}; list fewer in 'drop'.")
+    return list(dict.fromkeys(selected))
+
+
+def _check_columns(dataset: Dataset) -> None:
+    """Refuse too many encoded columns, and two of one name."""
+    columns = dataset.space.columns
+    if len(columns) > COLUMNS:
+        raise DatasetError(
+            f"the features of {dataset.name} have {len(columns)} columns when categories are encoded, and {COLUMNS} "
+            f"are allowed; drop those with many categories."
+        )
+    if len(set(columns)) < len(columns):
+        raise DatasetError(f"{dataset.name} has a column named like a category of another ('a=b'); rename it.")
+
+
+def _stacked(tables: Sequence[Table]) -> tuple[Table, list[int]]:
+    """Tables one below the other, columns as in the first; and the rows of each."""
+    first = tables[0]
+    if len(tables) == 1:
+        return first, [first.rows]
+    columns, notices = {}, list(first.notices)
+    for number, table in enumerate(tables[1:], 2):
+        notices += table.notices
+        if odd := sorted(set(table.columns) ^ set(first.columns)):
+            raise DatasetError(f"file {number} and file 1 do not both have the column {odd[0]!r}; give both the same.")
+    for name in first.columns:
+        texts: dict[str, int] = {}
+        codes = []
+        for table in tables:
+            column = table.columns[name]
+            renamed = np.array([texts.setdefault(text, len(texts)) for text in column.texts], dtype=np.int32)
+            codes.append(renamed[column.codes])
+        columns[name] = Column(np.concatenate(codes), tuple(texts))
+    sha256 = hashlib.sha256("".join(table.sha256 for table in tables).encode()).hexdigest()
+    rows = [table.rows for table in tables]
+    return Table(columns, sum(rows), first.form, sha256, tuple(notices)), rows

@@ -1,0 +1,66 @@
+"""A dataset: features, rows, labels and the split, ready to train on and to explain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from harness.core.space import Space
+from harness.data.discretise import Intervals
+from harness.data.reader import Form
+
+OPPOSITE: Literal["opposite"] = "opposite"
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A table that is ready to train on and to explain.
+
+    Parameters
+    ----------
+    name
+        Name of the dataset.
+    space
+        Features; their scale and default bounds are those of the training rows.
+    frame
+        Decoded features of all rows; the index is the 0-based row number of the raw file (of all files in turn).
+    labels
+        Class names (object) or numbers (float, regression), one a row of ``frame``.
+    classes
+        Class names, undesired first; empty for regression.
+    desired
+        What a counterfactual should get: a class name, ``opposite``, or for regression such as ``>= 12``.
+    train, test
+        Positions (``iloc``) of the training and of the test rows, increasing.
+    sha256
+        Checksum of the raw content, uncompressed, of all files in turn.
+    notices
+        What the user should know of the data, one sentence each.
+    causality
+        Structural equations by endogenous feature, as ``harness.models.equations.equations`` takes them.
+    form
+        How the user's own file writes its table; files of factuals are read alike.
+    reasons
+        Why a feature's kind is as it is, by feature, where it was inferred from a user's own file.
+    intervals
+        By feature, what its numbers were made of by ``discretise``; files of factuals may hold the numbers.
+    """
+
+    name: str
+    space: Space
+    frame: pd.DataFrame
+    labels: np.ndarray
+    classes: tuple[Any, ...]
+    desired: Any
+    train: np.ndarray
+    test: np.ndarray
+    sha256: str
+    notices: tuple[str, ...] = ()
+    causality: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
+    form: Form = field(default_factory=Form)
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    intervals: Mapping[str, Intervals] = field(default_factory=dict)

@@ -1,0 +1,106 @@
+"""What a dataset's YAML states about it, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.core.errors import DatasetError, choices
+from harness.data.dataset import OPPOSITE
+
+SPLIT = {"test_size": 0.25, "stratify": True, "seed": 0}
+MISSING = ("error", "drop", "median", "category")
+TASKS = ("classification", "regression")
+
+
+@dataclass(frozen=True)
+class Description:
+    """Where a dataset's rows come from, and what its columns are.
+
+    Parameters
+    ----------
+    name
+        Name of the dataset.
+    sources
+        The raw CSV files, one below the other, each as the arguments of ``Source``.
+    target
+        Name of the label; a column, unless ``label`` says where it comes from.
+    desired
+        Default of what a counterfactual should get; see ``parse_target``.
+    features
+        Names, or a mapping from name to attributes, which selects and orders the features; all columns but the label
+        unless given. Attributes are ``kind`` (inferred: 0/1, booleans and two texts are binary, whole numbers integer,
+        other numbers continuous, more texts categorical), ``categories`` (the sorted values of all rows),
+        ``bounds`` (those of the training rows; an end may be null, the training rows' own, or infinite, which 1,000
+        training ranges stand for), ``actionability``, ``order`` and ``special``.
+    immutable
+        Short for ``actionability: immutable`` of these features; those not selected may be among them.
+    label
+        ``{column, classes}``: the raw column, and a mapping from class name to the raw values it stands for.
+    classes
+        Raw values of the target, undesired first; sorted unless given. ``label`` gives the order otherwise.
+    task
+        ``classification`` or ``regression``.
+    missing
+        ``error``, ``drop`` (the row), ``median`` (of the training rows, rounded for integers; numbers only) or
+        ``category`` (a new value "missing"; no numbers).
+    empty
+        Rows of which every feature holds this code are dropped.
+    outliers
+        Rows with a number this many standard deviations or more from its mean are dropped, after missing values.
+    unbounded
+        Numbers without ``bounds`` of their own have none, as in tables of papers that let counterfactuals leave the
+        range of the data.
+    drop
+        Columns that are no features.
+    read
+        Further arguments of ``pandas.read_csv``.
+    split
+        ``{test_size, stratify, seed}`` (numbers are never stratified); ``none`` (train = test = all rows); ``files``
+        (the last file is the test split).
+    overrides
+        Feature attributes as in ``features``, applied last.
+    causality
+        Structural equations by endogenous feature; see ``harness.models.equations.equations``.
+    discretise
+        Makes every feature discrete: ``quantile``, ``median`` or ``levels``, or a mapping of the parameters of
+        ``harness.data.discretise.Discretisation``. Numbers become intervals, ordinal features are one-hot encoded.
+
+    Raises
+    ------
+    DatasetError
+        For an unknown ``missing`` or ``task``; the rest is checked against the rows.
+    """
+
+    name: str
+    sources: Sequence[Mapping[str, Any]]
+    target: str
+    desired: Any = OPPOSITE
+    features: Mapping[str, Mapping[str, Any] | None] | Sequence[str] | None = None
+    immutable: Sequence[str] = ()
+    label: Mapping[str, Any] | None = None
+    classes: Sequence[Any] | None = None
+    task: str = "classification"
+    missing: str = "error"
+    empty: float | None = None
+    outliers: float | None = None
+    unbounded: bool = False
+    drop: Sequence[str] = ()
+    read: Mapping[str, Any] | None = None
+    split: Mapping[str, Any] | str | None = field(default_factory=lambda: dict(SPLIT))
+    overrides: Mapping[str, Mapping[str, Any] | None] | None = None
+    causality: Mapping[str, Mapping[str, Any] | None] | None = None
+    discretise: str | Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        one_of(self.missing, MISSING, f"'missing' of {self.name} cannot be")
+        one_of(self.task, TASKS, f"'task' of {self.name} cannot be")
+
+
+def one_of(value: Any, allowed: Iterable[Any], but: str) -> Any:
+    """The value, or an error that begins with ``but`` and ends with what is allowed."""
+    allowed = list(allowed)
+    if value not in allowed:
+        raise DatasetError(f"{but} {value!r}; {choices(value, allowed)}.")
+    return value

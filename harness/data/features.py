@@ -1,0 +1,167 @@
+"""Columns become features: kind, gaps, types, bounds and categories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+from harness.core.errors import DatasetError
+from harness.core.space import Actionability, Feature, Kind
+from harness.data.description import Description, one_of
+
+OF_NUMBERS = ("bounds", "special")
+OF_CATEGORIES = ("categories", "order")
+ATTRIBUTES = ("kind", "actionability", *OF_NUMBERS, *OF_CATEGORIES)
+MISSED = "missing"  # the category of gaps, which no counterfactual enters unless the feature has an empty ``special``
+NUMERIC = {Kind.CONTINUOUS, Kind.INTEGER}
+FAR = 1000  # training ranges beyond the scale that stand for no bound: farther than any counterfactual lies
+EXACT = 10**14  # greatest whole number that scaling to [0, 1] and back gives back, whatever the range
+
+
+def feature_entries(about: Description, columns: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Attributes of each feature, features in order."""
+    chosen = about.features if isinstance(about.features, Mapping) else dict.fromkeys(about.features or columns)
+    unknown = f"{about.name} has no feature"
+    for feature in chosen:
+        one_of(feature, columns, unknown)
+    entries: dict[str, dict[str, Any]] = {feature: {} for feature in chosen}
+    for feature in about.immutable:
+        one_of(feature, columns, unknown)
+        if feature in entries:
+            entries[feature]["actionability"] = Actionability.IMMUTABLE
+    for layer in (chosen, about.overrides or {}):
+        for feature, attributes in layer.items():
+            one_of(feature, entries, unknown)
+            for key in attributes or {}:
+                one_of(key, ATTRIBUTES, f"feature {feature} has no attribute")
+            entries[feature].update(attributes or {})
+    return entries
+
+
+def inferred_kind(values: pd.Series, missing: str) -> Kind:
+    two = Kind.CATEGORICAL if missing == "category" and values.isna().any() else Kind.BINARY  # "missing" is a third
+    values = values.dropna()
+    if is_bool_dtype(values) or not is_numeric_dtype(values):
+        return two if values.nunique() <= 2 else Kind.CATEGORICAL
+    if set(values.unique()) == {0, 1}:
+        return two
+    return Kind.INTEGER if _whole(values).all() and values.abs().max() <= EXACT else Kind.CONTINUOUS
+
+
+def filled(
+    feature: str, values: pd.Series, kind: Kind, missing: str, train: np.ndarray, special: tuple[float, ...]
+) -> pd.Series:
+    """The column without gaps."""
+    gaps = values.isna()
+    if not gaps.any():
+        return values
+    numeric = kind in NUMERIC
+    if missing != ("median" if numeric else "category"):
+        raise DatasetError(
+            f"column {feature!r} is {kind} and has missing values, for which {missing!r} is no remedy; "
+            f"allowed: drop, {'median' if numeric else 'category'}."
+        )
+    if not numeric:
+        return plain_values(values.dropna()).astype(object).reindex(values.index, fill_value=MISSED)
+    known = values.iloc[train].dropna()
+    median = _check_numbers(feature, known[~known.isin(special)], kind).median()
+    if np.isnan(median):
+        raise DatasetError(f"column {feature!r} has no number in the training rows to take a median of; drop it.")
+    return values.fillna(np.rint(median) if kind is Kind.INTEGER else median)
+
+
+def typed(feature: str, values: pd.Series, kind: Kind) -> pd.Series:
+    """The column in the type of its kind: int64, float64, or plain values of categories."""
+    if kind not in NUMERIC:
+        return plain_values(values)
+    return _check_numbers(feature, values, kind).astype(np.int64 if kind is Kind.INTEGER else np.float64)
+
+
+def _check_numbers(feature: str, values: pd.Series, kind: Kind) -> pd.Series:
+    if not is_numeric_dtype(values):
+        text = values[pd.to_numeric(values, errors="coerce").isna()]
+        raise DatasetError(
+            f"column {feature!r} is {kind} but holds {text.iloc[0]!r} in row {text.index[0]}; "
+            f"list that in 'na_values' of 'read', or make the feature categorical."
+        )
+    if kind is Kind.INTEGER and not _whole(values).all():
+        odd = values[~_whole(values)]
+        raise DatasetError(
+            f"column {feature!r} is integer but holds {odd.iloc[0]} in row {odd.index[0]}; make it continuous."
+        )
+    if kind is Kind.INTEGER and (large := values[values.abs() > EXACT]).size:
+        raise DatasetError(
+            f"column {feature!r} is integer but holds {large.iloc[0]} in row {large.index[0]}, too large to be exact; "
+            f"make it continuous, or drop it."
+        )
+    return values
+
+
+def plain_values(values: pd.Series) -> pd.Series:
+    """Categories as int64, float64 or plain objects: a code 3 that became 3.0 beside a gap is 3 again."""
+    if is_bool_dtype(values) or not is_numeric_dtype(values):
+        return values.astype(object)
+    return values.astype(np.int64 if _whole(values).all() else np.float64)
+
+
+def _whole(values: pd.Series) -> pd.Series:
+    return np.isfinite(values) & (values == np.rint(values))
+
+
+def distinct(values: pd.Series) -> tuple[Any, ...]:
+    """Distinct values, numbers before texts."""
+    return tuple(sorted(values.unique().tolist(), key=lambda value: (isinstance(value, str), value)))
+
+
+def fitting_entry(feature: str, kind: Kind, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry, lists as tuples, without empty ones (an override's way to take an attribute back)."""
+    fitting = {key: value for key, value in entry.items() if key not in {*OF_NUMBERS, *OF_CATEGORIES}}
+    allowed = OF_NUMBERS if kind in NUMERIC else OF_CATEGORIES
+    for key in [key for key in (*OF_NUMBERS, *OF_CATEGORIES) if entry.get(key)]:
+        value = entry[key]
+        if key not in allowed:
+            raise DatasetError(f"feature {feature} is {kind}, which has no {key}; it may have {' and '.join(allowed)}.")
+        ends = value if isinstance(value, list | tuple) else ()
+        numbers = all(isinstance(end, int | float) or (key == "bounds" and end is None) for end in ends)
+        if not isinstance(value, list | tuple) or (key in OF_NUMBERS and not numbers):
+            raise DatasetError(
+                f"{key} of {feature} is {value!r}; give a list{' of numbers' if key in OF_NUMBERS else ''}."
+            )
+        fitting[key] = tuple(value)
+    if "bounds" in fitting and len(fitting["bounds"]) != 2:
+        raise DatasetError(f"bounds of {feature} are {list(fitting['bounds'])}; give two numbers, the smaller first.")
+    return fitting
+
+
+def described(
+    feature: str, kind: Kind, values: pd.Series, train: np.ndarray, entry: Mapping[str, Any], unbounded: bool
+) -> Feature:
+    """Describe a column: its entry, completed from the values."""
+    actionability = entry.get("actionability", Actionability.FREE)
+    if kind in NUMERIC:
+        special = entry.get("special", ())
+        seen = values.iloc[train]
+        seen = seen[~seen.isin(special)]
+        if seen.empty:
+            raise DatasetError(f"column {feature!r} holds only special codes in the training rows; list it in 'drop'.")
+        scale = (float(seen.min()), float(seen.max()))
+        bounds = _bounds(scale, entry.get("bounds", (-np.inf, np.inf) if unbounded else scale))
+        return Feature(feature, kind, scale=scale, bounds=bounds, actionability=actionability, special=special)
+    present = distinct(values)
+    # a code may be text in YAML and a number in the file, or the other way round
+    raw = {str(value): value for value in present}
+    categories = tuple(raw.get(str(value), value) for value in entry.get("categories", present))
+    order = tuple(raw.get(str(value), value) for value in entry.get("order", ()))
+    special = entry.get("special", ())
+    return Feature(feature, kind, categories, actionability=actionability, order=order, special=special)
+
+
+def _bounds(scale: tuple[float, float], given: Sequence[float | None]) -> tuple[float, float]:
+    """Finite bounds: an end that is None is the scale's own, an infinite one lies ``FAR`` ranges beyond the scale."""
+    low, high = (own if end is None else float(end) for own, end in zip(scale, given, strict=True))
+    far = FAR * ((scale[1] - scale[0]) or 1.0)
+    return scale[0] - far if low == -np.inf else low, scale[1] + far if high == np.inf else high

@@ -1,0 +1,310 @@
+"""Raw bytes and a plain description become a Dataset. Knows no configuration framework."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import logging
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
+
+from harness.core.errors import DatasetError, choices
+from harness.core.space import Actionability, Kind, Space
+from harness.core.target import Interval, Label, Target
+from harness.data.dataset import OPPOSITE, Dataset
+from harness.data.description import Description, one_of
+from harness.data.discretise import Discretisation
+from harness.data.equations import check
+from harness.data.features import (
+    MISSED,
+    NUMERIC,
+    described,
+    distinct,
+    feature_entries,
+    filled,
+    fitting_entry,
+    inferred_kind,
+    plain_values,
+    typed,
+)
+from harness.data.sources import Source, read_bytes
+from harness.data.split import train_and_test
+
+SETTINGS = [field.name for field in fields(Description)]
+MANY = 20  # distinct fractional target values above which the target is taken for a number
+
+logger = logging.getLogger(__name__)
+
+
+def load_dataset(
+    name: str,
+    sources: Sequence[Mapping[str, Any]],
+    target: str,
+    *,
+    tables: tuple[Sequence[pd.DataFrame], str] | None = None,
+    **settings: Any,
+) -> Dataset:
+    """Read, check and split a dataset. Every argument is plain data, as it stands in a YAML file.
+
+    Parameters
+    ----------
+    name, sources, target
+        As in ``harness.data.description.Description``.
+    tables
+        The files' content and its checksum, where they have been read already; ``sources`` and ``read`` are not used.
+    settings
+        The other fields of ``Description``.
+
+    Raises
+    ------
+    DatasetError
+        If the data and the description do not fit.
+    """
+    for key in settings:
+        one_of(key, SETTINGS, f"{name} has no setting")
+    about = Description(name, sources, target, **settings)
+    parts, sha256 = _read(about) if tables is None else tables
+    raw, column, entries = _selected(about, pd.concat(parts, ignore_index=True))
+    if about.task == "regression":
+        labels, names = _numbers(about, raw[column]), ()
+    else:
+        labels, names = _classes(about, raw[column])
+    in_last = raw.index.to_numpy() >= sum(map(len, parts[:-1]))
+    train, test = train_and_test(name, about.split, labels, names, in_last)
+    space, frame, notices = _features(about, raw, entries, train)
+    causality = dict(about.causality or {})
+    notices += [f"{name}: {notice}" for notice in check(space, causality)]
+    for notice in notices:
+        logger.warning(notice)
+    dataset = Dataset(name, space, frame, labels, names, about.desired, train, test, sha256, tuple(notices), causality)
+    if about.discretise is not None:
+        dataset = _discrete(dataset, Discretisation.read(name, about.discretise))
+    desired = parse_target(dataset)
+    return replace(dataset, desired=desired.value) if isinstance(desired, Label) else dataset
+
+
+def _selected(about: Description, raw: pd.DataFrame) -> tuple[pd.DataFrame, str, dict[str, dict[str, Any]]]:
+    """The rows and columns to keep, the label's column, and the attributes of each feature."""
+    column = _label_column(about, raw.columns)
+    for dropped in about.drop:
+        one_of(dropped, raw.columns, f"{about.name} has no column to drop named")
+    entries = feature_entries(about, [c for c in raw.columns if c not in {column, about.target, *about.drop}])
+    raw = _rows(about, raw[[*entries, column]], column)
+    return raw if about.outliers is None else _inliers(about.name, raw, column, about.outliers), column, entries
+
+
+def _features(
+    about: Description, raw: pd.DataFrame, entries: Mapping[str, Mapping[str, Any]], train: np.ndarray
+) -> tuple[Space, pd.DataFrame, list[str]]:
+    """The space, the decoded rows, and what a user should know of them."""
+    data, features, notices = {}, [], []
+    for name, given in entries.items():
+        kind = Kind(
+            one_of(given.get("kind", inferred_kind(raw[name], about.missing)), Kind, f"the kind of {name} cannot be")
+        )
+        closed = "special" not in given and kind not in NUMERIC and raw[name].isna().any()
+        entry = fitting_entry(name, kind, given) | ({"special": (MISSED,)} if closed else {})
+        values = typed(name, filled(name, raw[name], kind, about.missing, train, entry.get("special", ())), kind)
+        if (values == values.iloc[0]).all():
+            entry["actionability"] = Actionability.IMMUTABLE
+            notices.append(
+                f"{about.name}: column {name!r} is {values.iloc[0]} in every row; it is kept, and immutable."
+            )
+        data[name] = values
+        features.append(described(name, kind, values, train, entry, about.unbounded))
+    space = Space(tuple(features))
+    frame = pd.DataFrame(data, index=raw.index).set_axis(space.index, axis=1)
+    space.check(frame, about.name)
+    return space, frame, notices
+
+
+def _discrete(dataset: Dataset, how: Discretisation) -> Dataset:
+    """The same rows, all features discrete."""
+    if any(entry is not None for entry in dataset.causality.values()):
+        raise DatasetError(f"the equations of {dataset.name} need numbers; leave 'causality' or 'discretise' out.")
+    how.check(dataset.name, dataset.space.features)
+    features, data, intervals = [], {}, {}
+    for feature in dataset.space.features:
+        made, data[feature.name], cut = how.apply(feature, dataset.frame[feature.name], dataset.train)
+        features.append(made)
+        if cut is not None:
+            intervals[feature.name] = cut
+    space = Space(tuple(features))
+    frame = pd.DataFrame(data, index=dataset.frame.index).set_axis(space.index, axis=1)
+    return replace(dataset, space=space, frame=frame, intervals=intervals)
+
+
+def parse_target(dataset: Dataset, desired: Any = None) -> Target | Literal["opposite"]:
+    """What a counterfactual should get, as an object.
+
+    Parameters
+    ----------
+    dataset
+        Gives the classes, and the default of ``desired``.
+    desired
+        A class name or its text; ``opposite`` with two classes; for regression ``>= 12``, ``<= 3`` or ``10..12``.
+
+    Raises
+    ------
+    DatasetError
+        For anything else.
+    """
+    desired = dataset.desired if desired is None else desired
+    if not dataset.classes:
+        return _interval(dataset.name, str(desired))
+    for name in dataset.classes:
+        if str(name) == str(desired):
+            return Label(name)
+    allowed = [*dataset.classes, OPPOSITE] if len(dataset.classes) == 2 else list(dataset.classes)
+    if desired == OPPOSITE and OPPOSITE in allowed:
+        return OPPOSITE
+    many = f", as there are {len(dataset.classes)}; name one by 'desired'" if desired == OPPOSITE else ""
+    raise DatasetError(f"{dataset.name} has no class {str(desired)!r} to desire{many}; {choices(desired, allowed)}.")
+
+
+def _interval(name: str, text: str) -> Interval:
+    number = r"([-+]?[\d.]+(?:e[-+]?\d+)?)"
+    try:
+        if match := re.fullmatch(rf"\s*(>=|<=)\s*{number}\s*", text):
+            end = float(match[2])
+            return Interval(low=end) if match[1] == ">=" else Interval(high=end)
+        if match := re.fullmatch(rf"\s*{number}\s*\.\.\s*{number}\s*", text):
+            return Interval(float(match[1]), float(match[2]))
+    except ValueError as fault:
+        raise DatasetError(f"desired of {name} is {text!r}: {fault}") from fault
+    raise DatasetError(f"desired of {name} is {text!r}; allowed for numbers: '>= 12', '<= 3' or '10..12'.")
+
+
+def _read(about: Description) -> tuple[list[pd.DataFrame], str]:
+    """The table of each source, and the checksum of all."""
+    name, read = about.name, dict(about.read or {})
+    if not about.sources:
+        raise DatasetError(f"{name} has no sources; give at least one with a 'file'.")
+    keys = [field.name for field in fields(Source)]
+    tables, sha256 = [], hashlib.sha256()
+    for source in about.sources:
+        for key in source:
+            one_of(key, keys, f"a source of {name} has no entry")
+        if "file" not in source:
+            raise DatasetError(f"a source of {name} has no 'file'; give the path of its CSV file.")
+        content = read_bytes(Source(**source))
+        sha256.update(content)
+        try:
+            table = pd.read_csv(io.BytesIO(content), **{"low_memory": False, **read})
+        except (TypeError, ValueError) as fault:
+            raise DatasetError(
+                f"{source['file']} of {name} cannot be read ({str(fault).rstrip('.')}); "
+                f"mend 'read', the arguments of pandas.read_csv, which is {read}."
+            ) from fault
+        tables.append(table.apply(_strip))
+    return tables, sha256.hexdigest()
+
+
+def _strip(column: pd.Series) -> pd.Series:
+    """Texts without blanks around them, as plain objects whatever text type pandas chose."""
+    if is_numeric_dtype(column):
+        return column
+    return column.astype(object).map(lambda value: value.strip() if isinstance(value, str) else value)
+
+
+def _label_column(about: Description, columns: Iterable[str]) -> str:
+    name, label = about.name, about.label
+    if label is None:
+        return str(one_of(about.target, columns, f"{name} has no target column"))
+    for key in label:
+        one_of(key, ("column", "classes"), f"'label' of {name} has no entry")
+    for key in ("column", "classes"):
+        if key not in label:
+            raise DatasetError(f"'label' of {name} has no {key!r}; it needs 'column' and 'classes'.")
+    return str(one_of(label["column"], columns, f"{name} has no label column"))
+
+
+def _rows(about: Description, raw: pd.DataFrame, column: str) -> pd.DataFrame:
+    """The rows to keep, under their numbers in the raw file."""
+    name, missing = about.name, about.missing
+    if about.empty is not None:
+        raw = raw[~(raw.drop(columns=column) == about.empty).all(axis=1)]
+    gaps = raw.isna()
+    if missing == "drop":
+        raw = raw[~gaps.any(axis=1)]
+    else:
+        full = raw.columns if missing == "error" else [column]  # a label is never filled in
+        for gap in gaps[full].columns[gaps[full].any()]:
+            fit = "drop" if gap == column else "drop, median or category"
+            raise DatasetError(
+                f"{name} has a missing value in column {gap!r}, row {gaps.index[gaps[gap]][0]}; set 'missing' to {fit}."
+            )
+    if raw.empty:
+        raise DatasetError(
+            f"{name} has no rows, or none left without missing values; 'missing' may be median or category."
+        )
+    for feature in raw.columns[raw.isna().all()]:
+        raise DatasetError(f"column {feature!r} of {name} holds no value at all; list it in 'drop'.")
+    return raw
+
+
+def _inliers(name: str, raw: pd.DataFrame, column: str, most: float) -> pd.DataFrame:
+    """The rows whose numbers all lie within so many standard deviations of their mean."""
+    numbers = raw.drop(columns=column).select_dtypes("number")
+    inside = ~((numbers - numbers.mean()).abs() >= most * numbers.std(ddof=0)).any(axis=1)
+    if not inside.any():
+        raise DatasetError(f"no row of {name} lies within {most} standard deviations in all columns; raise 'outliers'.")
+    return raw[inside]
+
+
+def _numbers(about: Description, values: pd.Series) -> np.ndarray:
+    """Labels for regression, float, shape (rows,)."""
+    name, target = about.name, about.target
+    if not is_numeric_dtype(values):
+        raise DatasetError(
+            f"target {target!r} of {name} holds {values.iloc[0]!r}, and regression needs numbers; "
+            f"set 'task: classification'."
+        )
+    if not np.isfinite(values).all():
+        raise DatasetError(f"target {target!r} of {name} holds an infinite number; give finite ones.")
+    return values.to_numpy(float)
+
+
+def _classes(about: Description, values: pd.Series) -> tuple[np.ndarray, tuple[Any, ...]]:
+    """Class name of each row, and the class names in order."""
+    name, target, label, classes = about.name, about.target, about.label, about.classes
+    values = plain_values(values)
+    present = distinct(values)
+    if label is not None:
+        meanings = [(str(value), cls) for cls, listed in label["classes"].items() for value in listed]
+    elif classes is not None:
+        raw = {str(value): value for value in present}
+        meanings = [(str(value), raw.get(str(value), value)) for value in classes]
+    elif values.dtype == float and len(present) > MANY:
+        raise DatasetError(
+            f"target {target!r} of {name} holds {len(present)} different numbers; "
+            f"set 'task: regression', or list the 'classes'."
+        )
+    else:
+        meanings = [(str(value), value) for value in present]
+    known = dict(meanings)
+    if len(known) < len(meanings):
+        raise DatasetError(f"the classes of {name} list a value of {target!r} twice: {[text for text, _ in meanings]}.")
+    for value in present:
+        if str(value) not in known:
+            raise DatasetError(
+                f"target {target!r} of {name} holds {value!r}, which no class covers; {choices(value, known)}."
+            )
+    names = tuple(dict.fromkeys(cls for _, cls in meanings))
+    labels = np.empty(len(values), dtype=object)
+    labels[:] = [known[str(value)] for value in values.tolist()]
+    found = set(labels)
+    if len(found) < 2:
+        raise DatasetError(f"target {target!r} of {name} holds one class only, {labels[0]!r}; two or more are needed.")
+    for cls in names:
+        if cls not in found:
+            raise DatasetError(
+                f"no row of {name} is of class {cls!r}; the raw values are {', '.join(map(str, present))}."
+            )
+    return labels, names

@@ -1,0 +1,55 @@
+"""Training and test rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+from harness.core.errors import DatasetError
+from harness.data.description import SPLIT, one_of
+
+
+def train_and_test(
+    name: str,
+    split: Mapping[str, Any] | str | None,
+    labels: np.ndarray,
+    classes: tuple[Any, ...],
+    in_last: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of training and test rows."""
+    rows = np.arange(len(labels))
+    if split is None or split == "none":
+        return rows, rows
+    if split == "files":
+        if in_last.all() or not in_last.any():
+            raise DatasetError(f"{name} has no two files with rows to split by; 'split' may be none or {SPLIT}.")
+        return rows[~in_last], rows[in_last]
+    if not isinstance(split, Mapping):
+        raise DatasetError(f"'split' is {str(split)[:80]!r}; allowed: none, files, or a mapping such as {SPLIT}.")
+    for key in split:
+        one_of(key, SPLIT, "'split' has no entry")
+    options = {**SPLIT, **split}
+    size, stratify, seed = options["test_size"], options["stratify"], options["seed"]
+    if isinstance(size, bool) or not isinstance(size, float | int) or not 0 < size < 1:
+        raise DatasetError(f"'test_size' of the split is {size!r}; allowed: a share between 0 and 1, such as 0.25.")
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise DatasetError(f"'seed' of the split is {seed!r}; allowed: a whole number from 0.")
+    if stratify:
+        for cls in classes:
+            if (labels == cls).sum() < 2:
+                raise DatasetError(
+                    f"{name} has a single row of class {cls!r}, which cannot be in both training and test rows; add "
+                    f"rows, or set the split's 'stratify: false'."
+                )
+    by_class = np.array([classes.index(label) for label in labels]) if stratify and classes else None
+    try:
+        train, test = train_test_split(rows, test_size=size, stratify=by_class, random_state=seed)
+    except ValueError as fault:
+        raise DatasetError(
+            f"{name} cannot be split by {options} ({str(fault).rstrip('.')}); "
+            f"try 'stratify: false' or another 'test_size'."
+        ) from fault
+    return np.sort(train), np.sort(test)
