@@ -28,6 +28,7 @@ from harness.core.target import Label
 from harness.data import Dataset, load_dataset
 from harness.evaluation import scoring
 from harness.evaluation.checker import judge
+from harness.models.train import train
 from harness.reports import drawing, figures, registry
 from harness.reports.comparison import Comparison
 from harness.reports.drawing import plane, rescaled
@@ -48,9 +49,9 @@ def stored(
     folder: Path, data: Dataset, described: dict[str, Any], rows: list[dict[str, Any]], **names: str
 ) -> StoredRun:
     """A finished cell of one factual, the first predicted as undesired, with these answers."""
-    train, labels = data.frame.iloc[data.train], data.labels[data.train]
-    classifier = train(LogisticRegression(), data.space, train, labels, data.classes)
-    problem = Problem(data.space, classifier, train, labels, Label(data.desired))
+    training, labels = data.frame.iloc[data.train], data.labels[data.train]
+    classifier = train(LogisticRegression(), data.space, training, labels, data.classes)
+    problem = Problem(data.space, classifier, training, labels, Label(data.desired))
     factual = data.frame.loc[~problem.valid(data.frame)].iloc[[0]]
     cell = StoredRun(folder / "answers" / names["method"])
     config = {"dataset": described, "split": SPLIT, "features": {}, "time_limit": 5, "reference": "all"}
