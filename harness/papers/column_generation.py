@@ -16,6 +16,7 @@ from harness.core.errors import HarnessError
 from harness.core.space import Feature
 from harness.data import load_dataset
 from harness.evaluation.scoring import group_table
+from harness.reports.canvas import blank, shades
 from harness.reports.claim import Claim, Numbers, Verdict
 from harness.reports.drawing import COLOURS, GREEN, Drawing
 from harness.reports.markup import DASH, markdown, number
@@ -319,8 +320,6 @@ def heat_map(found: Sequence[StoredRun], title: str) -> Figure:
     HarnessError
         Without a group that has explanations.
     """
-    from matplotlib.figure import Figure
-
     cell = found[0]
     line = next((line for line in cell.groups() if line["points"]), None)
     if line is None:
@@ -328,9 +327,9 @@ def heat_map(found: Sequence[StoredRun], title: str) -> Figure:
     space = cell.space
     values = space.encode(space.frame(line["points"]))
     points = len(values)
-    figure = Figure(figsize=(1.8 + 0.42 * len(space.columns), 2.6 + 0.42 * points), layout="constrained")
+    figure = blank(1.8 + 0.42 * len(space.columns), 2.6 + 0.42 * points)
     axis = figure.subplots()
-    axis.pcolormesh(values, cmap=_green(), vmin=0.0, vmax=1.0, edgecolors="#888888", linewidth=0.6)
+    axis.pcolormesh(values, cmap=shades(GREEN), vmin=0.0, vmax=1.0, edgecolors="#888888", linewidth=0.6)
     for point, changed in enumerate(line["changed"]):
         for feature, columns in zip(space.features, space.slices, strict=True):
             if feature.name in changed:
@@ -354,12 +353,6 @@ def _columns(feature: Feature) -> list[str]:
     return [f"{feature.name} {category}" for category in said]
 
 
-def _green() -> Any:
-    from matplotlib.colors import LinearSegmentedColormap
-
-    return LinearSegmentedColormap.from_list("green", ["#FFFFFF", GREEN])
-
-
 def perturbed(found: Sequence[StoredRun], title: str) -> Figure:
     """How often each feature is changed, over all explanations of our cells, stacked by T_max; the paper shows no axis
     to compare with.
@@ -369,8 +362,6 @@ def perturbed(found: Sequence[StoredRun], title: str) -> Figure:
     HarnessError
         Without such cells.
     """
-    from matplotlib.figure import Figure
-
     counts: dict[int, Counter[str]] = {}
     names: tuple[str, ...] = ()
     for cell in found:
@@ -387,7 +378,7 @@ def perturbed(found: Sequence[StoredRun], title: str) -> Figure:
     for counter in counts.values():
         total += counter
     order = sorted(names, key=lambda name: (-total[name], names.index(name)))
-    figure = Figure(figsize=(7.0, 1.6 + 0.24 * len(order)), layout="constrained")
+    figure = blank(7.0, 1.6 + 0.24 * len(order))
     axis = figure.subplots()
     left = np.zeros(len(order))
     for place, most in enumerate(sorted(counts)):
