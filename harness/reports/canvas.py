@@ -27,9 +27,8 @@ def blank(width: float, height: float) -> Figure:
 def legend_below(figure: Figure, axes: Any, columns: int | None = None, size: float = 9) -> None:
     """Put one legend below all panels, with every label of any panel once."""
     known = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    columns = len(known) if columns is None else columns
-    look = {"loc": "outside lower center", "frameon": False, "fontsize": size}
-    figure.legend(known.values(), known.keys(), ncols=columns, **look)
+    look = {"ncols": len(known) if columns is None else columns, "frameon": False, "fontsize": size}
+    figure.legend(known.values(), known.keys(), loc="outside lower center", **look)
 
 
 def add_rectangle(axis: Axes, corner: Any, width: float, height: float, **look: Any) -> None:

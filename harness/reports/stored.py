@@ -23,6 +23,12 @@ PUBLISHED = next(
 )
 
 
+def published(file: str, number: int | None = None, **options: Any) -> pd.DataFrame:
+    """The numbers in a file of published ones: of a file that holds several tables, those of table ``number``."""
+    lines = pd.read_csv(PUBLISHED / file, **options)
+    return lines.loc[lines["table"] == number] if number is not None and "table" in lines else lines
+
+
 def returned(cell: StoredRun) -> pd.DataFrame:
     """Scores as the CE-OCL tables have them: over every counterfactual a method returned, invalid ones included.
 

@@ -55,7 +55,7 @@ def comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Comparison:
     monkeypatch.setattr(stored, "PUBLISHED", tmp_path)
     return Comparison(
         title="A table",
-        published="small.csv",
+        file="small.csv",
         keys={"dataset": "dataset", "method": "method"},
         ours={"dataset": {"Loans": "loans"}, "method": {"Exact": "exact", "Guess": "guess"}},
         measures=MEASURES,
@@ -265,15 +265,15 @@ def test_a_table_fits_its_published_file_and_its_experiment(name: str) -> None:
     table = registry.known()[name]
     comparison = table if isinstance(table, Comparison) else table.metrics if isinstance(table, Listing) else None
     if comparison is not None:
-        published = pd.read_csv(stored.PUBLISHED / comparison.published)
+        published = pd.read_csv(stored.PUBLISHED / comparison.file)
         assert {*comparison.keys, *comparison.measures} <= set(published.columns)
         logged = {get_object(path).name for path in config.metrics.names}
         assert set(comparison.measures.values()) <= logged
     if isinstance(table, Comparison):
         for key, names in table.ours.items():
             assert set(names) >= set(published[key])
-    if isinstance(table, Listing) and table.published is not None:
-        assert set(pd.read_csv(stored.PUBLISHED / table.published).columns) >= {"part", "counterfactual"}
+    if isinstance(table, Listing) and table.file is not None:
+        assert set(pd.read_csv(stored.PUBLISHED / table.file).columns) >= {"part", "counterfactual"}
 
 
 def test_every_published_cell_is_accounted_for(

@@ -15,8 +15,8 @@ from harness.core.explanation import Reason
 from harness.data import load_dataset
 from harness.reports.comparison import paired
 from harness.reports.markup import DASH, markdown, number
-from harness.reports.registry import Table
-from harness.reports.stored import PUBLISHED
+from harness.reports.registry import OneFile, Table
+from harness.reports.stored import published
 from harness.store.run import StoredRun
 
 PAPER = (
@@ -49,7 +49,7 @@ SECONDS = 60.0  # for the certificate of one answer
 
 
 @dataclass(frozen=True)
-class Runs:
+class Runs(OneFile):
     """Seconds, iterations and early stops of every model, published beside ours.
 
     Parameters
@@ -62,18 +62,16 @@ class Runs:
 
     number: int
     norm: str
-    published: str = "robust_tables1_2.csv"
+    file: str = "robust_tables1_2.csv"
 
     @property
     def title(self) -> str:
         return f"Table {self.number} of {PAPER}"
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
-        published = pd.read_csv(PUBLISHED / self.published)
-        published = published.loc[published["table"] == self.number]
         ran = {_place(cell): cell for cell in found}
         records = []
-        for row in published.to_dict("records"):
+        for row in published(self.file, self.number).to_dict("records"):
             key = DATASETS[str(row["dataset"])], MODELS[str(row["model"]), str(row["spec"])], float(row["rho"])
             record = {str(name): value for name, value in row.items()}
             for prefix in ("ours", *ALGORITHMS.values()):
@@ -168,21 +166,20 @@ def _share(line: dict[str, Any], prefix: str, name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Rivals:
+class Rivals(OneFile):
     """Robustness and validity on networks, beside the method of Dominguez-Olmedo et al."""
 
     title: str = f"Table 3 of {PAPER}"
-    published: str = "robust_table3.csv"
+    file: str = "robust_table3.csv"
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
-        published = pd.read_csv(PUBLISHED / self.published)
         ran = {}
         for cell in found:
             baseline = cell.meta["method"].startswith(BASELINE)
             rho = float(cell.meta["config"]["method"]["rho"])
             ran[cell.meta["dataset"], cell.meta["model"], rho, baseline] = cell
         records = []
-        for row in published.to_dict("records"):
+        for row in published(self.file).to_dict("records"):
             key = DATASETS[str(row["dataset"])], TABLE_3[str(row["model"])], float(row["rho"])
             record = {str(name): value for name, value in row.items()}
             for prefix, baseline in (("ours", False), ("ours_dominguez_olmedo", True)):
@@ -232,17 +229,16 @@ def shares(cell: StoredRun, rho: float) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class Accuracies:
+class Accuracies(OneFile):
     """Accuracy of every model on training and test rows."""
 
     title: str = f"Table 4 of {PAPER}"
-    published: str = "robust_table4_accuracy.csv"
+    file: str = "robust_table4_accuracy.csv"
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
-        published = pd.read_csv(PUBLISHED / self.published)
         ran = {(cell.meta["dataset"], cell.meta["model"]): cell for cell in found}
         records = []
-        for row in published.to_dict("records"):
+        for row in published(self.file).to_dict("records"):
             mine: dict[str, float] = {}
             for column, model in TABLE_4.items():
                 cell = ran.get((DATASETS[str(row["dataset"])], model))
