@@ -67,6 +67,9 @@ class Objective:
         What the method keeps its counterfactuals within, besides the question's own constraints.
     causal
         Whether it keeps to the question's structural equations.
+    domain
+        What else limits the points that it is minimised over, as plain data: it tells two claims apart, and is not
+        evaluated here.
     """
 
     terms: tuple[Term, ...]
@@ -74,6 +77,7 @@ class Objective:
     categories: str | int = 1
     limits: tuple[Limit, ...] = ()
     causal: bool = False
+    domain: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "terms", tuple(self.terms))

@@ -33,7 +33,7 @@ from harness.reports import drawing, figures, registry
 from harness.reports.comparison import Comparison
 from harness.reports.drawing import plane, rescaled
 from harness.reports.page import charts
-from harness.reports.stored import _metrics
+from harness.reports.stored import metrics_of
 from harness.store.rows import answer_row
 from harness.store.run import StoredRun
 
@@ -64,7 +64,7 @@ def stored(
     answers = [Answer(Status.FOUND, {**origin, **row}) for row in rows]
     cell.append(answer_row(identity, number + 1, answer, **TIMING) for number, answer in enumerate(answers))
     judge(cell)
-    scores = scoring.score(cell, {identity: problem}, list(_metrics(cell).values()), "valid")
+    scores = scoring.score(cell, {identity: problem}, list(metrics_of(cell).values()), "valid")
     scores.to_csv(cell.path / "scores.csv")
     cell.finish()
     return cell
