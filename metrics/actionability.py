@@ -9,7 +9,7 @@ from harness.core.metric import metric
 from harness.core.problem import Problem
 
 
-@metric(better="lower", family="actionability")
+@metric(better="lower", family="actionability", place=4)
 def violations(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean number of features changed against actionability or bounds, in [0, features], lower is better.
 
@@ -22,7 +22,7 @@ def violations(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -
     return _mean_faults(problem.space.violations(factual, answers))
 
 
-@metric(better="lower", family="actionability", over="returned")
+@metric(better="lower", family="actionability", over="returned", shown=())
 def incoherent(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean number of features that hold no value of theirs (missing, unknown, fractional), lower is better.
 

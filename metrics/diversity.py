@@ -19,7 +19,7 @@ from metrics._distances import (
 )
 
 
-@metric(better="higher", family="mothilal", range=(0.0, 1.0))
+@metric(better="higher", family="mothilal", range=(0.0, 1.0), shown=())
 def categorical_diversity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean over pairs of the share of categorical features that differ, in [0, 1], higher is better.
 
@@ -33,7 +33,7 @@ def categorical_diversity(factual: pd.DataFrame, answers: pd.DataFrame, problem:
     return over_pairs(share_changed, categories(problem.space), answers)
 
 
-@metric(better="higher", family="mothilal")
+@metric(better="higher", family="mothilal", shown=())
 def continuous_diversity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean over pairs of the summed differences of numbers, original units, in [0, inf), higher is better.
 
@@ -46,7 +46,7 @@ def continuous_diversity(factual: pd.DataFrame, answers: pd.DataFrame, problem: 
     return over_pairs(absolute, numbers(problem.space), answers)
 
 
-@metric(better="higher", family="mothilal", range=(0.0, 1.0))
+@metric(better="higher", family="mothilal", range=(0.0, 1.0), heading="diversity", shown=("summary", "report"), place=6)
 def sparsity_diversity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean over pairs of the share of all features that differ, in [0, 1], higher is better.
 
@@ -59,7 +59,7 @@ def sparsity_diversity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Pr
     return over_pairs(share_changed, problem.space, answers)
 
 
-@metric(better="higher", family="pso")
+@metric(better="higher", family="pso", shown=())
 def diversity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean over pairs of the distance of ``pso/proximity``, in [0, inf), higher is better.
 
@@ -72,7 +72,7 @@ def diversity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) ->
     return over_pairs(mad_scaled(problem), problem.space, answers)
 
 
-@metric(better="higher", family="pso")
+@metric(better="higher", family="pso", shown=())
 def normalised_diversity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """``pso/diversity`` over ``pso/proximity``, in [0, inf), higher is better.
 
@@ -87,7 +87,7 @@ def normalised_diversity(factual: pd.DataFrame, answers: pd.DataFrame, problem: 
     return between / away if between is not None and away else None
 
 
-@metric(better="higher", family="pso", range=(0.0, 1.0))
+@metric(better="higher", family="pso", range=(0.0, 1.0), shown=())
 def normalised_diversity_15(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean over pairs of their distance over the sum of both distances to the factual, in [0, 1], higher is better.
 

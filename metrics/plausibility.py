@@ -17,7 +17,7 @@ LOF_NEIGHBOURS = 20
 LOF_ROWS = 5_000  # the fit grows with the square of the rows
 
 
-@metric(better="higher", family="plausibility", range=(0.0, 1.0))
+@metric(better="higher", family="plausibility", range=(0.0, 1.0), shown=("summary", "report"), place=5)
 def ynn(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean share of the 5 nearest training rows that are *predicted* as desired, in [0, 1], higher is better.
 
@@ -33,7 +33,7 @@ def ynn(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float
     return float(_predicted_desired(problem)[nearest].mean())
 
 
-@metric(better="lower", family="plausibility")
+@metric(better="lower", family="plausibility", shown=())
 def knn(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean Gower distance to the 5 nearest training rows *labelled* as desired, in [0, inf), lower is better.
 
@@ -49,7 +49,7 @@ def knn(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float
     return float(np.sort(_gower(problem.space, answers, desired), axis=1)[:, :NEIGHBOURS].mean())
 
 
-@metric(better="lower", family="plausibility")
+@metric(better="lower", family="plausibility", shown=())
 def lof(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean local outlier factor among the training rows *labelled* as desired, in (0, inf), lower is better.
 

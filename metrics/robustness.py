@@ -17,7 +17,7 @@ MOST = 1.0  # beyond which no radius is asked for: the range of the training row
 SECONDS = 5.0  # for one certificate
 
 
-@metric(better="lower", family="robustness", range=(0.0, 1.0))
+@metric(better="lower", family="robustness", range=(0.0, 1.0), shown=("overview",), place=8)
 def invalidation_rate(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean share of 1,000 noisy copies of a valid answer that are no longer valid, in [0, 1], lower is better.
 
@@ -34,7 +34,7 @@ def invalidation_rate(factual: pd.DataFrame, answers: pd.DataFrame, problem: Pro
     return _lost(answers, problem, np.random.default_rng(0).normal(0.0, SIGMA, (DRAWS, len(names))))
 
 
-@metric(better="higher", family="robustness", range=(0.0, 1.0))
+@metric(better="higher", family="robustness", range=(0.0, 1.0), shown=("report",))
 def region_validity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean share of 1,000 points around a valid answer that are valid too, in [0, 1], higher is better.
 
@@ -51,7 +51,14 @@ def region_validity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Probl
     return None if lost is None else 1.0 - lost
 
 
-@metric(better="higher", family="robustness", range=(0.0, MOST))
+@metric(
+    better="higher",
+    family="robustness",
+    range=(0.0, MOST),
+    heading="certified radius",
+    shown=("overview", "report"),
+    place=7,
+)
 def certified_radius_linf(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean over valid answers of the radius, in [0, 1], of the largest box proven valid around them; higher is better.
 
@@ -65,7 +72,7 @@ def certified_radius_linf(factual: pd.DataFrame, answers: pd.DataFrame, problem:
     return _certified(answers, problem, "linf")
 
 
-@metric(better="higher", family="robustness", range=(0.0, MOST))
+@metric(better="higher", family="robustness", range=(0.0, MOST), shown=())
 def certified_radius_l2(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """As ``certified_radius_linf``, of the largest Euclidean ball.
 

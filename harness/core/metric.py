@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,8 @@ import pandas as pd
 from harness.core.problem import Problem
 
 Function = Callable[[pd.DataFrame, pd.DataFrame, Problem], float | None]
+Table = Literal["summary", "overview", "report"]
+TABLES: tuple[Table, ...] = get_args(Table)
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,21 @@ class Metric:
     ``factual`` is a one-row decoded frame; ``answers`` a decoded frame of counterfactuals, possibly empty: those that
     the checker found valid, unless ``over`` is ``returned`` (for what measures validity itself) or the experiment's
     ``population`` says so. The name a metric is logged by is ``family/name``.
+
+    Parameters
+    ----------
+    function, better, family, range, over
+        As above; ``better`` and the ``range`` it may take.
+    heading
+        Of its column in tables: by default the function's name, with spaces for underscores.
+    unit
+        Of its values, shown in brackets after the heading.
+    shown
+        The tables that have it as a column, where it was measured: ``summary`` (printed, and ``summary.md``),
+        ``overview`` (``table.md`` and ``table.tex`` of methods by models, and the top of ``report.html``), ``report``
+        (the numbers and the ranking of ``report.html``). Every metric is in ``summary.csv`` and in MLflow.
+    place
+        Columns stand by ascending place, those of equal place in the order in which the metrics are listed.
     """
 
     function: Function
@@ -28,8 +45,14 @@ class Metric:
     family: str
     range: tuple[float, float]
     over: Literal["valid", "returned"] = "valid"
+    heading: str = ""
+    unit: str = ""
+    shown: tuple[Table, ...] = TABLES
+    place: int = 100
 
     def __post_init__(self) -> None:
+        if unknown := set(self.shown) - set(TABLES):
+            raise ValueError(f"shown names {', '.join(sorted(unknown))}; allowed: {', '.join(TABLES)}.")
         # functools.update_wrapper would assign, which a frozen class refuses; with these, help() shows the function's
         # docstring and doctest runs it, as one of the function's own module.
         function = self.function
@@ -38,6 +61,12 @@ class Metric:
     @property
     def name(self) -> str:
         return f"{self.family}/{self.function.__name__}"
+
+    @property
+    def column(self) -> str:
+        """The heading of its column, with its unit."""
+        heading = self.heading or self.function.__name__.replace("_", " ")
+        return f"{heading} ({self.unit})" if self.unit else heading
 
     def __call__(self, factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
         value = self.function(factual, answers, problem)
@@ -50,6 +79,10 @@ def metric(
     family: str,
     range: tuple[float, float] = (0.0, np.inf),
     over: Literal["valid", "returned"] = "valid",
+    heading: str = "",
+    unit: str = "",
+    shown: Sequence[Table] = TABLES,
+    place: int = 100,
 ) -> Callable[[Function], Metric]:
-    """Declare a metric: which way is better, its family (a chart section in MLflow) and the range it may take."""
-    return lambda function: Metric(function, better, family, range, over)
+    """Declare a metric: which way is better, its family (a chart section in MLflow), its range and its column."""
+    return lambda function: Metric(function, better, family, range, over, heading, unit, tuple(shown), place)

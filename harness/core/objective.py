@@ -68,6 +68,9 @@ class Objective:
         counts the features that a point changes for any of the factuals assigned to it.
     causal
         Whether it keeps to the question's structural equations.
+    domain
+        What else limits the points that it is minimised over, as plain data: it tells two claims apart, and is not
+        evaluated here.
     """
 
     terms: tuple[Term, ...]
@@ -75,6 +78,7 @@ class Objective:
     categories: str | int = 1
     limits: tuple[Limit, ...] = ()
     causal: bool = False
+    domain: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "terms", tuple(self.terms))

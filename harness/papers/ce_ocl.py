@@ -38,7 +38,7 @@ PATTERN = (
 TABLES: dict[str, Table] = {
     "ce_ocl_table2": Comparison(
         title=f"Table 2 of {CE_OCL}",
-        published="ce_ocl_table2.csv",
+        file="ce_ocl_table2.csv",
         keys={"dataset": "dataset", "method": "method"},
         ours={"dataset": CARLA, "method": RIVALS},
         fixed={"model": "rf_tuned"},
@@ -47,7 +47,7 @@ TABLES: dict[str, Table] = {
     ),
     "ce_ocl_table3": Comparison(
         title=f"Table 3 of {CE_OCL}",
-        published="ce_ocl_table3.csv",
+        file="ce_ocl_table3.csv",
         keys={"dataset": "dataset", "model": "model", "method": "method"},
         ours={"dataset": CARLA, "model": TUNED, "method": RIVALS},
         measures={**MOTHILAL, **DIVERSE},
@@ -56,10 +56,10 @@ TABLES: dict[str, Table] = {
     "ce_ocl_table5": Listing(
         title=f"Table 5 of {CE_OCL}",
         label="variant",
-        published="ce_ocl_table5_counterfactuals.csv",
+        file="ce_ocl_table5_counterfactuals.csv",
         metrics=Comparison(
             title="Metrics",
-            published="ce_ocl_table5_metrics.csv",
+            file="ce_ocl_table5_metrics.csv",
             keys={"part": "variant"},
             measures={**MOTHILAL, **DIVERSE},
         ),

@@ -16,11 +16,12 @@ from harness.core.errors import HarnessError
 from harness.core.space import Feature
 from harness.data import load_dataset
 from harness.evaluation.scoring import group_table
+from harness.reports.canvas import blank, shades
 from harness.reports.claim import Claim, Numbers, Verdict
 from harness.reports.drawing import COLOURS, GREEN, Drawing
 from harness.reports.markup import DASH, markdown, number
-from harness.reports.registry import Table
-from harness.reports.stored import PUBLISHED
+from harness.reports.registry import OneFile, Table
+from harness.reports.stored import published
 from harness.store.run import StoredRun
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def spread(line: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class Fewest:
+class Fewest(OneFile):
     """A table of the fewest counterfactuals by |S| and T_max, published beside ours and whatever else was run.
 
     Parameters
@@ -104,15 +105,13 @@ class Fewest:
     """
 
     number: int
-    published: str = "column_generation_tables4_9.csv"
+    file: str = "column_generation_tables4_9.csv"
 
     @property
     def title(self) -> str:
         return f"Table {self.number} of {PAPER}"
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
-        published = pd.read_csv(PUBLISHED / self.published)
-        published = published.loc[published["table"] == self.number]
         groups = solved(found)
         lines = summed(groups, ["n_factuals", "t_max"])
         by_place = {(line["n_factuals"], line["t_max"], line["approach"]): line for line in lines.to_dict("records")}
@@ -124,10 +123,11 @@ class Fewest:
             f"{what} {name}" for name in others for what in ("y", "proven", "s") if (what, name) != ("proven", GREEDY)
         ]
         body: list[list[Any]] = []
-        rows = records_of(published)
+        rows = records_of(published(self.file, self.number))
+        measures = list(rows[0])[5:]
         known = {(row["n_instances"], row["t_max"]) for row in rows}
         rows += [
-            {"n_instances": n, "t_max": t, **dict.fromkeys(published.columns[5:], math.nan)}
+            {"n_instances": n, "t_max": t, **dict.fromkeys(measures, math.nan)}
             for n, t in sorted({place[:2] for place in by_place} - known)
         ]
         records: list[dict[str, Any]] = []
@@ -245,6 +245,10 @@ class Thresholds:
     """Our counterfactuals by threshold and T_max; nothing of it is published."""
 
     title: str = f"Stricter thresholds and few changes, beyond {PAPER}"
+    published: tuple[str, ...] = ()
+
+    def compared(self, lines: pd.DataFrame) -> pd.DataFrame:
+        return lines
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         lines = summed(solved(found), ["threshold", "t_max"])
@@ -258,17 +262,16 @@ class Thresholds:
 
 
 @dataclass(frozen=True)
-class Models:
+class Models(OneFile):
     """Data, columns, networks and accuracies on the test half, published beside ours."""
 
     title: str = f"Tables 2 and 3 of {PAPER}"
-    published: str = "column_generation_table2_3.csv"
+    file: str = "column_generation_table2_3.csv"
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
-        published = records_of(pd.read_csv(PUBLISHED / self.published))
         ran = {(cell.meta["dataset"], cell.meta["model"]): cell for cell in found}
         records: list[dict[str, Any]] = []
-        for row in published:
+        for row in records_of(published(self.file)):
             name = row["dataset"]
             cells = {"nn": ran.get((DATASETS[name], NETWORKS[name])), "lr": ran.get((DATASETS[name], "lr_c10"))}
             ours: dict[str, Any] = {}
@@ -319,8 +322,6 @@ def heat_map(found: Sequence[StoredRun], title: str) -> Figure:
     HarnessError
         Without a group that has explanations.
     """
-    from matplotlib.figure import Figure
-
     cell = found[0]
     line = next((line for line in cell.groups() if line["points"]), None)
     if line is None:
@@ -328,9 +329,9 @@ def heat_map(found: Sequence[StoredRun], title: str) -> Figure:
     space = cell.space
     values = space.encode(space.frame(line["points"]))
     points = len(values)
-    figure = Figure(figsize=(1.8 + 0.42 * len(space.columns), 2.6 + 0.42 * points), layout="constrained")
+    figure = blank(1.8 + 0.42 * len(space.columns), 2.6 + 0.42 * points)
     axis = figure.subplots()
-    axis.pcolormesh(values, cmap=_green(), vmin=0.0, vmax=1.0, edgecolors="#888888", linewidth=0.6)
+    axis.pcolormesh(values, cmap=shades(GREEN), vmin=0.0, vmax=1.0, edgecolors="#888888", linewidth=0.6)
     for point, changed in enumerate(line["changed"]):
         for feature, columns in zip(space.features, space.slices, strict=True):
             if feature.name in changed:
@@ -354,12 +355,6 @@ def _columns(feature: Feature) -> list[str]:
     return [f"{feature.name} {category}" for category in said]
 
 
-def _green() -> Any:
-    from matplotlib.colors import LinearSegmentedColormap
-
-    return LinearSegmentedColormap.from_list("green", ["#FFFFFF", GREEN])
-
-
 def perturbed(found: Sequence[StoredRun], title: str) -> Figure:
     """How often each feature is changed, over all explanations of our cells, stacked by T_max; the paper shows no axis
     to compare with.
@@ -369,8 +364,6 @@ def perturbed(found: Sequence[StoredRun], title: str) -> Figure:
     HarnessError
         Without such cells.
     """
-    from matplotlib.figure import Figure
-
     counts: dict[int, Counter[str]] = {}
     names: tuple[str, ...] = ()
     for cell in found:
@@ -387,7 +380,7 @@ def perturbed(found: Sequence[StoredRun], title: str) -> Figure:
     for counter in counts.values():
         total += counter
     order = sorted(names, key=lambda name: (-total[name], names.index(name)))
-    figure = Figure(figsize=(7.0, 1.6 + 0.24 * len(order)), layout="constrained")
+    figure = blank(7.0, 1.6 + 0.24 * len(order))
     axis = figure.subplots()
     left = np.zeros(len(order))
     for place, most in enumerate(sorted(counts)):

@@ -17,8 +17,8 @@ from harness.evaluation import scoring
 from harness.reports.claim import Claim, Numbers, Verdict, means
 from harness.reports.comparison import Comparison, paired
 from harness.reports.markup import DASH, markdown, number
-from harness.reports.registry import Table
-from harness.reports.stored import PUBLISHED
+from harness.reports.registry import OneFile, Table
+from harness.reports.stored import published
 from harness.store.run import StoredRun
 
 PAPER = "Shekhar et al. (2023), A PSO based method to generate actionable counterfactuals for high dimensional data"
@@ -57,15 +57,15 @@ def valid(cell: StoredRun) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class Datasets:
+class Datasets(OneFile):
     """Table I: rows and features, beside those of the datasets here."""
 
     title: str
-    published: str
+    file: str
 
     def lines(self, found: Sequence[StoredRun]) -> pd.DataFrame:
         """One row a dataset; features that hold numbers are continuous, all others categorical, as in the paper."""
-        table = pd.read_csv(PUBLISHED / self.published).set_index("dataset")
+        table = published(self.file).set_index("dataset")
         ran = {cell.meta["dataset"]: cell for cell in found}
         records = []
         for dataset, row in table.iterrows():
@@ -92,6 +92,13 @@ class Two:
     first: Datasets
     second: Comparison
 
+    @property
+    def published(self) -> tuple[str, ...]:
+        return self.first.published + self.second.published
+
+    def compared(self, lines: pd.DataFrame) -> pd.DataFrame:
+        return lines
+
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         above, sizes = self.first.build(found)
         below, lines = self.second.build(found)
@@ -103,7 +110,7 @@ class Two:
 
 
 @dataclass(frozen=True)
-class Pooled:
+class Pooled(OneFile):
     """Table II over several seeds: means and standard errors over all factuals, ranks, and distance from the optimum.
 
     A factual of another seed is another factual, as it stands before another forest. Ranks are among the paper's six
@@ -111,7 +118,7 @@ class Pooled:
     """
 
     title: str
-    published: str
+    file: str
     notes: tuple[str, ...] = ()
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
@@ -141,7 +148,7 @@ class Pooled:
         ``ratio`` is the mean over factuals of which an optimum is proven of the best counterfactual's distance plus
         number of changes, over that of the optimum; NaN where there is none. ``proven`` counts those factuals.
         """
-        table = pd.read_csv(PUBLISHED / self.published)
+        table = published(self.file)
         table["method"] = table["method"].map(METHODS)
         known = table.set_index(["dataset", "method"])
         cells: dict[tuple[str, str], list[StoredRun]] = {}
@@ -220,10 +227,10 @@ def _plain(value: Any) -> str:
 TABLES: dict[str, Table] = {
     "pso_table2": Two(
         title=f"Tables I and II of {PAPER}",
-        first=Datasets(title="Table I", published="pso_table1.csv"),
+        first=Datasets(title="Table I", file="pso_table1.csv"),
         second=Comparison(
             title="Table II",
-            published="pso_table2.csv",
+            file="pso_table2.csv",
             keys={"dataset": "dataset", "method": "method"},
             ours={"method": METHODS},
             measures=MEASURES,
@@ -234,7 +241,7 @@ TABLES: dict[str, Table] = {
     ),
     "pso_table2_20": Pooled(
         title=f"Table II of {PAPER}, with 20 factuals and three seeds on random forests of 100",
-        published="pso_table2.csv",
+        file="pso_table2.csv",
         notes=(
             "Mean (standard error) over factuals with a valid counterfactual; *ratio to optimum*: distance plus number "
             "of changes of the best counterfactual over CE-OCL's, on the factuals where that is *proven* optimal.",

@@ -18,8 +18,8 @@ from harness.models.card import Bin, Card, card_of
 from harness.reports.claim import Claim, Verdict
 from harness.reports.claim import Numbers as Numeric
 from harness.reports.markup import DASH, markdown, number
-from harness.reports.registry import Table
-from harness.reports.stored import PUBLISHED
+from harness.reports.registry import OneFile, Table
+from harness.reports.stored import published
 from harness.store.run import StoredRun
 
 PAPER = "Navas-Palencia (2021), Optimal counterfactual explanations for scorecard modelling"
@@ -168,15 +168,15 @@ def required(found: Bin) -> str:
 
 
 @dataclass(frozen=True)
-class Changes:
+class Changes(OneFile):
     """Counterfactuals as the paper shows them: feature, current value, required bin; published beside ours.
 
     Parameters
     ----------
     number
         Of the published table.
-    published
-        Name of its file.
+    file
+        Name of its file of published numbers.
     part
         The columns of that file that tell its counterfactuals apart.
     notes
@@ -184,7 +184,7 @@ class Changes:
     """
 
     number: int
-    published: str
+    file: str
     part: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -193,9 +193,7 @@ class Changes:
         return f"Table {self.number} of {PAPER}"
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
-        table = pd.read_csv(PUBLISHED / self.published)
-        if "table" in table:
-            table = table[table["table"] == self.number]
+        table = published(self.file, self.number)
         theirs: dict[tuple[Any, ...], dict[str, str]] = {}
         for row in table.to_dict("records"):
             theirs.setdefault(tuple(row[name] for name in self.part), {})[row["feature"]] = row["required"]
@@ -209,16 +207,16 @@ class Changes:
         records: list[dict[str, Any]] = []
         body, same = [], 0
         for part in [*theirs, *(part for part in ours if part not in theirs)]:
-            published, own = theirs.get(part, {}), ours.get(part)
+            known, own = theirs.get(part, {}), ours.get(part)
             changes = {} if own is None else own[0].changes(own[1])
-            same += own is not None and {f: required(c[1]) for f, c in changes.items()} == published
-            for line, feature in enumerate([*published, *(name for name in changes if name not in published)]):
+            same += own is not None and {f: required(c[1]) for f, c in changes.items()} == known
+            for line, feature in enumerate([*known, *(name for name in changes if name not in known)]):
                 told = _told(changes.get(feature))
                 first = list(map(str, part)) if line == 0 else [""] * len(part)
-                cells = [*told[:1], published.get(feature, DASH), *told[1:]]
+                cells = [*told[:1], known.get(feature, DASH), *told[1:]]
                 body.append([*first, feature, *(text.replace("|", " or ") for text in cells)])
                 records.append({**dict(zip(self.part, part, strict=True)), "feature": feature, "measure": "required",
-                                "published": published.get(feature, ""), "ours": told[1] if own else ""})  # fmt: skip
+                                "published": known.get(feature, ""), "ours": told[1] if own else ""})  # fmt: skip
             body.append([""] * len(part) + (["*not run*", *[""] * 5] if own is None else _summary(*own)))
         head = [*(name.replace("_", " ") for name in self.part)]
         head += ["feature", "current", "required, published", "required, ours", "value in it", "points"]
@@ -265,15 +263,15 @@ def _summary(sheet: Sheet, place: int) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Numbers:
+class Numbers(OneFile):
     """A table of numbers, one row a setting, published above ours.
 
     Parameters
     ----------
     number
         Of the published table.
-    published
-        Name of its file.
+    file
+        Name of its file of published numbers.
     keys
         The columns that tell its rows apart.
     notes
@@ -283,7 +281,7 @@ class Numbers:
     """
 
     number: int
-    published: str
+    file: str
     keys: tuple[str, ...]
     notes: tuple[str, ...]
     parts: tuple[str, ...] = ()
@@ -293,7 +291,7 @@ class Numbers:
         return f"Table {self.number} of {PAPER}"
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
-        table = pd.read_csv(PUBLISHED / self.published)
+        table = published(self.file)
         measures = [name for name in table.columns if name not in self.keys]
         ours = {}
         for sheet in map(Sheet, found):

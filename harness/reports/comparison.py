@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from harness.reports.markup import ARROWS, DASH, markdown, number
-from harness.reports.stored import PUBLISHED, directions, means_of, returned, setting
+from harness.reports.registry import OneFile
+from harness.reports.stored import directions, means_of, published, returned, setting
 from harness.store.run import StoredRun
 
 
@@ -42,14 +43,14 @@ EXPLAINED = (
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(OneFile):
     """A table of means over factuals, one row a published row, beside the same means of ours.
 
     Parameters
     ----------
     title
         Of the published table, with its source.
-    published
+    file
         Name of the file of published cells; a column ``x_se`` holds the standard error of ``x``.
     keys
         The columns that name a published row, and what each is in a cell: ``dataset``, ``model``, ``method``, or a
@@ -69,7 +70,7 @@ class Comparison:
     """
 
     title: str
-    published: str
+    file: str
     keys: Mapping[str, str]
     measures: Mapping[str, str]
     ours: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -91,7 +92,7 @@ class Comparison:
         answers only; ``coverage`` and ``factuals``; ``difference``, and ``difference_se`` in standard errors of both.
         """
         keys, better = list(self.keys), directions(found)
-        table = pd.read_csv(PUBLISHED / self.published, dtype=dict.fromkeys(keys, str)).to_dict("records")
+        table = published(self.file, dtype=dict.fromkeys(keys, str)).to_dict("records")
         ran = {self._place(cell.meta): cell for cell in found if self._belongs(cell.meta)}
         rows = {self._translated(row): row for row in table}
         rows |= {place: dict(zip(keys, place, strict=True)) for place in ran if place not in rows}

@@ -12,6 +12,7 @@ from scipy.spatial import ConvexHull
 from harness.core.errors import HarnessError
 from harness.data import Dataset, load_dataset
 from harness.reports import registry
+from harness.reports.canvas import blank, legend_below
 from harness.reports.comparison import Comparison
 from harness.store.run import StoredRun
 
@@ -67,19 +68,16 @@ def rescaled(table: Comparison, lines: pd.DataFrame, where: Mapping[str, str]) -
 
 def performance(found: Sequence[StoredRun], table: str, where: Mapping[str, str], title: str) -> Figure:
     """Grouped bars, longer is better: each measure of a block of a table, published above ours."""
-    from matplotlib.figure import Figure
-
     comparison = registry.known()[table]
     assert isinstance(comparison, Comparison)
     panels = rescaled(comparison, comparison.compare(found), where)
-    figure = Figure(figsize=(9.0, 6.4), layout="constrained")
+    figure = blank(9.0, 6.4)
     axes = figure.subplots(len(panels), 1, sharex=True)
     for axis, (name, scaled) in zip(axes, panels.items(), strict=True):
         _bars(axis, scaled)
         axis.set_title(name, loc="left", fontsize=10)
     figure.suptitle(title, fontsize=11)
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
+    legend_below(figure, axes[:1])
     return figure
 
 
@@ -113,13 +111,11 @@ def plane(found: Sequence[StoredRun], methods: Mapping[str, str], title: str) ->
     HarnessError
         For a cell without exactly two features, both numbers.
     """
-    from matplotlib.figure import Figure
-
     by_method = {cell.meta["method"]: cell for cell in found}
     drawn = {name: by_method[name] for name in methods if name in by_method}
     if not drawn:
         raise HarnessError(f"none of {', '.join(methods)} has finished; run the experiment to its end.")
-    figure = Figure(figsize=(5.2 * len(drawn), 5.0), layout="constrained")
+    figure = blank(5.2 * len(drawn), 5.0)
     axes = figure.subplots(1, len(drawn), sharex=True, sharey=True, squeeze=False)[0]
     points = pd.concat([_points(cell) for cell in drawn.values()])
     for axis, (name, cell) in zip(axes, drawn.items(), strict=True):
@@ -127,8 +123,7 @@ def plane(found: Sequence[StoredRun], methods: Mapping[str, str], title: str) ->
         axis.set_title(methods[name], fontsize=10)
     axes[0].set_ylabel(str(points.columns[1]))
     figure.suptitle(title, fontsize=11)
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    legend_below(figure, axes[:1], columns=4)
     return figure
 
 
@@ -167,7 +162,6 @@ def _plane(axis: Axes, cell: StoredRun, shown: pd.DataFrame) -> None:
     which = cell.meta["config"].get("reference", "train")
     span = data.train if which == "train" else np.arange(len(data.frame))[: None if which == "all" else which]
     rows = data.frame.iloc[span[wanted[span]]][[across, up]].to_numpy(float)
-    corners = rows[ConvexHull(rows).vertices]
     around = ConvexHull(rows).vertices
     corners = rows[np.append(around, around[0])]
     axis.plot(*corners.T, color=GREEN, linestyle="--", linewidth=1.5, label="hull of the desired class")

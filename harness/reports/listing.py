@@ -11,7 +11,7 @@ import pandas as pd
 from harness.core.objective import displacement
 from harness.reports.comparison import Comparison
 from harness.reports.markup import DASH, markdown
-from harness.reports.stored import PUBLISHED, setting
+from harness.reports.stored import published, setting
 from harness.store.run import StoredRun
 
 STATUS = "status"
@@ -28,7 +28,7 @@ class Listing:
         Of the published table, with its source.
     label
         The setting that tells its parts apart, such as ``variant``.
-    published
+    file
         Name of the file of published counterfactuals: ``part``, ``counterfactual`` (a, b, ...), then features, empty
         where unchanged; None for a demonstration without published values.
     metrics
@@ -41,10 +41,19 @@ class Listing:
 
     title: str
     label: str
-    published: str | None = None
+    file: str | None = None
     metrics: Comparison | None = None
     optima: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+    @property
+    def published(self) -> tuple[str, ...]:
+        own = () if self.file is None else (self.file,)
+        return own if self.metrics is None else own + self.metrics.published
+
+    def compared(self, lines: pd.DataFrame) -> pd.DataFrame:
+        """Of the metrics; counterfactuals are listed, not compared."""
+        return lines
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         parts = {str(setting(cell.meta, self.label)): cell for cell in found}
@@ -74,9 +83,9 @@ class Listing:
         return markdown([self.label, "", "", *names, STATUS], body)
 
     def _published(self) -> list[tuple[str, str, str, dict[str, Any]]]:
-        if self.published is None:
+        if self.file is None:
             return []
-        table = pd.read_csv(PUBLISHED / self.published, dtype=str, keep_default_na=False)
+        table = published(self.file, dtype=str, keep_default_na=False)
         rows = []
         for row in table.to_dict("records"):
             part, letter = row.pop("part"), row.pop("counterfactual")

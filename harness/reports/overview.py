@@ -8,15 +8,13 @@ from typing import Any
 
 import pandas as pd
 
+from harness.core.metric import Metric
 from harness.evaluation import scoring
 from harness.reports.markup import DASH, markdown, number
+from harness.reports.stored import columns
 from harness.store.run import StoredRun
 
-MEANS = {
-    "actionability/violations": "violations",
-    "robustness/certified_radius_linf": "certified radius",
-    "robustness/invalidation_rate": "invalidation rate",
-}  # by metric, its column, where it was measured
+OWN = ("dataset", "model", "method", "refused", "valid", "asked", "seconds", "setup_seconds", "set-up s", "objective")
 NOTES = (
     "Valid counterfactuals / asked for, median seconds per factual; – : the method refuses the model.\n"
     "*set-up s*: seconds before the first factual, of the slowest model; *violations*: constraints that a "
@@ -32,40 +30,41 @@ class Overview:
     title = "Methods by models"
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
-        """Markdown without a heading, and every number, one row a cell."""
-        metas = [cell.meta for cell in found]
-        lines = pd.DataFrame([_line(cell, meta) for cell, meta in zip(found, metas, strict=True)])
+        """Markdown without a heading, and every number, one row a run."""
+        metas, shown = [run.meta for run in found], columns(found, "overview", OWN)
+        lines = pd.DataFrame([_line(run, meta, shown) for run, meta in zip(found, metas, strict=True)])
         several = len(set(lines["dataset"])) > 1
         blocks = []
         for dataset, block in lines.groupby("dataset", sort=False):
             objectives = _compared([(found[place], metas[place]) for place in block.index])
-            blocks.append((f"## {dataset}\n\n" if several else "") + _block(block, objectives))
+            blocks.append((f"## {dataset}\n\n" if several else "") + _block(block, [*shown], objectives))
         return "\n".join([*blocks, NOTES]) + "\n", lines
 
 
-def _line(cell: StoredRun, meta: Mapping[str, Any]) -> dict[str, Any]:
-    scores = pd.read_csv(cell.path / "scores.csv", index_col="factual")
+def _line(run: StoredRun, meta: Mapping[str, Any], shown: Mapping[str, Metric]) -> dict[str, Any]:
+    scores = pd.read_csv(run.path / "scores.csv", index_col="factual")
     return {
         **{name: meta[name] for name in ("dataset", "model", "method")},
-        "refused": scoring.refusal(cell) is not None,
+        "refused": scoring.refusal(run) is not None,
         "valid": int(scores["valid"].sum()),
         "asked": int(scores["requested"].sum()),
         "seconds": scores["seconds"].median(),
         "setup_seconds": scores["fit_seconds"].max(),
-        **{name: scores[metric].mean() for metric, name in MEANS.items() if metric in scores},
+        **{heading: scores[metric.name].mean() for heading, metric in shown.items() if metric.name in scores},
     }
 
 
 def _compared(found: Sequence[tuple[StoredRun, Mapping[str, Any]]]) -> dict[str, float]:
     """By method, its mean objective over the counterfactuals that all methods which minimise the same one have."""
     groups: dict[str, dict[str, dict[Any, float]]] = {}
-    for cell, meta in found:
-        if (objective := meta["objective"]) is None:
+    for run, meta in found:
+        if meta["objective"] is None:
             continue
-        values = groups.setdefault(json.dumps(objective), {}).setdefault(meta["method"], {})
+        minimised = json.dumps({**meta["objective"], "domain": None})
+        values = groups.setdefault(minimised, {}).setdefault(meta["method"], {})
         values |= {
             (meta["model"], row["factual"], row["ce"]): row["objective"]
-            for row in cell.rows()
+            for row in run.rows()
             if row["row"] is not None and row["objective"] is not None
         }
     means: dict[str, float] = {}
@@ -75,9 +74,9 @@ def _compared(found: Sequence[tuple[StoredRun, Mapping[str, Any]]]) -> dict[str,
     return means
 
 
-def _block(lines: pd.DataFrame, objectives: Mapping[str, float]) -> str:
+def _block(lines: pd.DataFrame, headings: Sequence[str], objectives: Mapping[str, float]) -> str:
     models = list(dict.fromkeys(lines["model"]))
-    means = [name for name in MEANS.values() if name in lines]
+    means = [heading for heading in headings if heading in lines]
     body = []
     for method, block in lines.groupby("method", sort=False):
         texts = {row["model"]: _text(row) for row in block.to_dict("records")}

@@ -22,14 +22,39 @@ def collected(kind: str) -> dict[str, Any]:
 
 
 class Table(Protocol):
-    """A published table, and how stored cells become its counterpart."""
+    """A published table, and how stored runs become its counterpart."""
 
     @property
     def title(self) -> str: ...
 
-    def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
-        """Markdown without a heading, and every number, one a row."""
+    @property
+    def published(self) -> tuple[str, ...]:
+        """Names of the files of published numbers that it regenerates."""
         ...
+
+    def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
+        """Markdown without a heading, and a frame of all its numbers."""
+        ...
+
+    def compared(self, lines: pd.DataFrame) -> pd.DataFrame:
+        """Of the frame that ``build`` gives, one number a row: columns of keys, ``measure``, ``published``, ``ours``.
+
+        Without a column ``published`` where nothing is published.
+        """
+        ...
+
+
+class OneFile:
+    """What most tables share: one file of published numbers, and a frame that already has one number a row."""
+
+    file: str
+
+    @property
+    def published(self) -> tuple[str, ...]:
+        return (self.file,)
+
+    def compared(self, lines: pd.DataFrame) -> pd.DataFrame:
+        return lines
 
 
 def known() -> dict[str, Table]:

@@ -41,7 +41,7 @@ def write(home: Path) -> str:
     for name, frame in numbers.items():
         told.append(f"## {known[name].title}\n")
         told.append(f"{frame.attrs['run']}\n")
-        told.append(_cells(compared(known[name], frame)))
+        told.append(_cells(known[name].compared(frame)))
     path = home / "REPRODUCTION.md"
     path.write_text("\n".join(part for part in told if part))
     return f"{path}: {len(numbers)} of {len(known)} tables"
@@ -83,14 +83,6 @@ def _extent(found: Sequence[StoredRun]) -> str:
     return f"Run: {len(found)} cells of {factuals} factuals, within {seconds} s a {unit}."
 
 
-def compared(table: registry.Table, frame: pd.DataFrame) -> pd.DataFrame:
-    """The numbers of a table with the columns of its keys, then ``measure``, ``published`` and ``ours``.
-
-    A table whose own numbers are wide says by ``compared`` which of them belong together.
-    """
-    return table.compared(frame) if hasattr(table, "compared") else frame
-
-
 def nearness(row: Mapping[str, Any]) -> str:
     """How near a regenerated number is to the published one: equal, near, far, or missing.
 
@@ -120,7 +112,7 @@ def _published(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _row(name: str, table: registry.Table, frame: pd.DataFrame | None, reason: str) -> list[Any]:
-    lines = compared(table, table.build(())[1] if frame is None else frame)
+    lines = table.compared(table.build(())[1] if frame is None else frame)
     if "published" not in lines:
         return [f"{name}: {table.title}", 0, 0, "", "", "", reason if frame is None else "nothing is published"]
     cells = _published(lines)
@@ -167,13 +159,7 @@ def _plain(value: Any) -> str:
 
 def _uncovered(known: Mapping[str, registry.Table]) -> str:
     """Published files that no table regenerates."""
-    covered: set[str] = set()
-    for table in known.values():
-        named = getattr(table, "published", None)
-        covered |= {named} if isinstance(named, str) else set(named or ())
-        for part in ("metrics", "first", "second"):
-            inner = getattr(getattr(table, part, None), "published", None)
-            covered |= {inner} if inner else set()
+    covered = {file for table in known.values() for file in table.published}
     left = sorted(path.name for path in stored.PUBLISHED.glob("*.csv") if path.name not in covered)
     return f"No table regenerates {', '.join(left)}.\n" if left else ""
 

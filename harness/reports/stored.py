@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import pkgutil
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +14,23 @@ import numpy as np
 import pandas as pd
 
 from harness.core.errors import HarnessError
-from harness.core.metric import Metric
+from harness.core.metric import Metric, Table
 from harness.core.problem import Problem
 from harness.evaluation import scoring
 from harness.store.run import StoredRun, stored_runs
+
+log = logging.getLogger("harness")
 
 PACKAGE = Path(__file__).parents[1]
 PUBLISHED = next(
     folder for folder in (PACKAGE.parent / "results" / "published", PACKAGE / "published") if folder.is_dir()
 )
+
+
+def published(file: str, number: int | None = None, **options: Any) -> pd.DataFrame:
+    """The numbers in a file of published ones: of a file that holds several tables, those of table ``number``."""
+    lines = pd.read_csv(PUBLISHED / file, **options)
+    return lines.loc[lines["table"] == number] if number is not None and "table" in lines else lines
 
 
 def returned(cell: StoredRun) -> pd.DataFrame:
@@ -33,7 +43,7 @@ def returned(cell: StoredRun) -> pd.DataFrame:
     problems = {
         index: Problem(cell.space, classifier, frame.iloc[:0], labels, target) for index, target in targets.items()
     }
-    return scoring.score(cell, problems, list(_metrics(cell).values()), "returned").round(2)
+    return scoring.score(cell, problems, list(metrics_of(cell).values()), "returned").round(2)
 
 
 def latest(folder: Path) -> list[StoredRun]:
@@ -77,15 +87,40 @@ def setting(meta: Mapping[str, Any], key: str) -> Any:
     return meta[key] if key in meta else meta["config"].get(key)
 
 
-def _metrics(cell: StoredRun) -> dict[str, Metric]:
-    """The metrics that a cell was scored by, by full name."""
-    metrics = [pkgutil.resolve_name(path) for path in cell.meta["scored"]["metrics"]["names"]]
-    return {metric.name: metric for metric in metrics}
+def metrics_of(run: StoredRun) -> dict[str, Metric]:
+    """The metrics that a run was scored by, by full name; without those that cannot be imported here."""
+    scored = run.meta.get("scored") or {"metrics": {"names": ()}}
+    found = [metric for path in scored["metrics"]["names"] if (metric := _metric(path)) is not None]
+    return {metric.name: metric for metric in found}
+
+
+@cache
+def _metric(path: str) -> Metric | None:
+    try:
+        return pkgutil.resolve_name(path)
+    except (ImportError, AttributeError) as fault:
+        log.warning("no column for the metric %s, which cannot be imported here (%s); set PYTHONPATH.", path, fault)
+        return None
+
+
+def columns(found: Sequence[StoredRun], table: Table, own: Iterable[str] = ()) -> dict[str, Metric]:
+    """The metrics that a table shows of some runs, by heading, from left to right.
+
+    Where a heading is taken, by an earlier metric or one of the table's ``own`` columns, it is the metric's full name.
+    """
+    metrics = {name: metric for run in found for name, metric in metrics_of(run).items()}
+    taken, headed = set(own), {}
+    for metric in sorted(metrics.values(), key=lambda metric: metric.place):
+        if table in metric.shown:
+            heading = metric.name if metric.column in taken else metric.column
+            headed[heading] = metric
+            taken.add(heading)
+    return headed
 
 
 def directions(found: Sequence[StoredRun]) -> dict[str, str]:
     """Which way each metric is better."""
-    return {name: metric.better for cell in found for name, metric in _metrics(cell).items()}
+    return {name: metric.better for run in found for name, metric in metrics_of(run).items()}
 
 
 def means_of(cell: StoredRun, published: pd.DataFrame) -> dict[str, dict[str, float]]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from harness.core.errors import HarnessError, choices
 from harness.reports.markup import latex
+from harness.reports.overview import Overview
 from harness.reports.registry import known
 from harness.reports.stored import latest, provenance
 
@@ -20,8 +21,6 @@ def write(folder: Path, name: str | None) -> str:
     HarnessError
         For a table that does not exist, or without finished cells.
     """
-    from harness.reports.overview import Overview
-
     if name is not None and name not in known():
         raise HarnessError(f"there is no table {name!r}; {choices(name, known())}.")
     found, table = latest(folder), Overview() if name is None else known()[name]

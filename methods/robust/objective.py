@@ -17,7 +17,8 @@ from methods.robust.settings import SECONDS
 class RobustObjective(Objective):
     """An objective that is also limited to points with no invalid one within rho, as the independent checker finds it.
 
-    What is stored is the plain objective: the checker has the regions of the answers, and proves those itself.
+    What is stored is the plain objective, with the perturbation as its domain: the checker has the regions of the
+    answers, and proves those itself.
     """
 
     problem: Problem | None = field(default=None, compare=False, repr=False)
@@ -38,4 +39,6 @@ class RobustObjective(Objective):
         return faults
 
     def stored(self) -> Objective:
-        return Objective(self.terms, self.count, self.categories, self.limits, self.causal)
+        assert self.perturbation is not None
+        domain = {name: getattr(self.perturbation, name) for name in ("rho", "norm", "unperturbed", "clip")}
+        return Objective(self.terms, self.count, self.categories, self.limits, self.causal, domain)

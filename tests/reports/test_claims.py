@@ -23,7 +23,7 @@ def test_every_published_file_is_a_table_s() -> None:
 def test_what_was_not_run_still_counts_its_published_cells(name: str) -> None:
     """One line a cell: keys, measure, published; nothing of ours."""
     table = registry.known()[name]
-    lines = reproduction.compared(table, table.build(())[1])
+    lines = table.compared(table.build(())[1])
     if "published" in lines:
         assert {"measure", "ours"} <= set(lines)
         keys = list(lines.columns[: list(lines.columns).index("measure") + 1])
@@ -51,7 +51,7 @@ def test_counts_are_those_of_the_file(name: str, files: list[str], keys: int) ->
         numbers = [column for column in frame.columns[skipped:] if not column.endswith(("_se", "of_early_stops"))]
         cells += int(frame[numbers].count().sum())
     table = registry.known()[name]
-    assert reproduction.compared(table, table.build(())[1])["published"].notna().sum() == cells
+    assert table.compared(table.build(())[1])["published"].notna().sum() == cells
 
 
 @pytest.mark.parametrize("name", CLAIMS)

@@ -28,11 +28,12 @@ from harness.core.target import Label
 from harness.data import Dataset, load_dataset
 from harness.evaluation import scoring
 from harness.evaluation.checker import judge
+from harness.models.train import train
 from harness.reports import drawing, figures, registry
 from harness.reports.comparison import Comparison
 from harness.reports.drawing import plane, rescaled
 from harness.reports.page import charts
-from harness.reports.stored import _metrics
+from harness.reports.stored import metrics_of
 from harness.store.rows import answer_row
 from harness.store.run import StoredRun
 
@@ -48,9 +49,9 @@ def stored(
     folder: Path, data: Dataset, described: dict[str, Any], rows: list[dict[str, Any]], **names: str
 ) -> StoredRun:
     """A finished cell of one factual, the first predicted as undesired, with these answers."""
-    train, labels = data.frame.iloc[data.train], data.labels[data.train]
-    classifier = train(LogisticRegression(), data.space, train, labels, data.classes)
-    problem = Problem(data.space, classifier, train, labels, Label(data.desired))
+    training, labels = data.frame.iloc[data.train], data.labels[data.train]
+    classifier = train(LogisticRegression(), data.space, training, labels, data.classes)
+    problem = Problem(data.space, classifier, training, labels, Label(data.desired))
     factual = data.frame.loc[~problem.valid(data.frame)].iloc[[0]]
     cell = StoredRun(folder / "answers" / names["method"])
     config = {"dataset": described, "split": SPLIT, "features": {}, "time_limit": 5, "reference": "all"}
@@ -63,7 +64,7 @@ def stored(
     answers = [Answer(Status.FOUND, {**origin, **row}) for row in rows]
     cell.append(answer_row(identity, number + 1, answer, **TIMING) for number, answer in enumerate(answers))
     judge(cell)
-    scores = scoring.score(cell, {identity: problem}, list(_metrics(cell).values()), "valid")
+    scores = scoring.score(cell, {identity: problem}, list(metrics_of(cell).values()), "valid")
     scores.to_csv(cell.path / "scores.csv")
     cell.finish()
     return cell

@@ -109,7 +109,7 @@ def test_ours_are_counted_over_groups(found: list[StoredRun]) -> None:
 
 def test_every_published_number_is_accounted_for(found: list[StoredRun]) -> None:
     """On the page about all papers: y*, the gap and both seconds of every row; what was not run is missing there."""
-    published = pd.read_csv(stored.PUBLISHED / Fewest(4).published)
+    published = pd.read_csv(stored.PUBLISHED / Fewest(4).file)
     published = published[published["table"] == 4]
     _, numbers = Fewest(4).build(found)
     cells = numbers[numbers["published"].notna()]

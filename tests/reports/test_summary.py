@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from harness.core.explanation import Answer, Reason, Status
-from harness.core.objective import Objective, Term
+from harness.core.objective import Limit, Objective, Term
 from harness.core.problem import Problem
 from harness.evaluation import scoring
 from harness.evaluation.checker import judge
@@ -22,6 +22,8 @@ Made = Callable[..., StoredRun]
 TIMING = {"seconds": 0.5, "fit_seconds": 0.1, "late": False}
 L1 = Objective((Term("l1"),))
 L1_L0 = Objective((Term("l1"), Term("l0", 10.0)))
+TWO_CHANGES = Objective((Term("l1"),), limits=(Limit(Term("l0"), 2),))
+ROBUST = Objective((Term("l1"),), domain={"rho": 0.1})
 
 
 @pytest.fixture
@@ -36,13 +38,12 @@ def made(problem: Problem, factual: pd.DataFrame, tmp_path: Path) -> Made:
         second: float = 2.0,
         status: Status = Status.OPTIMAL,
         claims: Objective | None = L1,
-        most: int | None = None,
         seed: int = 0,
         model: str = "lr",
         refused: bool = False,
     ) -> StoredRun:
         made = StoredRun(tmp_path / f"{method}-{model}")
-        config = {"seed": seed, "method": {"_target_": method, "max_changes": most}}
+        config = {"seed": seed, "method": {"_target_": method}}
         meta = {"dataset": "toy", "model": model, "method": method, "n_counterfactuals": 2, "config": config}
         made.start(meta, problem.space, problem.classifier, {identity: problem.target}, claims, factual)
         answers = (Answer(status, row, Reason.PROOF, claimed, claimed) for claimed in (value, second))
@@ -75,10 +76,19 @@ def test_agreement_is_no_trouble(made: Made, tmp_path: Path, caplog: pytest.LogC
 
 
 @pytest.mark.parametrize(
-    "difference", [{"status": Status.FOUND}, {"claims": L1_L0}, {"claims": None}, {"most": 2}, {"seed": 1}], ids=str
+    "difference",
+    [
+        {"status": Status.FOUND},
+        {"claims": L1_L0},
+        {"claims": None},
+        {"claims": TWO_CHANGES},
+        {"claims": ROBUST},
+        {"seed": 1},
+    ],
+    ids=str,
 )
 def test_only_proofs_of_the_same_are_compared(made: Made, difference: dict[str, object]) -> None:
-    """Not points without a proof, other objectives, other limits on changes, other models."""
+    """Not points without a proof, other objectives, limits on changes or domains, other models."""
     assert summary.disagreements([made("a"), made("b", value=1.1, **difference)]) == []
 
 

@@ -19,6 +19,7 @@ from support.tables import GRANTED, MEMBER, YOUNGER, started
 
 from harness import tables as command
 from harness.core.errors import HarnessError
+from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
 from harness.papers import robust
 from harness.reports import registry, reproduction, stored, tables
@@ -55,7 +56,7 @@ def comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Comparison:
     monkeypatch.setattr(stored, "PUBLISHED", tmp_path)
     return Comparison(
         title="A table",
-        published="small.csv",
+        file="small.csv",
         keys={"dataset": "dataset", "method": "method"},
         ours={"dataset": {"Loans": "loans"}, "method": {"Exact": "exact", "Guess": "guess"}},
         measures=MEASURES,
@@ -189,8 +190,13 @@ def test_an_experiment_without_a_paper_shows_methods_by_models(made: Made, tmp_p
 
 
 def test_equal_objectives_are_averaged_over_what_all_have(made: Made, tmp_path: Path) -> None:
-    """Not over the second answer, which one method lacks; a method that minimises something else has none."""
-    claims = {"exact": (["l1"], [2.0, 9.0]), "guess": (["l1"], [3.0, None]), "other": (["l0"], [1.0, 1.0])}
+    """Not over the second answer, which one method lacks; a method that minimises something else has none.
+
+    Claims that differ in their domains alone are compared: they minimise the same.
+    """
+    near, robust = (Objective((Term("l1"),), domain=domain) for domain in ({}, {"rho": 0.1}))
+    few = Objective((Term("l0"),))
+    claims = {"exact": (near, [2.0, 9.0]), "guess": (robust, [3.0, None]), "other": (few, [1.0, 1.0])}
     for method, (objective, values) in claims.items():
         cell = made(GRANTED, GRANTED, method=method)
         rows = [json.loads(line) for line in (cell.path / "rows.jsonl").read_text().splitlines()]
@@ -265,15 +271,15 @@ def test_a_table_fits_its_published_file_and_its_experiment(name: str) -> None:
     table = registry.known()[name]
     comparison = table if isinstance(table, Comparison) else table.metrics if isinstance(table, Listing) else None
     if comparison is not None:
-        published = pd.read_csv(stored.PUBLISHED / comparison.published)
+        published = pd.read_csv(stored.PUBLISHED / comparison.file)
         assert {*comparison.keys, *comparison.measures} <= set(published.columns)
         logged = {get_object(path).name for path in config.metrics.names}
         assert set(comparison.measures.values()) <= logged
     if isinstance(table, Comparison):
         for key, names in table.ours.items():
             assert set(names) >= set(published[key])
-    if isinstance(table, Listing) and table.published is not None:
-        assert set(pd.read_csv(stored.PUBLISHED / table.published).columns) >= {"part", "counterfactual"}
+    if isinstance(table, Listing) and table.file is not None:
+        assert set(pd.read_csv(stored.PUBLISHED / table.file).columns) >= {"part", "counterfactual"}
 
 
 def test_every_published_cell_is_accounted_for(

@@ -45,7 +45,7 @@ def started(folder: Path, problem: Problem, factual: pd.DataFrame, answers: list
         answer = Answer(Status.GAVE_UP, None, Reason.FINISHED) if row is None else Answer(Status.FOUND, row)
         cell.append([answer_row(index, 1, answer, **TIMING)])
     judge(cell)
-    metrics = list(stored._metrics(cell).values())
+    metrics = list(stored.metrics_of(cell).values())
     scoring.score(cell, dict.fromkeys(factuals.index, problem), metrics, "valid").to_csv(cell.path / "scores.csv")
     cell.finish()
     return cell

@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from harness.core.wording import number
+from harness.reports.canvas import add_rectangle, blank, legend_below
 from harness.reports.drawing import BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY
 from harness.reports.page.results import ACCEPTED, Results
-from harness.reports.page.statistics import LEVEL, Ranking
+from harness.reports.page.statistics import LEVEL, Ranking, posthocs
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -42,12 +42,10 @@ def tradeoff(results: Results, across: tuple[str, str], up: tuple[str, str]) -> 
     across, up
         Metric and which way is better.
     """
-    from matplotlib.figure import Figure
-
     panels = [(d, m) for d, m in product(results.among("dataset"), results.among("model"))]
     columns = min(len(panels), 3)
     rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(4.2 * columns, 3.4 * rows + 1.2), layout="constrained")
+    figure = blank(4.2 * columns, 3.4 * rows + 1.2)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     looks = look(results.among("method"))
     means = results.scores.groupby(["dataset", "model", "method"], sort=False).mean(numeric_only=True)
@@ -65,7 +63,7 @@ def tradeoff(results: Results, across: tuple[str, str], up: tuple[str, str]) -> 
         axis.set_ylabel(f"{up[0]} ({up[1]} is better)", fontsize=9)
     for axis in axes[len(panels) :]:
         axis.set_axis_off()
-    _legend(figure, axes)
+    legend_below(figure, axes, columns=_columns(figure))
     return figure
 
 
@@ -88,10 +86,8 @@ def profile(results: Results, metric: str) -> Figure:
 
     Factuals without an accepted counterfactual are never reached: a curve ends below 1 by their share.
     """
-    from matplotlib.figure import Figure
-
     methods = results.general
-    figure = Figure(figsize=(10.5, 4.6), layout="constrained")
+    figure = blank(10.5, 4.6)
     left, right = figure.subplots(1, 2, sharey=True)
     looks = look(results.among("method"))
     quality = results.matrix(metric, methods, "lower")
@@ -116,19 +112,16 @@ def profile(results: Results, metric: str) -> Figure:
         axis.grid(alpha=0.25)
     left.set_ylabel("share of factuals")
     left.set_ylim(0, 1.02)
-    _legend(figure, [left])
+    legend_below(figure, [left], columns=_columns(figure))
     return figure
 
 
 def critical(ranking: Ranking, title: str) -> Figure:
     """Mean ranks on a line; a bar joins methods that Nemenyi's test does not tell apart."""
-    import scikit_posthocs
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9.0, 1.6 + 0.24 * len(ranking.ranks)), layout="constrained")
+    figure = blank(9.0, 1.6 + 0.24 * len(ranking.ranks))
     axis = figure.subplots()
     looks = look(list(ranking.ranks.index))
-    scikit_posthocs.critical_difference_diagram(
+    posthocs().critical_difference_diagram(
         ranking.ranks, ranking.pairs.fillna(1.0), ax=axis, alpha=LEVEL,
         color_palette={name: style["color"] for name, style in looks.items()}, label_fmt_left="{label}  {rank:.2f} ",
         label_fmt_right=" {rank:.2f}  {label}", text_h_margin=0.3,
@@ -139,11 +132,9 @@ def critical(ranking: Ranking, title: str) -> Figure:
 
 def heat(rankings: Mapping[str, Ranking], methods: Sequence[str]) -> Figure:
     """Methods × requirements, each cell the mean rank; dark is good."""
-    from matplotlib.figure import Figure
-
     table = pd.DataFrame({name: ranking.ranks for name, ranking in rankings.items()}).reindex(list(methods))
     table = table.loc[table.mean(axis=1).sort_values().index]
-    figure = Figure(figsize=(2.4 + 1.25 * table.shape[1], 1.2 + 0.36 * len(table)), layout="constrained")
+    figure = blank(2.4 + 1.25 * table.shape[1], 1.2 + 0.36 * len(table))
     axis = figure.subplots()
     axis.imshow(table.to_numpy(), cmap="cividis", vmin=1, vmax=len(table), aspect="auto")
     axis.set_xticks(range(table.shape[1]), table.columns)
@@ -166,10 +157,8 @@ def strip(factual: pd.Series, rows: Mapping[str, Mapping[str, Any] | None], name
     names
         All features, in order.
     """
-    from matplotlib.figure import Figure
-
     changed = [n for n in names if any(row is not None and row[n] != factual[n] for row in rows.values())]
-    figure = Figure(figsize=(2.6 + 1.25 * max(len(changed), 2), 1.3 + 0.34 * (len(rows) + 1)), layout="constrained")
+    figure = blank(2.6 + 1.25 * max(len(changed), 2), 1.3 + 0.34 * (len(rows) + 1))
     axis = figure.subplots()
     axis.set_xlim(-0.5, max(len(changed), 1) - 0.5)
     axis.set_ylim(len(rows) + 0.5, -0.5)
@@ -177,7 +166,7 @@ def strip(factual: pd.Series, rows: Mapping[str, Mapping[str, Any] | None], name
         axis.text(j, 0, _short(factual[name]), ha="center", va="center", fontsize=8)
         for i, row in enumerate(rows.values(), start=1):
             if row is not None and row[name] != factual[name]:
-                axis.add_patch(_box(j, i, SKY))
+                add_rectangle(axis, (j - 0.48, i - 0.42), 0.96, 0.84, color=SKY, alpha=0.45, lw=0)
                 axis.text(j, i, _short(row[name]), ha="center", va="center", fontsize=8)
     for i, row in enumerate(rows.values(), start=1):
         if row is None:
@@ -192,19 +181,11 @@ def strip(factual: pd.Series, rows: Mapping[str, Mapping[str, Any] | None], name
     return figure
 
 
-def _box(j: int, i: int, colour: str) -> Any:
-    from matplotlib.patches import Rectangle
-
-    return Rectangle((j - 0.48, i - 0.42), 0.96, 0.84, color=colour, alpha=0.45, lw=0)
-
-
 def _short(value: Any) -> str:
     text = number(value)
     return text if len(text) <= SHORT else f"{text[: SHORT - 1]}…"
 
 
-def _legend(figure: Figure, axes: Sequence[Axes] | np.ndarray) -> None:
-    """One legend below all panels, with every name once."""
-    known = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    columns = max(1, int(figure.get_figwidth() // 2.0))
-    figure.legend(known.values(), known.keys(), loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
+def _columns(figure: Figure) -> int:
+    """How many names of methods fit side by side below a figure."""
+    return max(1, int(figure.get_figwidth() // 2.0))

@@ -15,6 +15,7 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup, escape
 
+from harness.core.metric import Metric
 from harness.core.wording import wish
 from harness.reports import markup, stored
 from harness.reports.overview import Overview
@@ -32,7 +33,7 @@ WORST = 12  # cases shown
 
 @dataclass(frozen=True)
 class Requirement:
-    """What somebody may want of a counterfactual, and the scores that stand for it: the first one computed counts."""
+    """What a reader may want of a counterfactual, and the scores that measure it: the first one computed counts."""
 
     name: str
     metrics: tuple[str, ...]
@@ -68,7 +69,8 @@ def write(folder: Path) -> Path:
         Where nothing is finished and scored.
     """
     results = Results.of(folder)
-    rankings = ranked(results)
+    requirements = wanted(results)
+    rankings = ranked(results, requirements)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
@@ -76,16 +78,16 @@ def write(folder: Path) -> Path:
     text = environment.get_template("page.html").render(
         name=results.name,
         question=_question(results),
-        provenance=stored.provenance(results.cells),
-        summary=_summary(results),
+        provenance=stored.provenance(results.runs),
+        summary=_summary(results, requirements),
         papers=_papers(results, folder),
-        overview=_rendered(Overview().build(results.cells)[0]),
+        overview=_rendered(Overview().build(results.runs)[0]),
         pictures=_pictures(folder),
         figures=_figures(results, rankings),
         worst=_worst(results),
         failures=_failures(results),
         runs=_runs(results),
-        requirements=[requirement for requirement in REQUIREMENTS if requirement.name in rankings],
+        requirements=[requirement for requirement in requirements if requirement.name in rankings],
         unmeasured=[requirement for requirement in REQUIREMENTS if requirement.name not in rankings],
         places={name: _placed(ranking) for name, ranking in rankings.items()},
         blocks={name: ranking.blocks for name, ranking in rankings.items()},
@@ -98,10 +100,10 @@ def write(folder: Path) -> Path:
     return path
 
 
-def ranked(results: Results) -> dict[str, Ranking]:
+def ranked(results: Results, requirements: Sequence[Requirement]) -> dict[str, Ranking]:
     """A ranking per requirement that was measured, of the methods that answer for every model of the sweep."""
     found = {}
-    for requirement in REQUIREMENTS:
+    for requirement in requirements:
         metric = requirement.metric(results.scores)
         if metric is not None and len(results.general) > 1:
             found[requirement.name] = rank(
@@ -110,26 +112,43 @@ def ranked(results: Results) -> dict[str, Ranking]:
     return found
 
 
+def wanted(results: Results) -> list[Requirement]:
+    """``REQUIREMENTS``, then one for each further metric that a report shows: one of a user's own is ranked, too."""
+    known = {VIOLATIONS, *(name for requirement in REQUIREMENTS for name in requirement.metrics)}
+    headings = ACCEPTED, "violations", *(requirement.name for requirement in REQUIREMENTS)
+    further = [
+        Requirement(heading, (metric.name,), metric.better, _first_sentence(metric))
+        for heading, metric in stored.columns(results.runs, "report", headings).items()
+        if metric.name not in known
+    ]
+    return [*REQUIREMENTS, *further]
+
+
+def _first_sentence(metric: Metric) -> str:
+    """What a metric measures: the first line of its docstring, or its full name."""
+    return (metric.__doc__ or metric.name).strip().splitlines()[0].rstrip(".")
+
+
 def _question(results: Results) -> list[tuple[str, str]]:
     meta = results.metas[0]
     config = meta["config"]
-    _, targets = results.cells[0].factuals()
-    wishes = dict.fromkeys(wish(target) for cell in results.cells[:1] for target in targets.values())
+    _, targets = results.runs[0].factuals()
+    targets_in_words = dict.fromkeys(wish(target) for target in targets.values())
     counts = results.scores.groupby(NAMES)["factual"].size()
     return [
         ("datasets", ", ".join(results.among("dataset"))),
         ("models", ", ".join(results.among("model"))),
         ("methods", ", ".join(results.among("method"))),
-        ("wanted", ", ".join(wishes)),
+        ("wanted", ", ".join(targets_in_words)),
         ("factuals", f"{counts.max()} per dataset and model, the same for every method"),
         ("counterfactuals", f"{meta['n_counterfactuals']} per factual, within {config['time_limit']} s"),
     ]
 
 
-def _summary(results: Results) -> list[dict[str, Any]]:
+def _summary(results: Results, requirements: Sequence[Requirement]) -> list[dict[str, Any]]:
     """One block a dataset and model: a row a method, with the best of each column marked."""
     shown = {"accepted": (ACCEPTED, "higher", 2), "valid": ("coverage", "higher", 2)}
-    for requirement in REQUIREMENTS[1:]:
+    for requirement in requirements[1:]:
         if metric := requirement.metric(results.scores):
             shown[requirement.name] = (metric, requirement.better, 3)
     if VIOLATIONS in results.scores:
@@ -189,19 +208,19 @@ def _figures(results: Results, rankings: Mapping[str, Ranking]) -> list[tuple[st
 def _strip(results: Results) -> Figure | None:
     """Of the first dataset and model, the factual for which most methods have an answer."""
     first = results.metas[0]
-    cells = {
-        meta["method"]: cell
-        for cell, meta in zip(results.cells, results.metas, strict=True)
+    runs = {
+        meta["method"]: run
+        for run, meta in zip(results.runs, results.metas, strict=True)
         if (meta["dataset"], meta["model"]) == (first["dataset"], first["model"])
     }
-    firsts = {name: {r["factual"]: r["row"] for r in cell.rows() if r["ce"] == 1} for name, cell in cells.items()}
-    frame, _ = results.cells[0].factuals()
+    firsts = {name: {r["factual"]: r["row"] for r in run.rows() if r["ce"] == 1} for name, run in runs.items()}
+    frame, _ = results.runs[0].factuals()
     answered = {i: sum(rows.get(i) is not None for rows in firsts.values()) for i in frame.index}
     chosen = max(frame.index, key=lambda i: answered[i])
     if not answered[chosen]:
         return None
     rows = {name: found.get(chosen) for name, found in firsts.items()}
-    return charts.strip(frame.loc[chosen], rows, results.cells[0].space.names)
+    return charts.strip(frame.loc[chosen], rows, results.runs[0].space.names)
 
 
 def _inline(figure: Figure, title: str) -> Markup:
@@ -270,12 +289,12 @@ def _worst(results: Results) -> list[dict[str, Any]]:
         scores = scores.loc[scores[VIOLATIONS] == 0]
     best = scores.groupby(["dataset", "model", "factual"])["distance/gower"].transform("min")
     ratio = scores["distance/gower"] / best.where(best > 0)
-    told = scores.assign(ratio=ratio, best=best).dropna(subset=["ratio"]).sort_values("ratio", ascending=False)
-    return told.head(WORST)[[*NAMES, "factual", "distance/gower", "best", "ratio"]].to_dict("records")
+    farthest = scores.assign(ratio=ratio, best=best).dropna(subset=["ratio"]).sort_values("ratio", ascending=False)
+    return farthest.head(WORST)[[*NAMES, "factual", "distance/gower", "best", "ratio"]].to_dict("records")
 
 
 def _failures(results: Results) -> list[dict[str, Any]]:
-    """Cells in which something other than an accepted counterfactual came back, with counts and reasons."""
+    """Runs in which something other than an accepted counterfactual came back, with counts and reasons."""
     lines = []
     for line in results.outcomes.to_dict("records"):
         bad = {word: n for word, n in line["verdict"].items() if word not in {"valid", "none"}}
@@ -311,10 +330,10 @@ def _placed(ranking: Ranking) -> list[tuple[int, str]]:
 
 
 def _runs(results: Results) -> Sequence[tuple[str, str]]:
-    """Label and address of each cell's MLflow run, where the store is at hand."""
+    """Label and address of each run in MLflow, where its store is at hand."""
     known = mlflow.runs(results.name)
     return [
-        (cell.label, known[meta["fingerprint"]])
-        for cell, meta in zip(results.cells, results.metas, strict=True)
+        (run.label, known[meta["fingerprint"]])
+        for run, meta in zip(results.runs, results.metas, strict=True)
         if meta.get("fingerprint") in known
     ]

@@ -1,4 +1,4 @@
-"""The scores of an experiment's cells, one row a factual, and what became of each cell."""
+"""The scores of an experiment's runs, one row a factual, and how each run ended."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ REFUSED = {str(Status.UNSUPPORTED), str(Status.FAILED)}
 
 @dataclass(frozen=True)
 class Results:
-    """Finished cells of one experiment, in the order in which they were run."""
+    """Finished runs of one experiment, in the order in which they were made."""
 
     name: str
     folder: Path
-    cells: Sequence[StoredRun]
+    runs: Sequence[StoredRun]
 
     @classmethod
     def of(cls, folder: Path) -> Results:
@@ -38,39 +38,39 @@ class Results:
         Raises
         ------
         HarnessError
-            Where no cell is finished and scored.
+            Where no run is finished and scored.
         """
-        found = [cell for cell in stored.latest(folder) if (cell.path / "scores.csv").is_file()]
+        found = [run for run in stored.latest(folder) if (run.path / "scores.csv").is_file()]
         if not found:
             raise HarnessError(f"no cell under {folder} is scored; run its experiment to the end.")
         return cls(folder.resolve().name, folder, found)
 
     @cached_property
     def metas(self) -> list[dict[str, Any]]:
-        return [cell.meta for cell in self.cells]
+        return [run.meta for run in self.runs]
 
     @cached_property
     def scores(self) -> pd.DataFrame:
-        """Columns dataset, model, method, factual, and every score; one row a factual of a cell.
+        """Columns dataset, model, method, factual, and every score; one row a factual of a run.
 
         ``accepted``: the share of what was asked for that the checker found valid, coherent and permitted.
         """
         parts = []
-        for cell, meta in zip(self.cells, self.metas, strict=True):
-            part = pd.read_csv(cell.path / "scores.csv")
-            good = Counter(line["factual"] for line in cell.verdicts() if line["verdict"] == "valid")
+        for run, meta in zip(self.runs, self.metas, strict=True):
+            part = pd.read_csv(run.path / "scores.csv")
+            good = Counter(line["factual"] for line in run.verdicts() if line["verdict"] == "valid")
             part[ACCEPTED] = part["factual"].map(good).fillna(0) / part["requested"]
             parts.append(part.assign(**{name: meta[name] for name in NAMES}))
         return pd.concat(parts, ignore_index=True)
 
     @cached_property
     def outcomes(self) -> pd.DataFrame:
-        """Rows by status and by verdict, and reasons, one row a cell; ``refused``: no factual was taken."""
+        """Rows by status and by verdict, and reasons, one row a run; ``refused``: no factual was taken."""
         lines = []
-        for cell, meta in zip(self.cells, self.metas, strict=True):
-            told = scoring.outcome(cell)
-            refused = not set(told["status"]) - REFUSED
-            lines.append({**{name: meta[name] for name in NAMES}, **told, "refused": refused})
+        for run, meta in zip(self.runs, self.metas, strict=True):
+            outcome = scoring.outcome(run)
+            refused = not set(outcome["status"]) - REFUSED
+            lines.append({**{name: meta[name] for name in NAMES}, **outcome, "refused": refused})
         return pd.DataFrame(lines)
 
     def among(self, kind: str) -> list[str]:

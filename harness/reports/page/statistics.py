@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import ModuleType
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
 LEVEL = 0.05  # of significance
+
+
+def posthocs() -> ModuleType:
+    """The library of tests between pairs, and of diagrams of critical differences."""
+    import scikit_posthocs  # slow: 2 s
+
+    return scikit_posthocs
 
 
 @dataclass(frozen=True)
@@ -71,9 +79,7 @@ def rank(matrix: pd.DataFrame, better: str) -> Ranking:
         p = float(stats.wilcoxon(ranks[names[0]], ranks[names[1]]).pvalue)
         pairs.loc[:, :] = p
     elif differ and len(names) > 2:
-        import scikit_posthocs
-
         p = float(stats.friedmanchisquare(*(ranks[name] for name in names)).pvalue)
         if p < LEVEL:  # only then are pairs looked at
-            pairs = scikit_posthocs.posthoc_nemenyi_friedman(ranks)
+            pairs = posthocs().posthoc_nemenyi_friedman(ranks)
     return Ranking(mean, pairs, p, len(matrix))

@@ -428,7 +428,7 @@ def test_a_table_of_changes_is_read_off_the_card(tmp_path: Path, monkeypatch: py
         + "".join(f'weighted,5,{card.names[j]},,"{required(card.variables[j].bins[places[1, j]])}"\n' for j in moved)
         + "weighted,4,age,,old\n"
     )
-    monkeypatch.setattr(papers, "PUBLISHED", tmp_path)
+    monkeypatch.setattr("harness.reports.stored.PUBLISHED", tmp_path)
     text, _ = papers.Changes(2, "changes.csv", ("approach", "max_changes"), ("A note.",)).build([cell])
     lines = [[part.strip() for part in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("|")][2:]
     gained = 0.0
@@ -461,7 +461,7 @@ def test_a_table_of_numbers_is_recomputed_from_the_rows(tmp_path: Path, monkeypa
     monkeypatch.setattr(papers.Sheet, "_seen", property(lambda _: (ranges, factor, train.mean(axis=0))))
     head = "max_changes,approach,proximity,closeness,probability_of_default,seconds\n"
     (tmp_path / "numbers.csv").write_text(f"{head}5,weighted,1.0,2.0,0.4,0.3\n4,weighted,1.0,2.0,0.4,0.3\n")
-    monkeypatch.setattr(papers, "PUBLISHED", tmp_path)
+    monkeypatch.setattr("harness.reports.stored.PUBLISHED", tmp_path)
     table = papers.Numbers(4, "numbers.csv", ("max_changes", "approach"), (), ("proximity", "closeness"))
     text, records = table.build([cell])
     place = int(np.flatnonzero((listed.bins == card.bins(SPACE.frame([cell.rows()[0]["row"]]))[0]).all(axis=1))[0])
