@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from harness.core.problem import Problem
 from methods.carla import compat
-from methods.carla.adapter import Columns, Question, held, model_of
+from methods.carla.adapter import Question, model_of, single_columns
 from methods.carla.gradient import GradientMethod, autoencoder, check_descent, check_layers, module_of
 from methods.carla.method import CarlaExplainer
 
@@ -54,7 +54,7 @@ class Cruds(GradientMethod):
         return "CRUDS"
 
     def build(self, problem: Problem) -> CarlaExplainer:
-        question = Question(problem, Columns(problem.space, held(problem.space)))
+        question = Question(problem, single_columns(problem.space))
         options = {
             "data_name": "rows",
             "lambda_param": self.lambda_,

@@ -12,10 +12,10 @@ import pandas as pd
 from harness.core.problem import Problem
 from harness.core.space import Kind
 from harness.models import torch_mlp
-from methods.carla.adapter import Columns, Question, held
+from methods.carla.adapter import Columns, Question, single_columns
 from methods.carla.compat import check_clock
 from methods.carla.method import CarlaMethod
-from methods.estimators.gradients import network, without_gradients
+from methods.estimators.gradients import network, torch_library, without_gradients
 
 BATCH = 32  # rows a step of an autoencoder's training, as published
 
@@ -28,7 +28,7 @@ class TorchMethod(CarlaMethod):
         return super().absent() or (None if torch_mlp.installed() else torch_mlp.ABSENT)
 
     def needs(self, problem: Problem) -> str | None:
-        if not Columns(problem.space, held(problem.space)).shown:
+        if not single_columns(problem.space).shown:
             return f"CARLA's {self.title} needs a number, rank or binary feature."
         return None
 
@@ -46,20 +46,18 @@ def module_of(problem: Problem, question: Question) -> Any:
 
     As ``Question.probabilities`` judges rows, integers, ranks and binaries rounded; rounding lets gradients through.
     """
-    import torch
-
-    score = network(problem)
+    torch, score = torch_library(), network(problem)
     sign = 1.0 if question.wanted == 1 else -1.0
     steps, offsets = _grid(question.columns)
-    whole = torch.from_numpy(steps > 0)
+    stepped = torch.from_numpy(steps > 0)
     step, offset = torch.from_numpy(np.where(steps > 0, steps, 1.0)), torch.from_numpy(offsets)
 
-    class Module(torch.nn.Module):
+    class Module(torch.nn.Module):  # type: ignore[name-defined]
         def forward(self, rows: Any) -> Any:
             check_clock()
             rows = rows.double()
             rounded = torch.round((rows - offset) / step) * step + offset
-            rows = rows + torch.where(whole, rounded - rows, 0.0).detach()
+            rows = rows + torch.where(stepped, rounded - rows, 0.0).detach()
             matrix = torch.from_numpy(question.origin).repeat(len(rows), 1)
             matrix[:, question.columns.shown] = rows
             share = torch.sigmoid(sign * score(matrix))

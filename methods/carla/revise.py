@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from harness.core.problem import Problem
 from methods.carla import compat
-from methods.carla.adapter import Columns, Question, held, model_of
+from methods.carla.adapter import Question, model_of, single_columns
 from methods.carla.gradient import (
     BATCH,
     GradientMethod,
@@ -62,7 +62,7 @@ class Revise(GradientMethod):
         return "REVISE"
 
     def build(self, problem: Problem) -> CarlaExplainer:
-        question = Question(problem, Columns(problem.space, held(problem.space)))
+        question = Question(problem, single_columns(problem.space))
         model = model_of(question, in_batches(problem.train, BATCH), module=module_of(problem, question))
         options = {
             "data_name": "rows",
