@@ -83,7 +83,7 @@ class CausalRecourse(CarlaMethod):
 
 
 class _Nodes(Columns):
-    """Columns of which those of some features only are acted on; CARLA is told that the others are immutable."""
+    """Columns in which only some features are acted on; to CARLA the others are immutable."""
 
     def __init__(self, space: Space, acted: frozenset[str]) -> None:
         super().__init__(space, multicolumn(space))

@@ -41,6 +41,25 @@ class GradientMethod(TorchMethod):
         return without_gradients(problem, f"CARLA's {self.title}") or super().needs(problem)
 
 
+@dataclass(frozen=True)
+class CodeDescent(GradientMethod):
+    """A descent in the code of an autoencoder; the methods say what each parameter means."""
+
+    hidden: tuple[int, ...] = (32, 16)
+    latent: int = 8
+    epochs: int = 5
+    lambda_: float = 0.5
+    lr: float = 0.1
+    max_iter: int = 500
+
+    def __post_init__(self) -> None:
+        check_layers(self.hidden, self.latent, self.epochs)
+        if self.max_iter < 1:
+            raise ValueError(f"max_iter is {self.max_iter}; it must be at least 1.")
+        if self.lr <= 0:
+            raise ValueError(f"lr is {self.lr}; it must be > 0.")
+
+
 def module_of(problem: Problem, question: Question) -> Any:
     """A torch module: probabilities of the other and the wanted class for CARLA's columns, shape (rows, 2), float32.
 
@@ -89,14 +108,6 @@ def check_layers(hidden: Sequence[int], latent: int, epochs: int) -> None:
             f"hidden is {list(hidden)}, latent {latent}, epochs {epochs}; give at least one hidden layer, and "
             f"at least 1 everywhere."
         )
-
-
-def check_descent(max_iter: int, lr: float) -> None:
-    """ValueError unless these steps can be taken."""
-    if max_iter < 1:
-        raise ValueError(f"max_iter is {max_iter}; it must be at least 1.")
-    if lr <= 0:
-        raise ValueError(f"lr is {lr}; it must be > 0.")
 
 
 def autoencoder(question: Question, hidden: Sequence[int], latent: int, epochs: int, **more: int) -> dict[str, Any]:

@@ -317,7 +317,7 @@ def test_seeds_and_logging_are_put_back_after_an_exception() -> None:
     assert logging.root.manager.disable == level
 
 
-@pytest.mark.parametrize("name", ["nice", "cfnow", "treecf", "library"])
+@pytest.mark.parametrize("name", ["nice", "cfnow", "treecf"])
 def test_the_libraries_are_imported_where_they_are_used(name: str) -> None:
     """No statement outside a function or a type check loads one: a wrapper can be built without its library."""
     tree = ast.parse((ROOT / "methods" / "peers" / f"{name}.py").read_text())
