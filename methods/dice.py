@@ -207,12 +207,12 @@ class DiceExplainer:
         if not permitted:
             return Explanation.none(n, Status.GAVE_UP, Reason.FINISHED, "No feature may change.")
 
-        self.library.cfs = []  # the genetic search goes on from an earlier call's population if its size happens to fit
+        self.library.cfs = []  # else the genetic search starts from an earlier call's population of the same size
         ranges: dict[str, Any] = {} if self.descends else {"permitted_range": permitted}
         if self.descends:
             self._limit(factual, permitted)
         try:
-            with old_pandas(), seeded(rng), self.model.asked(factual, deadline):
+            with old_pandas(), seeded(rng), self.model.about(factual, deadline):
                 found = self.library.generate_counterfactuals(
                     self.dialect.encode(factual),
                     total_CFs=n,
@@ -369,7 +369,7 @@ class _Model:
     deadline: Deadline | None = field(default=None, init=False)
 
     @contextlib.contextmanager
-    def asked(self, factual: pd.DataFrame, deadline: Deadline) -> Iterator[None]:
+    def about(self, factual: pd.DataFrame, deadline: Deadline) -> Iterator[None]:
         """Within, rows are read as counterfactuals of ``factual``, and calls after the deadline end the search."""
         self.factual, self.deadline = factual, deadline
         try:
@@ -389,7 +389,7 @@ class _Model:
 def _module(data: Any, model: _Model, dialect: _Dialect, problem: Problem) -> Any:
     """A torch module: the probability of class 1 for the library's own encoding, shape (1,) of one row or (rows, 1).
 
-    Its encoding, numbers min-max scaled and all categories one-hot, goes linearly to scaled columns.
+    Its encoding, numbers min-max scaled and all categories one-hot, is mapped linearly to scaled columns.
     """
     torch, space, score = torch_library(), problem.space, network(problem)
     dummies = [

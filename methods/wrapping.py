@@ -24,7 +24,7 @@ EDGE = 1e-6  # distance that a probability keeps from 0.5, on the side of the pr
 
 
 class LateError(Exception):
-    """Ends a search inside a library once the deadline has passed: raised where it asks the model."""
+    """Ends a search inside a library once the deadline has passed: raised where it calls the model."""
 
 
 def check_clock(deadline: Deadline | None) -> None:

@@ -47,7 +47,7 @@ class Columns:
 
     @property
     def continuous(self) -> list[str]:
-        """Columns that may hold any number, as far as CARLA knows: ranks and integers among them."""
+        """Columns that CARLA takes for continuous: numbers and ranks."""
         return [name for name, feature in self.features.items() if feature.numeric or feature.kind is Kind.ORDINAL]
 
     @property
@@ -253,7 +253,7 @@ def _data_class() -> type:
 
 @cache
 def _model_class() -> type:
-    """A subclass of CARLA's ``MLModel``, registered with it: Feature Tweak asks whether a model is in its catalog."""
+    """A subclass of CARLA's ``MLModel``, registered in its catalog, which Feature Tweak requires."""
 
     carla = library()
 

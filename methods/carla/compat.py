@@ -230,12 +230,12 @@ class _Ordered(list[Any]):
 
 
 def _one_thread(graph: Callable[..., Any]) -> Callable[..., Any]:
-    """The library asks for every core; here each method has one."""
+    """The graph function on one core; the library would take all."""
     return lambda *args, n_jobs=None, **options: graph(*args, **options)
 
 
 def _mip_model(mip: ModuleType) -> type:
-    """Python-MIP's model as the recourse package asks for it, solved by HiGHS within the time that is left.
+    """Python-MIP's model for the recourse package, solved by HiGHS within the remaining time.
 
     The package's special ordered sets restate its "exactly one" constraints, and HiGHS takes none.
     """
@@ -348,7 +348,7 @@ class _Nested(type):
 
 
 def _within(owner: Any, name: str, module: str) -> Any:
-    """The class of a public name in a stand-in, made when it is first asked for."""
+    """The class of a public name in a stand-in, made at its first use."""
     if name.startswith("__"):
         raise AttributeError(name)
     made = _Nested(name, (_Anything,), {"__module__": module})

@@ -43,7 +43,7 @@ class GradientMethod(TorchMethod):
 
 @dataclass(frozen=True)
 class CodeDescent(GradientMethod):
-    """A descent in the code of an autoencoder; the methods say what each parameter means."""
+    """A descent in the code of an autoencoder; the methods describe the parameters."""
 
     hidden: tuple[int, ...] = (32, 16)
     latent: int = 8

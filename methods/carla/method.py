@@ -59,7 +59,7 @@ class CarlaMethod:
         return None
 
     def fit(self, problem: Problem) -> CarlaExplainer:
-        """Set CARLA's method up, its randomness seeded alike each time."""
+        """Set CARLA's method up, with the same seed each time."""
         compat.library()
         with compat.running(np.random.default_rng(0)):
             return self.build(problem)

@@ -106,7 +106,7 @@ class ColumnGeneration:
         return None
 
     def objective(self, problem: Problem) -> Objective | None:
-        """For one factual: the number of changed features; None where more than the predicted class is asked for."""
+        """For one factual: the number of changed features; None where validity means more than the predicted class."""
         if self.threshold != 0.5 or self.round_weights is not None:
             return None
         return Objective((Term("l0"),), limits=(Limit(Term("l0"), self.t_max),))

@@ -188,15 +188,15 @@ def _first(group: Group) -> list[np.ndarray]:
     for place in range(group.size):
         point = group.point(np.array([place]))
         assert point is not None  # all profiles here can be covered
-        alike = by_point.setdefault(point.tobytes(), [])
-        for column in alike:
+        sharing = by_point.setdefault(point.tobytes(), [])
+        for column in sharing:
             joined = np.array([*column, place])
             if (group.codes[joined] != point).any(axis=0).sum() <= group.most:
                 column.append(place)
                 break
         else:
-            alike.append([place])
-            columns.append(alike[-1])
+            sharing.append([place])
+            columns.append(sharing[-1])
     return [np.array(column) for column in columns]
 
 

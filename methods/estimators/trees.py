@@ -136,7 +136,7 @@ class Ensemble:
 
         Within it only the model itself can tell. :math:`n` roundings of partial sums, in whichever order they are
         added, and that of a probability :math:`p` at the threshold, which has the slope :math:`p (1 - p)`. 0 where that
-        is less than ``TINY``, within which every search asks the model anyway.
+        is less than ``TINY``, within which the fitted model decides anyway.
         """
         largest = np.abs(self.base)
         for tree in self.trees:

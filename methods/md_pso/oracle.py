@@ -20,10 +20,9 @@ ASKED = 300  # training rows on which scores and predictions are compared
 
 
 class Oracle:
-    """A problem in the columns of a few active features, the others as in a factual: one prediction for many rows.
+    """A problem in the columns of a few active features: one prediction of many rows, other features as in the factual.
 
-    Points are rows of the active features' scaled columns, in the order of ``features``; ``owner`` says which of some
-    factuals each row belongs to.
+    Points are rows of the active features' scaled columns, in the order of ``features``.
 
     Whether a row is valid is read off its score, so that a row costs one prediction; where scores and predicted classes
     disagree on training rows, both are predicted.

@@ -16,7 +16,7 @@ CHOICES = {
 
 @dataclass(frozen=True)
 class Parameters:
-    r"""The numbers and options of a swarm; ``MdPso`` says what each of them means."""
+    r"""The numbers and options of a swarm; ``MdPso`` describes each."""
 
     n_active: int = 25
     epsilon: float = 0.6

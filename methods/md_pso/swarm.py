@@ -85,7 +85,7 @@ class Swarms:
             self.met.append((self.points[self.valid], self.cost[self.valid], self.owner[self.valid]))
 
     def _weigh(self, gap: np.ndarray) -> np.ndarray:
-        """Equation (3) of the points, by Deb's rule or as it stands, shape (rows,)."""
+        """Costs of the points, (3) or by Deb's rule, shape (rows,)."""
         merit = self.merit(self.actions.displacement(self.points, self.owner))
         if self.parameters.cost == "paper":
             return np.where(self.valid, 0.0, gap) + merit

@@ -84,7 +84,7 @@ class Cfnow:
 class _Explainer:
     method: Cfnow
     problem: Problem
-    asked: tuple[pd.DataFrame, Deadline] | None = field(default=None, init=False)
+    query: tuple[pd.DataFrame, Deadline] | None = field(default=None, init=False)
     known: dict[bytes, float] = field(default_factory=dict, init=False)  # the search has many points predicted twice
 
     def __post_init__(self) -> None:
@@ -109,7 +109,7 @@ class _Explainer:
         if deadline.passed:
             return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
         space = self.problem.space
-        self.asked = factual, deadline
+        self.query = factual, deadline
         self.known.clear()
         try:
             with quiet(), seeded(rng):
@@ -130,7 +130,7 @@ class _Explainer:
         except LateError:
             return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
         finally:
-            self.asked = None
+            self.query = None
         return self._read(points, factual, n)
 
     def _read(self, points: pd.DataFrame, factual: pd.DataFrame, n: int) -> Explanation:
@@ -145,13 +145,13 @@ class _Explainer:
         return Explanation(tuple(Answer(Status.FOUND, row) for row in known[1:])).padded(n, filler)
 
     def _decoded(self, matrix: np.ndarray) -> pd.DataFrame:
-        assert self.asked is not None
-        return self.problem.space.decode(np.clip(matrix, -FAR, FAR), like=self.asked[0])
+        assert self.query is not None
+        return self.problem.space.decode(np.clip(matrix, -FAR, FAR), like=self.query[0])
 
     def _share(self, rows: Any) -> np.ndarray:
         """Share of the wanted class beside the most probable other one, shape (rows,); above 0.5 iff predicted."""
-        assert self.asked is not None
-        check_clock(self.asked[1])
+        assert self.query is not None
+        check_clock(self.query[1])
         matrix = np.asarray(rows, dtype=float)
         keys = [row.tobytes() for row in matrix]
         if new := {key: row for key, row in zip(keys, matrix, strict=True) if key not in self.known}:

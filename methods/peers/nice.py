@@ -22,7 +22,7 @@ REWARDS = ("none", "sparsity", "proximity", "plausibility")
 
 @dataclass(frozen=True)
 class Nice:
-    """The nearest unlike training row, of which as little as the reward asks for is copied onto the factual [1]_.
+    """The nearest unlike training row, of which the reward chooses the features to copy onto the factual [1]_.
 
     The library searches; this class translates. Numbers and ordinal ranks are its numeric features, all others are
     categorical; its distance is HEOM with numbers over their training range. It knows no actionability:

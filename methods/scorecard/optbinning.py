@@ -34,7 +34,7 @@ class OptBinningCounterfactual:
     to the score, which is the objective claimed here (``Scorecard`` with ``weights: optbinning``). It knows immutable
     features, but no other actionability and no bounds: answers that break them are returned, and counted as such. A new
     bin becomes the value in it that is nearest to the factual's. CBC stops at a relative gap of 1e-4, so that answers
-    are FOUND, with that bound. It is asked for probabilities and numbers from one side only.
+    are FOUND, with that bound. Targets of probabilities and numbers have one end only.
 
     Parameters
     ----------

@@ -82,7 +82,7 @@ class Listed:
 class Sets:
     """The cheapest set: the options of each of its choices, their parts, its cost, and a proven bound on that.
 
-    Without choices ``proven`` says that there is no such set.
+    Without choices, ``proven`` means that there is no such set.
     """
 
     choices: tuple[np.ndarray, ...]
