@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,10 @@ from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
 from harness.core.target import Label
 from harness.models import torch_mlp
-from methods.estimators.gradients import network, warm, without_gradients
-from methods.wrapping import LateError, quiet, seeded, shares
+from methods.estimators.gradients import network, torch_library, warm, without_gradients
+from methods.wrapping import LateError, check_clock, not_a_class, old_pandas, plain, seeded, shares
 
-SEARCHES = ("random", "genetic", "kdtree")  # which ask a model of any kind
+SEARCHES = ("random", "genetic", "kdtree")  # for any model
 GRADIENT = "gradient"
 STEPS = 1000  # the library rounds continuous values; at least so many steps span the bulk of the training rows
 OUTCOME = "outcome"
@@ -33,9 +34,9 @@ class Dice:
     """Diverse counterfactual explanations by random sampling, a genetic algorithm, the nearest training rows [1]_, or
     gradient descent [2]_.
 
-    The library decides; this class translates. Immutable features are left out of the features to vary; bounds,
-    directions and orders become permitted ranges. What the library returns is handed on unjudged, but for repeats
-    and the factual itself.
+    The library searches; this class translates. Immutable features are left out of the features to vary; bounds,
+    directions and orders become permitted ranges. What the library finds is returned unjudged, without repeats and
+    the factual itself.
 
     The library's ``random_seed`` is not used. It seeds the global generator, leaves it so, and seeds it anew for each
     numeric feature: the 1000 samples of any two continuous features then have a rank correlation of 1.000 (ionosphere,
@@ -101,8 +102,8 @@ class Dice:
         """Targets other than a class, and integers that the library's int32 cannot hold; models without gradients."""
         if self.search == GRADIENT and not torch_mlp.installed():
             return torch_mlp.ABSENT
-        if not problem.classifier.classes or not isinstance(problem.target, Label):
-            return "DiCE is run for a wanted class only, not for an interval of a prediction or a probability."
+        if why := not_a_class("DiCE", problem):
+            return why
         for feature in problem.space.features:
             values = problem.train[feature.name]
             if feature.kind is Kind.INTEGER and not values.between(INT32.min, INT32.max).all():
@@ -116,15 +117,14 @@ class Dice:
         return without_gradients(problem, "DiCE's gradient search")
 
     def fit(self, problem: Problem) -> DiceExplainer:
-        """Hand training rows and model to the library; classify and index the rows once."""
-        import dice_ml  # seconds to import, so only where it is used
-
+        """The library with training rows and model; it classifies and indexes the rows once."""
+        dice_ml = _library()
         if not isinstance(problem.target, Label):
             raise TypeError(f"DiCE needs a Label as target, got {problem.target!r}.")
         wanted = problem.classifier.code(problem.target.value)
         dialect = _Dialect(problem)
         model = _Model(problem.classifier, dialect, graded=self.search == "genetic")
-        with _library():
+        with old_pandas():
             rows = dialect.encode(problem.train)
             rows[OUTCOME] = [problem.classifier.code(label) for label in problem.labels]
             data = dice_ml.Data(
@@ -148,11 +148,9 @@ class Dice:
 
     def _descent(self, data: Any, model: _Model, dialect: _Dialect, wanted: int, problem: Problem) -> DiceExplainer:
         """The explainer of the gradient search."""
-        import dice_ml
-        import torch
-
+        dice_ml = _library()
         warm()
-        with torch.random.fork_rng(devices=[]):
+        with torch_library().random.fork_rng(devices=[]):
             module = dice_ml.Model(model=_module(data, model, dialect, problem), backend="PYT", func="ohe-min-max")
             library = dice_ml.Dice(data, module, method=GRADIENT)
         return DiceExplainer(library, model, dialect, wanted, self._options(), descends=True)
@@ -200,23 +198,21 @@ class DiceExplainer:
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
         """``n`` answers, in the library's order; GAVE_UP for those it did not find."""
-        from raiutils.exceptions import UserConfigValidationException  # type: ignore[import-untyped]  # comes with dice_ml
-
         if deadline.passed:
             return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
         if unseen := self.dialect.unseen(factual):
             detail = f"DiCE takes no category that the training rows lack: {', '.join(unseen)}."
             return Explanation.none(n, Status.GAVE_UP, Reason.FINISHED, detail)
-        permitted = self.dialect.permitted(factual, whole=self.descends)
+        permitted = self.dialect.permitted(factual, only_free=self.descends)
         if not permitted:
             return Explanation.none(n, Status.GAVE_UP, Reason.FINISHED, "No feature may change.")
 
-        self.library.cfs = []  # the genetic search goes on from an earlier call's population if its size happens to fit
+        self.library.cfs = []  # else the genetic search starts from an earlier call's population of the same size
         ranges: dict[str, Any] = {} if self.descends else {"permitted_range": permitted}
         if self.descends:
             self._limit(factual, permitted)
         try:
-            with _library(), seeded(rng), self.model.asked(factual, deadline):
+            with old_pandas(), seeded(rng), self.model.about(factual, deadline):
                 found = self.library.generate_counterfactuals(
                     self.dialect.encode(factual),
                     total_CFs=n,
@@ -232,7 +228,7 @@ class DiceExplainer:
                 raise
             detail = "DiCE's genetic search fails on a population of one."
             return Explanation.none(n, Status.GAVE_UP, Reason.FINISHED, detail)
-        except UserConfigValidationException as error:
+        except _library().explainer_interfaces.explainer_base.UserConfigValidationException as error:
             if not str(error).startswith("No counterfactuals found"):
                 raise
             return Explanation.none(n, Status.GAVE_UP, Reason.FINISHED, "DiCE found no counterfactual.")
@@ -259,8 +255,8 @@ class DiceExplainer:
         frame = example.final_cfs_df if example.final_cfs_df_sparse is None else example.final_cfs_df_sparse
         rows: list[dict[str, Any]] = []
         if set(self.dialect.features) <= set(frame.columns):  # kdtree may return the outcome column alone
-            known = [_plain(factual)[0]]
-            for row in _plain(self.dialect.decode(frame, factual)):
+            known = [plain(factual)[0]]
+            for row in plain(self.dialect.decode(frame, factual)):
                 if row not in known:
                     known.append(row)
             rows = known[1:]
@@ -300,8 +296,8 @@ class _Dialect:
     def decode(self, frame: pd.DataFrame, factual: pd.DataFrame | None = None) -> pd.DataFrame:
         """The inverse of ``encode``.
 
-        What rounding cannot tell from ``factual``'s number is that number, and what rounding takes out of its
-        interval is put back: sampling may pass the end by one step, and half a step is the rounding's own.
+        A number that rounds as ``factual``'s does is that number. A number that rounding takes out of its interval is
+        put back: sampling may pass the end by one step, and rounding by half a step.
         """
         data: dict[str, Any] = {}
         for name, feature in self.features.items():
@@ -321,14 +317,14 @@ class _Dialect:
         return pd.DataFrame(data, columns=list(self.space.names))
 
     def unseen(self, factual: pd.DataFrame) -> list[str]:
-        """The factual's categories that no training row holds, as "feature = value"."""
-        held = {name: factual[name].iloc[0] for name in self.seen}
-        return [f"{name} = {value}" for name, value in held.items() if value not in self.seen[name]]
+        """The factual's categories that are in no training row, as "feature = value"."""
+        own = {name: factual[name].iloc[0] for name in self.seen}
+        return [f"{name} = {value}" for name, value in own.items() if value not in self.seen[name]]
 
-    def permitted(self, factual: pd.DataFrame, whole: bool = False) -> dict[str, list[Any]]:
+    def permitted(self, factual: pd.DataFrame, only_free: bool = False) -> dict[str, list[Any]]:
         """Range or categories that each feature may take, for those that may change at all.
 
-        With ``whole``, only features any of whose categories may be taken.
+        With ``only_free``, of other features than numbers only those that may take any category.
         """
         permitted: dict[str, list[Any]] = {}
         for name, feature in self.features.items():
@@ -339,7 +335,7 @@ class _Dialect:
                     permitted[name] = [low, high]
                 continue
             reachable = [level for level in feature.reachable(value) if level in self.seen[feature.name]]
-            if len(reachable) > 1 and not (whole and len(reachable) < len(self.seen[feature.name])):
+            if len(reachable) > 1 and not (only_free and len(reachable) < len(self.seen[feature.name])):
                 permitted[name] = [str(feature.categories.index(level)) for level in reachable]
         return permitted
 
@@ -358,12 +354,12 @@ class _Dialect:
 
 @dataclass(eq=False)
 class _Model:
-    """The classifier as the library sees it: asked about the very rows that would be handed back.
+    """The classifier as the library takes it: it predicts the very rows that would be returned.
 
     Parameters
     ----------
     graded
-        Whether more than the class is needed; only the genetic search looks further, at how far a row is from it.
+        Whether probabilities are needed, as by the genetic search, or classes alone.
     """
 
     classifier: Classifier
@@ -373,7 +369,7 @@ class _Model:
     deadline: Deadline | None = field(default=None, init=False)
 
     @contextlib.contextmanager
-    def asked(self, factual: pd.DataFrame, deadline: Deadline) -> Iterator[None]:
+    def about(self, factual: pd.DataFrame, deadline: Deadline) -> Iterator[None]:
         """Within, rows are read as counterfactuals of ``factual``, and calls after the deadline end the search."""
         self.factual, self.deadline = factual, deadline
         try:
@@ -382,9 +378,8 @@ class _Model:
             self.factual = self.deadline = None
 
     def predict_proba(self, frame: pd.DataFrame) -> np.ndarray:
-        """Shape (rows, classes); the class that the model decides for is strictly on its side of 0.5 (of the rest)."""
-        if self.deadline is not None and self.deadline.passed:
-            raise LateError
+        """Probabilities, shape (rows, classes), the greatest strictly that of the predicted class."""
+        check_clock(self.deadline)
         rows = self.dialect.decode(frame, self.factual)
         if not self.graded:
             return np.eye(len(self.classifier.classes))[self.classifier.codes(rows)]
@@ -394,11 +389,9 @@ class _Model:
 def _module(data: Any, model: _Model, dialect: _Dialect, problem: Problem) -> Any:
     """A torch module: the probability of class 1 for the library's own encoding, shape (1,) of one row or (rows, 1).
 
-    Its encoding, numbers min-max scaled and all categories one-hot, goes linearly to scaled columns.
+    Its encoding, numbers min-max scaled and all categories one-hot, is mapped linearly to scaled columns.
     """
-    import torch
-
-    space, score = problem.space, network(problem)
+    torch, space, score = torch_library(), problem.space, network(problem)
     dummies = [
         name for name in pd.get_dummies(data.data_df[data.feature_names]).columns if name not in dialect.precision
     ]
@@ -419,17 +412,16 @@ def _module(data: Any, model: _Model, dialect: _Dialect, problem: Problem) -> An
             to[row, columns.start] = int(level) / max(len(feature.categories) - 1, 1)
     matrix, shift = torch.from_numpy(to), torch.from_numpy(base)
 
-    class Module(torch.nn.Module):
+    class Module(torch.nn.Module):  # type: ignore[name-defined]
         def forward(self, rows: Any) -> Any:
-            if model.deadline is not None and model.deadline.passed:
-                raise LateError
+            check_clock(model.deadline)
             return torch.sigmoid(score(rows.double() @ matrix + shift)).float()
 
     return Module()
 
 
 def _units(data: Any, name: str) -> tuple[float, float]:
-    """What the library's scaled 0 stands for, and its scaled unit; in the latter it divides by, unless it is 0."""
+    """The number that the library scales to 0, and the range that it divides by, unless that is 0."""
     values = data.data_df[name]
     return float(values.min()), float(values.max()) - float(values.min())
 
@@ -466,15 +458,8 @@ def _objects(values: tuple[Any, ...]) -> np.ndarray:
     return array
 
 
-def _plain(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    return [dict(zip(frame.columns, row, strict=True)) for row in frame.astype(object).itertuples(index=False)]
+def _library() -> ModuleType:
+    """DiCE's library."""
+    import dice_ml  # slow: seconds
 
-
-@contextlib.contextmanager
-def _library() -> Iterator[None]:
-    """The library at work, in silence.
-
-    Its frames hold strings as objects, since it writes them cell by cell, at which Arrow's are slow.
-    """
-    with quiet(), pd.option_context("future.infer_string", False):
-        yield
+    return dice_ml

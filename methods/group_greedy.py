@@ -18,11 +18,11 @@ from harness.core.target import Label
 class GroupGreedy:
     r"""Few counterfactuals that explain a group, each with at most :math:`T_{\max}` changed features: a baseline.
 
-    Candidates: of each factual, its nearest training rows that the model puts in the desired class; of such a row, the
-    features that raise the score most are taken over, one by one, until the model changes its mind or
-    :math:`T_{\max}` features have changed. A factual can be served by a candidate when all that differs may change;
-    the union of what differs, over all whom a candidate serves, has at most :math:`T_{\max}` features. The candidate
-    that serves most of those left is taken, again and again. Nothing is proven: the status is FOUND.
+    Candidates: of each factual, its nearest training rows that the model puts in the desired class; from such a row,
+    the features that raise the score most are copied, one by one, until the prediction changes or :math:`T_{\max}`
+    features have changed. A candidate can serve a factual where all features that differ may change; over all factuals
+    that it serves, at most :math:`T_{\max}` features differ. The candidate that serves most of the remaining factuals
+    is taken, again and again. Nothing is proven: the status is FOUND.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class _Greedy:
         return pd.concat(found, ignore_index=True).drop_duplicates(ignore_index=True) if found else profiles.iloc[:0]
 
     def _neighbours(self, factual: pd.DataFrame) -> list[tuple[pd.DataFrame, np.ndarray]]:
-        """The nearest training rows of the desired class, and which features may be taken over from each."""
+        """The nearest training rows of the desired class, and which features may be copied from each."""
         space = self.problem.space
         if self.unlike.empty:
             return []
@@ -130,7 +130,7 @@ class _Greedy:
         return [(self.unlike.iloc[[place]], np.flatnonzero(movable[place])) for place in order]
 
     def _towards(self, factual: pd.DataFrame, neighbour: pd.DataFrame, differing: np.ndarray) -> pd.DataFrame | None:
-        """The factual with at most ``t_max`` values of the neighbour that turn the prediction; None if they do not."""
+        """The factual with at most ``t_max`` values of the neighbour, predicted as the target; or None."""
         space = self.problem.space
         row, other = factual.to_dict("records")[0], neighbour.to_dict("records")[0]
         left = [space.names[place] for place in differing]
@@ -152,7 +152,7 @@ class _Greedy:
         return scores[:, code] if scores.ndim > 1 else scores if code == 1 else -scores
 
     def _cover(self, differs: np.ndarray, serves: np.ndarray) -> list[tuple[int, np.ndarray, np.ndarray]]:
-        """Point, places of the profiles that it serves, and the features that change: until nobody more can be served.
+        """A greedy cover: each point with the places of the profiles that it serves, and the features that change.
 
         Parameters
         ----------
@@ -179,7 +179,7 @@ class _Greedy:
         return found
 
     def _grown(self, differs: np.ndarray, open_: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Those of the open profiles that share a point, and the union of what they change: the nearest join first."""
+        """Places of open profiles that share a point, the nearest first, and the features that they change."""
         features = np.zeros(differs.shape[1], dtype=bool)
         while True:
             more = (differs & ~features).sum(axis=1)

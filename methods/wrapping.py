@@ -1,4 +1,4 @@
-"""What wrappers of other libraries share: randomness and noise kept in, and the classifier as libraries ask for it."""
+"""What wrappers of other libraries share: silence, seeding, deadlines, and probabilities as libraries ask for them."""
 
 from __future__ import annotations
 
@@ -9,26 +9,38 @@ import logging
 import random
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit, softmax
 
 from harness.core.classifier import Classifier
+from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.target import Label
 
-EDGE = 1e-6  # how far from 0.5 a probability is kept, on the side of the model's own decision
+EDGE = 1e-6  # distance that a probability keeps from 0.5, on the side of the predicted class
 
 
 class LateError(Exception):
-    """Ends a search inside a library once the deadline has passed: raised where it asks the model."""
+    """Ends a search inside a library once the deadline has passed: raised where it calls the model."""
 
 
-def unfit(module: str, package: str, title: str, problem: Problem) -> str | None:
-    """A missing library (its extra has its module's name), or a target other than a class, as a sentence; else None."""
-    if importlib.util.find_spec(module) is None:
-        return f"{package} is not installed; run `uv sync --extra {module}`."
+def check_clock(deadline: Deadline | None) -> None:
+    """Raise ``LateError`` where a deadline has passed."""
+    if deadline is not None and deadline.passed:
+        raise LateError
+
+
+def missing(module: str, package: str) -> str | None:
+    """That a library is not installed, as a sentence, or None; its extra has the name of its module."""
+    found = importlib.util.find_spec(module) is not None
+    return None if found else f"{package} is not installed; run `uv sync --extra {module}`."
+
+
+def not_a_class(title: str, problem: Problem) -> str | None:
+    """That the target is no class, as a sentence, or None."""
     if not problem.classifier.classes or not isinstance(problem.target, Label):
         return f"{title} is run for a wanted class only, not for an interval of a prediction or a probability."
     return None
@@ -49,7 +61,7 @@ def seeded(rng: np.random.Generator) -> Iterator[None]:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keep a library's progress bars, prints, warnings and log messages to itself; exceptions pass."""
+    """Suppress progress bars, prints, warnings and log messages of a library; exceptions pass."""
     root, level = logging.getLogger(), logging.root.manager.disable
     handler = logging.NullHandler()  # without any handler, ``logging.log`` would set one up for the whole process
     root.addHandler(handler)
@@ -66,14 +78,21 @@ def quiet() -> Iterator[None]:
         root.removeHandler(handler)
 
 
+@contextlib.contextmanager
+def old_pandas() -> Iterator[None]:
+    """``quiet``, and new frames hold strings as objects: libraries write single cells, at which Arrow's are slow."""
+    with quiet(), pd.option_context("future.infer_string", False):
+        yield
+
+
 def shares(classifier: Classifier, frame: pd.DataFrame) -> np.ndarray:
-    """Probabilities, shape (rows, classes), whose greatest is that of the class which the model decides for.
+    """Probabilities, shape (rows, classes), the greatest of which is that of the predicted class.
 
     With two classes a threshold is moved to 0.5; a model without probabilities has its decision values squashed.
     """
     codes, scores = classifier.graded(frame)
     if classifier.binary:
-        share = _share(classifier, scores)
+        share = second_share(classifier, scores)
         share = np.where(codes == 1, np.maximum(share, 0.5 + EDGE), np.minimum(share, 0.5 - EDGE))
         return np.column_stack([1.0 - share, share])
     found = np.array(scores) if classifier.probabilistic else softmax(scores, axis=1)
@@ -82,10 +101,15 @@ def shares(classifier: Classifier, frame: pd.DataFrame) -> np.ndarray:
     return found
 
 
-def _share(classifier: Classifier, scores: np.ndarray) -> np.ndarray:
-    """Of class 1, with the threshold moved to 0.5."""
+def second_share(classifier: Classifier, scores: np.ndarray) -> np.ndarray:
+    """Probabilities of the second of two classes, shape (rows,), with the threshold moved to 0.5."""
     threshold = classifier.threshold
     if not classifier.probabilistic:
         return expit(scores - (threshold or 0.0))
     middle = 0.5 if threshold is None else threshold
     return np.interp(scores, [0.0, middle, 1.0], [0.0, 0.5, 1.0])
+
+
+def plain(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows as plain values by feature."""
+    return [dict(zip(frame.columns, row, strict=True)) for row in frame.astype(object).itertuples(index=False)]

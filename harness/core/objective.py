@@ -25,9 +25,9 @@ class Term:
     ``mad_l1``: the MAD by feature name. ``mahalanobis``: ``factor``, the L of :math:`\|L^T v\|_1`, v the difference in
     scaled columns. ``slack``, the distance from a convex hull: ``points`` in scaled columns, the ``norm`` (1, 2 or
     inf), the ``cluster`` of each point where the nearest of several hulls counts, and as ``entry`` the distance that
-    lying outside at all counts besides. Distances in what a scorecard's bins are worth, by its ``table`` (see
-    ``worth``): ``worth_l1`` with the ``unit`` of each feature; ``worth_mahalanobis`` with ``factor`` and ``mean``, from
-    that mean; ``worth_outcome``, of the outcome from a ``wish``, with ``coefficients``, ``intercept`` and whether the
+    lying outside at all counts besides. Distances between weights of evidence of a scorecard's bins, by its ``table``
+    (see ``woe``): ``woe_l1`` with the ``unit`` of each feature; ``woe_mahalanobis`` with ``factor`` and ``mean``, from
+    that mean; ``woe_outcome``, of the outcome from its ``target``, with ``coefficients``, ``intercept`` and whether the
     outcome is ``logistic``.
     """
 
@@ -246,8 +246,8 @@ def _slack(moves: Moves, weights: np.ndarray, params: Mapping[str, Any]) -> np.n
     return values + params.get("entry", 0.0) * (values > WITHIN)
 
 
-def worth(frame: pd.DataFrame, table: Sequence[Mapping[str, Any]]) -> np.ndarray:
-    """What decoded rows are worth to a scorecard, shape (rows, features).
+def woe(frame: pd.DataFrame, table: Sequence[Mapping[str, Any]]) -> np.ndarray:
+    """Weights of evidence (means, for a number) of decoded rows in a scorecard, shape (rows, features).
 
     Each entry of the table names a ``feature`` and its ``values``: by ``levels``, or by ``thresholds`` t, values[k]
     being for numbers within (t[k - 1], t[k]].
@@ -263,19 +263,19 @@ def worth(frame: pd.DataFrame, table: Sequence[Mapping[str, Any]]) -> np.ndarray
     return np.column_stack(columns)
 
 
-def _worth_l1(moves: Moves, weights: np.ndarray, params: Mapping[str, Any]) -> np.ndarray:
-    gaps = worth(moves.frame, params["table"]) - worth(moves.factual, params["table"])
+def _woe_l1(moves: Moves, weights: np.ndarray, params: Mapping[str, Any]) -> np.ndarray:
+    gaps = woe(moves.frame, params["table"]) - woe(moves.factual, params["table"])
     return np.abs(gaps) @ (1.0 / np.asarray(params["unit"]))
 
 
-def _worth_mahalanobis(moves: Moves, weights: np.ndarray, params: Mapping[str, Any]) -> np.ndarray:
-    away = worth(moves.frame, params["table"]) - np.asarray(params["mean"])
+def _woe_mahalanobis(moves: Moves, weights: np.ndarray, params: Mapping[str, Any]) -> np.ndarray:
+    away = woe(moves.frame, params["table"]) - np.asarray(params["mean"])
     return np.abs(away @ np.asarray(params["factor"])).sum(axis=1)
 
 
-def _worth_outcome(moves: Moves, weights: np.ndarray, params: Mapping[str, Any]) -> np.ndarray:
-    score = worth(moves.frame, params["table"]) @ np.asarray(params["coefficients"]) + params["intercept"]
-    return np.abs((expit(score) if params["logistic"] else score) - params["wish"])
+def _woe_outcome(moves: Moves, weights: np.ndarray, params: Mapping[str, Any]) -> np.ndarray:
+    score = woe(moves.frame, params["table"]) @ np.asarray(params["coefficients"]) + params["intercept"]
+    return np.abs((expit(score) if params["logistic"] else score) - params["target"])
 
 
 Evaluation = Callable[[Moves, np.ndarray, Mapping[str, Any]], np.ndarray]
@@ -288,8 +288,8 @@ TERMS: dict[str, Evaluation] = {
     "gower": _weighted(1),
     "mahalanobis": _mahalanobis,
     "slack": _slack,
-    "worth_l1": _worth_l1,
-    "worth_mahalanobis": _worth_mahalanobis,
-    "worth_outcome": _worth_outcome,
+    "woe_l1": _woe_l1,
+    "woe_mahalanobis": _woe_mahalanobis,
+    "woe_outcome": _woe_outcome,
 }
 SEPARABLE = {"l0": "fixed", "l1": "linear", "mad_l1": "linear", "gower": "linear", "l2sq": "quadratic"}

@@ -32,9 +32,9 @@ TERMS = {  # what a reader calls them
     "gower": "Gower distance",
     "mahalanobis": "Mahalanobis distance",
     "slack": "distance from the data's hull",
-    "worth_l1": "distance between bins in what they are worth",
-    "worth_mahalanobis": "distance from the mean of the training rows in what bins are worth",
-    "worth_outcome": "distance of the outcome from the wish",
+    "woe_l1": "distance between bins in weight of evidence",
+    "woe_mahalanobis": "distance from the mean of the training rows in weight of evidence",
+    "woe_outcome": "distance of the outcome from its target",
 }
 
 
@@ -240,8 +240,8 @@ def legend(explanation: Explained, claim: Objective | None) -> str:
     if claim is not None and claim.terms and any(answer.objective is not None for answer in answers):
         named = [(term.weight, TERMS.get(term.name, term.name)) for term in claim.terms]
         parts = [name if weight == 1 else f"{weight:g} × {name}" for weight, name in named]
-        worth = any(term.name.startswith("worth_") for term in claim.terms)
-        unit = "" if worth else "; the unit of each number is its range in the training data"
+        by_bin = any(term.name.startswith("woe_") for term in claim.terms)
+        unit = "" if by_bin else "; the unit of each number is its range in the training data"
         told.append(f"objective: {' + '.join(parts)}{unit}.")
     if any(answer.status is Status.OPTIMAL for answer in answers):
         told.append("OPTIMAL: proven that no better counterfactual exists; of several, none but those before it.")

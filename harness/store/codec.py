@@ -25,6 +25,9 @@ _TYPES = {
 }  # fmt: skip
 
 
+_TERMS = {"worth_l1": "woe_l1", "worth_mahalanobis": "woe_mahalanobis", "worth_outcome": "woe_outcome"}
+
+
 def to_plain(value: Any, arrays: dict[str, np.ndarray] | None = None) -> Any:
     """Plain JSON data of the types that describe a question; ``from_plain`` is the inverse.
 
@@ -52,7 +55,17 @@ def from_plain(data: Any, arrays: Mapping[str, np.ndarray] | None = None) -> Any
         if _ARRAY in data and arrays is not None:
             return arrays[data[_ARRAY]]
         items = {key: from_plain(item, arrays) for key, item in data.items() if key != _TAG}
-        return _TYPES[data[_TAG]](**items) if _TAG in data else items
+        if _TAG not in data:
+            return items
+        return _TYPES[data[_TAG]](**(_renamed(items) if data[_TAG] == "Term" else items))
     if isinstance(data, list):
         return tuple(from_plain(item, arrays) for item in data)
     return data
+
+
+def _renamed(term: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a stored term, names of earlier versions as today's."""
+    params = term["params"]
+    if term["name"] == "worth_outcome":
+        params = {("target" if name == "wish" else name): value for name, value in params.items()}
+    return term | {"name": _TERMS.get(term["name"], term["name"]), "params": params}

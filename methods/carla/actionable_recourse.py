@@ -9,7 +9,7 @@ import pandas as pd
 
 from harness.core.problem import Problem
 from methods.carla import compat
-from methods.carla.adapter import Columns, Question, held, model_of
+from methods.carla.adapter import Columns, Question, model_of, multicolumn
 from methods.carla.method import CarlaExplainer, CarlaMethod
 from methods.estimators.gradients import linear
 
@@ -95,4 +95,4 @@ def _columns(problem: Problem) -> Columns:
     binary = np.isin(table, (0.0, 1.0)).all(axis=0)
     flat = (table.min(axis=0) == table.max(axis=0)) | (~binary & (low == high))
     still = {feature.name for feature, alike in zip(every.features.values(), flat, strict=True) if alike}
-    return Columns(problem.space, held(problem.space) | still)
+    return Columns(problem.space, multicolumn(problem.space) | still)

@@ -1,34 +1,33 @@
-"""Our space and classifier as the data and the model that CARLA's methods ask for, and their answers in our terms."""
+"""Space and classifier as the data and the model that CARLA's methods take, and their rows as points of the space."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit
 
 from harness.core.classifier import Classifier
 from harness.core.problem import Problem
 from harness.core.space import Actionability, Kind, Space
 from harness.core.target import Label
-from methods.carla.compat import LateError, check_clock, library
+from methods.carla.compat import check_clock, library
+from methods.wrapping import EDGE, LateError, plain, second_share
 
 TARGET = "y"
-EDGE = 1e-6  # how far from 0.5 a probability is kept, on the side of the model's own decision
 
 
 class Columns:
     """Scaled columns of a space, as CARLA has its data: numbers and ranks in [0, 1] over the training rows, binaries
     as one 0/1 column, other categories one-hot.
 
-    Names are all equally long, since CARLA looks for some of them as parts of others. What is hidden, CARLA does not
-    see, and it stays as it is.
+    Names are all equally long, since CARLA looks for some of them as parts of others. Hidden features are not among
+    the columns, and never change.
 
     Parameters
     ----------
@@ -48,7 +47,7 @@ class Columns:
 
     @property
     def continuous(self) -> list[str]:
-        """Columns that may hold any number, as far as CARLA knows: ranks and integers among them."""
+        """Columns that CARLA takes for continuous: numbers and ranks."""
         return [name for name, feature in self.features.items() if feature.numeric or feature.kind is Kind.ORDINAL]
 
     @property
@@ -67,7 +66,7 @@ class Columns:
 
 
 class Codes(Columns):
-    """One column a feature: numbers and ranks in [0, 1], and the code of any other category as text, as DiCE wants."""
+    """One column a feature: numbers and ranks in [0, 1], and the code of any other category as text, for DiCE."""
 
     def __init__(self, space: Space) -> None:
         super().__init__(space)
@@ -92,11 +91,11 @@ class Codes(Columns):
         return matrix
 
 
-def whole(space: Space, matrix: np.ndarray) -> np.ndarray:
+def coherent(space: Space, matrix: np.ndarray) -> np.ndarray:
     """Which scaled rows are points of the space once their categories are rounded, bool, shape (rows,).
 
     As CARLA reads its own encoding: a 0/1 column is rounded, and of the columns of one feature exactly one is 1. Ranks
-    and integers are rounded likewise. Bounds are not looked at.
+    and integers are rounded likewise. Bounds are not checked.
     """
     ok = np.isfinite(matrix).all(axis=1)
     for feature, columns in zip(space.features, space.slices, strict=True):
@@ -111,7 +110,7 @@ def whole(space: Space, matrix: np.ndarray) -> np.ndarray:
 
 
 class Question:
-    """A problem as CARLA sees it: columns in its terms, wanted class 1, and rows judged as they would be handed back.
+    """A problem as CARLA takes it: its columns, the wanted class as 1, and rows predicted as they would be returned.
 
     Parameters
     ----------
@@ -126,17 +125,17 @@ class Question:
         self.columns, self.space = columns, problem.space
         self.classifier: Classifier = problem.classifier
         self.wanted = self.classifier.code(problem.target.value)
-        self.lenient = False  # whether a row that is no point is judged as the nearest one: for local approximations
-        self.budget: int | None = None  # of calls, for a search that has no end of its own
-        self._ask(problem.train.iloc[[0]])
+        self.lenient = False  # whether a row that is no point counts as the nearest one: for local approximations
+        self.budget: int | None = None  # of calls, for a search without an end of its own
+        self._set(problem.train.iloc[[0]])
 
-    def _ask(self, factual: pd.DataFrame) -> None:
+    def _set(self, factual: pd.DataFrame) -> None:
         self.factual, self.origin = factual, self.space.encode(factual)[0]
 
     @contextlib.contextmanager
     def about(self, factual: pd.DataFrame, budget: int | None = None) -> Iterator[pd.DataFrame]:
         """Within, rows are counterfactuals of ``factual``, which is given as CARLA wants it: its class column last."""
-        self._ask(factual)
+        self._set(factual)
         self.budget = budget
         try:
             yield self.table(factual, np.zeros(1, dtype=int))
@@ -160,7 +159,7 @@ class Question:
         if isinstance(rows, pd.DataFrame):
             rows = rows[self.columns.names]
         matrix = self.columns.matrix(rows, self.origin)
-        ok = np.isfinite(matrix).all(axis=1) if self.lenient else whole(self.space, matrix)
+        ok = np.isfinite(matrix).all(axis=1) if self.lenient else coherent(self.space, matrix)
         share = np.zeros(len(matrix))
         if ok.any():
             codes, scores = self.classifier.graded(self.space.decode(matrix[ok], like=self.factual))
@@ -170,28 +169,18 @@ class Question:
 
     def _share(self, scores: np.ndarray) -> np.ndarray:
         """Probability of the wanted class, with the threshold moved to 0.5."""
-        threshold = self.classifier.threshold
-        if self.classifier.probabilistic:
-            middle = 0.5 if threshold is None else threshold
-            share = np.interp(scores, [0.0, middle, 1.0], [0.0, 0.5, 1.0])
-        else:
-            share = expit(scores - (threshold or 0.0))
+        share = second_share(self.classifier, scores)
         return share if self.wanted == 1 else 1.0 - share
 
     def read(self, table: pd.DataFrame) -> list[dict[str, Any]]:
         """Decoded rows of CARLA's, without those that are no point of the space."""
         matrix = self.columns.matrix(table[self.columns.names], self.origin)
-        frame = self.space.decode(matrix[whole(self.space, matrix)], like=self.factual)
+        frame = self.space.decode(matrix[coherent(self.space, matrix)], like=self.factual)
         return plain(frame)
 
 
 class BudgetError(LateError):
-    """Ends a search that has made all the calls it was allowed."""
-
-
-def plain(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows as plain values by feature."""
-    return [dict(zip(frame.columns, row, strict=True)) for row in frame.astype(object).itertuples(index=False)]
+    """Ends a search that has used its budget of calls."""
 
 
 def model_of(question: Question, frame: pd.DataFrame, trees: Any = None, module: Any = None) -> Any:
@@ -200,7 +189,7 @@ def model_of(question: Question, frame: pd.DataFrame, trees: Any = None, module:
     Parameters
     ----------
     frame
-        Decoded rows that CARLA's data consist of; their class is the model's.
+        Decoded rows of CARLA's data; their class is the predicted one.
     trees
         The fitted trees of a forest whose inputs are the columns, with class 1 for the wanted one.
     module
@@ -208,13 +197,14 @@ def model_of(question: Question, frame: pd.DataFrame, trees: Any = None, module:
         Without one, tensors are answered without gradients.
     """
     labels = (question.classifier.codes(frame) == question.wanted).astype(int)
-    data = _classes()["data"](question, question.table(frame, labels))
-    return _classes()["model"](question, data, trees, module)
+    data = _data_class()(question, question.table(frame, labels))
+    return _model_class()(question, data, trees, module)
 
 
 @cache
-def _classes() -> Mapping[str, type]:
-    """Subclasses of CARLA's own ``Data`` and ``MLModel``; here, since they exist only once CARLA is imported."""
+def _data_class() -> type:
+    """A subclass of CARLA's ``Data``, which exists only once CARLA is imported."""
+
     carla = library()
 
     class OurData(carla.Data):  # type: ignore[name-defined]
@@ -258,6 +248,15 @@ def _classes() -> Mapping[str, type]:
         def inverse_transform(self, df: pd.DataFrame) -> pd.DataFrame:
             return df.copy()
 
+    return OurData
+
+
+@cache
+def _model_class() -> type:
+    """A subclass of CARLA's ``MLModel``, registered in its catalog, which Feature Tweak requires."""
+
+    carla = library()
+
     class OurModel(carla.MLModel):  # type: ignore[name-defined]
         backend = "sklearn"
 
@@ -265,7 +264,7 @@ def _classes() -> Mapping[str, type]:
         def feature_input_order(self) -> list[str]:
             return self.question.columns.names
 
-        def __init__(self, question: Question, data: OurData, trees: Any, module: Any) -> None:
+        def __init__(self, question: Question, data: Any, trees: Any, module: Any) -> None:
             super().__init__(data)
             self.question, self.tree_iterator, self.module = question, trees, module
 
@@ -283,12 +282,17 @@ def _classes() -> Mapping[str, type]:
                 return self.module(x)
             return x.new_tensor(self.question.probabilities(x.detach().numpy()))
 
-    carla.MLModelCatalog.register(OurModel)  # Feature Tweak asks whether a model is one
-    return {"data": OurData, "model": OurModel}
+    carla.MLModelCatalog.register(OurModel)
+    return OurModel
 
 
-def held(space: Space) -> frozenset[str]:
-    """Features whose categories need more than one column: CARLA's searches by column cannot keep those coherent."""
+def single_columns(space: Space) -> Columns:
+    """The columns of features that take one each; all other features are hidden."""
+    return Columns(space, multicolumn(space))
+
+
+def multicolumn(space: Space) -> frozenset[str]:
+    """Features that take several columns: CARLA's searches by column cannot keep those coherent."""
     return frozenset(feature.name for feature in space.features if feature.kind is Kind.CATEGORICAL)
 
 

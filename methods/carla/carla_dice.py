@@ -18,7 +18,7 @@ class Dice(CarlaMethod):
 
     ``methods.dice.Dice`` runs the same library with the constraints stated to it.
 
-    CARLA hands on the rows from before DiCE's sparsity step, which is therefore left out: it changes no answer, and
+    CARLA returns the rows from before DiCE's sparsity step, which is therefore left out: it changes no answer, and
     with scaled numbers it can take more steps than there is time.
 
     References
@@ -34,21 +34,20 @@ class Dice(CarlaMethod):
     def build(self, problem: Problem) -> CarlaExplainer:
         question = Question(problem, Codes(problem.space))
         options = {"num": 1, "desired_class": 1, "posthoc_sparsity_param": 0.0}
-        method = compat.library().Dice(model_of(question, problem.train), options)
+        library = compat.library()
+        method = library.Dice(model_of(question, problem.train), options)
 
         codes = [name for name in question.columns.names if name not in question.columns.continuous]
         rows = question.columns.encode(problem.train)
         seen = {name: set(rows[name]) for name in codes}
 
         def ask(table: pd.DataFrame, count: int) -> pd.DataFrame:
-            from raiutils.exceptions import UserConfigValidationException  # type: ignore[import-untyped]
-
             if any(table[name].iloc[0] not in seen[name] for name in codes):
                 return table.iloc[:0]  # the library raises for a category that the training rows lack
             method._num = count
             try:
                 return method.get_counterfactuals(table)
-            except UserConfigValidationException as error:
+            except library.UserConfigValidationException as error:
                 if not str(error).startswith("No counterfactuals found"):
                     raise
                 return table.iloc[:0]

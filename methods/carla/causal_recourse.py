@@ -14,7 +14,7 @@ from harness.core.equation import Equation
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind, Space
 from methods.carla import compat
-from methods.carla.adapter import TARGET, Columns, Question, held, model_of
+from methods.carla.adapter import TARGET, Columns, Question, model_of, multicolumn, single_columns
 from methods.carla.method import CarlaExplainer, CarlaMethod
 
 NUMBERS, BINARIES = 11, 3  # the published grid's values of a column, "no action" among them
@@ -83,10 +83,10 @@ class CausalRecourse(CarlaMethod):
 
 
 class _Nodes(Columns):
-    """Columns of which those of some features only are acted on; CARLA is told that the others are immutable."""
+    """Columns in which only some features are acted on; to CARLA the others are immutable."""
 
     def __init__(self, space: Space, acted: frozenset[str]) -> None:
-        super().__init__(space, held(space))
+        super().__init__(space, multicolumn(space))
         self.acted = acted
 
     @property
@@ -96,7 +96,7 @@ class _Nodes(Columns):
 
 def _acted(problem: Problem, most: int) -> frozenset[str]:
     """The features that are acted on: as many as ``most`` combinations of values permit."""
-    columns = Columns(problem.space, held(problem.space))
+    columns = single_columns(problem.space)
     table = columns.encode(problem.train)
     still = set(columns.immutable)
     flat = {name for name in columns.names if table[name].nunique() < 2}  # the published cost divides by their range

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from harness.core.problem import Problem
 from methods.carla import compat
-from methods.carla.adapter import Columns, Question, held, model_of
+from methods.carla.adapter import Question, model_of, single_columns
 from methods.carla.gradient import BATCH, TorchMethod, autoencoder, check_layers, in_batches
 from methods.carla.method import CarlaExplainer
 
@@ -56,7 +56,7 @@ class Cchvae(TorchMethod):
         return "CCHVAE"
 
     def build(self, problem: Problem) -> CarlaExplainer:
-        question = Question(problem, Columns(problem.space, held(problem.space)))
+        question = Question(problem, single_columns(problem.space))
         options = {
             "data_name": "rows",
             "n_search_samples": self.n_search_samples,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from harness.core.problem import Problem
 from methods.carla import compat
-from methods.carla.adapter import Columns, Question, held, model_of
+from methods.carla.adapter import Question, model_of, single_columns
 from methods.carla.gradient import GradientMethod, module_of
 from methods.carla.method import CarlaExplainer
 
@@ -48,7 +48,7 @@ class Clue(GradientMethod):
         return "CLUE"
 
     def build(self, problem: Problem) -> CarlaExplainer:
-        question = Question(problem, Columns(problem.space, held(problem.space)))
+        question = Question(problem, single_columns(problem.space))
         model = model_of(question, problem.train, module=module_of(problem, question))
         options = {
             "data_name": "rows",

@@ -1,4 +1,4 @@
-"""What CARLA's code of 2021 needs to run on a present-day Python: shims that are there only while it is.
+"""Shims for CARLA's code of 2021 on a present-day Python, in place only while it is imported or runs.
 
 Nothing here changes what a method computes, except where the published code cannot end or depends on chance outside
 its seeds; such places say so.
@@ -12,14 +12,11 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
-import io
 import logging
 import logging.config
 import os
-import random
 import sys
 import tempfile
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from functools import cache
@@ -31,6 +28,7 @@ import pandas as pd
 
 from harness.core.method import Deadline
 from harness.models import torch_mlp
+from methods import wrapping
 from methods.estimators.gradients import warm
 
 ABSENT = "CARLA is not installed; run `uv sync --group carla`."
@@ -44,10 +42,6 @@ FILES = "CF_MODELS"  # the environment variable that tells CARLA where its autoe
 _deadline: ContextVar[Deadline | None] = ContextVar("carla_deadline", default=None)
 
 
-class LateError(Exception):
-    """Ends a search inside the library once the deadline has passed."""
-
-
 def installed() -> bool:
     """Whether the library can be imported at all."""
     return importlib.util.find_spec("carla") is not None
@@ -55,9 +49,7 @@ def installed() -> bool:
 
 def check_clock() -> None:
     """Raise ``LateError`` where code of the library is running and its deadline has passed."""
-    deadline = _deadline.get()
-    if deadline is not None and deadline.passed:
-        raise LateError
+    wrapping.check_clock(_deadline.get())
 
 
 @cache
@@ -69,7 +61,7 @@ def library() -> SimpleNamespace:
     ModuleNotFoundError
         Where CARLA is not installed.
     """
-    with _quiet(), _import_shims():
+    with wrapping.old_pandas(), np.errstate(all="ignore"), _import_shims():
         modules = {name: importlib.import_module(path) for name, path in _PATHS.items()}
     found = {name: getattr(modules[path], name) for path, names in _NAMES.items() for name in names}
     return SimpleNamespace(**found, modules=modules)
@@ -88,6 +80,7 @@ _PATHS = {
     "recourse": f"{CATALOG}.actionable_recourse.model",
     "tweak": f"{CATALOG}.feature_tweak.model",
     "dice": f"{CATALOG}.dice.model",
+    "dice_errors": "raiutils.exceptions",
     "wachter": f"{CATALOG}.wachter.model",
     "wachter_search": f"{CATALOG}.wachter.library.wachter",
     "cchvae": f"{CATALOG}.cchvae.model",
@@ -117,6 +110,7 @@ _NAMES = {
     "recourse": ("ActionableRecourse",),
     "tweak": ("FeatureTweak",),
     "dice": ("Dice",),
+    "dice_errors": ("UserConfigValidationException",),
     "wachter": ("Wachter",),
     "cchvae": ("CCHVAE",),
     "revise": ("Revise",),
@@ -133,10 +127,10 @@ _NAMES = {
 
 @contextlib.contextmanager
 def running(rng: np.random.Generator, deadline: Deadline | None = None) -> Iterator[None]:
-    """Code of the library may run within: patched, silent, its global generators seeded; all put back afterwards."""
+    """Within, code of the library runs patched, silent and with seeded generators; all is restored afterwards."""
     token = _deadline.set(deadline)
     try:
-        with _quiet(), _patched(_patches()), _seeded(rng):
+        with wrapping.old_pandas(), np.errstate(all="ignore"), _patched(_patches()), _seeded(rng):
             yield
     finally:
         _deadline.reset(token)
@@ -146,8 +140,7 @@ def running(rng: np.random.Generator, deadline: Deadline | None = None) -> Itera
 def _patches() -> list[tuple[Any, str, Any]]:
     """Objects of the library, the attributes that are replaced while it runs, and by what."""
     modules = library().modules
-    numpy, quiet = _OldNumpy(), logging.Logger("carla")
-    quiet.addHandler(logging.NullHandler())
+    numpy = _OldNumpy()
     old = ("face_search", "xgboost", "distances", "causal", "causal_sampler", "builder", "flipset")
     patches = [(modules[name], "np", numpy) for name in old]
     return [
@@ -155,53 +148,33 @@ def _patches() -> list[tuple[Any, str, Any]]:
         (modules["spheres_search"], "set", _Ordered),  # else columns are in the order of Python's hashes
         (modules["face_search"], "kneighbors_graph", _one_thread(modules["face_search"].kneighbors_graph)),
         (modules["face_search"], "radius_neighbors_graph", _one_thread(modules["face_search"].radius_neighbors_graph)),
-        (modules["recourse"], "log", quiet),
         (modules["builder"], "Model", _mip_model(modules["mip"])),
         (modules["builder"].RecourseBuilder, "_default_print_flag", False),
         (modules["flipset"].Flipset, "_add_to_df", lambda *_: None),  # a table for readers, by a removed pandas method
         *_one_by_one(modules["flipset"].Flipset),
-        *(_torch_patches(modules) if torch_mlp.installed() else ()),
+        *_torch_patches(modules),
     ]
 
 
 def _torch_patches(modules: dict[str, ModuleType]) -> list[tuple[Any, str, Any]]:
-    """What code for torch 1.7 needs before today's."""
-    import torch
-
-    from methods.carla import eager
+    """Patches of code for torch 1.7 and TensorFlow; none where torch is not installed."""
+    if not torch_mlp.installed():
+        return []
+    from methods.carla import eager  # imports torch, which is optional
 
     warm()
-
-    class Clamped(torch.optim.Adam):
-        """Keeps what is searched in [0, 1], as Wachter's code says it does: it clamps a copy."""
-
-        def step(self, *args: Any) -> None:
-            super().step(*args)
-            for group in self.param_groups:
-                for part in group["params"]:
-                    part.data.clamp_(0, 1)
-
-    class OldTorch:
-        """Loads files with classes in them; CLUE reads only what it has just written itself."""
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(torch, name)
-
-        def load(self, path: str) -> Any:
-            return torch.load(path, weights_only=False)
-
     return [
         *((modules[name], "tf", eager.tensorflow) for name in ("focus", "focus_distances", "trees")),
         (modules["focus"], "tfe", eager),
-        (modules["wachter_search"], "optim", SimpleNamespace(Adam=Clamped)),
-        (modules["clue_nets"], "torch", OldTorch()),
+        (modules["wachter_search"], "optim", SimpleNamespace(Adam=eager.Clamped)),
+        (modules["clue_nets"], "torch", eager.OldTorch()),
         (modules["clue_nets"].BaseNet, "get_nb_parameters", lambda net: 0),  # for its log; by a removed way to sum
     ]
 
 
 @contextlib.contextmanager
 def workshop() -> Iterator[None]:
-    """A new folder for the files that CARLA's autoencoders leave, whose names tell neither model nor seed."""
+    """A new folder for the files of CARLA's autoencoders, whose names depend on neither model nor seed."""
     kept = os.environ.get(FILES)
     with tempfile.TemporaryDirectory(prefix="carla-") as folder:
         os.environ[FILES] = folder
@@ -214,7 +187,7 @@ def workshop() -> Iterator[None]:
 
 
 def _one_by_one(flipset: type) -> list[tuple[Any, str, Any]]:
-    """A flipset that finds its items when they are looked at, in the same order: CARLA takes the first that serves."""
+    """Patches of a flipset that find items one by one, in the same order: CARLA takes the first valid one."""
     populate = flipset.populate  # type: ignore[attr-defined]
 
     def begin(self: Any, total_items: int, **options: Any) -> Any:
@@ -249,7 +222,7 @@ class _OldNumpy:
 
 
 class _Ordered(list[Any]):
-    """As much of a set as the library uses, in the order it was given."""
+    """The part of a set that the library uses, in the order given."""
 
     def __sub__(self, other: Iterable[Any]) -> _Ordered:
         left_out = list(other)
@@ -257,12 +230,12 @@ class _Ordered(list[Any]):
 
 
 def _one_thread(graph: Callable[..., Any]) -> Callable[..., Any]:
-    """The library asks for every core; here each method has one."""
+    """The graph function on one core; the library would take all."""
     return lambda *args, n_jobs=None, **options: graph(*args, **options)
 
 
 def _mip_model(mip: ModuleType) -> type:
-    """Python-MIP's model as the recourse package asks for it, solved by HiGHS within the time that is left.
+    """Python-MIP's model for the recourse package, solved by HiGHS within the remaining time.
 
     The package's special ordered sets restate its "exactly one" constraints, and HiGHS takes none.
     """
@@ -310,35 +283,18 @@ def _patched(patches: Iterable[tuple[Any, str, Any]]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _seeded(rng: np.random.Generator) -> Iterator[None]:
-    """Seed every global generator that the library may draw from, and put them back as they were."""
+    """Seed every global generator that the library may draw from, torch's among them, and restore their states."""
     torch = sys.modules.get("torch")
-    kept = random.getstate(), np.random.get_state()  # noqa: NPY002
     state = None if torch is None else torch.get_rng_state()
-    try:
-        random.seed(int(rng.integers(2**32)))
-        np.random.seed(int(rng.integers(2**32)))  # noqa: NPY002
+    with wrapping.seeded(rng):
         seed = int(rng.integers(2**32))
-        if torch is not None:
-            torch.manual_seed(seed)
-        yield
-    finally:
-        random.setstate(kept[0])
-        np.random.set_state(kept[1])  # noqa: NPY002
-        if torch is not None:
-            torch.set_rng_state(state)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """No prints, progress bars or warnings; frames hold strings as objects, as the library expects."""
-    with (
-        warnings.catch_warnings(action="ignore"),
-        np.errstate(all="ignore"),
-        contextlib.redirect_stdout(io.StringIO()),
-        contextlib.redirect_stderr(io.StringIO()),
-        pd.option_context("future.infer_string", False),
-    ):
-        yield
+        try:
+            if torch is not None:
+                torch.manual_seed(seed)
+            yield
+        finally:
+            if torch is not None:
+                torch.set_rng_state(state)
 
 
 @contextlib.contextmanager
@@ -392,7 +348,7 @@ class _Nested(type):
 
 
 def _within(owner: Any, name: str, module: str) -> Any:
-    """The class of a public name in a stand-in, made when it is first asked for."""
+    """The class of a public name in a stand-in, made at its first use."""
     if name.startswith("__"):
         raise AttributeError(name)
     made = _Nested(name, (_Anything,), {"__module__": module})

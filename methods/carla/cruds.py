@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from harness.core.problem import Problem
 from methods.carla import compat
-from methods.carla.adapter import Columns, Question, held, model_of
-from methods.carla.gradient import GradientMethod, autoencoder, check_descent, check_layers, module_of
+from methods.carla.adapter import Question, model_of, single_columns
+from methods.carla.gradient import CodeDescent, autoencoder, module_of
 from methods.carla.method import CarlaExplainer
 
 
 @dataclass(frozen=True)
-class Cruds(GradientMethod):
+class Cruds(CodeDescent):
     """Descends the loss of the wanted class plus the distance from the factual in that part of the code of a
     conditional subspace autoencoder which tells the classes apart [1]_.
 
@@ -39,22 +39,15 @@ class Cruds(GradientMethod):
     """
 
     hidden: tuple[int, ...] = (16,)
-    latent: int = 8
-    epochs: int = 5
     lambda_: float = 0.001
     lr: float = 0.008
-    max_iter: int = 500
-
-    def __post_init__(self) -> None:
-        check_layers(self.hidden, self.latent, self.epochs)
-        check_descent(self.max_iter, self.lr)
 
     @property
     def title(self) -> str:
         return "CRUDS"
 
     def build(self, problem: Problem) -> CarlaExplainer:
-        question = Question(problem, Columns(problem.space, held(problem.space)))
+        question = Question(problem, single_columns(problem.space))
         options = {
             "data_name": "rows",
             "lambda_param": self.lambda_,

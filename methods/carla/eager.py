@@ -1,4 +1,4 @@
-"""The few functions of TensorFlow that CARLA's FOCUS calls, over torch: same names, arguments and arithmetic."""
+"""TensorFlow's functions that CARLA's FOCUS calls, computed by torch, and what code for torch 1.7 needs of it today."""
 
 from __future__ import annotations
 
@@ -27,6 +27,26 @@ class Tensor(torch.Tensor):
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray:
         return self.numpy()
+
+
+class Clamped(torch.optim.Adam):
+    """Keeps its parameters in [0, 1], as Wachter's code intends: it clamps a copy."""
+
+    def step(self, *args: Any) -> None:
+        super().step(*args)
+        for group in self.param_groups:
+            for part in group["params"]:
+                part.data.clamp_(0, 1)
+
+
+class OldTorch:
+    """torch whose ``load`` reads files with classes in them; CLUE reads only what it has just written itself."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch, name)
+
+    def load(self, path: str) -> Any:
+        return torch.load(path, weights_only=False)
 
 
 class Tape:

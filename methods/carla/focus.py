@@ -105,7 +105,7 @@ class Focus(TorchMethod):
 
 
 class _Numbers(Columns):
-    """Columns that may all hold any number, as far as CARLA knows."""
+    """Columns all of which CARLA takes for continuous."""
 
     @property
     def continuous(self) -> list[str]:

@@ -12,10 +12,10 @@ import pandas as pd
 from harness.core.problem import Problem
 from harness.core.space import Kind
 from harness.models import torch_mlp
-from methods.carla.adapter import Columns, Question, held
+from methods.carla.adapter import Columns, Question, single_columns
 from methods.carla.compat import check_clock
 from methods.carla.method import CarlaMethod
-from methods.estimators.gradients import network, without_gradients
+from methods.estimators.gradients import network, torch_library, without_gradients
 
 BATCH = 32  # rows a step of an autoencoder's training, as published
 
@@ -28,7 +28,7 @@ class TorchMethod(CarlaMethod):
         return super().absent() or (None if torch_mlp.installed() else torch_mlp.ABSENT)
 
     def needs(self, problem: Problem) -> str | None:
-        if not Columns(problem.space, held(problem.space)).shown:
+        if not single_columns(problem.space).shown:
             return f"CARLA's {self.title} needs a number, rank or binary feature."
         return None
 
@@ -41,25 +41,42 @@ class GradientMethod(TorchMethod):
         return without_gradients(problem, f"CARLA's {self.title}") or super().needs(problem)
 
 
+@dataclass(frozen=True)
+class CodeDescent(GradientMethod):
+    """A descent in the code of an autoencoder; the methods describe the parameters."""
+
+    hidden: tuple[int, ...] = (32, 16)
+    latent: int = 8
+    epochs: int = 5
+    lambda_: float = 0.5
+    lr: float = 0.1
+    max_iter: int = 500
+
+    def __post_init__(self) -> None:
+        check_layers(self.hidden, self.latent, self.epochs)
+        if self.max_iter < 1:
+            raise ValueError(f"max_iter is {self.max_iter}; it must be at least 1.")
+        if self.lr <= 0:
+            raise ValueError(f"lr is {self.lr}; it must be > 0.")
+
+
 def module_of(problem: Problem, question: Question) -> Any:
     """A torch module: probabilities of the other and the wanted class for CARLA's columns, shape (rows, 2), float32.
 
     As ``Question.probabilities`` judges rows, integers, ranks and binaries rounded; rounding lets gradients through.
     """
-    import torch
-
-    score = network(problem)
+    torch, score = torch_library(), network(problem)
     sign = 1.0 if question.wanted == 1 else -1.0
     steps, offsets = _grid(question.columns)
-    whole = torch.from_numpy(steps > 0)
+    stepped = torch.from_numpy(steps > 0)
     step, offset = torch.from_numpy(np.where(steps > 0, steps, 1.0)), torch.from_numpy(offsets)
 
-    class Module(torch.nn.Module):
+    class Module(torch.nn.Module):  # type: ignore[name-defined]
         def forward(self, rows: Any) -> Any:
             check_clock()
             rows = rows.double()
             rounded = torch.round((rows - offset) / step) * step + offset
-            rows = rows + torch.where(whole, rounded - rows, 0.0).detach()
+            rows = rows + torch.where(stepped, rounded - rows, 0.0).detach()
             matrix = torch.from_numpy(question.origin).repeat(len(rows), 1)
             matrix[:, question.columns.shown] = rows
             share = torch.sigmoid(sign * score(matrix))
@@ -91,14 +108,6 @@ def check_layers(hidden: Sequence[int], latent: int, epochs: int) -> None:
             f"hidden is {list(hidden)}, latent {latent}, epochs {epochs}; give at least one hidden layer, and "
             f"at least 1 everywhere."
         )
-
-
-def check_descent(max_iter: int, lr: float) -> None:
-    """ValueError unless these steps can be taken."""
-    if max_iter < 1:
-        raise ValueError(f"max_iter is {max_iter}; it must be at least 1.")
-    if lr <= 0:
-        raise ValueError(f"lr is {lr}; it must be > 0.")
 
 
 def autoencoder(question: Question, hidden: Sequence[int], latent: int, epochs: int, **more: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from harness.core.problem import Problem
 from methods.carla import compat
-from methods.carla.adapter import Columns, Question, held, model_of
+from methods.carla.adapter import Question, model_of, single_columns
 from methods.carla.method import CarlaExplainer, CarlaMethod
 
 
@@ -48,7 +48,7 @@ class GrowingSpheres(CarlaMethod):
         return "Growing Spheres"
 
     def build(self, problem: Problem) -> CarlaExplainer:
-        question = Question(problem, Columns(problem.space, held(problem.space)))
+        question = Question(problem, single_columns(problem.space))
         library = compat.library()
         method, spheres = library.GrowingSpheres(model_of(question, problem.train)), library.modules["spheres"]
         search = partial(spheres.growing_spheres_search, step=self.step)

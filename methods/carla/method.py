@@ -1,4 +1,4 @@
-"""What all of CARLA's methods have in common here: what they refuse, how they are asked, what becomes of answers."""
+"""What all methods of CARLA share: refusals, calls of the library, and its rows as answers."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.target import Label
 from methods.carla import compat
-from methods.carla.adapter import BudgetError, Question, plain
+from methods.carla.adapter import BudgetError, Question
+from methods.wrapping import LateError, plain
 
 
 @dataclass(frozen=True)
 class CarlaMethod:
     """A method of CARLA's [1]_, before a binary model and a wanted class.
 
-    CARLA searches in scaled columns; every row it asks the model about is judged as it would be handed back, integers,
-    ranks and categories rounded. What it finds is handed on unjudged: out of bounds, or with immutable features
-    changed, as the method has it. A row whose rounded columns are no point of the space is none.
+    CARLA searches in scaled columns; every row it has predicted is judged as it would be returned, integers, ranks
+    and categories rounded. What it finds is returned unjudged: out of bounds, or with immutable features changed. A row
+    whose rounded columns are no point of the space is no answer.
 
     References
     ----------
@@ -50,7 +51,7 @@ class CarlaMethod:
         return self.needs(problem)
 
     def absent(self) -> str | None:
-        """What has to be installed first, or None."""
+        """A missing library, as a sentence, or None."""
         return None if compat.installed() else compat.ABSENT
 
     def needs(self, problem: Problem) -> str | None:
@@ -58,7 +59,7 @@ class CarlaMethod:
         return None
 
     def fit(self, problem: Problem) -> CarlaExplainer:
-        """Set CARLA's method up, its randomness seeded alike each time."""
+        """Set CARLA's method up, with the same seed each time."""
         compat.library()
         with compat.running(np.random.default_rng(0)):
             return self.build(problem)
@@ -112,7 +113,7 @@ class CarlaExplainer:
                             known.append(row)
                     if len(known) > n:
                         break
-        except compat.LateError:
+        except LateError:
             reason = Reason.TIME_LIMIT
         answers = tuple(Answer(Status.FOUND, row) for row in known[1:])
         detail = f"CARLA's {self.title} found {len(answers) or 'no'} counterfactual{'s' if len(answers) > 1 else ''}"

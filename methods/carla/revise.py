@@ -6,21 +6,13 @@ from dataclasses import dataclass
 
 from harness.core.problem import Problem
 from methods.carla import compat
-from methods.carla.adapter import Columns, Question, held, model_of
-from methods.carla.gradient import (
-    BATCH,
-    GradientMethod,
-    autoencoder,
-    check_descent,
-    check_layers,
-    in_batches,
-    module_of,
-)
+from methods.carla.adapter import Question, model_of, single_columns
+from methods.carla.gradient import BATCH, CodeDescent, autoencoder, in_batches, module_of
 from methods.carla.method import CarlaExplainer
 
 
 @dataclass(frozen=True)
-class Revise(GradientMethod):
+class Revise(CodeDescent):
     """Descends the loss of the wanted class plus the distance from the factual in the code of a variational
     autoencoder [1]_; of the decoded rows of the wanted class, the one of least loss is the answer.
 
@@ -46,23 +38,12 @@ class Revise(GradientMethod):
        and actionable explanations in black-box decision making systems. arXiv:1907.09615.
     """
 
-    hidden: tuple[int, ...] = (32, 16)
-    latent: int = 8
-    epochs: int = 5
-    lambda_: float = 0.5
-    lr: float = 0.1
-    max_iter: int = 500
-
-    def __post_init__(self) -> None:
-        check_layers(self.hidden, self.latent, self.epochs)
-        check_descent(self.max_iter, self.lr)
-
     @property
     def title(self) -> str:
         return "REVISE"
 
     def build(self, problem: Problem) -> CarlaExplainer:
-        question = Question(problem, Columns(problem.space, held(problem.space)))
+        question = Question(problem, single_columns(problem.space))
         model = model_of(question, in_batches(problem.train, BATCH), module=module_of(problem, question))
         options = {
             "data_name": "rows",

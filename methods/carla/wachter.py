@@ -7,9 +7,10 @@ from typing import Any
 
 from harness.core.problem import Problem
 from methods.carla import compat
-from methods.carla.adapter import Columns, Question, held, model_of
+from methods.carla.adapter import Question, model_of, single_columns
 from methods.carla.gradient import GradientMethod, module_of
 from methods.carla.method import CarlaExplainer
+from methods.estimators.gradients import torch_library
 
 
 @dataclass(frozen=True)
@@ -49,16 +50,16 @@ class Wachter(GradientMethod):
         return "Wachter"
 
     def build(self, problem: Problem) -> CarlaExplainer:
-        import torch
+        torch = torch_library()
 
-        class Shares(torch.Tensor):
+        class Shares(torch.Tensor):  # type: ignore[name-defined]
             """Probabilities whose columns may be named by a float tensor, as torch 1.7 had it."""
 
             def __getitem__(self, key: Any) -> Any:
-                whole = tuple(int(k) if isinstance(k, torch.Tensor) and k.is_floating_point() else k for k in key)
-                return super().__getitem__(whole)
+                named = tuple(int(k) if isinstance(k, torch.Tensor) and k.is_floating_point() else k for k in key)
+                return super().__getitem__(named)
 
-        question = Question(problem, Columns(problem.space, held(problem.space)))
+        question = Question(problem, single_columns(problem.space))
         module = module_of(problem, question)
         model = model_of(question, problem.train, module=lambda rows: module(rows).as_subclass(Shares))
         options = {"lr": self.lr, "lambda_": self.lambda_, "n_iter": self.n_iter}

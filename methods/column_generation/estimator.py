@@ -1,4 +1,4 @@
-"""Fitted classifiers as arrays over level codes: what the kernels score a point with."""
+"""Fitted classifiers as arrays over level codes, with which the kernels score points."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from methods.estimators.thresholds import seen
 from methods.estimators.trees import TINY, ensemble, leaves_of, splits_only
 
 SAMPLE = 20  # training rows over which the effect of a code is averaged
-HAIR = 1e-6  # of the margin
+ROUNDING = 1e-6  # share of the margin that is left to rounding
 LINEAR = (LogisticRegression, LinearSVC, RidgeClassifier)
 
 
@@ -32,11 +32,11 @@ class CodedModel:
     Parameters
     ----------
     estimator
-        The fitted estimator, its weights rounded where that was asked for.
+        The fitted estimator, its weights rounded where the method rounds them.
     sign
         1 where a larger raw output is wanted, else -1.
     model
-        Kind; table (features, 64) of what each code adds, exact for a linear model, the mean effect else; base; for
+        Kind; table (features, 64) of the effect of each code, exact for a linear model, a mean for others; base; for
         networks first-layer weights by code (features, 64, units), its shifts, later weights and shifts flat, widths;
         for trees the codes that each leaf admits (leaves, features), its value, where each tree starts.
     threshold
@@ -69,7 +69,7 @@ def rounded(estimator: Any, decimals: int | None) -> Any:
 
 
 def ends(problem: Problem, tau: float, margin: float) -> tuple[int, float]:
-    """The sign of the raw output that is wanted, and the least signed output of a counterfactual.
+    """The sign of the wanted raw output, and the least signed raw output of a counterfactual.
 
     Raises
     ------
@@ -88,23 +88,23 @@ def ends(problem: Problem, tau: float, margin: float) -> tuple[int, float]:
     else:
         raise UnsupportedError("groups need a wanted class or a least probability; set 'desired' to a class.")
     sign = 1 if classifier.code(label) == 1 else -1
-    bars = [sign * classifier.raw_threshold] if isinstance(target, Label) else []
-    if not bars or tau != 0.5:
+    limits = [sign * classifier.raw_threshold] if isinstance(target, Label) else []
+    if not limits or tau != 0.5:
         if not classifier.probabilistic:
             name = type(classifier.estimator).__name__
             raise UnsupportedError(f"{name} gives no probabilities, which threshold={least} needs; use threshold=0.5.")
-        bars.append(sign * classifier.to_raw(least if sign == 1 else 1.0 - least))
-    bar = max(bars)
+        limits.append(sign * classifier.to_raw(least if sign == 1 else 1.0 - least))
+    threshold = max(limits)
     if splits_only(classifier.estimator):
-        rounding = ensemble(classifier.estimator).rounding(sign * bar)
+        rounding = ensemble(classifier.estimator).rounding(sign * threshold)
         margin = min(margin, 100 * TINY) + rounding
-    else:  # an output that is the margin exactly, as sums of rounded weights may be, is not lost to rounding
-        margin *= 1.0 - HAIR
-    return sign, bar + margin
+    else:  # keeps outputs that exceed the threshold by exactly the margin, as sums of rounded weights may
+        margin *= 1.0 - ROUNDING
+    return sign, threshold + margin
 
 
 def encode_model(problem: Problem, tau: float, margin: float, decimals: int | None) -> CodedModel:
-    """Read a problem's classifier over the level codes of its space, whose features are all discrete.
+    """A problem's classifier over the level codes of its space, whose features are all discrete.
 
     Raises
     ------
@@ -166,12 +166,12 @@ def codes_of(problem: Problem, frame: Any) -> np.ndarray:
 
 def _leaves(model: Any, sign: int, d: int, owner: Any, tables: Any, features: Any) -> tuple[Any, ...]:
     """Each leaf as the codes that it admits of each feature, its signed value, where trees start, and the base."""
-    whole = np.array([(1 << len(feature.categories)) - 1 for feature in features], dtype=np.uint64)
+    every = np.array([(1 << len(feature.categories)) - 1 for feature in features], dtype=np.uint64)
     inputs = [seen(column, model.single) for column in tables]
     masks, values, start = [], [], [0]
     for tree in model.trees:
         for leaf in leaves_of(tree):
-            mask = whole.copy()
+            mask = every.copy()
             for column in leaf.above.keys() | leaf.at_most.keys():
                 inside = inputs[column] > leaf.above.get(column, -math.inf)
                 inside &= inputs[column] <= leaf.at_most.get(column, math.inf)

@@ -1,4 +1,4 @@
-"""The question of a group of instances in level codes: which of them can share a counterfactual, and where it lies."""
+"""A group of instances in level codes: which of them can share a counterfactual, and where it lies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.core.space import Actionability, Space
 from methods.column_generation import kernels
 from methods.column_generation.estimator import CodedModel, codes_of
 
-NODES = 200_000  # of the search for one point; what takes more is left open
+NODES = 200_000  # of the search for one point, which is undecided after so many
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Group:
     ----------
     space, inputs
         Features, and the classifier's inputs made of them.
-    reading
+    coded
         The classifier.
     codes
         Level codes of each profile, int64, shape (n, features).
@@ -41,7 +41,7 @@ class Group:
 
     space: Space
     inputs: tuple[Input, ...]
-    reading: CodedModel
+    coded: CodedModel
     codes: np.ndarray
     reach: np.ndarray
     movable: np.ndarray
@@ -49,7 +49,7 @@ class Group:
     members: tuple[tuple[object, ...], ...]
 
     @classmethod
-    def of(cls, problem: Problem, reading: CodedModel, factuals: pd.DataFrame, most: int) -> Group:
+    def of(cls, problem: Problem, coded: CodedModel, factuals: pd.DataFrame, most: int) -> Group:
         """Factuals in decoded rows, those with equal values merged."""
         codes = codes_of(problem, factuals)
         distinct, inverse = np.unique(codes, axis=0, return_inverse=True)
@@ -67,7 +67,7 @@ class Group:
         return cls(
             problem.space,
             problem.classifier.inputs,
-            reading,
+            coded,
             distinct,
             reach,
             movable,
@@ -76,7 +76,7 @@ class Group:
         )
 
     def part(self, kept: np.ndarray) -> Group:
-        """The question for some profiles, by place."""
+        """The group of some profiles, by place."""
         members = tuple(self.members[place] for place in kept)
         return replace(self, codes=self.codes[kept], reach=self.reach[kept], members=members)
 
@@ -90,7 +90,7 @@ class Group:
         return bool((self.reach[:, self.movable] == self.reach[:1, self.movable]).all())
 
     def coverable(self) -> np.ndarray:
-        """Per profile 1 where a counterfactual exists, 0 where none does, -1 where the search left that open."""
+        """Per profile 1 where a counterfactual exists, 0 where none does, -1 where the search did not decide."""
         return np.array([self._attains(np.array([place]), self.most)[0] for place in range(self.size)])
 
     def changed(self, profiles: np.ndarray) -> np.ndarray:
@@ -99,7 +99,7 @@ class Group:
         return (rows != rows[0]).any(axis=0)
 
     def point(self, profiles: np.ndarray) -> np.ndarray | None:
-        """Codes of a counterfactual that these profiles can share, with as few further changes as will do."""
+        """Codes of a counterfactual that these profiles can share, with the fewest further changes; or None."""
         spare = self.most - int(self.changed(profiles).sum())
         for extras in range(spare + 1):
             settled, point = self._attains(profiles, extras)
@@ -111,23 +111,25 @@ class Group:
         allowed = np.bitwise_and.reduce(self.reach[profiles], axis=0)
         point = np.empty(self.codes.shape[1], dtype=np.int64)
         settled = kernels.attains(
-            self.reading.model, self.codes[profiles[0]], words(self.changed(profiles)), allowed, self.movable, extras,
-            self.reading.threshold, point, NODES,
+            self.coded.model, self.codes[profiles[0]], words(self.changed(profiles)), allowed, self.movable, extras,
+            self.coded.threshold, point, NODES,
         )  # fmt: skip
         return settled, point
 
     def listed(self, changes: int, room: int, limit: int) -> tuple[np.ndarray, bool]:
-        """Counterfactuals of the first profile that change exactly so many features, at most ``room``, as codes; and
-        whether the search for them ended within ``limit`` nodes."""
+        """Codes of at most ``room`` counterfactuals of the first profile with exactly so many changes.
+
+        Also whether the search for them ended within ``limit`` nodes.
+        """
         return kernels.listed(
-            self.reading.model, self.codes[0], self.reach[0], self.movable, changes, self.reading.threshold, room, limit
+            self.coded.model, self.codes[0], self.reach[0], self.movable, changes, self.coded.threshold, room, limit
         )
 
     def extended(self, groups: np.ndarray, order: np.ndarray) -> np.ndarray:
         """Groups, as bit sets over profiles, made maximal: profiles join in this order."""
         groups = groups.copy()
         kernels.extend(
-            self.codes, self.reach, self.movable, order, self.most, self.reading.model, self.reading.threshold, groups,
+            self.codes, self.reach, self.movable, order, self.most, self.coded.model, self.coded.threshold, groups,
             NODES,
         )  # fmt: skip
         return groups
@@ -135,14 +137,14 @@ class Group:
     def search(
         self, weight: np.ndarray, first: int, least: float, listing: bool, room: int, limit: int, effort: int = 1
     ) -> tuple[np.ndarray, np.ndarray, int]:
-        """Groups of at least a weight, as ``kernels.search``; heavy profiles are dealt with first.
+        """Groups of at least a weight, as ``kernels.search``; heavy profiles come first.
 
-        ``effort`` times as many nodes may be taken, by the search and by each of its questions about a point.
+        ``effort`` multiplies the limits on nodes, of the search and of each of its searches for a point.
         """
         order = np.argsort(-weight, kind="stable")
         return kernels.search(
-            self.codes, self.reach, self.movable, self.free, weight, order, first, self.most, self.reading.model,
-            self.reading.threshold, least, listing, room, effort * limit, effort * NODES,
+            self.codes, self.reach, self.movable, self.free, weight, order, first, self.most, self.coded.model,
+            self.coded.threshold, least, listing, room, effort * limit, effort * NODES,
         )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Compiled kernels of the search for groups: what a group can reach, the heaviest and the maximal groups, set covers.
+"""Compiled kernels of the search for groups: points of a group, the heaviest and the maximal groups, set covers.
 
 Instances are rows of level codes, ``codes[i, j]``. A group is a set Z of instances; D(Z), the features on which its
 instances differ, is a bit mask over features, Z itself one over instances (64-bit words, least significant bit first).
@@ -121,8 +121,8 @@ def most_of(sums, count, d):
 def upper(model, x, options, changed, extras):
     """An upper bound on the score over the codes in ``options``, exact where each feature has one.
 
-    Beside ``changed`` at most ``extras`` features may leave ``x``; of those that hold another single code already, the
-    caller has taken account.
+    Beside ``changed`` at most ``extras`` features may leave ``x``; the caller has already counted those whose single
+    code is another.
     """
     kind, table, base, first, shift, weights, shifts, sizes, masks, values, start = model
     d = len(x)
@@ -258,7 +258,7 @@ def climb(model, x, changed, allowed, movable, extras, threshold, point, options
 def attains(model, x, changed, allowed, movable, extras, threshold, point, limit):
     """Whether a point reaches the threshold that leaves x on ``changed`` and on at most ``extras`` features beside.
 
-    1: yes, and it is in ``point``; 0: no; -1: not settled within ``limit`` nodes.
+    1: yes, and it is in ``point``; 0: no; -1: undecided within ``limit`` nodes.
     """
     kind, table, base = model[0], model[1], model[2]
     total = propose(table, x, changed, allowed, movable, extras, point)
@@ -272,7 +272,7 @@ def attains(model, x, changed, allowed, movable, extras, threshold, point, limit
         return 1
     if climb(model, x, changed, allowed, movable, extras, threshold, point, options):
         return 1
-    # Depth first over the features that may move, those that matter most to the table first.
+    # Depth first over the features that may move, those with the largest effects first.
     order, spread = np.empty(d, np.int64), np.zeros(d)
     count = 0
     for j in range(d):
@@ -296,16 +296,16 @@ def attains(model, x, changed, allowed, movable, extras, threshold, point, limit
             count += 1
     if upper(model, x, options, changed, extras) < threshold:
         return 0
-    whole = options.copy()
+    every = options.copy()
     left = np.empty(count + 1, np.int64)  # extras that are left
-    rest = np.empty(count + 1, np.uint64)  # codes to be tried yet
+    rest = np.empty(count + 1, np.uint64)  # codes not tried yet
     depth, nodes = 0, 0
     left[0] = extras
-    rest[0] = whole[order[0]] if count else NONE
+    rest[0] = every[order[0]] if count else NONE
     while depth >= 0:
         j = order[depth]
         if rest[depth] == NONE:
-            options[j] = whole[j]
+            options[j] = every[j]
             depth -= 1
             continue
         v = lowest(rest[depth])
@@ -325,7 +325,7 @@ def attains(model, x, changed, allowed, movable, extras, threshold, point, limit
             return 1
         depth += 1
         left[depth] = remaining
-        rest[depth] = whole[order[depth]]
+        rest[depth] = every[order[depth]]
     return 0
 
 
@@ -335,10 +335,10 @@ def search(
 ):
     r"""Groups of at least a weight, by depth-first search over their members.
 
-    Each group is built from its first member in ``order``, the anchor. A member j joins the group Z with the features
-    D(Z) on which it and the anchor differ; who differs from the anchor only there joins at once, and a branch that one
-    who was excluded before would join has been seen. As a group with a valid point stays one when members leave, a
-    group without one is not extended. The rest j of a node can add at most
+    Each group is built from its first member in ``order``, the anchor. A member j joins the group Z, whose instances
+    differ on the features D(Z). An instance that differs from the anchor on D(Z) only joins at once; a branch that such
+    an excluded instance would join has been searched before. A group keeps its valid point when members leave, so a
+    group without one is not extended. The candidates j of a node can add at most
 
     .. math:: \max_{|G| \le T - |D|} \sum_{l \in G} S_l, \quad S_l = \textstyle\sum_j s_{jl},
 
@@ -347,11 +347,11 @@ def search(
     Parameters
     ----------
     free
-        Whether features that are movable at all may take any code, so that nobody narrows what others may take.
+        Whether movable features may take any code, so that no member narrows the codes of a group.
     weight
         Of each instance, not negative, shape (n,).
     first
-        Anchors before this place in ``order`` have been dealt with.
+        Anchors before this place in ``order`` are done.
     most
         T, the most features that a group may change.
     least
@@ -363,13 +363,13 @@ def search(
     limit
         Nodes after which to stop.
     nodes
-        Nodes that one question about a point may take.
+        Nodes that one search for a point may take.
 
     Returns
     -------
     groups : uint64, shape (found, words)
     weights : shape (found,)
-    reached : the first anchor that has not been dealt with, the number of instances when all have been
+    reached : the place of the first anchor that is not done, the number of instances when all are
     """
     n, d = codes.shape
     words, bands = (n + 63) // 64, (d + 63) // 64
@@ -389,7 +389,7 @@ def search(
     for place in range(first, n):
         anchor = order[place]
         start = found
-        # Depth 0: the anchor alone; everybody near enough is a candidate, those before it in order are excluded.
+        # Depth 0: the anchor alone; all near enough instances are candidates, those before it in order excluded.
         for k in range(n):
             for b in range(bands):
                 diff[k, b] = NONE
@@ -415,7 +415,7 @@ def search(
         changed[0, :] = NONE
         allowed[0, :] = reach[anchor]
         total[0] = weight[anchor]
-        bar = least  # what a group of this anchor has to exceed, or when listing to reach
+        cutoff = least  # weight that a group of this anchor has to exceed, or when listing to reach
         found_here = False
         depth = 0
         child = anchor
@@ -427,7 +427,7 @@ def search(
                 spent += 1
                 if spent > limit:
                     return groups[:start], heavy[:start], place
-                # Narrow the candidates; who differs nowhere else joins, unless it was excluded: then this was seen.
+                # Narrow the candidates; those that differ nowhere else join. If one is excluded, this was searched.
                 spare = most - _size(changed[here])
                 kept, seen = 0, False
                 for c in range(size[here + 1]):
@@ -453,7 +453,7 @@ def search(
                     size[here + 1] = kept
                     sums[here, :] = 0.0
                     base[here] = 0.0
-                    for turn in range(2):  # who misses one feature has no choice where to put its weight
+                    for turn in range(2):  # a candidate with one missing feature has no choice where to put its weight
                         for c in range(kept):
                             k = pool[here + 1, c]
                             if turn == 0:
@@ -476,8 +476,8 @@ def search(
                                 lot[here, c] = chosen
                                 sums[here, chosen] += weight[k]
                     spares[here] = spare
-                    promise = total[here] + base[here] + most_of(sums[here], spare, d)
-                    alive = promise >= bar if listing else promise > bar
+                    bound = total[here] + base[here] + most_of(sums[here], spare, d)
+                    alive = bound >= cutoff if listing else bound > cutoff
                 if alive or (seen and listing and not extensible[depth - 1]):
                     settled = attains(
                         model, codes[anchor], changed[here], allowed[here], movable, spare, threshold, point, nodes
@@ -495,14 +495,14 @@ def search(
                     continue
                 at[here] = 0
                 extensible[here] = False
-                if not listing and total[here] > bar:
-                    bar, found_here = total[here], True
+                if not listing and total[here] > cutoff:
+                    cutoff, found_here = total[here], True
                     best_group[:] = members[here]
                 continue
             # The next candidate of the node at ``depth``.
             c = at[depth]
             if c >= size[depth + 1]:
-                if listing and not extensible[depth] and total[depth] >= bar:
+                if listing and not extensible[depth] and total[depth] >= cutoff:
                     if found == len(groups):
                         groups, heavy = _grown(groups), np.append(heavy, np.zeros(found))
                     groups[found], heavy[found] = members[depth], total[depth]
@@ -517,7 +517,7 @@ def search(
             k = pool[depth + 1, c]
             if out[depth + 1, c]:
                 if listing and not extensible[depth]:
-                    # Only whether the group could be larger is asked of those who are excluded.
+                    # Excluded candidates only tell whether the group could be larger.
                     spent += 1
                     for b in range(bands):
                         changed[depth + 1, b] = changed[depth, b] | diff[k, b]
@@ -532,9 +532,9 @@ def search(
                     if settled == 1:
                         extensible[depth] = True
                 continue
-            promise = total[depth] + base[depth] + most_of(sums[depth], spares[depth], d)
-            if (listing and promise < bar) or (not listing and promise <= bar):
-                at[depth] = size[depth + 1]  # what is left is too light, and so is the group itself
+            bound = total[depth] + base[depth] + most_of(sums[depth], spares[depth], d)
+            if (listing and bound < cutoff) or (not listing and bound <= cutoff):
+                at[depth] = size[depth + 1]  # the remaining candidates are too light, and so is the group itself
                 continue
             # Include k below; from then on it is excluded here.
             out[depth + 1, c] = True
@@ -558,7 +558,7 @@ def search(
         if not listing and found_here:
             if found == len(groups):
                 groups, heavy = _grown(groups), np.append(heavy, np.zeros(found))
-            groups[found], heavy[found] = best_group, bar
+            groups[found], heavy[found] = best_group, cutoff
             found += 1
     return groups[:found], heavy[:found], n
 
@@ -573,7 +573,7 @@ def _size(mask):
 
 @njit(cache=True)
 def _unmoved(allowed, reach):
-    """Whether one more member leaves the codes that a group may take as they are."""
+    """Whether a further member leaves the codes that a group may take unchanged."""
     return np.all(allowed & ~reach == NONE)
 
 
@@ -586,7 +586,7 @@ def _grown(rows):
 
 @njit(cache=True)
 def extend(codes, reach, movable, order, most, model, threshold, groups, nodes):
-    """Let join each group, in place, who can, in this order: the groups become maximal."""
+    """Make groups maximal, in place: instances join in this order where they can."""
     n, d = codes.shape
     bands = (d + 63) // 64
     changed, wider = np.zeros(bands, np.uint64), np.zeros(bands, np.uint64)
@@ -741,7 +741,7 @@ def _take(c, rows, row_start, columns, column_start, inside, covered, weight, ga
 
 @njit(cache=True)
 def effects(model, codes, sizes):
-    """How much each code of each feature adds to the score, on the mean over instances, shape (features, 64)."""
+    """The effect of each code of each feature on the score, a mean over instances, shape (features, 64)."""
     n, d = codes.shape
     table = np.zeros((d, WORD))
     options = np.empty(d, np.uint64)
@@ -761,28 +761,28 @@ def effects(model, codes, sizes):
 def listed(model, x, allowed, movable, changes, threshold, room, limit):
     """Up to ``room`` points that reach the threshold and leave x on exactly so many features.
 
-    Returns the points, shape (found, features), and whether that is all there are or were asked for within ``limit``
+    Returns the points, shape (found, features), and whether the search ended or filled ``room`` within ``limit``
     nodes.
     """
     d = len(x)
     points = np.empty((room, d), np.int64)
     found, nodes = 0, 0
     options = np.empty(d, np.uint64)
-    whole = np.empty(d, np.uint64)
+    every = np.empty(d, np.uint64)
     nothing = np.zeros((d + 63) // 64, np.uint64)
     after = np.zeros(d + 1, np.int64)  # features from a place on that can move
     for j in range(d - 1, -1, -1):
         own = ONE << np.uint64(x[j])
-        whole[j] = own | allowed[j] if movable[j] else own
-        options[j] = whole[j]
-        after[j] = after[j + 1] + int(whole[j] != own)
+        every[j] = own | allowed[j] if movable[j] else own
+        options[j] = every[j]
+        after[j] = after[j + 1] + int(every[j] != own)
     left = np.empty(d + 1, np.int64)
     rest = np.empty(d + 1, np.uint64)
-    left[0], rest[0] = changes, whole[0]
+    left[0], rest[0] = changes, every[0]
     depth = 0
     while depth >= 0:
         if rest[depth] == NONE:
-            options[depth] = whole[depth]
+            options[depth] = every[depth]
             depth -= 1
             continue
         v = lowest(rest[depth])
@@ -794,7 +794,7 @@ def listed(model, x, allowed, movable, changes, threshold, room, limit):
         nodes += 1
         if nodes > limit:
             return points[:found], False
-        # Decided features that left x are single codes already: the bound allows the rest what remains.
+        # Decided features have single codes: the bound gives the remaining changes to the others.
         if upper(model, x, options, nothing, remaining) < threshold:
             continue
         if depth == d - 1:
@@ -805,5 +805,5 @@ def listed(model, x, allowed, movable, changes, threshold, room, limit):
                 return points, True
             continue
         depth += 1
-        left[depth], rest[depth] = remaining, whole[depth]
+        left[depth], rest[depth] = remaining, every[depth]
     return points[:found], True

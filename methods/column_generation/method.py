@@ -22,10 +22,10 @@ from methods.column_generation.group import Group
 
 SOLVERS = {"cells": search.solve, "column_generation": programs.solve_by_columns, "milp": programs.solve_at_once}
 DISCRETE = {Kind.BINARY, Kind.CATEGORICAL, Kind.ORDINAL}
-CHOICE = 64  # points with equally many changes among which the highest scores are taken
-LIMIT = 2_000_000  # nodes of the search for points with so many changes
-RESERVE = 0.05  # of the time limit: for points, assignment and their check
-REPAIRS = 3  # times that the margin grows tenfold where the fitted model refuses a point
+CHOICE = 64  # points with equally many changes, of which those of highest score are taken
+LIMIT = 2_000_000  # nodes of the search for points of one number of changes
+RESERVE = 0.05  # share of the time limit kept for points, assignment and their check
+REPAIRS = 3  # times that the margin grows tenfold where the fitted model rejects a point
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class ColumnGeneration:
         ``cells``, ``column_generation`` or ``milp``.
     round_weights
         Decimals to which the weights of linear models and networks are rounded before the search; None: as they are.
-        What the model itself refuses then is repaired, and not called optimal.
+        Points that the model itself then rejects are repaired, and the answer is not called optimal.
     margin
         By how much the log odds (of other models the raw output, for averages of leaves at most 1e-7) have to exceed
         the threshold; above a solver's tolerance.
@@ -106,7 +106,7 @@ class ColumnGeneration:
         return None
 
     def objective(self, problem: Problem) -> Objective:
-        """For one factual the number of changed features, if validity is the model's own rule; the limit in any case."""
+        """For one factual the number of changed features, where validity is the predicted class; the limit always."""
         terms = (Term("l0"),) if self.threshold == 0.5 and self.round_weights is None else ()
         return Objective(terms, limits=(Limit(Term("l0"), self.t_max),))
 
@@ -117,12 +117,12 @@ class ColumnGeneration:
 class _Explainer:
     def __init__(self, method: ColumnGeneration, problem: Problem) -> None:
         self.method, self.problem = method, problem
-        self.reading = encode_model(problem, method.threshold, method.margin, method.round_weights)
-        search.warm(Group.of(problem, self.reading, problem.train.iloc[:2], method.t_max))
+        self.coded = encode_model(problem, method.threshold, method.margin, method.round_weights)
+        search.warm(Group.of(problem, self.coded, problem.train.iloc[:2], method.t_max))
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
-        """Points in order of the number of changes, and of those with as many, of the score."""
-        group = Group.of(self.problem, self.reading, factual, self.method.t_max)
+        """Points in order of the number of changes, then of the score."""
+        group = Group.of(self.problem, self.coded, factual, self.method.t_max)
         claims = bool(self.method.objective(self.problem).terms)
         answers: list[Answer] = []
         complete = True
@@ -132,7 +132,7 @@ class _Explainer:
                 complete &= len(answers) >= n
                 break
             points, settled = group.listed(changes, max(CHOICE, n), LIMIT)
-            points = points[np.argsort(-self.reading.scores(points), kind="stable")]
+            points = points[np.argsort(-self.coded.scores(points), kind="stable")]
             for row in self.valid(points)[: n - len(answers)]:
                 proven = claims and complete and not answers
                 answers.append(
@@ -159,11 +159,11 @@ class _Explainer:
         """The fewest points for the factuals, decoded rows whose index are their ids."""
         inner = Deadline(deadline.at - RESERVE * deadline.left)
         seed = int(rng.integers(2**31))
-        found = first = self._solved(factuals, self.reading, seed, inner)
+        found = first = self._solved(factuals, self.coded, seed, inner)
         for repair in range(1, REPAIRS + 1):
-            if not found.refused or inner.passed:
+            if not found.rejected or inner.passed:
                 break
-            stricter = replace(self.reading, threshold=self.reading.threshold + self.method.margin * 10**repair)
+            stricter = replace(self.coded, threshold=self.coded.threshold + self.method.margin * 10**repair)
             found = self._solved(factuals, stricter, seed, inner)
         if found is first:
             return found.explanation
@@ -178,7 +178,7 @@ class _Explainer:
         )
 
     def valid(self, points: np.ndarray) -> list[dict[str, Any]]:
-        """Those points, shape (count, features), that the fitted model itself accepts, as decoded rows."""
+        """The points, of shape (count, features), that the fitted model accepts, as decoded rows."""
         rows = [self.decoded(point) for point in points]
         return [row for row, accepted in zip(rows, self.accepted(rows), strict=True) if accepted]
 
@@ -187,7 +187,7 @@ class _Explainer:
         return {feature.name: feature.categories[code] for feature, code in zip(features, point, strict=True)}
 
     def accepted(self, rows: list[dict[str, Any]]) -> np.ndarray:
-        """Per decoded row, whether the fitted model predicts it as wanted, with the probability asked for."""
+        """Whether the fitted model predicts the target with the required probability, bool, shape (rows,)."""
         if not rows:
             return np.zeros(0, dtype=bool)
         frame, target = self.problem.space.frame(rows), self.problem.target
@@ -197,35 +197,35 @@ class _Explainer:
             accepted &= self.problem.classifier.probability(frame, label) >= self.method.threshold
         return accepted
 
-    def _solved(self, factuals: pd.DataFrame, reading: CodedModel, seed: int, deadline: Deadline) -> _Solved:
-        whole = Group.of(self.problem, reading, factuals, self.method.t_max)
-        settled = whole.coverable()
-        uncoverable = tuple(i for place in np.flatnonzero(settled == 0) for i in whole.members[place])
-        undecided = [i for place in np.flatnonzero(settled < 0) for i in whole.members[place]]
-        group = whole.part(np.flatnonzero(settled == 1))
+    def _solved(self, factuals: pd.DataFrame, coded: CodedModel, seed: int, deadline: Deadline) -> _Solved:
+        everyone = Group.of(self.problem, coded, factuals, self.method.t_max)
+        settled = everyone.coverable()
+        uncoverable = tuple(i for place in np.flatnonzero(settled == 0) for i in everyone.members[place])
+        undecided = [i for place in np.flatnonzero(settled < 0) for i in everyone.members[place]]
+        group = everyone.part(np.flatnonzero(settled == 1))
         if not group.size:
             status = Status.GAVE_UP if undecided else Status.INFEASIBLE
             none = GroupExplanation((), bound=0, status=status, uncoverable=uncoverable, undecided=tuple(undecided))
-            return _Solved(none, refused=False)
+            return _Solved(none, rejected=False)
         found = SOLVERS[self.method.solver](group, seed, deadline)
-        # Each profile goes to the point from which it differs least; points then change only what their own need.
+        # Each profile goes to the nearest point that serves it; points then change only what their members need.
         points = np.array([group.point(members) for members in found.groups])
-        apart = (points[:, None, :] != group.codes[None, :, :]).sum(axis=2)
-        inside = np.zeros(apart.shape, dtype=bool)
+        distance = (points[:, None, :] != group.codes[None, :, :]).sum(axis=2)
+        inside = np.zeros(distance.shape, dtype=bool)
         for place, members in enumerate(found.groups):
             inside[place, members] = True
-        serves = np.where(inside, apart, apart.max() + 1).argmin(axis=0)
+        serves = np.where(inside, distance, distance.max() + 1).argmin(axis=0)
         answers: list[Answer] = []
         assignment: dict[Any, int] = {}
-        changed, refused = [], False
+        changed, rejected = [], False
         for place in np.unique(serves):
             members = np.flatnonzero(serves == place)
             ids = [i for profile in members for i in group.members[profile]]
             point = group.point(members)
-            assert point is not None  # fewer members leave more room
+            assert point is not None  # fewer members can share more points
             row = self.decoded(point)
             if not self.accepted([row])[0]:
-                refused = True
+                rejected = True
                 undecided += ids
                 continue
             assignment.update(dict.fromkeys(ids, len(answers)))
@@ -243,12 +243,12 @@ class _Explainer:
             undecided=tuple(undecided),
             trace=tuple(found.trace),
         )
-        return _Solved(explanation, refused)
+        return _Solved(explanation, rejected)
 
 
 @dataclass(frozen=True)
 class _Solved:
-    """An explanation, and whether the fitted model refused one of its points, which is then left out."""
+    """An explanation, and whether the fitted model rejected a point of it, which is then left out."""
 
     explanation: GroupExplanation
-    refused: bool
+    rejected: bool

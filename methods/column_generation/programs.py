@@ -18,11 +18,11 @@ from methods.milp.category_block import CategoryBlock
 from methods.milp.embed.registry import embed
 from methods.milp.variables import Variables
 
-SHARE = 0.25  # of the time that is left goes to the integer master
+SHARE = 0.25  # of the remaining time, for the integer master
 
 
 class Point:
-    """A point in a program: its levels, the classifier upon them, the row that the point is wanted."""
+    """A point in a program: its levels, the embedded classifier, and the constraint that it predicts the target."""
 
     def __init__(self, group: Group, program: Program) -> None:
         self.group = group
@@ -30,9 +30,9 @@ class Point:
         variables = Variables(program, self.space, cells=False)
         self.blocks: list[CategoryBlock] = variables.blocks
         self.inputs: list[Any] = [variables.source(source) for source in group.inputs]
-        reading = group.reading
-        self.embedded = embed(reading.estimator, program, self.inputs, reading.sign)
-        program.add(reading.sign * self.embedded.outputs[0] >= reading.threshold)  # (2), (24)
+        coded = group.coded
+        self.embedded = embed(coded.estimator, program, self.inputs, coded.sign)
+        program.add(coded.sign * self.embedded.outputs[0] >= coded.threshold)  # (2), (24)
         self.program = program
 
     def compile(self) -> Compiled:
@@ -53,9 +53,9 @@ class Point:
                 if not group.movable[j]:
                     self.program.add(served <= block.level(own))
                     continue
-                barred = [code for code in range(block.size) if not mask >> code & 1]
-                if barred:
-                    self.program.add(served + sum(block.level(code) for code in barred) <= 1)
+                forbidden = [code for code in range(block.size) if not mask >> code & 1]
+                if forbidden:
+                    self.program.add(served + sum(block.level(code) for code in forbidden) <= 1)
 
     def read(self, x: np.ndarray, shift: int = 0) -> np.ndarray:
         """Level codes of a solution, in the copy whose columns begin at ``shift``."""
@@ -103,7 +103,7 @@ class Pricing:
         self.moves = np.array([self.compiled.column(move) for move in moves], dtype=np.int32)
 
     def solve(self, weight: np.ndarray, seconds: float) -> tuple[list[np.ndarray], float]:
-        """Groups that the solver met, the last the best, and a proven bound on the weight of any."""
+        """Groups that the solver found, the best last, and a proven bound on the weight of any group."""
         met: list[np.ndarray] = []
         solution = self.compiled.solve(Linear(self.serves, -weight), seconds, met=met)
         if solution.x is not None:
@@ -147,7 +147,7 @@ def solve_by_columns(group: Group, seed: int, deadline: Deadline) -> Found:
     end = deadline.at - SHARE * deadline.left
 
     def add(found: list[np.ndarray], weight: np.ndarray) -> int:
-        """Columns that violate (20) join the master, others the pool; not those that only a tolerance lets share."""
+        """Add violated columns (20) to the master, others to the pool; drop those valid only within a tolerance."""
         new = []
         for column in found:
             if not len(column) or column.tobytes() in known:
@@ -166,7 +166,7 @@ def solve_by_columns(group: Group, seed: int, deadline: Deadline) -> Found:
         if add(waiting, weight):
             continue
         found, heaviest = pricing.solve(weight, inner.left)
-        # Farley's bound; of a pricing that is stopped too.
+        # Farley's bound, which holds for a pricing that was stopped too.
         bound = max(bound, weight.sum() / max(heaviest, 1.0)) if math.isfinite(heaviest) else bound
         trace.append({"step": "pricing", "columns": len(cover.columns), "value": value, "bound": bound})
         if not found or weight[found[-1]].sum() <= 1.0 + REDUCED:
@@ -188,15 +188,15 @@ def _first(group: Group) -> list[np.ndarray]:
     for place in range(group.size):
         point = group.point(np.array([place]))
         assert point is not None  # all profiles here can be covered
-        alike = by_point.setdefault(point.tobytes(), [])
-        for column in alike:
+        sharing = by_point.setdefault(point.tobytes(), [])
+        for column in sharing:
             joined = np.array([*column, place])
             if (group.codes[joined] != point).any(axis=0).sum() <= group.most:
                 column.append(place)
                 break
         else:
-            alike.append([place])
-            columns.append(alike[-1])
+            sharing.append([place])
+            columns.append(sharing[-1])
     return [np.array(column) for column in columns]
 
 
@@ -224,14 +224,14 @@ def solve_at_once(group: Group, seed: int, deadline: Deadline) -> Found:
         program.add(len(columns) * moves[j] >= sum(columns))  # (4)
         for i, served in enumerate(serves):
             for code, column in zip(codes, columns, strict=True):
-                apart, counted = program.binary(), program.binary()
+                differs, counted = program.binary(), program.binary()
                 own = int(group.codes[i, j] == code)
-                program.add(own - block.level(code) <= apart)  # (9)
-                program.add(own - block.level(code) >= -apart)  # (10)
+                program.add(own - block.level(code) <= differs)  # (9)
+                program.add(own - block.level(code) >= -differs)  # (10)
                 program.add(column >= counted)  # (11)
-                program.add(counted <= apart)  # (12)
+                program.add(counted <= differs)  # (12)
                 program.add(counted <= served)  # (13)
-                program.add(counted >= apart + served - 1)  # (14)
+                program.add(counted >= differs + served - 1)  # (14)
     program.add(sum(moves) <= group.most * use)  # (5)
     for served in serves:
         program.add(served <= use)  # (8)
@@ -240,17 +240,17 @@ def solve_at_once(group: Group, seed: int, deadline: Deadline) -> Found:
     width, copies = len(single.low), len(groups)
     used = single.column(use)
     columns_of = np.array([single.column(served) for served in serves])
-    whole = single.repeated(copies)
+    repeated = single.repeated(copies)
     starts = width * np.arange(copies)
     for column in columns_of:
-        whole.add_row(Linear((starts + column).astype(np.int32), np.ones(copies)), low=1.0)  # (7)
+        repeated.add_row(Linear((starts + column).astype(np.int32), np.ones(copies)), low=1.0)  # (7)
     for start in starts[:-1]:
-        whole.add_row(Linear(np.array([start + used, start + width + used]), np.array([1.0, -1.0])), low=0.0)
-    solution = whole.solve(Linear((starts + used).astype(np.int32), np.ones(copies)), deadline.left)
+        repeated.add_row(Linear(np.array([start + used, start + width + used]), np.array([1.0, -1.0])), low=0.0)
+    solution = repeated.solve(Linear((starts + used).astype(np.int32), np.ones(copies)), deadline.left)
     if solution.x is not None and round(solution.objective) <= len(groups):
         members = [np.flatnonzero(solution.x[start + columns_of] > 0.5) for start in starts]
         chosen = [column for start, column in zip(starts, members, strict=True) if solution.x[start + used] > 0.5]
-        if all(group.point(column) is not None for column in chosen if len(column)):  # not by a tolerance only
+        if all(group.point(column) is not None for column in chosen if len(column)):  # not only within a tolerance
             groups = chosen
     bound = len(groups) if solution.infeasible else max(math.ceil(max(solution.bound, 1.0) - ROUND), 1)
     trace = [{"step": "program", "columns": width * copies, "bound": solution.bound, "groups": len(groups)}]

@@ -14,18 +14,18 @@ from harness.solvers.cover import Cover
 from methods.column_generation import kernels
 from methods.column_generation.group import Group, places, words
 
-REDUCED = 1e-7  # a weight of more than 1 by so little is no violated column
-ROUND = 1e-6  # of a bound, before it is rounded up
+REDUCED = 1e-7  # a column of weight above 1 by less is not violated
+ROUND = 1e-6  # subtracted from a bound before it is rounded up
 ROOM = 400_000  # columns that a listing may find
-LIMIT = 4_000_000  # nodes of one call of the search, so that the deadline is seen
-MORE = 4  # times as many nodes where they did not suffice
-SWAPS = 50_000  # of the local search at a time
-SHARES = (0.3, 1.0)  # of the gap, that reduced costs may have in a listing
+LIMIT = 4_000_000  # nodes of one call of the search, between looks at the clock
+MORE = 4  # factor on the nodes where they did not suffice
+SWAPS = 50_000  # of one local search
+SHARES = (0.3, 1.0)  # of the gap: greatest reduced costs of listed columns, one listing after the other
 
 
 @dataclass
 class Found:
-    """Groups that cover all profiles, and what is proven of their number.
+    """Groups that cover all profiles, and a proven bound on their number.
 
     Parameters
     ----------
@@ -34,32 +34,28 @@ class Found:
     bound
         Proven lower bound on the number of groups.
     trace
-        What the search did, as rows of plain values.
+        Steps of the search, as rows of plain values.
     """
 
     groups: list[np.ndarray]
     bound: int
     trace: list[dict[str, Any]] = field(default_factory=list)
 
-    @property
-    def proven(self) -> bool:
-        return len(self.groups) <= self.bound
-
 
 def solve(group: Group, seed: int, deadline: Deadline) -> Found:
-    """Fewest groups of the profiles of a question, all of which can be covered."""
+    """The fewest groups that cover all profiles, each of which can be covered."""
     return _Search(group, seed, deadline).run()
 
 
 def warm(group: Group) -> None:
-    """Have the kernels compiled, by a question of any size."""
+    """Compile the kernels, by a group of any size."""
     search = _Search(group, 0, Deadline.after(0.0))
     singles = np.array([words(np.arange(group.size) == place) for place in range(group.size)])
     group.extended(singles, np.arange(group.size))
     group.search(np.ones(group.size), 0, 0.0, True, ROOM, LIMIT)
     group.coverable()
     points, _ = group.listed(1, 1, LIMIT)
-    group.reading.scores(np.concatenate([points, group.codes]))
+    group.coded.scores(np.concatenate([points, group.codes]))
     search.best = [np.array([place]) for place in range(group.size)]
     search._improve([*search.best, np.arange(group.size)], 1)
 
@@ -113,7 +109,7 @@ class _Search:
         self._note("start")
 
     def _price(self) -> bool:
-        """Solve the relaxation; whether that is done. The bound is valid whenever this ends."""
+        """Solve the relaxation; returns whether that is done. The bound is valid even where it is not."""
         n, iterations = self.group.size, 0
         while True:
             relaxed = self.cover.relax(self.deadline.left)
@@ -131,7 +127,7 @@ class _Search:
                 found += self._add(self.group.extended(groups, np.argsort(-weight, kind="stable")))
                 if self.deadline.passed:
                     break
-                if first == before:  # one profile alone takes more nodes: they are granted where time for them is left
+                if first == before:  # one profile alone takes more nodes: retried with more where time is left
                     effort *= MORE
                     if MORE * (left - self.deadline.left) > self.deadline.left:
                         return False
@@ -165,7 +161,7 @@ class _Search:
             self._note("local search")
 
     def _complete(self) -> None:
-        """List the columns that a smaller cover may hold, those near the relaxation first, and look for one in them."""
+        """List the columns that a smaller cover may contain, those of least reduced cost first, and search in them."""
         while len(self.best) > self.least and not self.deadline.passed:
             before = len(self.best)
             gap = before - 1 - float(self.weight.sum())
@@ -181,7 +177,7 @@ class _Search:
                     return
 
     def _settle(self, columns: list[np.ndarray]) -> bool:
-        """Find the fewest of all the columns that a smaller cover may hold by a program; whether that is proven."""
+        """Solve the set cover over all columns of a smaller cover; returns whether its answer is proven."""
         before = len(self.best)
         solution = Cover.solve(self.group.size, columns, self.deadline.left, most=before - 1)
         self._note("program", listed=len(columns))
@@ -196,7 +192,7 @@ class _Search:
         return solution.proven
 
     def _listed(self, least: float) -> list[np.ndarray] | None:
-        """All maximal groups of at least a weight, by the duals of the relaxation; None where they are too many."""
+        """All maximal groups of at least a weight, by the duals of the relaxation; None where there are too many."""
         n, first = self.group.size, 0
         columns: list[np.ndarray] = []
         while first < n:

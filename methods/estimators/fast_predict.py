@@ -1,4 +1,4 @@
-"""Class codes with little ceremony: a sum of trees walked by itself, the estimator asked where the sum is close."""
+"""Class codes of few rows, fast: sums of trees are computed here, and the estimator decides where they are close."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from methods.estimators.trees import TINY, ensemble
 def quick_decide(classifier: Classifier) -> Callable[[np.ndarray], np.ndarray]:
     """``classifier.decide``, faster on few rows where the estimator is a sum of trees with two classes.
 
-    Their libraries spend milliseconds on each call before any tree is asked.
+    Its library spends milliseconds on each call before it walks any tree.
     """
     if not classifier.binary:
         return classifier.decide

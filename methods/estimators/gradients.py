@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,13 @@ from harness.core.problem import Problem
 from harness.core.space import Space
 
 ACTIVATIONS = {"relu": "relu", "tanh": "tanh", "logistic": "sigmoid"}  # scikit-learn's names and torch's
+
+
+def torch_library() -> ModuleType:
+    """PyTorch."""
+    import torch  # optional, and slow: seconds
+
+    return torch
 
 
 def linear(space: Space, classifier: Classifier) -> tuple[np.ndarray, float] | None:
@@ -58,14 +66,12 @@ def without_gradients(problem: Problem, title: str) -> str | None:
 
 def network(problem: Problem) -> Any:
     """A torch module: the score of ``layers_of`` for scaled columns, shapes (rows, columns) and (rows, 1), float64."""
-    import torch
-
-    layers = layers_of(problem)
+    torch, layers = torch_library(), layers_of(problem)
     assert layers is not None
     activation = getattr(torch, ACTIVATIONS[getattr(problem.classifier.estimator, "activation", "relu")])
     parts = [(torch.tensor(np.array(weights)), torch.tensor(np.array(shifts))) for weights, shifts in layers]
 
-    class Network(torch.nn.Module):
+    class Network(torch.nn.Module):  # type: ignore[name-defined]
         def forward(self, rows: Any) -> Any:
             for depth, (weights, shifts) in enumerate(parts):
                 rows = (activation(rows) if depth else rows) @ weights + shifts
@@ -75,9 +81,8 @@ def network(problem: Problem) -> Any:
 
 
 def warm() -> None:
-    """Have torch load what its first step of descent needs, seconds' worth, before a clock runs."""
-    import torch
-
+    """Have torch load what its first step of descent needs, which takes seconds, before a clock runs."""
+    torch = torch_library()
     point = torch.zeros(1, requires_grad=True)
     optimizer = torch.optim.Adam([point])
     (point**2).sum().backward()

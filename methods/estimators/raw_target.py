@@ -1,4 +1,4 @@
-"""A target as bounds on a model's raw output: what validity means to a program or a search."""
+"""A target as bounds on a model's raw output, for programs and searches."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class RawInterval:
     Parameters
     ----------
     ties
-        Whether the model's outputs can tie exactly with an end, as averages of leaf fractions do. Which way rounding
-        turns a tie is for the estimator to say.
+        Whether the model's outputs can tie exactly with an end, as averages of leaf fractions do. The estimator decides
+        ties.
     rounding
-        How far beyond an end the exact sum of a model's trees may lie where the model itself, which adds up in other
-        numbers, is within it: a proof has to look there, and what is found there is for the estimator to judge.
+        How far beyond an end the exact sum of a model's trees may lie where the model's own rounded sum is within it: a
+        proof includes that range, and the estimator decides points in it.
     """
 
     low: float
@@ -35,8 +35,8 @@ class RawInterval:
     def bounds(self, margin: float) -> tuple[float, float]:
         """The ends, moved inwards by ``margin`` where an output on an end itself would be wrong or within rounding.
 
-        They are moved back outwards by ``rounding``, so that nothing that the real model accepts is lost; where that is
-        more than the margin, the model judges what is near anyway, and there is no margin.
+        They are moved back outwards by ``rounding``, so that no point that the real model accepts is lost. Where that
+        is more than the margin, there is no margin, as the model decides near points anyway.
         """
         margin = margin if self.rounding < margin else 0.0
         closed = 0.0 if self.ties else margin
@@ -88,9 +88,9 @@ def _interval(classifier: Classifier, low: float, high: float, strict: bool) -> 
 
 
 def leads(classifier: Classifier, margin: float) -> tuple[float, float]:
-    """What a class's output must exceed an earlier and a later class's by, to be predicted: the first of equals is.
+    """The leads over an earlier and a later class's output with which a class is predicted; the first of equals is.
 
-    Without ``margin`` where averages tie exactly, and less what the model's own rounding of both may amount to.
+    Without ``margin`` where averages tie exactly, and less the model's own rounding of both outputs.
     """
     if not splits_only(classifier.estimator):
         return margin, margin

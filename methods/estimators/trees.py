@@ -31,7 +31,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from harness.core.errors import UnsupportedError
 from harness.models.scorecard import ScorecardClassifier, ScorecardRegressor
 
-TINY = 1e-9  # raw outputs this near to a threshold are for the real model to judge, whatever it computes in
+TINY = 1e-9  # raw outputs this near to a threshold are decided by the fitted model itself
 LINK = 4.0  # relative errors of one rounding that a probability may have
 
 SINGLE, DOUBLE = float(np.finfo(np.float32).eps), float(np.finfo(np.float64).eps)
@@ -136,7 +136,7 @@ class Ensemble:
 
         Within it only the model itself can tell. :math:`n` roundings of partial sums, in whichever order they are
         added, and that of a probability :math:`p` at the threshold, which has the slope :math:`p (1 - p)`. 0 where that
-        is less than ``TINY``, within which every search asks the model anyway.
+        is less than ``TINY``, within which the fitted model decides anyway.
         """
         largest = np.abs(self.base)
         for tree in self.trees:
@@ -247,7 +247,7 @@ def _(estimator: Any) -> Ensemble:
         for stage in range(stages)
     )
     model = Ensemble(trees, estimator.learning_rate, np.zeros(outputs), single=True)
-    # The initial score is what the whole model says less what its trees say.
+    # The initial score is the model's raw output less the sum of its trees.
     point = np.zeros((1, estimator.n_features_in_))
     base = _of_sklearn(estimator, point)[0] - model.raw(point)[0]
     return Ensemble(trees, estimator.learning_rate, base, single=True)
@@ -354,7 +354,7 @@ def _(estimator: Any) -> Ensemble:
     name, dump = type(estimator).__name__, estimator.booster_.dump_model()
     if dump["average_output"]:
         raise UnsupportedError(f"cannot read {name} with boosting_type='rf'; use 'gbdt', or a scikit-learn forest.")
-    # What follows a classifier's objective are its parameters; "sqrt" follows that of a regressor with another link.
+    # After a classifier's objective come its parameters; "sqrt" follows that of a regressor with another link.
     objective = dump.get("objective", "none")
     if hasattr(estimator, "classes_"):
         _allow(name, objective.split()[0], "binary", "multiclass", "multiclassova")
@@ -405,7 +405,7 @@ def _categorical(name: str, remedy: str) -> str:
 
 
 def _confirmed(model: Ensemble, estimator: Any, raw: Any) -> Ensemble:
-    """The ensemble, once its sum at a few points is what the library says: formats change from version to version."""
+    """The ensemble, if its sum at a few points is the library's: formats change from version to version."""
     points = np.vstack([np.zeros(estimator.n_features_in_), np.ones(estimator.n_features_in_)])
     expected = np.asarray(raw(estimator, points), dtype=float).reshape(len(points), -1)
     found = model.raw(points)

@@ -12,7 +12,7 @@ from methods.md_pso.oracle import Oracle
 
 
 class Actions:
-    """What may become of each of some factuals: a box of latent positions, and the points of the space within it.
+    """Boxes of latent positions around some factuals, and the permitted points of the space within them.
 
     Parameters
     ----------
@@ -31,40 +31,39 @@ class Actions:
 
     def __init__(self, oracle: Oracle, factuals: pd.DataFrame, reach: tuple[float, float]) -> None:
         self.oracle, space = oracle, oracle.problem.space
-        self.home = space.encode(factuals)
-        self.origin = self.home[:, oracle.places]
+        self.origin = space.encode(factuals)[:, oracle.places]
         self.base = factuals if oracle.opaque else oracle.classifier.matrix(factuals)
         self.low, self.high = self.origin.copy(), self.origin.copy()
         self.owned = np.zeros((len(oracle.features), len(oracle.places)), dtype=bool)
         self.halved = np.array([feature.numeric for feature in oracle.features], dtype=bool)
         self.own = np.empty((len(factuals), len(oracle.numeric)))
-        self.gaps: list[tuple[int, np.ndarray, np.ndarray]] = []  # column, ends beside which only the own value may be
+        self.gaps: list[tuple[int, np.ndarray, np.ndarray]] = []  # column, interval outside which only the own value is
         self.ranked: list[tuple[int, np.ndarray]] = []  # column, nearest permitted code by factual and code
         self.hot: list[tuple[slice, np.ndarray]] = []  # columns, permitted categories by factual
         number = 0
         for index, (feature, columns) in enumerate(zip(oracle.features, oracle.slices, strict=True)):
             self.owned[index, columns] = True
-            held = factuals[feature.name].tolist()
+            values = factuals[feature.name].tolist()
             if feature.numeric:
-                self.own[:, number] = held
-                self._bound(feature, columns.start, held, reach)
+                self.own[:, number] = values
+                self._bound(feature, columns.start, values, reach)
                 number += 1
             elif feature.kind is Kind.CATEGORICAL:
-                allowed = np.array([[c in feature.reachable(value) for c in feature.categories] for value in held])
+                allowed = np.array([[c in feature.reachable(value) for c in feature.categories] for value in values])
                 several = allowed.sum(axis=1, keepdims=True) > 1
                 self.low[:, columns] = np.where(several, 0.0, self.origin[:, columns])
                 self.high[:, columns] = np.where(several, allowed, self.origin[:, columns])
                 self.hot.append((columns, allowed))
             else:
-                self._rank(feature, columns.start, held, reach)
+                self._rank(feature, columns.start, values, reach)
         self.starts = np.array([columns.start for columns in oracle.slices], dtype=int)
         self.weight = np.concatenate([[0.5 if f.kind is Kind.CATEGORICAL else 1.0] * f.width for f in oracle.features])
         self.continuous = np.zeros(len(oracle.places), dtype=bool)
-        self.continuous[oracle.numeric[~oracle.whole]] = True
+        self.continuous[oracle.numeric[~oracle.integral]] = True
 
-    def _bound(self, feature: Feature, column: int, held: Sequence[float], reach: tuple[float, float]) -> None:
-        """The box of a number: within reach, [0, 1], the bounds and the actionable side, and with the factual in it."""
-        ends = np.array([feature.interval(float(value)) for value in held]).T
+    def _bound(self, feature: Feature, column: int, values: Sequence[float], reach: tuple[float, float]) -> None:
+        """Set the box of a number: within reach, [0, 1], the bounds and the actionable side, the factual included."""
+        ends = np.array([feature.interval(float(value)) for value in values]).T
         low, high = (ends - feature.scale[0]) / feature.range
         z = self.origin[:, column]
         outside = (z < low) | (z > high)  # a special code
@@ -83,11 +82,11 @@ class Actions:
             self.gaps.append((column, low, high))
         self.low[:, column], self.high[:, column] = np.minimum(low, z), np.maximum(high, z)
 
-    def _rank(self, feature: Feature, column: int, held: Sequence[object], reach: tuple[float, float]) -> None:
-        """The ranks of an ordinal or binary feature that are within reach, and at least the next ones."""
+    def _rank(self, feature: Feature, column: int, values: Sequence[object], reach: tuple[float, float]) -> None:
+        """Set the box of an ordinal or binary feature: permitted ranks within reach, and at least the next ones."""
         levels = np.arange(len(feature.categories))
-        top, nearest = max(len(levels) - 1, 1), np.empty((len(held), len(levels)), dtype=int)
-        for row, value in enumerate(held):
+        top, nearest = max(len(levels) - 1, 1), np.empty((len(values), len(levels)), dtype=int)
+        for row, value in enumerate(values):
             own = feature.categories.index(value)
             allowed = np.sort(feature.codes(feature.reachable(value)))
             if feature.kind is Kind.ORDINAL:
@@ -106,9 +105,9 @@ class Actions:
             x, low, high, z = positions[:, column], low[owner], high[owner], self.origin[owner, column]
             inside = np.clip(x, low, high)
             points[:, column] = np.where(np.abs(x - z) < np.abs(x - inside), z, inside)
-        if oracle.whole.any():
-            columns = oracle.numeric[oracle.whole]
-            shift, unit = oracle.shift[oracle.whole], oracle.range[oracle.whole]
+        if oracle.integral.any():
+            columns = oracle.numeric[oracle.integral]
+            shift, unit = oracle.shift[oracle.integral], oracle.range[oracle.integral]
             points[:, columns] = (np.rint(shift + points[:, columns] * unit) - shift) / unit
         for column, nearest in self.ranked:
             top = max(nearest.shape[1] - 1, 1)
@@ -116,8 +115,8 @@ class Actions:
         for columns, allowed in self.hot:
             best = np.where(allowed[owner], positions[:, columns], -1.0).argmax(axis=1)
             points[:, columns] = np.arange(allowed.shape[1]) == best[:, None]
-        home = self.origin[owner]
-        return np.where(np.abs(points - home) <= SAME, home, points)
+        origin = self.origin[owner]
+        return np.where(np.abs(points - origin) <= SAME, origin, points)
 
     def displacement(self, points: np.ndarray, owner: np.ndarray) -> np.ndarray:
         """How far each active feature of snapped points moved, in scaled units; 1 for a category; (rows, features)."""
@@ -125,15 +124,9 @@ class Actions:
         return np.add.reduceat(moved, self.starts, axis=1)
 
     def judge(self, points: np.ndarray, owner: np.ndarray, strict: bool = False) -> tuple[np.ndarray, ...]:
-        """As ``Oracle.judge``, of snapped points."""
+        """``Oracle.judge`` of snapped points: which are valid, bool, and distances of their scores, both (rows,)."""
         values = self.oracle.values(points)
         columns = self.oracle.numeric
         values = np.where(points[:, columns] == self.origin[owner][:, columns], self.own[owner], values)
         base = self.base.iloc[owner] if isinstance(self.base, pd.DataFrame) else self.base[owner]
         return self.oracle.judge(points, values, base, strict)
-
-    def encoded(self, points: np.ndarray, owner: np.ndarray) -> np.ndarray:
-        """Snapped points in all columns of the space."""
-        rows = self.home[owner]
-        rows[:, self.oracle.places] = points
-        return rows

@@ -9,7 +9,7 @@ from harness.core.space import Feature
 
 BINS = 10  # of a number, for its information value
 OUTLYING = 1.5  # interquartile ranges beyond the quartiles
-EMPTY = 0.5  # what an empty bin is taken to hold
+EMPTY = 0.5  # rows that an empty bin counts as
 
 
 def information_value(feature: Feature, values: pd.Series, wanted: np.ndarray) -> float:
@@ -17,8 +17,8 @@ def information_value(feature: Feature, values: pd.Series, wanted: np.ndarray) -
 
     :math:`p_i` and :math:`n_i` are the shares of wanted and other rows that fall into bin i: ten bins of equal width
     for a number, after values beyond 1.5 interquartile ranges from the quartiles are left out (unless that range is 0,
-    where all but one value would be), one a level for any other feature. A bin without rows of a kind is taken to hold
-    half a row. The paper's (16) lacks the logarithm, and is no measure of information without it.
+    where all but one value would be), one a level for any other feature. A bin without rows of one of the two counts as
+    half a row. The paper's (16) lacks the logarithm, without which it is no measure of information.
 
     >>> import pandas as pd
     >>> feature = Feature("member", "binary", ("no", "yes"))
@@ -40,5 +40,5 @@ def information_value(feature: Feature, values: pd.Series, wanted: np.ndarray) -
         return 0.0
     both = [np.bincount(bins[side], minlength=count).astype(float) for side in (wanted, ~wanted)]
     used = (both[0] + both[1]) > 0
-    p, q = (np.where(held > 0, held, EMPTY)[used] / held.sum() for held in both)
+    p, q = (np.where(rows > 0, rows, EMPTY)[used] / rows.sum() for rows in both)
     return float(((p - q) * np.log(p / q)).sum())

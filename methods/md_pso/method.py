@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from sklearn.cluster import KMeans
 
-from harness.core.errors import choices
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
 from harness.core.objective import Objective, Term
@@ -20,19 +19,13 @@ from harness.core.target import Probability
 from methods.md_pso.actions import Actions
 from methods.md_pso.information_value import information_value
 from methods.md_pso.oracle import Oracle
+from methods.md_pso.parameters import Parameters
 from methods.md_pso.pull_back import pull_back
 from methods.md_pso.swarm import Swarms, distinct
 
-CHOICES = {
-    "selection": ("kmeans", "top", "personal"),
-    "pick": ("best", "random"),
-    "draws": ("unit", "paper"),
-    "cost": ("deb", "paper"),
-}
-
 
 @dataclass(frozen=True)
-class MdPso:
+class MdPso(Parameters):
     r"""Particles that fly through a box around the factual, in the features that tell the classes apart [1]_.
 
     Algorithm 1: the ``n_active`` features of highest information value (16) may change; each number of value z, scaled
@@ -42,8 +35,8 @@ class MdPso:
         V \leftarrow c_0 V + c_1 r_1 (P - X) + c_2 r_2 (G - X) + c_3 r_3 (X - \bar X), \quad X \leftarrow X + V  & (1)
 
     with P a particle's own best position, G the swarm's, and the last term for continuous features alone [2]_; the
-    counterfactuals are selected from what it met. Every other feature moves in a hypercube and counts as the nearest
-    vertex that actionability and bounds allow, so that no particle ever leaves the space.
+    counterfactuals are selected from the valid points it met. Every other feature moves in a hypercube and counts as
+    the nearest vertex that actionability and bounds allow, so that no particle ever leaves the space.
 
     The paper minimises :math:`l_1 + l_2 + l_3` (3): distance of the score from the wanted ones (4), mean Gower
     distance (5) and number of changes (7). The factual itself is that sum's minimum, as :math:`l_1 < 1` and one change
@@ -91,47 +84,13 @@ class MdPso:
        algorithm with explicit diversity-preservation. *Structural and Multidisciplinary Optimization*.
     """
 
-    n_active: int = 25
-    epsilon: float = 0.6
-    epsilon_abs: float = 0.1
-    particles: int = 50
-    iterations: int = 100
-    inertia: float = 0.72
-    cognitive: float = 1.49
-    social: float = 1.49
-    diversity: float = 0.1
-    draws: str = "unit"
-    cost: str = "deb"
-    proximity_weight: float = 1.0
-    sparsity_weight: float = 1.0
-    clamp: float = 0.5
-    archive: int = 60
-    doublings: int = 5
-    selection: str = "kmeans"
-    pick: str = "best"
-    pull_back: bool = False
-
-    def __post_init__(self) -> None:
-        for name, allowed in CHOICES.items():
-            if (value := getattr(self, name)) not in allowed:
-                raise ValueError(f"{name} is {value!r}; {choices(value, allowed)}.")
-        for name in ("n_active", "particles", "iterations"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1.")
-        signed = ("epsilon", "epsilon_abs", "inertia", "cognitive", "social", "diversity", "archive", "doublings")
-        for name in (*signed, "proximity_weight", "sparsity_weight"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must not be negative.")
-        if not 0 < self.clamp <= 1:
-            raise ValueError(f"clamp is {self.clamp}; it must lie in (0, 1], a share of the box.")
-
     def refuses(self, problem: Problem) -> str | None:
         if isinstance(problem.target, Probability) and not problem.classifier.probabilistic:
             return "this model gives no probabilities, and the target is one; set 'desired' to a class."
         return None
 
     def objective(self, problem: Problem) -> Objective:
-        """What valid points are compared by."""
+        """The cost by which valid points are compared."""
         if self.cost == "paper":
             return Objective((Term("gower"), Term("l0")))
         count = max(len(problem.space.names), 1)
@@ -144,12 +103,12 @@ class MdPso:
 class MdPsoExplainer:
     """MD-PSO fitted to one problem. ``active`` are the features that may change, by decreasing information value."""
 
-    def __init__(self, method: MdPso, problem: Problem) -> None:
-        self.method, self.problem = method, problem
+    def __init__(self, parameters: Parameters, problem: Problem) -> None:
+        self.parameters, self.problem = parameters, problem
         free = [f for f in problem.space.features if f.actionability is not Actionability.IMMUTABLE]
         wanted = problem.labelled(problem.labels)
-        worth = [information_value(feature, problem.train[feature.name], wanted) for feature in free]
-        order = np.argsort(-np.array(worth), kind="stable")[: method.n_active]
+        information = [information_value(feature, problem.train[feature.name], wanted) for feature in free]
+        order = np.argsort(-np.array(information), kind="stable")[: parameters.n_active]
         self.active = tuple(free[i].name for i in order)
         self.oracle = Oracle(problem, self.active)
 
@@ -170,27 +129,25 @@ class MdPsoExplainer:
         """
         pools = [_Pool(len(self.oracle.places)) for _ in range(len(factuals))]
         lacking = list(range(len(factuals) if self.active else 0))
-        for doubled in range(self.method.doublings + 1):
+        for doubled in range(self.parameters.doublings + 1):
             if not lacking or deadline.passed:
                 break
-            reach = (self.method.epsilon * 2.0**doubled, self.method.epsilon_abs * 2.0**doubled)
-            swarms = Swarms(
-                self.method, Actions(self.oracle, factuals.iloc[lacking], reach), [rngs[s] for s in lacking]
-            )
-            while swarms.age < self.method.iterations and not deadline.passed:
+            actions = Actions(self.oracle, factuals.iloc[lacking], self.parameters.box(doubled))
+            swarms = Swarms(self.parameters, actions, [rngs[s] for s in lacking])
+            while swarms.age < self.parameters.iterations and not deadline.passed:
                 swarms.step()
             points, owner = swarms.candidates()
-            if self.method.pull_back:
+            if self.parameters.pull_back:
                 pulled, whose = pull_back(swarms, points, owner, deadline)
                 points, owner = np.concatenate([points, pulled]), np.concatenate([owner, whose])
-            held, merit = swarms.verdict(points, owner)
+            valid, merit = swarms.verdict(points, owner)
             for place, s in enumerate(lacking):
-                mine = held & (owner == place)
-                pools[s].add(points[mine], merit[mine], self.method.archive or None)
+                mine = valid & (owner == place)
+                pools[s].add(points[mine], merit[mine], self.parameters.archive or None)
             lacking = [s for s in lacking if len(pools[s].cost) < n]
-        return self._told(factuals, n, rngs, pools, Reason.TIME_LIMIT if deadline.passed else Reason.FINISHED)
+        return self._explanations(factuals, n, rngs, pools, Reason.TIME_LIMIT if deadline.passed else Reason.FINISHED)
 
-    def _told(
+    def _explanations(
         self,
         factuals: pd.DataFrame,
         n: int,
@@ -198,15 +155,15 @@ class MdPsoExplainer:
         pools: Sequence[_Pool],
         late: Reason,
     ) -> tuple[Explanation, ...]:
-        """A selection of each pool, after the model itself is asked once more, about decoded rows."""
+        """Counterfactuals selected from each pool; decoded rows are predicted once more, and invalid ones dropped."""
         origins = factuals[list(self.problem.space.names)].astype(object).to_dict("records")
         chosen = [self._selected(pool, n, rng) for pool, rng in zip(pools, rngs, strict=True)]
         rows = [self._rows(origins[s], pool.points[chosen[s]]) for s, pool in enumerate(pools)]
-        sound = self._valid([row for several in rows for row in several])
-        told = []
+        valid = self._valid([row for several in rows for row in several])
+        explanations = []
         for s, pool in enumerate(pools):
-            held, sound = sound[: len(rows[s])], sound[len(rows[s]) :]
-            if not held.all():  # decoding rounds, and a few points lie that close to the model's border
+            mine, valid = valid[: len(rows[s])], valid[len(rows[s]) :]
+            if not mine.all():  # decoding rounds, and a few points lie that close to the decision boundary
                 pool.keep(self._valid(self._rows(origins[s], pool.points)))
                 chosen[s] = self._selected(pool, n, rngs[s])
                 rows[s] = self._rows(origins[s], pool.points[chosen[s]])
@@ -214,15 +171,15 @@ class MdPsoExplainer:
             answers = tuple(Answer(Status.FOUND, row, objective=c) for row, c in zip(rows[s], costs, strict=True))
             count = len(pool.cost)
             why = f"the swarm met {count or 'no'} distinct valid point{'s' if count > 1 else ''}"
-            told.append(Explanation(answers).padded(n, Answer(Status.GAVE_UP, reason=late, detail=why)))
-        return tuple(told)
+            explanations.append(Explanation(answers).padded(n, Answer(Status.GAVE_UP, reason=late, detail=why)))
+        return tuple(explanations)
 
     def _rows(self, origin: dict[str, Any], points: np.ndarray) -> list[dict[str, Any]]:
         """Points as decoded values: of features that did not move, the factual's own."""
         rows, values = [dict(origin) for _ in points], self.oracle.values(points)
-        home, place = self.oracle.encode(origin), 0
+        start, place = self.oracle.encode(origin), 0
         for feature, columns in zip(self.oracle.features, self.oracle.slices, strict=True):
-            moved = np.flatnonzero((points[:, columns] != home[columns]).any(axis=1))
+            moved = np.flatnonzero((points[:, columns] != start[columns]).any(axis=1))
             if feature.numeric:
                 kind = int if feature.kind is Kind.INTEGER else float
                 for row in moved:
@@ -239,11 +196,11 @@ class MdPsoExplainer:
 
     def _selected(self, pool: _Pool, n: int, rng: np.random.Generator) -> list[int]:
         """Places of the counterfactuals in a pool, the best first."""
-        if len(pool.cost) <= n or self.method.selection != "kmeans":
+        if len(pool.cost) <= n or self.parameters.selection != "kmeans":
             return list(range(min(n, len(pool.cost))))
         clusters = KMeans(n, n_init=1, random_state=int(rng.integers(2**31))).fit_predict(pool.points)
         members = [np.flatnonzero(clusters == cluster) for cluster in range(n)]
-        random = self.method.pick == "random"
+        random = self.parameters.pick == "random"
         chosen = [int(rng.choice(found)) if random else int(found[0]) for found in members if len(found)]
         rest = [place for place in range(len(pool.cost)) if place not in chosen]
         return sorted(chosen + rest[: n - len(chosen)])  # k-means may leave a cluster empty

@@ -1,4 +1,4 @@
-"""The objective of a swarm's points, counted by calls of the model."""
+"""Predictions of a swarm's points: which are valid, and how far their scores are from the target."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
 from harness.core.target import Interval, Label, Probability
 
-INVALID = 1e3  # what any invalid point costs beside its distance from the wanted scores: more than any valid one
+INVALID = 1e3  # added to the cost of an invalid point, so that every valid one costs less
+ASKED = 300  # training rows on which scores and predictions are compared
 
 
 class Oracle:
-    """A problem in the columns of a few active features, the others as in a factual: one prediction for many rows.
+    """A problem in the columns of a few active features: one prediction of many rows, other features as in the factual.
 
-    Points are rows of the active features' scaled columns, in the order of ``features``; ``owner`` says which of some
-    factuals each row belongs to.
+    Points are rows of the active features' scaled columns, in the order of ``features``.
 
-    Whether a row is valid is read off its score, so that a row costs one prediction; where scores and predictions
-    disagree on training rows, the model is asked for both.
+    Whether a row is valid is read off its score, so that a row costs one prediction; where scores and predicted classes
+    disagree on training rows, both are predicted.
     """
 
     def __init__(self, problem: Problem, active: Sequence[str]) -> None:
@@ -40,18 +40,18 @@ class Oracle:
         numbers = [f for f in self.features if f.numeric]
         self.shift = np.array([f.scale[0] for f in numbers])
         self.range = np.array([f.range for f in numbers])
-        self.whole = np.array([f.kind is Kind.INTEGER for f in numbers], dtype=bool)
-        self.opaque = not self._look_inside()
+        self.integral = np.array([f.kind is Kind.INTEGER for f in numbers], dtype=bool)
+        self.opaque = not self._read_inputs()
         self.strict = False
         rows = problem.train.iloc[:ASKED]
-        held, _ = self._read(self.classifier.score(rows))
-        self.strict = bool((held != problem.valid(rows)).any())
+        valid, _ = self._judged(self.classifier.score(rows))
+        self.strict = bool((valid != problem.valid(rows)).any())
 
     def _each(self) -> list[tuple[Feature, slice]]:
         return list(zip(self.features, self.slices, strict=True))
 
-    def _look_inside(self) -> bool:
-        """Find out how active features become the estimator's inputs; False where only frames will do."""
+    def _read_inputs(self) -> bool:
+        """Read how active features become the estimator's inputs; False where the classifier needs a decoded frame."""
         self.affine: list[tuple[int, int, Affine]] = []  # input, place among the numbers, map
         self.mapped: list[tuple[int, int, Input]] = []
         self.tables: list[tuple[slice, list[int], np.ndarray]] = []  # columns, inputs, values by category
@@ -97,7 +97,7 @@ class Oracle:
     def values(self, points: np.ndarray) -> np.ndarray:
         """The numbers among the features, in original units, shape (rows, numbers)."""
         values = self.shift + points[:, self.numeric] * self.range
-        return np.where(self.whole, np.rint(values), values)
+        return np.where(self.integral, np.rint(values), values)
 
     def codes(self, points: np.ndarray, columns: slice) -> np.ndarray:
         """Category codes of a feature, shape (rows,)."""
@@ -110,16 +110,16 @@ class Oracle:
     def judge(
         self, points: np.ndarray, values: np.ndarray, base: np.ndarray | pd.DataFrame, strict: bool = False
     ) -> tuple[np.ndarray, ...]:
-        """Per row, whether it is valid, bool, and how far its score is from the wanted ones, at least 0.
+        """Per row, whether it is valid, bool, and the distance of its score from the target's, at least 0.
 
         Parameters
         ----------
         values
             As ``values`` gives them.
         base
-            The row's factual as the estimator takes it, written to; a frame where the model is opaque.
+            The row's factual as the estimator takes it, overwritten; a decoded frame where the classifier is opaque.
         strict
-            Whether to ask for predictions besides scores, in any case.
+            Whether to predict classes besides scores in any case.
         """
         if isinstance(base, pd.DataFrame):
             names = [f.name for f in self.features if f.numeric]
@@ -127,27 +127,24 @@ class Oracle:
             changed = {name: values[:, i].astype(types[name]) for i, name in enumerate(names)}
             for feature, columns in self._each():
                 if not feature.numeric:
-                    held = pd.Series(list(feature.categories), dtype=types[feature.name])
-                    changed[feature.name] = held.take(self.codes(points, columns)).to_numpy()
+                    levels = pd.Series(list(feature.categories), dtype=types[feature.name])
+                    changed[feature.name] = levels.take(self.codes(points, columns)).to_numpy()
             frame = base.assign(**changed)
-            held, gap = self._read(self.classifier.score(frame))
-            return (self.problem.valid(frame) if strict or self.strict else held), gap
+            valid, gap = self._judged(self.classifier.score(frame))
+            return (self.problem.valid(frame) if strict or self.strict else valid), gap
         base[:, self.affine_inputs] = (values[:, self.affine_places] - self.affine_shift) / self.affine_unit
         for i, place, source in self.mapped:
             base[:, i] = source(pd.Series(values[:, place]))
         for columns, inputs, table in self.tables:
             base[:, inputs] = table[self.codes(points, columns)]
-        held, gap = self._read(self.classifier.grade(base))
-        if strict or self.strict:
-            held = self._decided(self.classifier.decide(base), held)
-        return held, gap
-
-    def _decided(self, codes: np.ndarray, held: np.ndarray) -> np.ndarray:
+        valid, gap = self._judged(self.classifier.grade(base))
         target = self.problem.target
-        return codes == self.classifier.code(target.value) if isinstance(target, Label) else held
+        if (strict or self.strict) and isinstance(target, Label):
+            valid = self.classifier.decide(base) == self.classifier.code(target.value)
+        return valid, gap
 
-    def _read(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Whether scores are wanted ones, and how far they are from them (4)."""
+    def _judged(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Whether scores lie within the target, bool, and their distance from it (4), both of shape (rows,)."""
         target, classifier = self.problem.target, self.classifier
         if isinstance(target, Interval):
             return _within(scores, target.low, target.high)
@@ -169,6 +166,3 @@ class Oracle:
 def _within(scores: np.ndarray, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
     gap = np.maximum(np.maximum(low - scores, scores - high), 0.0)
     return gap == 0, gap
-
-
-ASKED = 300  # training rows on which scores and predictions are compared

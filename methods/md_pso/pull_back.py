@@ -8,11 +8,10 @@ from harness.core.method import Deadline
 from methods.md_pso.actions import Actions
 from methods.md_pso.swarm import Swarms, distinct
 
-UNDONE = 120  # candidates of which changes are undone, of all valid points met
-
-SHUFFLED = 7  # random orders in which they are, beside the smallest first
-HALVED = 30  # of them, the best whose other changes are halved
-HALVINGS = 8  # of each change in a pull-back
+UNDONE = 120  # valid points of each swarm whose changes are undone
+SHUFFLED = 7  # random orders in which changes are undone, beside the smallest first
+HALVED = 30  # best of the results, whose other changes are halved
+HALVINGS = 8  # of each change
 
 
 def _spread(places: np.ndarray) -> np.ndarray:
@@ -26,7 +25,7 @@ def pull_back(
     """Valid points with fewer and smaller changes than some valid points, each swarm's best first; and their owners.
 
     Changes are undone from up to ``UNDONE`` points of each swarm, the smallest first and in ``SHUFFLED`` random orders,
-    and those of its best ``HALVED`` results halved. All swarms' points are asked about at once.
+    and those of its best ``HALVED`` results halved. One call of the model judges the points of all swarms.
     """
     actions, places = swarms.actions, range(swarms.shape[0])
     chosen = [_spread(np.flatnonzero(owner == place)) for place in places]
@@ -47,12 +46,12 @@ def undo(actions: Actions, points: np.ndarray, owner: np.ndarray, turns: np.ndar
 
     Snapped, one a point given, shape (points, columns); ``turns``: each point's features in order, (points, features).
     """
-    points, rows, home = points.copy(), np.arange(len(points)), actions.origin[owner]
+    points, rows, origin = points.copy(), np.arange(len(points)), actions.origin[owner]
     gaps = actions.displacement(points, owner)
     for feature in turns.T:
         if deadline.passed:
             return points
-        tried = np.where(actions.owned[feature], home, points)
+        tried = np.where(actions.owned[feature], origin, points)
         _replace(points, tried, gaps[rows, feature] > 0, actions, owner)
     return points
 
@@ -62,14 +61,14 @@ def halve(actions: Actions, points: np.ndarray, owner: np.ndarray, deadline: Dea
 
     The largest change first; snapped, one a point given, shape (points, columns).
     """
-    points, rows, home = points.copy(), np.arange(len(points)), actions.origin[owner]
+    points, rows, origin = points.copy(), np.arange(len(points)), actions.origin[owner]
     gaps = actions.displacement(points, owner)
     for feature in np.argsort(-gaps, axis=1, kind="stable").T:
         moved = (gaps[rows, feature] > 0) & actions.halved[feature]
         if deadline.passed or not (gaps[rows, feature] > 0).any():
             return points
         mask = actions.owned[feature] & moved[:, None]
-        near, far = home.copy(), points.copy()
+        near, far = origin.copy(), points.copy()
         for _ in range(HALVINGS):
             middle = actions.snap(np.where(mask, (near + far) / 2, points), owner)
             ok = _replace(points, middle, moved & (middle != points).any(axis=1), actions, owner)
@@ -81,7 +80,7 @@ def halve(actions: Actions, points: np.ndarray, owner: np.ndarray, deadline: Dea
 def _replace(
     points: np.ndarray, tried: np.ndarray, which: np.ndarray, actions: Actions, owner: np.ndarray
 ) -> np.ndarray:
-    """Put tried rows in the place of points, in place, where they are valid; which were, bool."""
+    """Overwrite points by tried rows where these are valid; returns which were, bool, shape (points,)."""
     ok = np.zeros(len(points), dtype=bool)
     if which.any():
         ok[which] = actions.judge(tried[which], owner[which])[0]

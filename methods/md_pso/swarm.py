@@ -1,18 +1,14 @@
-"""Swarms for MD-PSO: what particles may hold, what the model says of a whole generation of them, how they move."""
+"""Swarms of MD-PSO: how particles move, and how one call of the model scores a generation of all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from methods.md_pso.actions import Actions
 from methods.md_pso.oracle import INVALID
-
-if TYPE_CHECKING:
-    from methods.md_pso.method import MdPso
-
+from methods.md_pso.parameters import Parameters
 
 ALIKE = 9  # decimals to which two scaled points are the same
 
@@ -30,12 +26,12 @@ class Swarms:
         Generations scored so far.
     """
 
-    def __init__(self, method: MdPso, actions: Actions, rngs: Sequence[np.random.Generator]) -> None:
-        self.method, self.actions, self.rngs = method, actions, rngs
+    def __init__(self, parameters: Parameters, actions: Actions, rngs: Sequence[np.random.Generator]) -> None:
+        self.parameters, self.actions, self.rngs = parameters, actions, rngs
         self.low, self.high = actions.low[:, None], actions.high[:, None]
-        self.owner = np.repeat(np.arange(len(rngs)), method.particles)
-        self.shape = (len(rngs), method.particles, actions.low.shape[1])
-        self.limit = (self.high - self.low) * np.where(actions.continuous, method.clamp, 1.0)
+        self.owner = np.repeat(np.arange(len(rngs)), parameters.particles)
+        self.shape = (len(rngs), parameters.particles, actions.low.shape[1])
+        self.limit = (self.high - self.low) * np.where(actions.continuous, parameters.clamp, 1.0)
         start, push = (self._draw() for _ in range(2))
         self.position = self.low + start * (self.high - self.low)
         self.velocity = self.limit * (2.0 * push - 1.0)
@@ -62,17 +58,17 @@ class Swarms:
 
     def _move(self) -> None:
         """Equation (1)."""
-        method = self.method
+        parameters = self.parameters
         r1, r2, r3 = (self._draw() for _ in range(3))
-        if method.draws == "paper":
-            r1, r2 = r1 * method.cognitive, r2 * method.social
-            r3 = method.cognitive + r3 * (method.social - method.cognitive)
+        if parameters.draws == "paper":
+            r1, r2 = r1 * parameters.cognitive, r2 * parameters.social
+            r3 = parameters.cognitive + r3 * (parameters.social - parameters.cognitive)
         leader = self.best[np.arange(self.shape[0]), self.best_cost.argmin(axis=1)][:, None]
-        velocity = method.inertia * self.velocity
-        velocity += method.cognitive * r1 * (self.best - self.position)
-        velocity += method.social * r2 * (leader - self.position)
-        apart = (self.position - self.position.mean(axis=1, keepdims=True)) * self.actions.continuous
-        velocity += method.diversity * r3 * apart
+        velocity = parameters.inertia * self.velocity
+        velocity += parameters.cognitive * r1 * (self.best - self.position)
+        velocity += parameters.social * r2 * (leader - self.position)
+        deviation = (self.position - self.position.mean(axis=1, keepdims=True)) * self.actions.continuous
+        velocity += parameters.diversity * r3 * deviation
         self.velocity = np.clip(velocity, -self.limit, self.limit)
         self.position = np.clip(self.position + self.velocity, self.low, self.high)
 
@@ -85,43 +81,44 @@ class Swarms:
         grid = better.reshape(self.shape[:2])
         self.best[grid] = self.position[grid]
         self.best_cost[grid] = self.cost[better]
-        if self.method.archive and self.method.selection != "personal" and self.valid.any():
+        if self.parameters.archive and self.parameters.selection != "personal" and self.valid.any():
             self.met.append((self.points[self.valid], self.cost[self.valid], self.owner[self.valid]))
 
     def _weigh(self, gap: np.ndarray) -> np.ndarray:
-        """Equation (3) of the points, by Deb's rule or as it stands, shape (rows,)."""
+        """Costs of the points, (3) or by Deb's rule, shape (rows,)."""
         merit = self.merit(self.actions.displacement(self.points, self.owner))
-        if self.method.cost == "paper":
+        if self.parameters.cost == "paper":
             return np.where(self.valid, 0.0, gap) + merit
         return np.where(self.valid, merit, INVALID + gap)
 
     def merit(self, moved: np.ndarray) -> np.ndarray:
-        """What valid points are compared by, shape (rows,), of the features' displacements."""
-        method, proximity, count = self.method, moved.sum(axis=1) / self.features, (moved > 0).sum(axis=1)
-        if method.cost == "paper":
+        """The cost by which valid points are compared, shape (rows,), of the features' displacements."""
+        parameters, count = self.parameters, (moved > 0).sum(axis=1)
+        proximity = moved.sum(axis=1) / self.features
+        if parameters.cost == "paper":
             return proximity + count
-        return method.proximity_weight * proximity + method.sparsity_weight * count / self.features
+        return parameters.proximity_weight * proximity + parameters.sparsity_weight * count / self.features
 
     def verdict(self, points: np.ndarray, owner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Which points are counterfactuals by the model's predictions, bool, and what they are compared by."""
+        """Which points the model predicts as the target, bool, and the cost of each, both of shape (points,)."""
         if not len(points):
             return np.zeros(0, dtype=bool), np.zeros(0)
         moved = self.actions.displacement(points, owner)
-        held, _ = self.actions.judge(points, owner, strict=True)
-        return held & (moved > 0).any(axis=1), self.merit(moved)
+        valid, _ = self.actions.judge(points, owner, strict=True)
+        return valid & (moved > 0).any(axis=1), self.merit(moved)
 
     def candidates(self) -> tuple[np.ndarray, np.ndarray]:
         """Distinct valid points to select from, each swarm's best first, and their owners."""
-        if self.method.selection == "personal":
+        if self.parameters.selection == "personal":
             ok = self.best_valid
             found = [(self.best_points[ok], self.best_cost.ravel()[ok], self.owner[ok])]
-        elif not self.method.archive or not self.met:
+        elif not self.parameters.archive or not self.met:
             found = [(self.points[self.valid], self.cost[self.valid], self.owner[self.valid])]
         else:
             found = self.met
         points, cost, owner = (np.concatenate(parts) for parts in zip(*found, strict=True))
         places = [np.flatnonzero(owner == s) for s in range(self.shape[0])]
-        most = None if self.method.pull_back else self.method.archive or None
+        most = None if self.parameters.pull_back else self.parameters.archive or None
         kept = np.concatenate([distinct(points, mine[np.argsort(cost[mine], kind="stable")], most) for mine in places])
         return points[kept], owner[kept]
 

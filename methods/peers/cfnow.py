@@ -16,20 +16,20 @@ from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Kind
 from harness.core.target import Label
-from methods.wrapping import LateError, quiet, seeded, shares, unfit
+from methods.wrapping import LateError, check_clock, missing, not_a_class, quiet, seeded, shares
 
 STRATEGIES = ("greedy", "random", "random-sequential")
-FAR = 1e6  # a number that the search lets grow without end is cut to so many ranges, which no integer overflows
+FAR = 1e6  # ranges to which numbers are cut, as the search may raise them without end: no integer overflows
 
 
 @dataclass(frozen=True)
 class Cfnow:
     """Some counterfactual, found by steps that raise the score, then moved back towards the factual [1]_.
 
-    The library decides; this class translates. It searches the scaled columns of the space, its distance being their
-    :math:`\\ell_1`; each row it asks about is rounded to one that exists before the model sees it. It steps by a share
+    The library searches; this class translates. It searches the scaled columns of the space, its distance being their
+    :math:`\\ell_1`; each row it has predicted is first rounded to a point of the space. It steps by a share
     of the value, so that a number at the least of the training range (0 when scaled) never moves. It knows neither
-    bounds nor actionability: what breaks them is handed on, and counted.
+    bounds nor actionability: answers that break them are returned, and counted as such.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Cfnow:
 
     def refuses(self, problem: Problem) -> str | None:
         """A missing library, and targets other than a class."""
-        return unfit("cfnow", "cfnow", "CFNOW", problem)
+        return missing("cfnow", "cfnow") or not_a_class("CFNOW", problem)
 
     def objective(self, problem: Problem) -> Objective | None:
         """None: the distance is only lowered after a point is found, and stays a heuristic's."""
@@ -84,15 +84,13 @@ class Cfnow:
 class _Explainer:
     method: Cfnow
     problem: Problem
-    asked: tuple[pd.DataFrame, Deadline] | None = field(default=None, init=False)
-    known: dict[bytes, float] = field(default_factory=dict, init=False)  # the search asks about many a point again
+    query: tuple[pd.DataFrame, Deadline] | None = field(default=None, init=False)
+    known: dict[bytes, float] = field(default_factory=dict, init=False)  # the search has many points predicted twice
 
     def __post_init__(self) -> None:
-        import nltk
-
         # The library would download a dictionary, which only its search in texts reads.
-        with quiet(), mock.patch.object(nltk, "download"):
-            from cfnow import _fine_tune, find_tabular
+        with quiet(), mock.patch("nltk.download"):
+            from cfnow import _fine_tune, find_tabular  # optional
 
         assert isinstance(self.problem.target, Label)
         self.search: Any = find_tabular
@@ -111,7 +109,7 @@ class _Explainer:
         if deadline.passed:
             return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
         space = self.problem.space
-        self.asked = factual, deadline
+        self.query = factual, deadline
         self.known.clear()
         try:
             with quiet(), seeded(rng):
@@ -132,7 +130,7 @@ class _Explainer:
         except LateError:
             return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
         finally:
-            self.asked = None
+            self.query = None
         return self._read(points, factual, n)
 
     def _read(self, points: pd.DataFrame, factual: pd.DataFrame, n: int) -> Explanation:
@@ -147,14 +145,13 @@ class _Explainer:
         return Explanation(tuple(Answer(Status.FOUND, row) for row in known[1:])).padded(n, filler)
 
     def _decoded(self, matrix: np.ndarray) -> pd.DataFrame:
-        assert self.asked is not None
-        return self.problem.space.decode(np.clip(matrix, -FAR, FAR), like=self.asked[0])
+        assert self.query is not None
+        return self.problem.space.decode(np.clip(matrix, -FAR, FAR), like=self.query[0])
 
     def _share(self, rows: Any) -> np.ndarray:
-        """Of the wanted class against the most probable other one, shape (rows,): above 0.5 where it is decided for."""
-        assert self.asked is not None
-        if self.asked[1].passed:
-            raise LateError
+        """Share of the wanted class beside the most probable other one, shape (rows,); above 0.5 iff predicted."""
+        assert self.query is not None
+        check_clock(self.query[1])
         matrix = np.asarray(rows, dtype=float)
         keys = [row.tobytes() for row in matrix]
         if new := {key: row for key, row in zip(keys, matrix, strict=True) if key not in self.known}:
@@ -166,7 +163,7 @@ class _Explainer:
 
 
 class _Numpy:
-    """numpy for the library's moving back, which would end in an exception where a step yields no new point."""
+    """numpy for the library's fine tuning, which would raise where a step yields no new point."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)

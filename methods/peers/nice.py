@@ -15,18 +15,18 @@ from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Kind, Space
 from harness.core.target import Label
-from methods.wrapping import LateError, shares, unfit
+from methods.wrapping import LateError, check_clock, missing, not_a_class, shares
 
 REWARDS = ("none", "sparsity", "proximity", "plausibility")
 
 
 @dataclass(frozen=True)
 class Nice:
-    """The nearest unlike training row, of which as little as the reward asks for is copied onto the factual [1]_.
+    """The nearest unlike training row, of which the reward chooses the features to copy onto the factual [1]_.
 
-    The library decides; this class translates. Numbers and ordinal ranks are its numeric features, all others are
-    categorical; its distance is HEOM with numbers over their training range. It knows no actionability: what changes
-    an immutable feature is handed on, and counted. There is one counterfactual a factual.
+    The library searches; this class translates. Numbers and ordinal ranks are its numeric features, all others are
+    categorical; its distance is HEOM with numbers over their training range. It knows no actionability:
+    answers that break it are returned, and counted as such. There is one counterfactual a factual.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Nice:
         ``none`` (the row itself), ``sparsity``, ``proximity`` or ``plausibility``: by what the features to copy are
         chosen, one after another.
     justified
-        Whether only rows that the model classifies as labelled are candidates.
+        Whether only rows that the model classifies correctly are candidates.
     auto_encoder
         For ``plausibility``: reconstruction error, shape (rows,), of a decoded frame.
 
@@ -54,7 +54,7 @@ class Nice:
 
     def refuses(self, problem: Problem) -> str | None:
         """A missing library, targets other than a class, and plausibility without anything to judge it."""
-        if why := unfit("nice", "NICEx", "NICE", problem):
+        if why := missing("nice", "NICEx") or not_a_class("NICE", problem):
             return why
         if self.reward == "plausibility" and self.auto_encoder is None:
             return (
@@ -78,7 +78,7 @@ class _Explainer:
     deadline: Deadline | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        from nice import NICE
+        from nice import NICE  # optional
 
         problem, judge = self.problem, self.method.auto_encoder
         assert isinstance(problem.target, Label)
@@ -99,8 +99,8 @@ class _Explainer:
         """The library's counterfactual; GAVE_UP for all others."""
         data = self.library.data
         if not (data.candidates_mask & (data.X_train_class == self.wanted)).any():
-            nobody = "NICE found no training row that the model classifies as wanted, and rightly so."
-            return Explanation.none(n, Status.GAVE_UP, Reason.FINISHED, nobody)
+            lacking = "NICE found no training row that the model classifies as wanted, and rightly so."
+            return Explanation.none(n, Status.GAVE_UP, Reason.FINISHED, lacking)
         self.deadline = deadline
         try:
             point = self.library.explain(self.codes.matrix(factual), target_class=[self.wanted])
@@ -116,8 +116,7 @@ class _Explainer:
         return Explanation((Answer(Status.FOUND, row),)).padded(n, filler)
 
     def _shares(self, matrix: np.ndarray) -> np.ndarray:
-        if self.deadline is not None and self.deadline.passed:
-            raise LateError
+        check_clock(self.deadline)
         return shares(self.problem.classifier, self.codes.frame(matrix))
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from harness.core.space import Actionability, Feature, Kind
 from harness.core.target import Label
 from methods.estimators.fast_predict import quick_decide
 from methods.estimators.thresholds import last_decoded
+from methods.wrapping import missing
 
 if TYPE_CHECKING:
     import treecf
@@ -38,6 +39,13 @@ BACKENDS = ("exact", "genetic")
 AGREED = 1e-6  # how far the library's cost of its point may be from ours
 
 
+def _library() -> ModuleType:
+    """treecf, with its trees and its parsers of models."""
+    import treecf.ir.parsers  # optional
+
+    return treecf
+
+
 @dataclass(frozen=True)
 class TreeCf:
     r"""Closest point :math:`\min_x \|x - \hat x\|_1 + \alpha \|x - \hat x\|_0` of the wanted class, by treecf [1]_.
@@ -47,12 +55,12 @@ class TreeCf:
     rank, any other by the sets of categories on either side. Distance is counted in ranges of the feature, in steps of
     1 / (levels - 1), or 1 for another category, so that the library's objective is the one claimed here.
 
-    OPTIMAL is the exact backend's own word (its proof, no gap allowed) where its cost of the point is ours within
+    OPTIMAL is what the exact backend states (its proof, no gap allowed) where its cost of the point is ours within
     1e-6. From below it steps over a threshold to the next float32 number, so that its optimum, which becomes the bound,
     may be too high by 2e-7 of each changed number over the feature's range. A score within rounding of the threshold is
-    judged by the library's sum of leaf values; a point that the estimator itself then refuses is given up. The genetic
-    backend proves nothing: what it finds within its generations, or the time limit, is FOUND. There is one
-    counterfactual a factual.
+    judged by the library's sum of leaf values; the answer is GAVE_UP where the estimator itself does not predict the
+    target. The genetic backend proves nothing: what it finds within its generations, or the time limit, is FOUND. There
+    is one counterfactual a factual.
 
     Parameters
     ----------
@@ -76,9 +84,9 @@ class TreeCf:
             raise ValueError(f"alpha is {self.alpha}; it must be >= 0.")
 
     def refuses(self, problem: Problem) -> str | None:
-        """A missing library, other targets and models, and inputs that are no thresholds on a feature's own order."""
-        if importlib.util.find_spec("treecf") is None:
-            return "treecf is not installed; run `uv sync --extra treecf`."
+        """A missing library, other targets and models, and inputs that do not keep the order of their feature."""
+        if why := missing("treecf", "treecf"):
+            return why
         classifier = problem.classifier
         if not isinstance(problem.target, Label):
             return "treecf is run for a wanted class only, not for an interval; set 'desired' to a class."
@@ -127,16 +135,15 @@ class _Explainer:
         return Explanation((answer,)).padded(n, further if answer.row is not None else answer)
 
     def _first(self, factual: pd.DataFrame, seed: int, deadline: Deadline) -> Answer:
-        import treecf
-
+        library = _library()
         origin = dict(zip(factual.columns, factual.to_numpy(object)[0].tolist(), strict=True))
-        if torn := [axis.name for axis in self.axes if axis.torn(origin[axis.name])]:
-            gaps = f"what {', '.join(torn)} may become is no range, which is all that treecf can be told."
+        if broken := [axis.name for axis in self.axes if axis.broken(origin[axis.name])]:
+            gaps = f"the permitted values of {', '.join(broken)} are no range, the only restriction that treecf takes."
             return Answer(Status.UNSUPPORTED, reason=Reason.REFUSED, detail=gaps)
         if deadline.passed:
             return Answer(Status.GAVE_UP, reason=Reason.TIME_LIMIT, detail="no time was left to search in")
         exact = self.method.backend == "exact"
-        with warnings.catch_warnings(action="ignore", category=treecf.TreecfWarning):  # that time ran out
+        with warnings.catch_warnings(action="ignore", category=library.TreecfWarning):  # that time ran out
             found = self._explainer(origin).explain(
                 np.array([axis.place(origin[axis.name]) for axis in self.axes]),
                 self._target(),
@@ -146,14 +153,14 @@ class _Explainer:
                 seed=seed,
                 node_budget=NODES if exact else None,
             )
-        if isinstance(found, treecf.Counterfactual):
+        if isinstance(found, library.Counterfactual):
             return self._answer(factual, origin, found, self._ended(deadline))
-        if isinstance(found, treecf.Infeasible) and found.proof == "certified":
+        if isinstance(found, library.Infeasible) and found.proof == "certified":
             return Answer(Status.INFEASIBLE, reason=Reason.PROOF, detail="treecf has proven that no point is wanted")
         return Answer(Status.GAVE_UP, reason=self._ended(deadline), detail="treecf found nothing within its limits")
 
     def _ended(self, deadline: Deadline) -> Reason:
-        """Why a search without a proof ended: the exact one has but the time limit, the genetic one generations too."""
+        """Why a search without a proof ended: the genetic one may end before the time limit."""
         return Reason.TIME_LIMIT if self.method.backend == "exact" or deadline.passed else Reason.FINISHED
 
     def _answer(
@@ -173,25 +180,21 @@ class _Explainer:
         return Answer(Status.OPTIMAL, row, Reason.PROOF, value, value)
 
     def _explainer(self, origin: Mapping[str, Any]) -> treecf.Explainer:
-        import treecf
-
         constraints = tuple(rule for axis in self.axes for rule in axis.constraints(origin[axis.name]))
         if constraints not in self.built:
-            self.built[constraints] = treecf.Explainer(
+            self.built[constraints] = _library().Explainer(
                 self.model,
                 constraints=constraints,
                 normalizers={axis.name: axis.unit for axis in self.axes},
-                value_policy={axis.name: "integer" for axis in self.axes if axis.whole},
+                value_policy={axis.name: "integer" for axis in self.axes if axis.integral},
             )
         return self.built[constraints]
 
     def _target(self) -> treecf.Target:
-        import treecf
-
-        threshold = self.problem.classifier.raw_threshold
+        target, threshold = _library().Target, self.problem.classifier.raw_threshold
         if self.wanted == 1:
-            return treecf.Target.raw(op=">=", value=float(np.nextafter(threshold, math.inf)))
-        return treecf.Target.raw(op="<=", value=threshold)
+            return target.raw(op=">=", value=float(np.nextafter(threshold, math.inf)))
+        return target.raw(op="<=", value=threshold)
 
 
 class _Axis:
@@ -199,7 +202,7 @@ class _Axis:
 
     def __init__(self, feature: Feature) -> None:
         self.feature, self.name = feature, feature.name
-        self.whole = feature.kind in {Kind.INTEGER, Kind.ORDINAL}
+        self.integral = feature.kind in {Kind.INTEGER, Kind.ORDINAL}
         self.coded = feature.kind in {Kind.BINARY, Kind.CATEGORICAL}
         self.unit = feature.range if feature.numeric else 1.0
         if feature.kind is Kind.ORDINAL:
@@ -213,14 +216,14 @@ class _Axis:
         """The decoded value of a library's number."""
         if not self.feature.numeric:
             return self.feature.categories[int(place)]
-        return int(place) if self.whole else place
+        return int(place) if self.integral else place
 
     def split(self, node: Node, source: Input) -> Node:
         """A split on an input of the estimator as one on the feature: the same rows to the left."""
         assert node.threshold is not None
         if isinstance(source, Affine) and self.feature.numeric:
             last = last_decoded(self.feature, source, node.threshold)
-            return replace(node, threshold=last + 0.5 if self.whole else last)
+            return replace(node, threshold=last + 0.5 if self.integral else last)
         left = np.flatnonzero(_levels(source, self.feature) <= node.threshold)
         if self.coded:  # a fitted split has rows on both sides, so that the set is not empty
             return replace(node, threshold=None, op=None, categories=frozenset(left.tolist()))
@@ -232,45 +235,40 @@ class _Axis:
             return self.feature.interval(float(value))
         return tuple(sorted(self.place(category) for category in self.feature.reachable(value)))
 
-    def torn(self, value: Any) -> bool:
-        """Whether the places within reach and the factual's own are no range, as after a special code."""
+    def broken(self, value: Any) -> bool:
+        """Whether the permitted places with the factual's own are no range, as after a special code."""
         reach = self.reach(value)
         if self.feature.numeric:
             return reach[0] <= reach[1] and not reach[0] <= value <= reach[1]
         return not self.coded and len(reach) <= reach[-1] - reach[0]
 
     def constraints(self, value: Any) -> Iterator[Constraint]:
-        """What the library must keep to, the same for as many values as can be."""
-        import treecf
-
-        reach = self.reach(value)
+        """The library's constraints for a factual's value, the same for as many values as possible."""
+        library, reach = _library(), self.reach(value)
         if reach[0] >= reach[-1]:
-            yield treecf.Freeze(self.name)
+            yield library.Freeze(self.name)
         elif self.coded:
             if len(reach) < len(self.feature.categories):
-                yield treecf.AllowedCategories(self.name, tuple(int(code) for code in reach))
+                yield library.AllowedCategories(self.name, tuple(int(code) for code in reach))
         else:
             low, high = reach[0], reach[-1]
             if self.feature.actionability is Actionability.INCREASE:
-                yield treecf.Monotone(self.name, "increase")
+                yield library.Monotone(self.name, "increase")
                 low = -math.inf
             if self.feature.actionability is Actionability.DECREASE:
-                yield treecf.Monotone(self.name, "decrease")
+                yield library.Monotone(self.name, "decrease")
                 high = math.inf
-            yield treecf.Range(self.name, low, high)
+            yield library.Range(self.name, low, high)
 
 
 def _restated(classifier: Classifier, axes: Sequence[_Axis]) -> EnsembleIR:
     """The library's reading of the estimator, with every split moved from the estimator's input to its feature."""
-    from treecf.ir.model import CategoricalFeature, Tree
-    from treecf.ir.parsers import parse_model
-
-    estimator = classifier.estimator
+    ir, estimator = _library().ir, classifier.estimator
     if isinstance(estimator, DecisionTreeClassifier):
         forest = RandomForestClassifier(1)
         forest.estimators_, forest.n_classes_, forest.n_features_in_ = [estimator], 2, estimator.n_features_in_
         estimator = forest
-    parsed = parse_model(estimator)
+    parsed = ir.parsers.parse_model(estimator)
     number = {axis.name: position for position, axis in enumerate(axes)}
 
     def moved(node: Node) -> Node:
@@ -280,8 +278,9 @@ def _restated(classifier: Classifier, axes: Sequence[_Axis]) -> EnsembleIR:
         place = number[source.feature]
         return replace(axes[place].split(node, source), feature=place)
 
-    codes = {place: CategoricalFeature(len(axis.feature.categories)) for place, axis in enumerate(axes) if axis.coded}
-    trees = tuple(Tree(tuple(moved(node) for node in tree.nodes)) for tree in parsed.trees)
+    sizes = {place: len(axis.feature.categories) for place, axis in enumerate(axes) if axis.coded}
+    codes = {place: ir.model.CategoricalFeature(size) for place, size in sizes.items()}
+    trees = tuple(ir.model.Tree(tuple(moved(node) for node in tree.nodes)) for tree in parsed.trees)
     return replace(parsed, trees=trees, n_features=len(axes), feature_names=tuple(number), categorical=codes)
 
 

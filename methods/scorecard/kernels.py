@@ -2,7 +2,7 @@
 
 A *move* takes one feature to another bin, an *option*. A counterfactual is at most ``most`` moves of different
 features, a *choice*. It costs, for each of some *forms* of weights, the weighted sum of four *parts*: proximity,
-closeness, distance of the outcome from a wish, number of moves. The first form is minimised, the others have caps.
+closeness, distance of the outcome from its target, number of moves. The first form is minimised, the others have caps.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import numpy as np
 from numba import njit
 
 PROXIMITY, CLOSENESS, OUTCOME, CHANGES = range(4)  # the parts, as columns of a form
-NO_OUTCOME, LOGISTIC, LINEAR = range(3)  # what the outcome is of a score
+NO_OUTCOME, LOGISTIC, LINEAR = range(3)  # the outcome as a function of the score
 SLACK = 1e-10  # relative to max(1, |objective|): costs this near are equal
 STALL = 6  # rounds without a better bound until the step is halved
 
 
 @njit(cache=True)
 def under(cap: float) -> float:
-    """What is better than a cap by more than rounding."""
+    """The greatest cost that is below a cap by more than rounding."""
     return cap - SLACK * max(1.0, abs(cap)) if cap < np.inf else cap
 
 
@@ -33,15 +33,15 @@ def outcome_of(score: float, link: int) -> float:
 
 
 @njit(cache=True)
-def miss(low: float, high: float, link: int, wish: float) -> float:
-    """The least distance from the wish of the outcome at a score in [low, high]."""
+def miss(low: float, high: float, link: int, target: float) -> float:
+    """The least distance between the target and the outcome of a score in [low, high]."""
     if link == NO_OUTCOME:
         return 0.0
-    return max(outcome_of(low, link) - wish, wish - outcome_of(high, link), 0.0)
+    return max(outcome_of(low, link) - target, target - outcome_of(high, link), 0.0)
 
 
 @njit(cache=True)
-def dual(start, delta, gain, fixed, weight, factor, lean, score, low, high, most, rounds, reduced):
+def dual(start, delta, gain, fixed, weight, factor, deviation, score, low, high, most, rounds, reduced):
     r"""A Lagrangian bound on one form, of the shape ``base`` + the sum of ``reduced`` costs of a choice's options.
 
     .. math::
@@ -50,8 +50,8 @@ def dual(start, delta, gain, fixed, weight, factor, lean, score, low, high, most
     and a multiplier for each end of the score; both by projected subgradients. Writes ``reduced``, shape (options,),
     and returns the base.
     """
-    size = len(lean)
-    y, side = np.sign(lean), np.zeros(2)
+    size = len(deviation)
+    y, side = np.sign(deviation), np.zeros(2)
     best_y, best_side, best = y.copy(), side.copy(), -np.inf
     pull, least, pick = np.empty(size), np.empty(size), np.empty(size, dtype=np.int64)
     slope, gap = np.empty(size), np.zeros(2)
@@ -63,7 +63,7 @@ def dual(start, delta, gain, fixed, weight, factor, lean, score, low, high, most
         for o in range(start[f], start[f + 1]):
             widest = max(widest, abs(fixed[o]) + weight * math.sqrt(length) * abs(delta[o]))
             steepest = max(steepest, abs(gain[o]))
-    unit = widest / steepest  # what one unit of score is worth, so that all multipliers move alike
+    unit = widest / steepest  # cost a unit of score, so that all multipliers have one scale
     step, stalled = 1.0, 0
     for turn in range(rounds + 1):
         last = turn == rounds
@@ -71,7 +71,7 @@ def dual(start, delta, gain, fixed, weight, factor, lean, score, low, high, most
             y[:], side[:] = best_y, best_side
         value, force = 0.0, unit * (side[0] - side[1])
         for f in range(size):
-            value += weight * y[f] * lean[f]
+            value += weight * y[f] * deviation[f]
             total = 0.0
             for i in range(f + 1):
                 total += factor[f, i] * y[i]
@@ -89,7 +89,7 @@ def dual(start, delta, gain, fixed, weight, factor, lean, score, low, high, most
                     least[f], pick[f] = cost, o
         if last:
             return value
-        slope[:] = lean
+        slope[:] = deviation
         reached = score
         for _ in range(min(most, size)):
             f = int(np.argmin(least))
@@ -153,7 +153,7 @@ def tails(start, sequence, reduced, most, out):
 
 @njit(cache=True)
 def push(values, picks, parts, size, value, pick, part):
-    """Keep a choice among the cheapest: a heap with the dearest on top. Returns how many are kept."""
+    """Keep a choice among the cheapest: a heap with the costliest on top. Returns how many are kept."""
     room = len(values)
     if size < room:
         at = size
@@ -178,7 +178,7 @@ def push(values, picks, parts, size, value, pick, part):
 
 @njit(cache=True)
 def descend(
-    start, sequence, order, delta, gain, near, factor, low, high, link, wish, forms, caps, base, reduced, tail, reach,
+    start, sequence, order, delta, gain, near, factor, low, high, link, target, forms, caps, base, reduced, tail, reach,
     most, state, place, turn, scores, closest, near_sums, bounds, chosen, values, picks, parts, budget,
 ):  # fmt: skip
     """Go on with the depth-first search over choices, for at most ``budget`` options; True once it has ended.
@@ -226,7 +226,7 @@ def descend(
         least, greatest = score + reach[0, k + 1, rest - 1], score + reach[1, k + 1, rest - 1]
         if greatest < low or least > high:
             continue
-        off = miss(max(least, low), min(greatest, high), link, wish)
+        off = miss(max(least, low), min(greatest, high), link, target)
         beyond = False
         for q in range(count):
             bound = bounds[depth, q] + reduced[q, o]
@@ -246,7 +246,7 @@ def descend(
             total += abs(moved)
         part[CLOSENESS] = total
         if low <= score <= high:
-            part[OUTCOME] = miss(score, score, link, wish)
+            part[OUTCOME] = miss(score, score, link, target)
             part[CHANGES] = depth + 1.0
             kept_within = True
             for q in range(count):
@@ -280,7 +280,7 @@ def common(first: np.uint64, second: np.uint64) -> int:
 
 
 @njit(cache=True)
-def together(costs, caps, floors, features, options, apart, penalty, state, place, sums, best, budget):
+def together(costs, caps, floors, features, options, separated, penalty, state, place, sums, best, budget):
     """Go on with the search for the cheapest compatible set of choices; True once it has ended.
 
     Parameters
@@ -291,7 +291,7 @@ def together(costs, caps, floors, features, options, apart, penalty, state, plac
         Per form: what a set may cost, and the least that one choice of it can. ``caps[0]`` falls with what is found.
     features, options
         Bit masks of what each choice changes: shapes (choices,) and (choices, words).
-    apart
+    separated
         Whether features, and options, of two choices have to differ: as sets, and in every element.
     penalty
         Shape (forms, 2): what each feature, and each option, that two choices share adds to a form.
@@ -323,13 +323,13 @@ def together(costs, caps, floors, features, options, apart, penalty, state, plac
         fits = True
         for d in range(depth):
             other = place[d] - 1
-            if apart[0] and features[i] == features[other]:
+            if separated[0] and features[i] == features[other]:
                 fits = False
                 break
             shared = 0
             for w in range(options.shape[1]):
                 shared += common(options[i, w], options[other, w])
-            if apart[1] and shared:
+            if separated[1] and shared:
                 fits = False
                 break
             both = common(features[i], features[other])

@@ -23,15 +23,15 @@ from harness.solvers.highs import PROVEN
 from methods.estimators.raw_target import raw_interval
 from methods.scorecard import kernels
 from methods.scorecard.milp import ScorecardProgram
-from methods.scorecard.moves import Board, Moves, closeness_factor, opened, optbinning_spread, spread, table_of
+from methods.scorecard.moves import MoveFinder, Moves, closeness_factor, opened, optbinning_spread, spread, table_of
 from methods.scorecard.search import Form, Rules, Search, Sets
 
 ALLOWED = {"weights": ("range", "mad", "optbinning"), "engine": ("search", "milp")}
 PARTS = ("proximity", "closeness", "outcome", "changes")  # in the order of a form's weights
 OBJECTIVES = (*PARTS, "diversity_features", "diversity_values")
-CLOSED = 1e-9  # by how much an end of the score that counts itself is kept from: sums in another order
-COMPILED = 20  # training rows that are tried until one has two counterfactuals, so that every kernel has run
-COMPILING = 60.0  # seconds: as long as that takes
+CLOSED = 1e-9  # distance kept from an included end of the score: sums in another order differ by rounding
+COMPILED = 20  # training rows tried, until one has two counterfactuals and every kernel is compiled
+COMPILING = 60.0  # seconds for that
 RESERVE = 0.02  # of the time limit: for reading the result
 
 
@@ -53,9 +53,9 @@ class Scorecard:
     the sum of their objectives; no two are the same. A row holds, for each new bin, the value nearest to the factual's
     own that the space allows; ``trace`` names the bins and the points gained.
 
-    OPTIMAL is proven of the set as a whole: each answer's objective is its own share, without what diversity is worth,
-    and its bound is short of that by the gap of the set. In a hierarchy the objective is that of the last level.
-    Where there is no counterfactual, ``conflict`` names requirements that rule all of them out, none to be spared.
+    OPTIMAL is proven of the set as a whole: each answer's objective is its own share, without the reward of diversity,
+    and its bound is less than that by the gap of the set. In a hierarchy the objective is that of the last level.
+    Where there is no counterfactual, ``conflict`` names an irreducible set of requirements that rules all of them out.
 
     Parameters
     ----------
@@ -181,14 +181,14 @@ class Scorecard:
 
     def objective(self, problem: Problem) -> Objective:
         """That of the last level, of each counterfactual alone."""
-        sight = _Sight(self, problem)
-        table = {"table": table_of(sight.board.card, problem.space)}
+        setup = _Setup(self, problem)
+        table = {"table": table_of(setup.finder.card, problem.space)}
         params: dict[str, dict[str, Any]] = {
-            "worth_l1": table | {"unit": sight.unit},
-            "worth_mahalanobis": table | {"factor": sight.factor, "mean": sight.mean},
-            "worth_outcome": table | {
-                "coefficients": sight.coefficients, "intercept": float(sight.board.card.intercept),
-                "logistic": sight.rules.link == kernels.LOGISTIC, "wish": sight.rules.wish,
+            "woe_l1": table | {"unit": setup.unit},
+            "woe_mahalanobis": table | {"factor": setup.factor, "mean": setup.mean},
+            "woe_outcome": table | {
+                "coefficients": setup.coefficients, "intercept": float(setup.finder.card.intercept),
+                "logistic": setup.rules.link == kernels.LOGISTIC, "target": setup.rules.target,
             },
             "l0": {},
         }  # fmt: skip
@@ -206,20 +206,20 @@ class Scorecard:
 
 
 class Engine(Protocol):
-    """Who finds the cheapest set of counterfactuals of one factual."""
+    """Finds the cheapest set of counterfactuals of one factual."""
 
     def best(
         self, n: int, forms: Sequence[Form], caps: np.ndarray, deadline: Deadline, first: bool = False
     ) -> Sets: ...
 
 
-class _Sight:
-    """A problem's card, and its training rows, as a method's parameters have them seen."""
+class _Setup:
+    """A problem as the engines take it: its card, the requirements, and the units of proximity and closeness."""
 
     def __init__(self, method: Scorecard, problem: Problem) -> None:
         card = card_of(problem.classifier)
         assert card is not None
-        self.method, self.board = method, Board(card, problem, method.special)
+        self.method, self.finder = method, MoveFinder(card, problem, method.special)
         self.rules = _rules(method, problem)
         values = card.values(card.bins(problem.train))
         self.coefficients, self.mean = card.coefficients, values.mean(axis=0)
@@ -227,11 +227,11 @@ class _Sight:
         own = method.weights == "optbinning"
         self.unit = optbinning_spread(card) if own else spread(values, method.weights)
 
-    def asked(self, method: Scorecard, problem: Problem) -> _Sight:
-        """The same card and rows, with other requirements."""
+    def replaced(self, method: Scorecard, problem: Problem) -> _Setup:
+        """The same card and units, with other requirements."""
         other = copy(self)
         other.method, other.rules = method, _rules(method, problem)
-        other.board = Board(self.board.card, problem, method.special, self.board.often)
+        other.finder = MoveFinder(self.finder.card, problem, method.special, self.finder.frequency)
         return other
 
     def engine(self, moves: Moves, rules: Rules) -> Engine:
@@ -244,38 +244,38 @@ class _Sight:
 
 def _rules(method: Scorecard, problem: Problem) -> Rules:
     ends, target, classifier = raw_interval(problem), problem.target, problem.classifier
-    link, wish = kernels.NO_OUTCOME, 0.0
+    link, outcome = kernels.NO_OUTCOME, 0.0
     if method.wish is not None:
-        link, wish = (kernels.LINEAR if isinstance(target, Interval) else kernels.LOGISTIC), method.wish
+        link, outcome = (kernels.LINEAR if isinstance(target, Interval) else kernels.LOGISTIC), method.wish
         label = target.value if isinstance(target, Label) else target.label if isinstance(target, Probability) else None
         if label is not None and classifier.code(label) == 0:
-            wish = 1.0 - wish
+            outcome = 1.0 - outcome
     most = len(classifier.inputs) if method.max_changes is None else method.max_changes
     low = ends.low + (method.margin if ends.strict else CLOSED)
-    apart = "features" in method.diversity, "values" in method.diversity
-    return Rules(low, ends.high - CLOSED, most, *apart, link, wish)
+    separated = "features" in method.diversity, "values" in method.diversity
+    return Rules(low, ends.high - CLOSED, most, *separated, link, outcome)
 
 
 class _Explainer:
     def __init__(self, method: Scorecard, problem: Problem) -> None:
-        self.method, self.problem, self.sight = method, problem, _Sight(method, problem)
+        self.method, self.problem, self.setup = method, problem, _Setup(method, problem)
 
     def compile(self) -> None:
         """Have numba compile what is needed, before any clock runs."""
         small = replace(self.method, max_changes=1, diversity=())
-        sight = self.sight.asked(small, self.problem)
+        setup = self.setup.replaced(small, self.problem)
         for number in range(min(COMPILED, len(self.problem.train))):
-            moves = sight.board.moves(_plain(self.problem.train.iloc[[number]]))
-            if self._best(sight, moves, 2, Deadline.after(COMPILING)).choices:
+            moves = setup.finder.moves(_plain(self.problem.train.iloc[[number]]))
+            if self._best(setup, moves, 2, Deadline.after(COMPILING)).choices:
                 break
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
         """The cheapest set of n; where there is none so large, the cheapest smaller one, and a proof of that."""
         deadline = Deadline(deadline.at - RESERVE * deadline.left)
         origin = _plain(factual)
-        moves = self.sight.board.moves(origin)
+        moves = self.setup.finder.moves(origin)
         for count in range(n, 0, -1):
-            found = self._best(self.sight, moves, count, deadline)
+            found = self._best(self.setup, moves, count, deadline)
             if found.choices or not found.proven:
                 break
         conflict: tuple[str, ...] | None = ()
@@ -286,24 +286,24 @@ class _Explainer:
             filler = Answer(Status.INFEASIBLE, None, Reason.PROOF, detail=_nothing(len(found.choices), conflict))
         else:
             filler = Answer(Status.GAVE_UP, None, Reason.TIME_LIMIT, detail="nothing was found within the time limit")
-        answers, trace = self._told(origin, moves, found)
+        answers, trace = self._answers(origin, moves, found)
         return Explanation(tuple(answers), conflict or (), tuple(trace)).padded(n, filler)
 
-    def _best(self, sight: _Sight, moves: Moves, n: int, deadline: Deadline) -> Sets:
+    def _best(self, setup: _Setup, moves: Moves, n: int, deadline: Deadline) -> Sets:
         """The best set by one level of the hierarchy after another."""
-        forms = sight.method.forms(n)
-        engine = sight.engine(moves, sight.rules)
+        forms = setup.method.forms(n)
+        engine = setup.engine(moves, setup.rules)
         found, caps = Sets((), np.empty((0, 4)), math.inf, -math.inf, False), [math.inf] * len(forms)
         for level in range(len(forms)):
             order = [level, *range(level)]
             found = engine.best(n, [forms[q] for q in order], np.array([caps[q] for q in order]), deadline)
             if not found.choices or not found.proven:
                 return found
-            caps[level] = found.cost + sight.method.degradation * abs(found.cost) + CLOSED * max(1.0, abs(found.cost))
+            caps[level] = found.cost + setup.method.degradation * abs(found.cost) + CLOSED * max(1.0, abs(found.cost))
         return found
 
-    def _told(self, origin: dict[str, Any], moves: Moves, found: Sets) -> tuple[list[Answer], list[dict[str, Any]]]:
-        """The answers, and by changed feature what it is, what is required and what that is worth."""
+    def _answers(self, origin: dict[str, Any], moves: Moves, found: Sets) -> tuple[list[Answer], list[dict[str, Any]]]:
+        """The answers, and for each changed feature its value, the required bin and the points gained."""
         answers: list[Answer] = []
         trace: list[dict[str, Any]] = []
         if not found.choices:
@@ -314,12 +314,13 @@ class _Explainer:
         for picks in found.choices:
             row = dict(origin)
             for option in picks[picks >= 0]:
-                row[self.sight.board.card.variables[moves.owner[option]].name] = moves.targets[option]
+                row[self.setup.finder.card.variables[moves.owner[option]].name] = moves.targets[option]
             rows.append(row)
         valid = self._valid(rows)
         for rank in np.argsort(shares, kind="stable"):
             if not valid[rank]:
-                answers.append(Answer(Status.GAVE_UP, detail="the model itself refuses what its card should give"))
+                unsound = "the model does not predict the target, although the card's score reaches it"
+                answers.append(Answer(Status.GAVE_UP, detail=unsound))
                 continue
             share = float(shares[rank])
             status = Status.OPTIMAL if found.proven and gap <= PROVEN * max(1.0, abs(share)) else Status.FOUND
@@ -332,7 +333,7 @@ class _Explainer:
         return answers, trace
 
     def _valid(self, rows: list[dict[str, Any]]) -> np.ndarray:
-        """Whether the fitted model puts rows where they are wanted: a class asked for without building a frame."""
+        """Whether the model predicts the target, bool, shape (rows,); for a class without building a frame."""
         classifier, target = self.problem.classifier, self.problem.target
         if not isinstance(target, Label) or classifier.whole is not None:
             return self.problem.valid(self.problem.space.frame(rows))
@@ -342,7 +343,7 @@ class _Explainer:
     def _changes(self, origin: dict[str, Any], moves: Moves, picks: np.ndarray) -> list[dict[str, Any]]:
         changes = []
         for option in sorted(picks):
-            variable = self.sight.board.card.variables[moves.owner[option]]
+            variable = self.setup.finder.card.variables[moves.owner[option]]
             own, place = variable.bin_of(origin[variable.name]), int(moves.place[option])
             gained = float(variable.points[place] - variable.points[own])
             required = str(variable.bins[place])
@@ -352,9 +353,9 @@ class _Explainer:
         return changes
 
     def _conflict(self, origin: dict[str, Any], n: int, deadline: Deadline) -> tuple[str, ...] | None:
-        """Requirements that leave no n counterfactuals, none of which can be spared; None where it takes none of them.
+        """An irreducible set of requirements that leaves no n counterfactuals; empty where time ran out.
 
-        Empty where time did not allow to tell.
+        None where there are none either with all requirements lifted.
         """
         method = self.method
         own = ["max_changes"] if method.max_changes is not None else []
@@ -367,9 +368,9 @@ class _Explainer:
                 diversity=tuple(name for name in method.diversity if f"diversity of {name}" not in without),
                 objectives={"proximity": 1.0}, priorities=None, wish=None,
             )  # fmt: skip
-            sight = self.sight.asked(free, lifted(self.problem, without & groups_of(self.problem).keys()))
-            moves = sight.board.moves(origin)
-            found = sight.engine(moves, sight.rules).best(n, free.forms(n), np.full(1, math.inf), deadline, first=True)
+            setup = self.setup.replaced(free, lifted(self.problem, without & groups_of(self.problem).keys()))
+            moves = setup.finder.moves(origin)
+            found = setup.engine(moves, setup.rules).best(n, free.forms(n), np.full(1, math.inf), deadline, first=True)
             return None if not found.choices and not found.proven else not found.choices
 
         groups = [*groups_of(self.problem), *own]
@@ -382,7 +383,7 @@ def _plain(factual: pd.DataFrame) -> dict[str, Any]:
 
 
 def _nothing(have: int, conflict: tuple[str, ...] | None) -> str:
-    said = f"there are no {have + 1} such counterfactuals" if have else "there is no counterfactual"
+    stated = f"there are no {have + 1} such counterfactuals" if have else "there is no counterfactual"
     if conflict is None:
-        return f"{said}: too few of this scorecard's bins reach the target, whatever else is asked"
-    return f"{said}; these cannot hold together: {', '.join(conflict)}" if conflict else said
+        return f"{stated}: too few of this scorecard's bins reach the target, whatever else is asked"
+    return f"{stated}; these cannot hold together: {', '.join(conflict)}" if conflict else stated

@@ -1,4 +1,4 @@
-"""The mixed-integer program of moves between bins: the search's question, asked of a solver. (3), (7), (9) to (13)."""
+"""The mixed-integer program of moves between bins, (3), (7) and (9) to (13): the search's problem, for a solver."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ STEEP = math.log(2 + math.sqrt(3))  # where the logistic function bends most, to
 
 
 class ScorecardProgram:
-    """All about one factual; parameters as those of ``search.Search``.
+    """The cheapest counterfactuals of one factual, by a solver; parameters as those of ``search.Search``.
 
     Parameters
     ----------
     error
-        By how much the piecewise linear |P - y'| may be off; a claimed bound allows for it.
+        Greatest error of the piecewise linear |P - y'|; claimed bounds allow for it.
     """
 
     def __init__(
-        self, moves: Moves, rules: Rules, gain: np.ndarray, near: np.ndarray, factor: np.ndarray, lean: np.ndarray,
+        self, moves: Moves, rules: Rules, gain: np.ndarray, near: np.ndarray, factor: np.ndarray, deviation: np.ndarray,
         error: float,
     ) -> None:  # fmt: skip
         self.moves, self.rules, self.error = moves, rules, error
-        self.gain, self.near, self.factor, self.lean = gain, near, factor, lean
+        self.gain, self.near, self.factor, self.deviation = gain, near, factor, deviation
         self.options = range(len(gain))
-        self.of = [range(moves.start[f], moves.start[f + 1]) for f in range(len(lean))]
+        self.of = [range(moves.start[f], moves.start[f + 1]) for f in range(len(deviation))]
 
     def best(self, n: int, forms: Sequence[Form], caps: np.ndarray, deadline: Deadline, first: bool = False) -> Sets:
-        """As ``Search.best``; the solver goes on after a ``first`` set."""
+        """As ``Search.best``; the solver does not stop at a ``first`` set."""
         program = Program()
         copies = [self._copy(program, forms) for _ in range(n)]
         pairs = [self._pair(program, one, other, forms) for one, other in combinations(copies, 2)]
@@ -95,9 +95,9 @@ class ScorecardProgram:
 
     def _closeness(self, program: Program, z: list[Any]) -> Any:
         total: Any = 0.0
-        for i in range(len(self.lean)):
+        for i in range(len(self.deviation)):
             size = program.variable(0.0, None)
-            away = self.lean[i] + sum(
+            away = self.deviation[i] + sum(
                 self.factor[self.moves.owner[o], i] * self.moves.delta[o] * z[o]
                 for o in self.options
                 if self.moves.owner[o] >= i
@@ -108,18 +108,21 @@ class ScorecardProgram:
         return total
 
     def _outcome(self, program: Program, score: Any, off: Any) -> None:
-        """``off`` >= |outcome - wish|; of a probability, of its chords between ``knots``."""
-        wish = self.rules.wish
+        """``off`` >= |outcome - target|; of a probability, of its chords between ``knots``."""
+        target = self.rules.target
         if self.rules.link == kernels.LINEAR:
-            program.add(off >= score - wish)
-            program.add(off >= wish - score)
+            program.add(off >= score - target)
+            program.add(off >= target - score)
             return
         low = sum(min(0.0, *self.gain[list(own)]) for own in self.of if own)
         high = sum(max(0.0, *self.gain[list(own)]) for own in self.of if own)
         points = knots(
-            max(self.moves.score + low, self.rules.low), min(self.moves.score + high, self.rules.high), wish, self.error
+            max(self.moves.score + low, self.rules.low),
+            min(self.moves.score + high, self.rules.high),
+            target,
+            self.error,
         )
-        heights = np.abs(expit(points) - wish)
+        heights = np.abs(expit(points) - target)
         piece = [program.binary() for _ in points[1:]]
         share = [program.variable(0.0, 1.0) for _ in points]
         program.add(sum(piece) == 1)
@@ -130,14 +133,14 @@ class ScorecardProgram:
         program.add(off >= sum(float(h) * s for h, s in zip(heights, share, strict=True)))
 
     def _pair(self, program: Program, one: dict[str, Any], other: dict[str, Any], forms: Sequence[Form]) -> list[Any]:
-        """How many features and options two counterfactuals share, at least; and how they have to differ."""
+        """Lower bounds on the features and options that two counterfactuals share; adds how they have to differ."""
         rules = self.rules
-        if rules.apart_options:
+        if rules.disjoint_options:
             for z, w in zip(one["z"], other["z"], strict=True):
                 program.add(z + w <= 1)  # (12)
-        if rules.apart_features:
+        if rules.distinct_features:
             self._differ(program, one["changed"], other["changed"])  # (10), (11)
-        elif not rules.apart_options:
+        elif not rules.disjoint_options:
             self._differ(program, one["z"], other["z"])
         shared: list[Any] = [0.0, 0.0]
         for kind, name in enumerate(("changed", "z")):
@@ -166,9 +169,9 @@ class ScorecardProgram:
     def _parts(self, picks: np.ndarray) -> list[float]:
         """The exact parts of a choice."""
         owners = self.moves.owner[picks]
-        away = self.lean + self.factor[owners].T @ self.moves.delta[picks]
+        away = self.deviation + self.factor[owners].T @ self.moves.delta[picks]
         score = float(self.moves.score + self.gain[picks].sum())
-        off = kernels.miss(score, score, self.rules.link, self.rules.wish)
+        off = kernels.miss(score, score, self.rules.link, self.rules.target)
         return [float(self.near[picks].sum()), float(np.abs(away).sum()), off, float(len(picks))]
 
     def _cost(self, form: Form, choices: Sequence[np.ndarray], parts: np.ndarray) -> float:
@@ -179,7 +182,7 @@ class ScorecardProgram:
         return cost
 
 
-def knots(low: float, high: float, wish: float, error: float) -> np.ndarray:
+def knots(low: float, high: float, target: float, error: float) -> np.ndarray:
     r"""Points from low to high, between which chords of :math:`|P(s) - y'|` are off by at most ``error``.
 
     A chord over a width h is off by at most :math:`h^2 \max|P''| / 8`; the kink at :math:`P = y'` is a point.
@@ -191,7 +194,7 @@ def knots(low: float, high: float, wish: float, error: float) -> np.ndarray:
     True
     """
     high = max(low, high)
-    kink = float(logit(wish)) if 0.0 < wish < 1.0 else low
+    kink = float(logit(target)) if 0.0 < target < 1.0 else low
     ends = [low, *([kink] if low < kink < high else []), high]
     points = [low]
     for stop in ends[1:]:

@@ -1,4 +1,4 @@
-"""A scorecard as a method sees it: what each feature can move to from a factual, and what a move is worth."""
+"""Moves of a scorecard: the bins that each feature of a factual can move to, and the change of its value there."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RIDGE = 1e-6  # of the mean variance, where values do not vary independently
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """What a factual's features can move to. Options of feature f are those from ``start[f]`` to ``start[f + 1]``.
+    """Bins that a factual's features can move to. Options of feature f are those from ``start[f]`` to ``start[f + 1]``.
 
     Parameters
     ----------
@@ -47,27 +47,27 @@ class Moves:
     targets: tuple[Any, ...]
 
 
-class Board:
+class MoveFinder:
     """A card over a problem's space: finds the ``Moves`` of a factual.
 
     Parameters
     ----------
     special
-        Whether special, missing and unknown bins are targets, as far as the space has values for them.
-    often
-        How many training rows hold each category, by feature; counted where None.
+        Whether bins of special codes and unknown categories are targets, where the space has values for them.
+    frequency
+        Number of training rows of each category, by feature; counted where None.
     """
 
     def __init__(
-        self, card: Card, problem: Problem, special: bool = False, often: Mapping[str, dict[Any, int]] | None = None
+        self, card: Card, problem: Problem, special: bool = False, frequency: Mapping[str, dict[Any, int]] | None = None
     ) -> None:
         self.card, self.space = card, problem.space
         self.coefficients = card.coefficients
-        if often is None:
+        if frequency is None:
             text = [name for name in card.names if not problem.space[name].numeric]
-            often = {name: problem.train[name].value_counts().to_dict() for name in text}
-        self.often = often
-        self.axes = [_Axis(v, problem.space[v.name], special, often.get(v.name, {})) for v in card.variables]
+            frequency = {name: problem.train[name].value_counts().to_dict() for name in text}
+        self.frequency = frequency
+        self.axes = [_Axis(v, problem.space[v.name], special, frequency.get(v.name, {})) for v in card.variables]
 
     def moves(self, origin: Mapping[str, Any]) -> Moves:
         """The moves from decoded values by feature name."""
@@ -93,7 +93,7 @@ class Board:
 class _Axis:
     """One feature: which bin a value lies in, and the nearest value within reach in each other bin."""
 
-    def __init__(self, variable: Variable, feature: Feature, special: bool, often: Mapping[Any, int]) -> None:
+    def __init__(self, variable: Variable, feature: Feature, special: bool, frequency: Mapping[Any, int]) -> None:
         self.feature = feature
         self.variable, self.values = variable, variable.values
         self.codes = {code for b in variable.bins if b.role == "special" for code in b.members}
@@ -106,7 +106,7 @@ class _Axis:
             return
         categories = self.feature.categories
         self._bin = dict(zip(categories, variable.bins_of(categories).tolist(), strict=True))
-        self._often = {category: often.get(category, 0) for category in categories}
+        self._frequency = {category: frequency.get(category, 0) for category in categories}
 
     def bin_of(self, value: Any) -> int:
         """The position of a value's bin."""
@@ -115,7 +115,7 @@ class _Axis:
         return int(self._bin[value])
 
     def options(self, value: Any, own: int) -> list[tuple[int, Any]]:
-        """Bins of another worth that hold a value within reach, each with the nearest such value."""
+        """Bins of another weight of evidence that contain a permitted value, each with the nearest such value."""
         if value not in self._known:
             found = []
             if self.feature.actionability is not Actionability.IMMUTABLE:
@@ -128,7 +128,7 @@ class _Axis:
         return self._known[value]
 
     def _nearest(self, target: Bin, place: int, value: Any) -> Any:
-        """The value of a bin nearest to the factual's: by number, by rank, or the commonest of categories; or None."""
+        """The value of a bin nearest to the factual's: by number, by rank, or the most frequent category; or None."""
         if self.feature.numeric:
             return self._number(target, float(value))
         reachable = [c for c in self.feature.reachable(value) if self._bin[c] == place]
@@ -137,27 +137,27 @@ class _Axis:
         if self.feature.kind is Kind.ORDINAL:
             rank = self.feature.categories.index
             return min(reachable, key=lambda category: abs(rank(category) - rank(value)))
-        return max(reachable, key=self._often.__getitem__)
+        return max(reachable, key=self._frequency.__getitem__)
 
     def _number(self, target: Bin, value: float) -> float | int | None:
         low, high = self.feature.interval(value)
-        whole = self.feature.kind is Kind.INTEGER
-        if target.role != "interval":  # codes that are special to the scorecard, and numbers as any to the space
+        integral = self.feature.kind is Kind.INTEGER
+        if target.role != "interval":  # special codes of the scorecard that are ordinary numbers of the space
             codes = [c for c in target.members if low <= c <= high and c not in self.feature.special]
-            return _typed(min(codes, key=lambda code: abs(code - value)), whole) if codes else None
-        low = max(low, math.ceil(target.low) if whole and math.isfinite(target.low) else target.low)
-        top = math.ceil(target.high) - 1 if whole and math.isfinite(target.high) else target.high
-        high = min(high, top if whole or math.isinf(top) else math.nextafter(top, -math.inf))
+            return _typed(min(codes, key=lambda code: abs(code - value)), integral) if codes else None
+        low = max(low, math.ceil(target.low) if integral and math.isfinite(target.low) else target.low)
+        top = math.ceil(target.high) - 1 if integral and math.isfinite(target.high) else target.high
+        high = min(high, top if integral or math.isinf(top) else math.nextafter(top, -math.inf))
         nearest, away = (high, -1) if value > high else (max(low, value), 1)
         while low <= nearest <= high:
             if nearest not in self.codes:
-                return _typed(nearest, whole)
-            nearest = nearest + away if whole else math.nextafter(nearest, away * math.inf)
+                return _typed(nearest, integral)
+            nearest = nearest + away if integral else math.nextafter(nearest, away * math.inf)
         return None
 
 
-def _typed(value: float, whole: bool) -> float | int:
-    return int(value) if whole else float(value)
+def _typed(value: float, integral: bool) -> float | int:
+    return int(value) if integral else float(value)
 
 
 def opened(card: Card, space: Space) -> bool:
@@ -187,7 +187,7 @@ def spread(values: np.ndarray, how: str) -> np.ndarray:
 
 
 def optbinning_spread(card: Card) -> np.ndarray:
-    """What OptBinning divides by: the range of each feature's contributions to the score over all bins it lists."""
+    """Units of OptBinning's proximity, shape (features,): ranges of the features' contributions over its bins."""
     ranges = []
     for variable in card.variables:
         listed = [b.role != "unknown" for b in variable.bins]
@@ -207,7 +207,7 @@ def closeness_factor(values: np.ndarray) -> np.ndarray:
 
 
 def table_of(card: Card, space: Space) -> list[dict[str, Any]]:
-    """What each feature's values are worth: by ``thresholds`` (values[k] within (t[k - 1], t[k]]), or by ``levels``."""
+    """Weights of evidence (or means) by feature, as ``objective.woe`` takes them: by ``thresholds`` or ``levels``."""
     table: list[dict[str, Any]] = []
     for variable in card.variables:
         feature = space[variable.name]

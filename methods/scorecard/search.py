@@ -13,25 +13,25 @@ from harness.solvers.lp import Lp
 from methods.scorecard import kernels
 from methods.scorecard.moves import Moves
 
-FIRST = 64  # cheapest choices that are tried first for a set, each
-GROWTH = 8  # by how much more are, where those leave something open
+FIRST = 64  # cheapest choices that are tried first, a counterfactual of the set
+GROWTH = 8  # factor by which more are tried where those prove nothing
 MOST = 400_000  # choices that are kept at most
 ROUNDS = 40  # of the subgradient method
-CERTAIN = 1e-6  # by how much a share has to be greater: the program's tolerances
+CERTAIN = 1e-6  # by how much a share has to be greater: the solver's tolerances
 BUDGET = 200_000  # steps between looks at the clock
 WORD = 63  # bits of a mask
 
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """What is minimised, or kept under a cap, over a set of counterfactuals: a sum over them, and over their pairs.
+    """Cost of a set of counterfactuals, minimised or capped: a sum over them and over their pairs.
 
     Parameters
     ----------
     weights
         Of proximity, closeness, distance of the outcome, and number of changes of each; shape (4,).
     features, options
-        What each feature, or bin, that two counterfactuals share costs, >= 0.
+        Cost >= 0 of each feature, or bin, that two counterfactuals share.
     """
 
     weights: np.ndarray
@@ -41,34 +41,34 @@ class Form:
 
 @dataclass(frozen=True, eq=False)
 class Rules:
-    """What holds of counterfactuals besides what they cost.
+    """Requirements of counterfactuals.
 
     Parameters
     ----------
     low, high
         Ends of the score.
     most
-        How many features may change.
-    apart_features, apart_options
+        The most features that may change.
+    distinct_features, disjoint_options
         Whether each two of a set change different sets of features, and share no bin.
-    link, wish
-        What the outcome is of a score (see ``kernels``), and where it is wanted.
+    link, target
+        The outcome as a function of the score (see ``kernels``), and the value it should have.
     """
 
     low: float
     high: float
     most: int
-    apart_features: bool = False
-    apart_options: bool = False
+    distinct_features: bool = False
+    disjoint_options: bool = False
     link: int = kernels.NO_OUTCOME
-    wish: float = 0.0
+    target: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class Listed:
     """The cheapest choices: options (-1 for none) and parts by choice, and how the forms weigh them, ascending.
 
-    ``complete`` where no other choice keeps to the caps; ``ended`` where time allowed to tell.
+    ``complete`` where no other choice keeps to the caps; ``ended`` where the search was not cut short.
     """
 
     picks: np.ndarray
@@ -82,7 +82,7 @@ class Listed:
 class Sets:
     """The cheapest set: the options of each of its choices, their parts, its cost, and a proven bound on that.
 
-    Without choices ``proven`` says that there is no such set.
+    Without choices, ``proven`` means that there is no such set.
     """
 
     choices: tuple[np.ndarray, ...]
@@ -97,7 +97,7 @@ def _none(proven: bool) -> Sets:
 
 
 class Search:
-    """All about one factual.
+    """Depth-first search for the cheapest counterfactuals of one factual.
 
     Parameters
     ----------
@@ -107,16 +107,16 @@ class Search:
         By option: proximity.
     factor
         L of the closeness, shape (features, features).
-    lean
+    deviation
         L'(x - mu) of the factual, shape (features,).
     """
 
     def __init__(
-        self, moves: Moves, rules: Rules, gain: np.ndarray, near: np.ndarray, factor: np.ndarray, lean: np.ndarray
+        self, moves: Moves, rules: Rules, gain: np.ndarray, near: np.ndarray, factor: np.ndarray, deviation: np.ndarray
     ) -> None:
         self.moves, self.rules = moves, rules
-        self.gain, self.near, self.factor, self.lean = gain, near, factor, lean
-        size = len(lean)
+        self.gain, self.near, self.factor, self.deviation = gain, near, factor, deviation
+        size = len(deviation)
         self.most = min(rules.most, size)
         swing = np.zeros(size)
         np.maximum.at(swing, moves.owner, np.abs(gain))
@@ -129,7 +129,7 @@ class Search:
 
     def cheapest(self, forms: Sequence[Form], caps: np.ndarray, room: int, deadline: Deadline) -> Listed:
         """At most ``room`` choices, cheapest by the first form, that keep to the caps."""
-        rules, moves, size, most = self.rules, self.moves, len(self.lean), self.most
+        rules, moves, size, most = self.rules, self.moves, len(self.deviation), self.most
         count, options = len(forms), len(moves.delta)
         weights = np.array([form.weights for form in forms])
         base, reduced = np.empty(count), np.empty((count, options))
@@ -137,7 +137,7 @@ class Search:
         for q in range(count):
             fixed = weights[q, kernels.PROXIMITY] * self.near + weights[q, kernels.CHANGES]
             base[q] = kernels.dual(
-                moves.start, moves.delta, self.gain, fixed, weights[q, kernels.CLOSENESS], self.factor, self.lean,
+                moves.start, moves.delta, self.gain, fixed, weights[q, kernels.CLOSENESS], self.factor, self.deviation,
                 moves.score, rules.low, rules.high, most, ROUNDS, reduced[q],
             )  # fmt: skip
             kernels.tails(moves.start, self.sequence, reduced[q], most, tail[q])
@@ -146,15 +146,15 @@ class Search:
         place, turn = np.zeros(most + 1, dtype=np.int64), np.zeros(most + 1, dtype=np.int64)
         scores, sums, bounds = np.zeros(most + 1), np.zeros(most + 1), np.zeros((most + 1, count))
         closest = np.zeros((most + 1, size))
-        scores[0], closest[0] = moves.score, self.lean
+        scores[0], closest[0] = moves.score, self.deviation
         chosen = np.zeros(most, dtype=np.int64)
         values, picks, parts = np.empty(room), np.empty((room, most), dtype=np.int64), np.empty((room, 4))
         ended = False
         while not ended and not deadline.passed:
             ended = kernels.descend(
                 moves.start, self.sequence, order, moves.delta, self.gain, self.near, self.factor, rules.low,
-                rules.high, rules.link, rules.wish, weights, caps, base, reduced, tail, self.reach, most, state, place,
-                turn, scores, closest, sums, bounds, chosen, values, picks, parts, BUDGET,
+                rules.high, rules.link, rules.target, weights, caps, base, reduced, tail, self.reach, most, state,
+                place, turn, scores, closest, sums, bounds, chosen, values, picks, parts, BUDGET,
             )  # fmt: skip
         kept = int(state[1])
         parts, picks = parts[:kept], picks[:kept]
@@ -165,7 +165,7 @@ class Search:
     def best(self, n: int, forms: Sequence[Form], caps: np.ndarray, deadline: Deadline, first: bool = False) -> Sets:
         """The cheapest set of n different choices by the first form, whose other forms keep to ``caps[1:]``.
 
-        Where only whether there is one matters, the ``first`` found will do.
+        With ``first`` the search ends at the first set found, whatever it costs.
         """
         caps = np.array(caps, dtype=float)
         caps[0] = math.inf
@@ -181,7 +181,7 @@ class Search:
             if not len(least.picks):
                 return _none(least.ended)
             floors[q] = least.costs[0, 0] if least.ended else -math.inf
-        alone = caps - (n - 1) * floors  # what one choice may cost, where all others are as cheap as can be
+        alone = caps - (n - 1) * floors  # the most that one choice may cost beside the cheapest others
         room, found = FIRST * n, _none(False)
         while True:
             listed = self.cheapest(forms, alone, room, deadline)
@@ -206,7 +206,7 @@ class Search:
         The least share that a choice can take is raised by a linear program over the choices met so far, which gives an
         upper bound on it; the search gives the lower one.
         """
-        if not self.rules.apart_options:
+        if not self.rules.disjoint_options:
             return False
         if n not in self._crowded:
             self._crowded[n] = self._shares(n, deadline)
@@ -220,7 +220,7 @@ class Search:
         program.add_dense(np.append(np.ones(options), 0.0)[None], one, one)
         share, alone = np.full(options, 1.0 / options), Form(np.array([1.0, 0.0, 0.0, 0.0]))
         while not deadline.passed:
-            search = Search(self.moves, self.rules, self.gain, share, self.factor, self.lean)
+            search = Search(self.moves, self.rules, self.gain, share, self.factor, self.deviation)
             listed = search.cheapest([alone], np.array([math.inf]), 1, deadline)
             if not listed.ended:
                 return False
@@ -246,14 +246,14 @@ class Search:
         caps[0] = known.cost
         count = len(forms)
         features, options = self._masks(listed.picks)
-        apart = np.array([self.rules.apart_features, self.rules.apart_options])
+        separated = np.array([self.rules.distinct_features, self.rules.disjoint_options])
         penalty = np.array([(form.features, form.options) for form in forms])
         state, place = np.zeros(1, dtype=np.int64), np.zeros(n, dtype=np.int64)
         sums, best = np.zeros((n, count)), np.full(n, -1, dtype=np.int64)
         ended = False
         while not ended and not deadline.passed:
             ended = kernels.together(
-                listed.costs, caps, floors, features, options, apart, penalty, state, place, sums, best, BUDGET
+                listed.costs, caps, floors, features, options, separated, penalty, state, place, sums, best, BUDGET
             )
             if not ended and best[0] < 0 and not known.choices and self._too_many(n, deadline):
                 return _none(True)

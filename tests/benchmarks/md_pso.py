@@ -25,6 +25,7 @@ from sklearn.ensemble import RandomForestClassifier
 from harness.core.method import Deadline
 from harness.data import load_dataset
 from harness.execution.task import make_task
+from harness.models.train import train
 from methods.md_pso import MdPso
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -48,12 +49,12 @@ def main() -> None:
     repeats = parser.parse_args().repeats
     logging.disable(logging.WARNING)
     data = load_dataset(**OmegaConf.to_container(OmegaConf.load(CONF / "dataset" / "arrhythmia.yaml")))  # type: ignore[arg-type]
-    train, labels = data.frame.iloc[data.train], data.labels[data.train]
-    classifier = train(RandomForestClassifier(100, random_state=0), data.space, train, labels, data.classes)
+    frame, labels = data.frame.iloc[data.train], data.labels[data.train]
+    classifier = train(RandomForestClassifier(100, random_state=0), data.space, frame, labels, data.classes)
     question = make_task(data, classifier, n_factuals=SHARED)
     problem, factuals = question.problem(question.factuals.index[0]), question.factuals
     explainer = MdPso(particles=50, iterations=100, doublings=0).fit(problem)
-    rows = classifier.matrix(train.iloc[:50])
+    rows = classifier.matrix(frame.iloc[:50])
 
     def bare() -> None:
         for _ in range(100):

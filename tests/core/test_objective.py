@@ -30,15 +30,15 @@ MADS = {"pay": 0.1, "age": 0.5}
 TABLE = [
     {"feature": "pay", "thresholds": [5.0], "values": [-1.0, 1.0]},
     {"feature": "city", "levels": ["Bonn", "Ulm", "Köln"], "values": [0.0, 0.5, 1.0]},
-]  # the first and the third row of MOVED are worth (-1, 0), the second is worth (1, 0.5)
+]  # the values of the first and the third row of MOVED are (-1, 0), those of the second (1, 0.5)
 SCORE = {"table": TABLE, "coefficients": [1.0, 2.0], "intercept": 0.5}
 PARAMS = {
     "mad_l1": MADS,
     "mahalanobis": {"factor": np.diag([1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0])},  # age counts twice, a city two columns
     "slack": {"points": SPACE.encode(FACTUAL), "norm": 1},  # the hull of the factual alone
-    "worth_l1": {"table": TABLE, "unit": [4.0, 0.5]},
-    "worth_mahalanobis": {"table": TABLE, "factor": [[2.0, 0.0], [1.0, 1.0]], "mean": [0.0, 0.5]},
-    "worth_outcome": SCORE | {"logistic": False, "wish": 2.0},
+    "woe_l1": {"table": TABLE, "unit": [4.0, 0.5]},
+    "woe_mahalanobis": {"table": TABLE, "factor": [[2.0, 0.0], [1.0, 1.0]], "mean": [0.0, 0.5]},
+    "woe_outcome": SCORE | {"logistic": False, "target": 2.0},
 }
 
 
@@ -57,9 +57,9 @@ def value(*terms: Term, count: str = "features", categories: str | int = 1) -> l
         ("mad_l1", [0.0, 5.0 + 0.5 + 0.5 + 1.0, 2.0]),
         ("mahalanobis", [0.0, 0.5 + 2 * 0.25 + 0.5 + 2.0, 2.0]),
         ("slack", [0.0, 0.5 + 0.25 + 0.5 + 2.0, 2.0]),
-        ("worth_l1", [0.0, 2 / 4 + 0.5 / 0.5, 0.0]),
-        ("worth_mahalanobis", [2.5 + 0.5, 2.0, 2.5 + 0.5]),
-        ("worth_outcome", [2.5, 0.5, 2.5]),
+        ("woe_l1", [0.0, 2 / 4 + 0.5 / 0.5, 0.0]),
+        ("woe_mahalanobis", [2.5 + 0.5, 2.0, 2.5 + 0.5]),
+        ("woe_outcome", [2.5, 0.5, 2.5]),
     ],
 )
 def test_terms(name: str, expected: list[float]) -> None:
@@ -68,15 +68,15 @@ def test_terms(name: str, expected: list[float]) -> None:
 
 
 def test_every_term_is_worked_out() -> None:
-    worth = {"worth_l1", "worth_mahalanobis", "worth_outcome"}
-    assert set(TERMS) == {"l0", "l1", "l2sq", "linf", "gower", "mad_l1", "mahalanobis", "slack"} | worth
+    woe = {"woe_l1", "woe_mahalanobis", "woe_outcome"}
+    assert set(TERMS) == {"l0", "l1", "l2sq", "linf", "gower", "mad_l1", "mahalanobis", "slack"} | woe
 
 
 def test_an_outcome_may_be_a_probability() -> None:
     """A score of 0 is a probability of 0.5; a number on a threshold belongs below it."""
-    params = SCORE | {"logistic": True, "wish": 0.9, "intercept": 1.0}
+    params = SCORE | {"logistic": True, "target": 0.9, "intercept": 1.0}
     at = FACTUAL.assign(pay=5.0)
-    assert Objective((Term("worth_outcome", 2.0, params),)).evaluate(SPACE, FACTUAL, at) == pytest.approx([0.8])
+    assert Objective((Term("woe_outcome", 2.0, params),)).evaluate(SPACE, FACTUAL, at) == pytest.approx([0.8])
 
 
 def test_terms_add_up_by_weight() -> None:

@@ -30,12 +30,14 @@ from harness.core.problem import Problem
 from harness.core.target import Label
 from harness.data import Source, load_dataset, parse_target
 from harness.models import torch_mlp
+from harness.models import train as models
 from harness.models.equations import equations
 from methods.nearest import Nearest
 
 CONF = Path(__file__).parents[2] / "conf"
 METHODS, MODELS, DATASETS = map(complete, ("method", "model", "dataset"))
-WRAPPERS = ("methods.dice", "methods.carla", "methods.peers")  # of libraries that decide for themselves
+# Modules of other libraries' methods, which decide for themselves.
+WRAPPERS = ("methods.dice", "methods.carla", "methods.peers", "methods.scorecard.optbinning")
 GENERAL = "nearest"  # the method that meets every model
 QUICK = ("lr", "cart", "rf", "gbm", "mlp", "scorecard", "ridge", "rf_regressor")  # kinds of models of the quick tests
 LONG = ("robust_", "actionable_recourse_carla")  # variants, of which some take minutes on the small problem
@@ -148,7 +150,7 @@ def packaged(dataset: str, model: str) -> tuple[Problem, pd.DataFrame]:
     train, labels = data.frame.iloc[data.train], data.labels[data.train]
     node = chosen("model", model)
     estimator = instantiate(node.estimator, _convert_="all")
-    classifier = train(estimator, data.space, train, labels, data.classes, node.get("threshold"))
+    classifier = models.train(estimator, data.space, train, labels, data.classes, node.get("threshold"))
     wish = parse_target(data)
     target = Label(data.classes[-1]) if isinstance(wish, str) else wish
     problem = Problem(data.space, classifier, train, labels, target)

@@ -28,7 +28,7 @@ from harness.models import train as models
 from harness.models.equations import equations
 from methods.carla import compat
 from methods.carla.actionable_recourse import ActionableRecourse
-from methods.carla.adapter import Codes, Columns, Question, whole
+from methods.carla.adapter import Codes, Columns, Question, coherent
 from methods.carla.carla_dice import Dice
 from methods.carla.causal_recourse import CausalRecourse
 from methods.carla.face import Face
@@ -191,7 +191,7 @@ def test_columns_come_back(columns: Callable[[Space], Columns]) -> None:
     """What CARLA is given decodes to the rows it was made of, and no name is part of another."""
     language, frame = columns(SPACE), sample()
     matrix = language.matrix(language.encode(frame), SPACE.encode(frame)[0])
-    assert whole(SPACE, matrix).all()
+    assert coherent(SPACE, matrix).all()
     pd.testing.assert_frame_equal(SPACE.decode(matrix), frame, check_dtype=False)
     names = language.names
     assert not any(one != other and one in other for one in names for other in names)
@@ -205,7 +205,7 @@ def test_rows_that_are_no_points_are_told() -> None:
     twice[3:6], none[3:6], beyond[2], missing[0] = (1, 1, 0), 0, 1.4, np.nan
     outside = good + np.eye(7)[1] * 5  # a number out of bounds is a point
     rows = np.array([good, near, twice, none, beyond, missing, outside])
-    assert whole(SPACE, rows).tolist() == [True, True, False, False, False, False, True]
+    assert coherent(SPACE, rows).tolist() == [True, True, False, False, False, False, True]
 
 
 def test_a_question_says_what_the_model_says(toy: Problem) -> None:

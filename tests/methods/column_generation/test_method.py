@@ -233,9 +233,9 @@ def test_pricing_is_exact(model: str, limited: bool) -> None:
     """For random duals the search finds a group as heavy as the pricing program does."""
     problem = posed(model, limited)
     rng = np.random.default_rng(5)
-    reading = encode_model(problem, 0.5, 1e-4, None)
+    coded = encode_model(problem, 0.5, 1e-4, None)
     for t_max in (1, 2, 3):
-        group = Group.of(problem, reading, negatives(problem, 14, t_max), t_max)
+        group = Group.of(problem, coded, negatives(problem, 14, t_max), t_max)
         group = group.part(np.flatnonzero(group.coverable() == 1))
         pricing = Pricing(group)
         for _ in range(3):

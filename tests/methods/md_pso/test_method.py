@@ -65,6 +65,14 @@ def soon() -> Deadline:
     return Deadline.after(60)
 
 
+def encoded(swarms: Swarms, factuals: pd.DataFrame) -> np.ndarray:
+    """The swarms' points in all columns of the space."""
+    oracle = swarms.actions.oracle
+    rows = oracle.problem.space.encode(factuals)[swarms.owner]
+    rows[:, oracle.places] = swarms.points
+    return rows
+
+
 def swarms_of(method: MdPso, problem: Problem, factuals: pd.DataFrame) -> Swarms:
     explainer = method.fit(problem)
     actions = Actions(explainer.oracle, factuals, (method.epsilon, method.epsilon_abs))
@@ -91,7 +99,7 @@ def test_pull_back_undoes_what_is_not_needed() -> None:
     assert found["income"] == pytest.approx(60.5, abs=0.5)
 
 
-def test_undoing_and_halving_leave_points_valid_and_no_dearer(problem_of: ProblemOf) -> None:
+def test_undoing_and_halving_leave_points_valid_and_no_costlier(problem_of: ProblemOf) -> None:
     problem = problem_of("rf")
     factuals = problem.train.loc[~problem.valid(problem.train)].iloc[:2]
     swarms = swarms_of(MdPso(iterations=20, epsilon=1.0), problem, factuals)
@@ -103,14 +111,14 @@ def test_undoing_and_halving_leave_points_valid_and_no_dearer(problem_of: Proble
     nearer = halve(swarms.actions, fewer, owner, soon())
     merits = []
     for found in (points, fewer, nearer):
-        held, merit = swarms.verdict(found, owner)
-        assert held.all()
+        valid, merit = swarms.verdict(found, owner)
+        assert valid.all()
         merits.append(merit)
     assert (np.diff(merits, axis=0) <= 1e-12).all()
     assert (merits[2] < merits[0]).any()
     pulled, whose = pull_back(swarms, points, owner, soon())
-    held, merit = swarms.verdict(pulled, whose)
-    assert held.all()
+    valid, merit = swarms.verdict(pulled, whose)
+    assert valid.all()
     for swarm in range(2):
         assert 0 < (whose == swarm).sum() <= HALVED
         assert merit[whose == swarm].min() <= merits[1][owner == swarm].min()
@@ -162,12 +170,12 @@ def test_no_particle_ever_leaves_the_space(
     origin = space.encode(factual)[0]
     for _ in range(6):
         swarms.step()
-        frame = space.decode(swarms.actions.encoded(swarms.points, swarms.owner), like=factual)
+        frame = space.decode(encoded(swarms, factual), like=factual)
         assert not any(space.incoherent(frame))
         assert not any(space.violations(factual, frame))
         for feature, columns in zip(space.features, space.slices, strict=True):
             if feature.kind is Kind.CATEGORICAL:
-                hot = swarms.actions.encoded(swarms.points, swarms.owner)[:, columns]
+                hot = encoded(swarms, factual)[:, columns]
                 assert ((hot == 0) | (hot == 1)).all()
                 assert (hot.sum(axis=1) == 1).all()
             elif feature.numeric and factual[feature.name].iloc[0] not in feature.special:
@@ -182,7 +190,7 @@ def test_special_codes_are_left_for_the_bounds_or_kept(problem: Problem) -> None
     assert len(coded)
     swarms = swarms_of(MdPso(n_active=99, particles=30), problem, coded)
     swarms.step()
-    values = problem.space.decode(swarms.actions.encoded(swarms.points, swarms.owner))["delay"]
+    values = problem.space.decode(encoded(swarms, coded))["delay"]
     assert set(values) - {-1} <= set(range(13))
     assert len(set(values)) > 2
 
@@ -273,16 +281,16 @@ def test_the_prediction_counts_where_scores_say_otherwise() -> None:
 
 
 def test_information_value_ranks_and_ignores_outliers() -> None:
-    """A number that separates is worth more than noise; one outlier does not put all others into one bin."""
+    """A number that separates has more information than noise; one outlier does not put all others into one bin."""
     generator = np.random.default_rng(0)
     wanted = np.arange(200) % 2 == 0
     number = Feature("x", Kind.CONTINUOUS, scale=(0, 1))
     telling = pd.Series(np.where(wanted, 1.0, 0.0) + generator.normal(0, 0.3, 200))
     noise = pd.Series(generator.normal(0, 1, 200))
-    worth = information_value(number, telling, wanted)
-    assert worth > 5 * information_value(number, noise, wanted) > 0
+    alone = information_value(number, telling, wanted)
+    assert alone > 5 * information_value(number, noise, wanted) > 0
     telling.iloc[0] = 1e6
-    assert information_value(number, telling, wanted) == pytest.approx(worth, rel=0.3)
+    assert information_value(number, telling, wanted) == pytest.approx(alone, rel=0.3)
 
 
 def test_only_the_most_telling_mutable_features_are_active() -> None:
@@ -293,8 +301,8 @@ def test_only_the_most_telling_mutable_features_are_active() -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "said"), [({"selection": "best"}, "allowed: kmeans"), ({"particles": 0}, "1"), ({"clamp": 2}, "box")]
+    ("setting", "message"), [({"selection": "best"}, "allowed: kmeans"), ({"particles": 0}, "1"), ({"clamp": 2}, "box")]
 )
-def test_a_wrong_setting_is_told(setting: dict[str, object], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_a_wrong_setting_is_an_error(setting: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         MdPso(**setting)  # type: ignore[arg-type]

@@ -25,10 +25,9 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.target import Interval, Label, Probability
 from harness.data import load_dataset
-from harness.models.scorecard import ScorecardClassifier
+from harness.models import train as models
 from methods.peers.cfnow import Cfnow
 from methods.peers.nice import Nice
-from methods.peers.optbinning import OptBinningCounterfactual
 from methods.peers.treecf import TreeCf
 from methods.wrapping import LateError, quiet, seeded, shares
 
@@ -37,7 +36,6 @@ ESTIMATORS = {
     "lr": LogisticRegression(max_iter=1000),
     "rf": RandomForestClassifier(20, max_depth=5, random_state=0),
     "svm": LinearSVC(),
-    "scorecard": ScorecardClassifier(),
 }
 
 
@@ -61,7 +59,7 @@ def compas(model: str, threshold: float | None = None) -> Problem:
     config: Any = OmegaConf.to_container(OmegaConf.load(ROOT / "conf" / "dataset" / "compas.yaml"))
     data = load_dataset(**config)
     train, labels = data.frame.iloc[data.train[:700]], data.labels[data.train[:700]]
-    classifier = train(ESTIMATORS[model], data.space, train, labels, data.classes, threshold)
+    classifier = models.train(ESTIMATORS[model], data.space, train, labels, data.classes, threshold)
     unwanted = pd.Series(classifier.predict(train)).value_counts().index[0]
     wanted = next(name for name in data.classes if name != unwanted)
     return Problem(data.space, classifier, train, labels, Label(wanted))
@@ -112,19 +110,6 @@ def test_treecf_answers_on_compas(backend: str) -> None:
             assert problem.space.violations(factual, frame) == [[]]
             found += 1
     assert found
-
-
-def test_optbinning_answers_on_compas() -> None:
-    """On a scorecard; a linear model is refused."""
-    method, problem = OptBinningCounterfactual(), compas("scorecard")
-    assert "scorecard" in str(method.refuses(compas("lr")))
-    explainer, rows = method.fit(problem), []
-    for number in range(3):
-        factual = undesired(problem).iloc[[number]]
-        answer = explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(5)).answers[0]
-        rows += [] if answer.row is None else [answer.row]
-    assert rows
-    assert problem.valid(problem.space.frame(rows)).all()
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -332,7 +317,7 @@ def test_seeds_and_logging_are_put_back_after_an_exception() -> None:
     assert logging.root.manager.disable == level
 
 
-@pytest.mark.parametrize("name", ["nice", "cfnow", "treecf", "library"])
+@pytest.mark.parametrize("name", ["nice", "cfnow", "treecf"])
 def test_the_libraries_are_imported_where_they_are_used(name: str) -> None:
     """No statement outside a function or a type check loads one: a wrapper can be built without its library."""
     tree = ast.parse((ROOT / "methods" / "peers" / f"{name}.py").read_text())

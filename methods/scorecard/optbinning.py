@@ -6,7 +6,7 @@ import importlib.util
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,8 @@ from harness.core.problem import Problem
 from harness.core.space import Actionability
 from harness.core.target import Interval, Label
 from harness.models.card import Card, card_of
-from methods.scorecard import Scorecard
-from methods.scorecard.moves import Board, closeness_factor
+from methods.scorecard.method import Scorecard
+from methods.scorecard.moves import MoveFinder, closeness_factor
 from methods.wrapping import quiet
 
 GAP = 1e-4  # relative, at which OR-Tools has CBC stop
@@ -30,11 +30,11 @@ GAP = 1e-4  # relative, at which OR-Tools has CBC stop
 class OptBinningCounterfactual:
     """Optimal counterfactuals of a scorecard, as OptBinning [1]_ generates them.
 
-    The library decides; this class translates. Its proximity is relative to the range of each feature's contribution to
-    the score, which is the objective claimed here (``Scorecard`` with ``weights: optbinning``). It knows immutable
-    features, but no other actionability and no bounds: what breaks them is handed on, and counted. A new bin becomes
-    the value in it that is nearest to the factual's. CBC stops at a relative gap of 1e-4, so that answers are FOUND,
-    with that bound. It is asked for probabilities and numbers from one side only.
+    The library searches; this class translates. Its proximity is relative to the range of each feature's contribution
+    to the score, which is the objective claimed here (``Scorecard`` with ``weights: optbinning``). It knows immutable
+    features, but no other actionability and no bounds: answers that break them are returned, and counted as such. A new
+    bin becomes the value in it that is nearest to the factual's. CBC stops at a relative gap of 1e-4, so that answers
+    are FOUND, with that bound. Targets of probabilities and numbers have one end only.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class OptBinningCounterfactual:
 
 
 def _ends(problem: Problem) -> tuple[float, str | None]:
-    """What the library is to reach, of class 1 or as a number, and whether that is its ``min_outcome`` or the other."""
+    """The end that the outcome (of class 1, or a number) has to reach, and the library's name for such an end."""
     target, classifier = problem.target, problem.classifier
     assert not isinstance(target, Label)
     low, high, least, most = target.low, target.high, 0.0, 1.0
@@ -112,11 +112,14 @@ class _Explainer:
         self.method, self.problem, self.card = method, problem, card
         self.claim = method.objective(problem)
         free = {f.name: {"actionability": Actionability.FREE} for f in problem.space.features}
-        self.boards = [Board(card, problem), Board(card, replace(problem, space=problem.space.replace(free)))]
+        self.finders = [
+            MoveFinder(card, problem),
+            MoveFinder(card, replace(problem, space=problem.space.replace(free))),
+        ]
         self.library = prepared(card, problem.train)
         immutable = {f.name for f in problem.space.features if f.actionability is Actionability.IMMUTABLE}
         own = {"proximity": 1.0, "closeness": 1.0}
-        self.asked: dict[str, Any] = {
+        self.request: dict[str, Any] = {
             "method": "weighted" if method.priorities is None else "hierarchical",
             "objectives": dict(method.priorities or method.objectives or own),
             "max_changes": method.max_changes or len(card.names),
@@ -124,17 +127,17 @@ class _Explainer:
             "priority_tol": method.degradation,
         }
         if isinstance(problem.target, Label):
-            self.asked |= {"outcome_type": "binary", "y": problem.classifier.code(problem.target.value)}
+            self.request |= {"outcome_type": "binary", "y": problem.classifier.code(problem.target.value)}
             self.library._intercept -= problem.classifier.raw_threshold  # its own threshold is a score of 0
             self.hard: list[str] = []
         else:
             number = isinstance(problem.target, Interval)
             y, end = _ends(problem)
-            self.asked |= {"outcome_type": "continuous" if number else "probability", "y": y}
+            self.request |= {"outcome_type": "continuous" if number else "probability", "y": y}
             self.hard = [str(end)]
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
-        """The library's counterfactuals; GAVE_UP for those that it has not, or that the model refuses."""
+        """The library's counterfactuals; GAVE_UP for those it did not find or whose class is another."""
         hard = [*self.hard, *(f"diversity_{name}" for name in self.method.diversity)] if n > 1 else self.hard
         seconds = max(1, math.ceil(deadline.left))
         if deadline.passed:
@@ -142,7 +145,7 @@ class _Explainer:
         query = factual[list(self.card.names)].astype(object)
         with quiet():
             try:
-                self.library.generate(query, n_cf=n, hard_constraints=hard or None, time_limit=seconds, **self.asked)
+                self.library.generate(query, n_cf=n, hard_constraints=hard or None, time_limit=seconds, **self.request)
             except Exception as fault:  # the library raises nothing more special from its hierarchical method
                 if "problem in hierarchical model" not in str(fault):
                     raise
@@ -153,9 +156,9 @@ class _Explainer:
             return Explanation.none(n, Status.INFEASIBLE, Reason.PROOF, "OptBinning found this to be infeasible.")
         if status not in {"OPTIMAL", "FEASIBLE"}:
             return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT, f"OptBinning ended with {status}.")
-        return self._told(factual, n, status == "OPTIMAL")
+        return self._explanation(factual, n, status == "OPTIMAL")
 
-    def _told(self, factual: pd.DataFrame, n: int, proven: bool) -> Explanation:
+    def _explanation(self, factual: pd.DataFrame, n: int, proven: bool) -> Explanation:
         origin = dict(zip(factual.columns, factual.to_numpy(object)[0].tolist(), strict=True))
         rows: list[dict[str, Any]] = []
         answers: list[Answer] = []
@@ -163,11 +166,11 @@ class _Explainer:
             places = {name: int(found["query"][name].iloc[0]) for name in found["features"]}
             row = self._row(origin, places)
             if row is None or row == origin or row in rows:
-                answers.append(
-                    Answer(Status.GAVE_UP, detail="OptBinning's bins hold no value that exists, or that is new.")
-                )
+                why = "OptBinning's bins contain no permitted value, or no new one."
+                answers.append(Answer(Status.GAVE_UP, detail=why))
             elif not self.problem.valid(self.problem.space.frame([row]))[0]:
-                answers.append(Answer(Status.GAVE_UP, detail="OptBinning's point is not as wanted, says the model."))
+                why = "The model does not predict the target for OptBinning's point."
+                answers.append(Answer(Status.GAVE_UP, detail=why))
             else:
                 rows.append(row)
         values = self.claim.evaluate(self.problem.space, factual, self.problem.space.frame(rows))
@@ -178,13 +181,13 @@ class _Explainer:
         return Explanation(tuple(answers)).padded(n, Answer(Status.GAVE_UP))
 
     def _row(self, origin: Mapping[str, Any], places: Mapping[str, int]) -> dict[str, Any] | None:
-        """The factual with values of other bins, within reach where any is; None where a bin holds none."""
+        """The factual with values of other bins, permitted ones where there are any; None where a bin contains none."""
         row = dict(origin)
         for f, name in enumerate(self.card.names):
             if name not in places:
                 continue
-            for board in self.boards:
-                axis = board.axes[f]
+            for finder in self.finders:
+                axis = finder.axes[f]
                 found = dict(axis.options(origin[name], axis.bin_of(origin[name]))).get(places[name])
                 if found is not None:
                     row[name] = found
@@ -194,18 +197,23 @@ class _Explainer:
         return row
 
 
+def _library() -> ModuleType:
+    """OptBinning, with its scorecards."""
+    import optbinning.scorecard  # slow: seconds
+
+    return optbinning
+
+
 def prepared(card: Card, train: pd.DataFrame) -> Any:
-    """The library's generator for a card, told what its ``fit`` would compute of the training rows.
+    """The library's generator for a card, with the statistics of the training rows that its ``fit`` would compute.
 
-    The same, but for features that depend on each other: there the library has no inverse of their covariance.
+    Unlike ``fit``, it takes a singular covariance too.
     """
-    from optbinning.scorecard import Counterfactual
-
     values = card.values(card.bins(train))
     parts = [v.contributions[[b.role != "unknown" for b in v.bins]] for v in card.variables]
     low, high = np.array([part.min() for part in parts]), np.array([part.max() for part in parts])
     width = np.where(high > low, high - low, 1.0)  # a feature of one bin has no proximity
-    library = Counterfactual(restated(card))
+    library = _library().scorecard.Counterfactual(restated(card))
     library._variable_names = list(card.names)
     library._intercept, library._coef = float(card.intercept), card.coefficients
     library._min_p, library._max_p = float(low.sum() + card.intercept), float(high.sum() + card.intercept)
@@ -217,13 +225,11 @@ def prepared(card: Card, train: pd.DataFrame) -> Any:
 def restated(card: Card) -> Any:
     """A card as the library's ``Scorecard``, as far as its counterfactuals ask for one; bins by position.
 
-    Special and missing bins are worth what the model takes them for. The library's own table has their empirical
-    weights of evidence instead, also where the model does not, which widens the range that it divides proximity by.
-    A feature without special codes has a line for them too, worth what a missing value is: the library takes the last
-    two lines of each feature for bins that are no targets.
+    Special and missing bins have the values that the model computes with. The library's own table has their empirical
+    weights of evidence instead, which widens the range that it divides proximity by. A feature without special codes
+    has a line for them too, equal to that of missing values: the library never moves to the last two lines of a
+    feature.
     """
-    from optbinning import Scorecard as LibraryScorecard
-
     lines = []
     for variable in card.variables:
         listed = [place for place, b in enumerate(variable.bins) if b.role != "unknown"]
@@ -232,11 +238,11 @@ def restated(card: Card) -> Any:
         metric, weight = variable.values[listed], np.full(len(listed), variable.coefficient)
         columns = {"Variable": variable.name, "Bin": listed, "WoE": metric, "Mean": metric, "Coefficient": weight}
         lines.append(pd.DataFrame(columns))
-    whole = pd.concat(lines)  # whose index starts anew with each variable, as the library's does
+    lines_of_card = pd.concat(lines)  # whose index starts anew with each variable, as the library's does
 
-    class Restated(LibraryScorecard):
+    class Restated(_library().Scorecard):  # type: ignore[misc]
         def table(self, style: str = "summary") -> pd.DataFrame:
-            return whole.copy()
+            return lines_of_card.copy()
 
         def _check_is_fitted(self) -> None:
             """It is."""
