@@ -156,20 +156,18 @@ class Robust(Settings):
         settings, algorithm = self.resolved(problem), self.chosen(problem)
         self._fits(problem, algorithm)
         if algorithm == "cells":
-            from methods.robust.cells import RobustCells
+            from methods.robust.cells import RobustCells  # slow: numba
 
             return RobustCells(problem, settings)
         if algorithm == "network":
-            from methods.robust.network import Network
+            from methods.robust.network import Network  # slow: numba, pyomo
 
             return Network(problem, settings)
-        from methods.robust.adversarial import Adversarial
-        from methods.robust.leaf import Leaf
-        from methods.robust.linear import Linear
+        from methods.robust import adversarial, leaf, linear  # slow: pyomo
 
         if algorithm == "adversarial":
-            return Adversarial(problem, settings)
-        return Leaf(problem, settings) if algorithm == "leaf" else Linear(problem, settings)
+            return adversarial.Adversarial(problem, settings)
+        return leaf.Leaf(problem, settings) if algorithm == "leaf" else linear.Linear(problem, settings)
 
 
 def _unordered(problem: Problem) -> str | None:

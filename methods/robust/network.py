@@ -163,8 +163,8 @@ class _Search:
         self.rho, self.euclidean = settings.radius, settings.norm == "l2"
         self.norm = LINF if settings.distance == "linf" else L1
         self.factual: pd.DataFrame = network.frame(row)
-        self.whole = network.space.encode(self.factual)[0]
-        self.origin = self.whole[network.columns]
+        self.robust = network.space.encode(self.factual)[0]
+        self.origin = self.robust[network.columns]
         low, high = (end[network.columns] for end in network.space.reach(self.factual))
         self.low, self.high = np.minimum(low - self.origin, 0.0), np.maximum(high - self.origin, 0.0)
         self.alternatives = [self._alternatives(name) for name in network.added]
@@ -215,7 +215,7 @@ class _Search:
         self.broken(first, self.origin)
         self._look(self.root(first))
         for row in self.network.starts.rows.head(1).to_dict("records"):
-            self.network.judge.radius(row, 0.0)
+            self.network.certifier.radius(row, 0.0)
 
     def distance(self, within: _Slice, point: np.ndarray) -> float:
         return self.norm_of([within.cost, self.norm_of(np.abs(point - self.origin))])
@@ -246,13 +246,13 @@ class _Search:
     def take(self, within: _Slice, point: np.ndarray) -> bool:
         """A new incumbent, once the harness's own checker has certified the decoded row."""
         network = self.network
-        whole = self.whole.copy()
-        whole[network.columns] = point
-        row = network.space.decode(whole, like=self.factual).to_dict("records")[0] | within.categories
+        robust = self.robust.copy()
+        robust[network.columns] = point
+        row = network.space.decode(robust, like=self.factual).to_dict("records")[0] | within.categories
         value = network.value(row, self.factual)
         if value >= self.value:
             return False
-        radius = network.judge.radius(row, self.deadline.left)
+        radius = network.certifier.radius(row, self.deadline.left)
         if radius < self.rho - ENOUGH:
             return False
         self.value, self.row, self.best = value, row, (within, point)

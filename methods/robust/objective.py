@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
+from harness.certificate import checker
 from harness.core.objective import WITHIN, Objective
 from harness.core.problem import Problem
 from harness.core.space import Space
@@ -25,15 +26,13 @@ class RobustObjective(Objective):
 
     def exceeded(self, space: Space, factual: pd.DataFrame, frame: pd.DataFrame) -> list[list[str]]:
         """As ``Objective.exceeded``; the limit is named ``radius``."""
-        from harness.certificate import checker
-
         faults = super().exceeded(space, factual, frame)
         assert self.problem is not None
         assert self.perturbation is not None
-        judge = checker(self.problem.space, self.problem.classifier, self.problem.target)
+        certifier = checker(self.problem.space, self.problem.classifier, self.problem.target)
         rho = self.perturbation.rho * (1 - WITHIN)
         for fault, row in zip(faults, frame.to_dict("records"), strict=True):
-            if judge.certify(row, self.perturbation.ball(row), within=rho, seconds=SECONDS).violated <= rho:
+            if certifier.certify(row, self.perturbation.ball(row), within=rho, seconds=SECONDS).violated <= rho:
                 fault.append("radius")
         return faults
 

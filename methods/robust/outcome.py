@@ -11,6 +11,7 @@ from harness.core.method import Deadline
 
 LEAST = 1e-6  # margin, above the solver's tolerance
 OPTIMAL = 1e-6  # a bound this near to the value, relative to max(1, value), proves it
+ENOUGH = 1e-9  # by which a certified radius may fall short of rho: rounding of the last bits of x
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,3 @@ class Solver(Protocol):
     def solve(self, row: Mapping[str, Any], deadline: Deadline) -> Outcome:
         """The cheapest robust point from one decoded factual."""
         ...
-
-
-ENOUGH = 1e-9  # by which a certified radius may fall short of rho: rounding of the last bits of x

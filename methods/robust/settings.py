@@ -87,7 +87,7 @@ class Settings:
         terms = [Term(self.distance)] + ([Term("l0", self.alpha)] if self.alpha else [])
         limits = [] if self.max_changes is None else [Limit(Term("l0"), self.max_changes)]
         if self.hull == "hard":
-            from methods.milp.hull import supports
+            from methods.milp.hull import supports  # slow: highspy, pyomo
 
             rows = problem.reference.loc[supports(problem, self.hull_points)]
             points = np.unique(problem.space.encode(rows), axis=0)
