@@ -1,4 +1,4 @@
-"""Algorithm 1 of the paper: adversarial cuts until a region holds."""
+"""Algorithm 1 of the paper: perturbations are added to a program until its region is proven valid."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Adversarial(RobustProgram):
     validity.
 
     Meanwhile points of the master that are not robust yet are moved to robust ones, so that there is an answer at the
-    time limit. Where there is none, the trace holds every point with its certified radius.
+    time limit. Where there is none, the trace has every point with its certified radius.
     """
 
     def __init__(self, problem: Problem, settings: Settings) -> None:

@@ -26,7 +26,7 @@ BISECTIONS = 50  # for the depth of a leaf
 
 
 class TreeAdversary:
-    """The perturbation that goes deepest into what the trees get wrong."""
+    """Finds the perturbation that lies deepest in leaves on which the trees are wrong."""
 
     def __init__(self, robust: RobustProgram) -> None:
         self.robust = robust
@@ -42,8 +42,8 @@ class TreeAdversary:
         """(41)-(45), and (26)-(35) for one tree: the program over one leaf of each tree; None where it found nothing.
 
         Leaves that the box does not enter are left out; a leaf's depth is measured in scaled units, so that its faces'
-        normals have length 1. The program says which leaves, ``deepest`` how deep they are entered: leaves that only
-        its tolerance enters, or that the model is right on (a tie), are excluded. A ball is cut out of its box.
+        normals have length 1. The program finds the leaves, ``deepest`` how deep they are entered: leaves that only its
+        tolerance enters, or on which the model is right (a tie), are excluded. A ball is cut out of its box.
         """
         robust, rho = self.robust, self.robust.settings.radius
         inputs = robust.problem.classifier.vector(row)[0]
@@ -117,7 +117,7 @@ class TreeAdversary:
 
 
 class ScoreAdversary:
-    """The perturbation of the worst score, of a model that is continuous in its inputs."""
+    """Finds the perturbation of the worst score, for a model that is continuous in its inputs."""
 
     def __init__(self, robust: RobustProgram) -> None:
         self.robust = robust

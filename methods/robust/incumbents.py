@@ -1,4 +1,4 @@
-"""First robust points, and the certifier that judges them."""
+"""First robust points, and the certifier of their radii."""
 
 from __future__ import annotations
 

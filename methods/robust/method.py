@@ -1,4 +1,4 @@
-"""Robust counterfactuals: the closest point whose whole box or ball of radius rho is put in the wanted class."""
+"""Robust counterfactuals: the closest point whose box or ball of radius rho is put in the wanted class."""
 
 from __future__ import annotations
 
@@ -93,9 +93,9 @@ class Robust(Settings):
     """
 
     def refuses(self, problem: Problem) -> str | None:
-        """Why not, without building anything, or loading what builds it."""
+        """Why the problem is not taken, None where it is; neither compiled code nor a solver is loaded."""
         try:
-            readable(problem.space, problem.classifier, problem.target)  # no region without somebody to prove it again
+            readable(problem.space, problem.classifier, problem.target)  # every region is certified anew
             self.perturbation(problem)
             self._fits(problem, self.chosen(problem))
         except UnsupportedError as fault:
@@ -200,11 +200,11 @@ class _Explainer:
         deadline = Deadline(deadline.at - RESERVE * deadline.left)
         origin = dict(zip(factual.columns, factual.to_numpy(object)[0].tolist(), strict=True))
         outcome = self.solver.solve(origin, deadline)
-        told = self._told(outcome, Reason.TIME_LIMIT if deadline.passed else Reason.FINISHED)
+        answer = self._answer(outcome, Reason.TIME_LIMIT if deadline.passed else Reason.FINISHED)
         filler = Answer(Status.GAVE_UP, reason=Reason.FINISHED, detail=ONCE)
-        return Explanation((told,), trace=outcome.trace).padded(n, filler)
+        return Explanation((answer,), trace=outcome.trace).padded(n, filler)
 
-    def _told(self, outcome: Outcome, ended: Reason) -> Answer:
+    def _answer(self, outcome: Outcome, ended: Reason) -> Answer:
         if outcome.row is None:
             if math.isinf(outcome.bound):
                 detail = "no point is valid together with everything within rho of it; try a smaller rho"

@@ -17,7 +17,7 @@ from numba import njit
 from harness.solvers.simplex import INFEASIBLE, minimum
 
 EMPTY, BEYOND, CANDIDATE, BRANCH = 0, 1, 2, 3
-VIOLATED, PROVEN, MORE, OPEN = 0, 1, 2, 3  # what the adversary says
+VIOLATED, PROVEN, MORE, OPEN = 0, 1, 2, 3  # what the adversary returns
 L1, LINF, L2 = 0, 1, 2  # norms
 POSITIVE = 1e-11  # a bound on the margin above this, relative to 1 + its constant, proves that it is positive
 ROUND = 1e-9  # relative excess of a norm that needs no further plane
@@ -26,9 +26,9 @@ ROUNDS = 60  # of rows for one node
 MISSED = 1e-9  # by which a row may be missed
 TIGHT = 1e-6  # within which a row that the node before had is taken over
 SHARES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of a unit's weights that all rows together are added with
-PAYS = 0.02  # share of the budget that a bound has to rise by for bounds of sums to be improved again
+RISE = 0.02  # share of the budget that a bound has to rise by for bounds of sums to be improved again
 SAFE = 1e-9  # for rounding
-ROOMY = 1e-7  # relative, beyond the budget: no program is to be empty by a hair
+ROOMY = 1e-7  # relative, beyond the budget: rounding makes no program empty
 SWEEPS, CLIMB = 1000, 1e-13  # of multipliers over a ball, and what each sweep has to gain
 STEPS = 6  # of the quick adversary
 TURNS = 150  # of functions for one box of phases of the exact one
@@ -302,7 +302,7 @@ def node(
         for j in range(size):
             rows[m, j], rows[m, size + j], rows[m, 2 * size] = 1.0, 1.0, -1.0
             m += 1
-    here, held = np.empty(sizes[1]), np.zeros((2, sizes[1]), np.bool_)
+    here, added = np.empty(sizes[1]), np.zeros((2, sizes[1]), np.bool_)
     capacity = len(moves)
     bottom, top = np.zeros((capacity, *shifts.shape)), np.zeros((capacity, *shifts.shape))
     ready, decided = np.zeros(capacity, np.bool_), np.zeros(capacity, np.bool_)
@@ -327,9 +327,9 @@ def node(
         for i in range(sizes[1]):
             for side in range(2):
                 sign, end = (1.0, cut_low[i]) if side == 0 else (-1.0, -cut_high[i])
-                if held[side, i] or sign * here[i] >= end + room or m >= ROWS:
+                if added[side, i] or sign * here[i] >= end + room or m >= ROWS:
                     continue
-                held[side, i] = True
+                added[side, i] = True
                 sides[m] = sign * here[i] - end
                 for j in range(size):
                     rows[m, j], rows[m, size + j] = -sign * weights[0, i, j], sign * weights[0, i, j]
@@ -391,7 +391,7 @@ def node(
             return BEYOND, bound
         for j in range(size):
             point[j] = origin[j] + solution[j] - solution[size + j]
-        if bound > tightened + PAYS * budget:
+        if bound > tightened + RISE * budget:
             tightened = bound
             tighten(
                 origin, low, high, budget, norm, rows, sides, multipliers, size if chebyshev else 0, weights, shifts,
@@ -503,7 +503,7 @@ def worst(stack, depth, point, radius, euclidean, moving, weights, shifts, sizes
     Returns
     -------
     ``VIOLATED``; ``PROVEN``, that all margins are above 0; ``MORE``, to be asked again; ``OPEN``, that rounding leaves
-    it open.
+    it undecided.
     """
     layers, size = len(sizes) - 1, sizes[0]
     norm = L2 if euclidean else LINF
@@ -597,11 +597,11 @@ def worst(stack, depth, point, radius, euclidean, moving, weights, shifts, sizes
                     return VIOLATED
                 if turn == 0 and excess > 0.0:
                     sums(point + s, weights, shifts, sizes, active)
-                here, reach = (ahead, -np.inf) if turn else (s, value)
+                here, there = (ahead, -np.inf) if turn else (s, value)
                 for i in range(sizes[layers]):
                     form[i] = -last[i]
                 height = above(form, -constant, layers, active, bottom, top, weights, shifts, sizes, gaps)
-                m = _beneath(form, height, 1.0, reach, point, here, rows, sides, planes, m, size)
+                m = _beneath(form, height, 1.0, there, point, here, rows, sides, planes, m, size)
                 for k in range(1, layers):
                     for i in range(sizes[k + 1]):
                         if phases[k, i] == 0:

@@ -1,4 +1,4 @@
-"""The distance of a robust counterfactual, compiled."""
+"""The objective of robust counterfactuals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from methods.robust.settings import SECONDS
 
 @dataclass(frozen=True)
 class RobustObjective(Objective):
-    """An objective that is also limited to points with no invalid one within rho, as the independent checker finds it.
+    """An objective that is also limited to points with no invalid one within rho, as the independent checker finds.
 
     What is stored is the plain objective: the checker has the regions of the answers, and proves those itself.
     """

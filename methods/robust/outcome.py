@@ -25,7 +25,7 @@ class Outcome:
     value, bound
         Its cost, and a proven lower bound on any robust point's; both infinite where there is proof of none.
     radius
-        Up to which radius the solver has proven the row valid, in scaled units; at least rho for a certified row.
+        The radius up to which the solver has proven the row valid, in scaled units; at least rho for a certified row.
     trace
         What it did: plain values by iteration, such as ``iteration``, ``distance``, ``radius``, ``seconds``, and where
         the points of an iteration may be of use without a proof, its ``row``.

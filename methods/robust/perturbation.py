@@ -1,4 +1,4 @@
-"""What robust counterfactuals have to stand: settings, perturbed columns and their radii, and what a solver finds."""
+"""The perturbations under which a counterfactual has to stay valid: perturbed columns and their radii."""
 
 from __future__ import annotations
 
@@ -98,5 +98,7 @@ class Perturbation:
     @cached_property
     def relaxed(self) -> Space:
         """The space that perturbed points lie in: perturbed integers are reals there."""
-        whole = [f.name for f, m in zip(self.space.features, self.moved, strict=True) if m and f.kind is Kind.INTEGER]
-        return self.space.replace({name: {"kind": "continuous"} for name in whole if self.rho > 0})
+        integers = [
+            f.name for f, m in zip(self.space.features, self.moved, strict=True) if m and f.kind is Kind.INTEGER
+        ]
+        return self.space.replace({name: {"kind": "continuous"} for name in integers if self.rho > 0})

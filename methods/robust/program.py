@@ -1,4 +1,4 @@
-"""Robust counterfactuals by mixed-integer programs: one solve for linear models, else Algorithm 1 or one leaf."""
+"""What the mixed-integer programs of robust counterfactuals share, and one of them around a factual."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ WIDE = 10.0  # scaled units around the factual in which unbounded numbers are lo
 SHARE = 0.25  # of the time left that a certificate may take
 EXCLUDED = 25  # combinations of leaves that only tolerances or ties allow, before a program is given up
 INSET, ULPS = 1e-12, 8e-15  # what a number keeps away from a threshold for rounding: of its range, of its size
-SHARP = 1e-9  # feasibility under squares: what a row is missed by counts more than their own tolerance
+SHARP = 1e-9  # feasibility with squares: a row's violation matters more than their own tolerance
 
 
 class RobustProgram:
-    """What the programs share: the space around a factual, the objective, and a solve that squares are refined in."""
+    """What the programs of one problem share: the space around a factual, the objective, the certifier."""
 
     def __init__(self, problem: Problem, settings: Settings) -> None:
         if settings.clip:
@@ -65,7 +65,7 @@ class RobustProgram:
         self.single = model is not None and model.single
 
     def _slope(self, source: Input) -> float:
-        """What a scaled unit of a number is in its input; 0 for categories."""
+        """By how much an estimator input grows with a scaled unit of its number; 0 for categories."""
         if not isinstance(source, Affine):
             if self.problem.space[source.feature].numeric:
                 raise UnsupportedError(
@@ -193,7 +193,7 @@ class InstanceProgram:
         return made.outputs
 
     def require(self, outputs: Sequence[Any], excess: Callable[[np.ndarray], float]) -> None:
-        """(4): outputs as wanted, by the margin and ``excess`` of the weights of each row over the outputs."""
+        """(4): outputs of the wanted class, by the margin and ``excess``, a function of the weights of outputs."""
         problem, margin, program = self.robust.problem, self.robust.settings.margin, self.program
         if len(problem.classifier.classes) <= 2:
             low, high = raw_interval(problem).bounds(margin)
@@ -213,7 +213,7 @@ class InstanceProgram:
                 program.add(outputs[wanted] - output >= least + excess(unit[wanted] - unit[other]))
 
     def close(self) -> None:
-        """Compile, and pose the factual."""
+        """Compile, with the rows of the factual."""
         robust, settings = self.robust, self.robust.settings
         self.variables.close()
         self.compiled: Compiled = self.program.compile()
@@ -256,14 +256,14 @@ class InstanceProgram:
             for cut, end in cuts:
                 self.compiled.add_row(cut, high=end)
             if deadline.passed and (cuts or (self.piece is not None and self.piece.partial)):
-                return Solution(None, math.inf, found.bound)  # nobody knows whether the point is in the hull
+                return Solution(None, math.inf, found.bound)  # the point may lie outside the hull
             if not cuts and (deadline.passed or not self.variables.refine(found.x)):
                 return found
 
     def settled(self, deadline: Deadline) -> tuple[Solution, dict[str, Any] | None]:
         """``solve``, and its point as a row.
 
-        Combinations of leaves that hold no point at all, or on which the real model says something else, are excluded.
+        Combinations of leaves that hold no point at all, or that the real model puts in another class, are excluded.
         """
         for _ in range(EXCLUDED):
             found = self.solve(deadline)
@@ -290,7 +290,7 @@ class InstanceProgram:
         self.compiled.add_row(Form.of([(leaf, 1.0) for leaf in chosen]), high=len(chosen) - 1.0)
 
     def read(self, found: Solution) -> dict[str, Any] | None:
-        """Decoded values, on the sides of all thresholds that the solution's leaves say; None where that is nowhere.
+        """Decoded values, on the sides of all thresholds that the solution's leaves demand; None where there are none.
 
         The solver's tolerance decides no side: a number takes the end of the interval that the leaves of all
         perturbations leave it, an inset for rounding away from it.
@@ -304,11 +304,11 @@ class InstanceProgram:
             if not feature.numeric:
                 continue
             (low, high), value = ends[feature.name], row[feature.name]
-            home = float(self.factual[feature.name].iloc[0])
-            loose = 2 * self._inset(feature, value) if value == home or feature.kind is Kind.INTEGER else 0.0
+            own = float(self.factual[feature.name].iloc[0])
+            loose = 2 * self._inset(feature, value) if value == own or feature.kind is Kind.INTEGER else 0.0
             if low - loose <= value <= high + loose:
                 continue
-            floor, ceiling = feature.interval(home)
+            floor, ceiling = feature.interval(own)
             row[feature.name] = low if value < low else high
             if feature.kind is Kind.INTEGER or not max(low, floor) <= row[feature.name] <= min(high, ceiling):
                 return None
