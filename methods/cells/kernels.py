@@ -176,7 +176,7 @@ def strengthen(
 
 @njit_no_refcount
 def enter(c, clauses, unordered, state_start):
-    """List the faces that a clause's box can be left through, and enter it in the table of who is outside whom.
+    """List the faces through which a clause's box can be left, and enter it in the table of clauses by state.
 
     A face is numbered 2f (down, or by another category) or 2f + 1 (up). The table's rows are sets of clauses, 64 a
     word: for each state those whose box is left upwards there, then for each state those left downwards; for a

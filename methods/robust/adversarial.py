@@ -54,7 +54,7 @@ class Adversarial(RobustProgram):
 
     def solve(self, row: Mapping[str, Any], deadline: Deadline) -> Outcome:
         factual, rho = self.frame(row), self.settings.radius
-        best, budget = self.starts.near(factual, Deadline(deadline.at - 0.8 * deadline.left))
+        best, budget = self.first_guess.near(factual, Deadline(deadline.at - 0.8 * deadline.left))
         moves, trace, bound = [np.zeros(len(self.space.features))], list[dict[str, Any]](), 0.0
         while not deadline.passed and bound < budget:
             start = time.monotonic()
@@ -93,5 +93,5 @@ class Adversarial(RobustProgram):
         if deadline.passed:
             return None
         if best is None:
-            best = self.starts.beyond(row, factual, deadline)
-        return None if best is None else self.starts.between(self.frame(row), best, factual, deadline)[0]
+            best = self.first_guess.beyond(row, factual, deadline)
+        return None if best is None else self.first_guess.between(self.frame(row), best, factual, deadline)[0]

@@ -32,7 +32,7 @@ class Leaf(RobustProgram):
 
     def solve(self, row: Mapping[str, Any], deadline: Deadline) -> Outcome:
         factual, began = self.frame(row), time.monotonic()
-        start, budget = self.starts.near(factual, Deadline(deadline.at - 0.8 * deadline.left))
+        start, budget = self.first_guess.near(factual, Deadline(deadline.at - 0.8 * deadline.left))
         space = self.around(factual, budget)
         instance = InstanceProgram(self, space, factual, budget)
         still = np.zeros(len(self.slopes))

@@ -19,7 +19,7 @@ class Linear(RobustProgram):
 
     def solve(self, row: Mapping[str, Any], deadline: Deadline) -> Outcome:
         factual = self.frame(row)
-        start, budget = self.starts.near(factual, Deadline(deadline.at - 0.8 * deadline.left))
+        start, budget = self.first_guess.near(factual, Deadline(deadline.at - 0.8 * deadline.left))
         space = self.around(factual, budget)
         instance = InstanceProgram(self, space, factual, budget)
         estimator = self.problem.classifier.estimator

@@ -109,7 +109,7 @@ class Robust(Settings):
         if splits_only(problem.classifier.estimator):
             # Cells count costs by feature, which the greatest move is not a sum of, and know of no hull.
             coupled = self.distance == "linf" or self.hull != "none"
-            return "adversarial" if coupled or _unordered(problem) else "cells"
+            return "adversarial" if coupled or _unfit_feature(problem) else "cells"
         return "network" if isinstance(problem.classifier.estimator, MLPClassifier | MLPRegressor) else "linear"
 
     def _fits(self, problem: Problem, algorithm: str) -> None:
@@ -132,7 +132,7 @@ class Robust(Settings):
                 raise UnsupportedError("the cell search takes no distance 'linf'; use l1 or l2sq, or algorithm=auto.")
             if self.hull != "none":
                 raise UnsupportedError("the cell search knows of no data manifold; set algorithm=auto or hull=none.")
-            if (unfit := _unordered(problem)) is not None:
+            if (unfit := _unfit_feature(problem)) is not None:
                 raise UnsupportedError(
                     f"the cell search takes at most {WORD} categories, and levels in their order; {unfit} has more, or "
                     f"an input that is not monotone in them. Set algorithm=auto."
@@ -170,8 +170,8 @@ class Robust(Settings):
         return leaf.Leaf(problem, settings) if algorithm == "leaf" else linear.Linear(problem, settings)
 
 
-def _unordered(problem: Problem) -> str | None:
-    """A feature whose categories the cells cannot hold: too many, or levels that trees split out of their order."""
+def _unfit_feature(problem: Problem) -> str | None:
+    """A feature that does not fit the cells: too many categories, or levels that trees split out of their order."""
     for feature in problem.space.features:
         if feature.kind is Kind.CATEGORICAL and len(feature.categories) > WORD:
             return feature.name

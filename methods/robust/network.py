@@ -106,7 +106,7 @@ class Network(Adversarial):
         self.constant = float(sign * (estimator.intercepts_[-1][0] - end))
         numeric = [feature.numeric for feature in space.features]
         self.moving = np.asarray(self.perturbation.moved)[numeric]
-        self.columns = np.array(self.starts.numbers)
+        self.columns = np.array(self.first_guess.numbers)
 
     def layers(self, categories: Mapping[str, Any]) -> tuple[Any, ...]:
         """The network as the kernels take it, at a choice of categories."""
@@ -177,7 +177,7 @@ class _Search:
         self.value, self.row = math.inf, None
         self.trace: list[dict[str, Any]] = []
         self.began = time.monotonic()
-        self.attacking = 0.0
+        self.adversary_seconds = 0.0
         self.bound = 0.0
 
     def _alternatives(self, name: str) -> list[tuple[float, Any]]:
@@ -215,7 +215,7 @@ class _Search:
         self.violation(first, self.origin)
         self.broken(first, self.origin)
         self._look(self.root(first))
-        for row in self.network.starts.rows.head(1).to_dict("records"):
+        for row in self.network.first_guess.rows.head(1).to_dict("records"):
             self.network.certifier.radius(row, 0.0)
 
     def distance(self, within: _Slice, point: np.ndarray) -> float:
@@ -239,7 +239,7 @@ class _Search:
                 stack, depth, point, self.rho, self.euclidean, network.moving, *within.layers,
                 network.settings.margin / 2, NODES, move,
             )  # fmt: skip
-        self.attacking += time.monotonic() - began
+        self.adversary_seconds += time.monotonic() - began
         if code == PROVEN:
             return move[:0]
         return move if code == VIOLATED else None
@@ -261,7 +261,7 @@ class _Search:
         self.trace.append(
             {
                 "iteration": int(self.count[0]), "distance": value, "radius": radius, "bound": self.bound,
-                "master_seconds": now - self.attacking, "adversary_seconds": self.attacking,
+                "master_seconds": now - self.adversary_seconds, "adversary_seconds": self.adversary_seconds,
             }
         )  # fmt: skip
         return True
@@ -302,7 +302,7 @@ class _Search:
     def start(self, within: _Slice) -> None:
         """Rows of the wanted class near the factual, moved towards it."""
         network = self.network
-        rows = network.space.encode(network.starts.rows)[:, network.columns]
+        rows = network.space.encode(network.first_guess.rows)[:, network.columns]
         rows = rows[((rows - self.origin >= self.low - 1e-9) & (rows - self.origin <= self.high + 1e-9)).all(axis=1)]
         order = np.argsort([self.distance(within, row) for row in rows], kind="stable")
         for place in order[:3]:
@@ -450,7 +450,7 @@ class _Search:
     def _children(
         self, here: _Node, value: float, point: np.ndarray, scenario: int, excess: np.ndarray, layer: int, unit: int
     ) -> list[_Node]:
-        much = float(excess[layer, unit])
+        error = float(excess[layer, unit])
         if layer > 0:
             decided = [(here.low, here.high, {**here.phases, (scenario, layer, unit): sign}) for sign in (1, -1)]
         else:
@@ -459,6 +459,6 @@ class _Search:
             low[unit], high[unit] = cut, cut
             decided = [(low, here.high, here.phases), (here.low, high, here.phases)]
         return [
-            _Node(here.slice, point, *ends, here.bottom, here.top, value, (layer, unit, side), much)
+            _Node(here.slice, point, *ends, here.bottom, here.top, value, (layer, unit, side), error)
             for side, ends in enumerate(decided)
         ]

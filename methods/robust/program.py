@@ -57,7 +57,7 @@ class RobustProgram:
         self.objective = settings.claim(problem)
         self.distance = distance_of(self.objective.terms[0], problem, "features")
         self.certifier = Certifier(problem, settings)
-        self.starts = FirstGuess(problem, self.space, self.objective, self.certifier)
+        self.first_guess = FirstGuess(problem, self.space, self.objective, self.certifier)
         self.slopes = np.array([self._slope(source) for source in classifier.inputs])
         self.manifold = _manifold(self.objective)
         model = ensemble(classifier.estimator) if splits_only(classifier.estimator) else None

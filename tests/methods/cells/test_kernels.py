@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.forests import SPACE, factuals, problem_with, searcher
 
 from methods.ce_ocl import CeOcl
-from methods.cells import kernels, search
+from methods.cells import kernels, masks, search
 
 # Positions in a state's arrays: three features, the second without order.
 STATES = np.array([4, 3, 4])
@@ -239,7 +239,7 @@ def test_a_step_changes_the_score_by_what_it_changes_for_the_model(model: str) -
 
 @given(st.integers(1, 2**64 - 1))
 def test_the_highest_bit_is_the_bit_length_less_one(word: int) -> None:
-    assert kernels.highest(np.uint64(word)) == word.bit_length() - 1
+    assert masks.highest(np.uint64(word)) == word.bit_length() - 1
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=40), st.data())
@@ -247,15 +247,15 @@ def test_the_heap_gives_nodes_by_key(keys: list[float], data: st.DataObject) -> 
     """Also where nodes come and go in turn."""
     heap, numbers, size, inside = np.zeros(40, np.int64), np.array(keys), 0, list[float]()
     for place, key in enumerate(keys):
-        size = kernels.push(heap, numbers, size, place)
+        size = masks.push(heap, numbers, size, place)
         inside.append(key)
         while inside and data.draw(st.booleans()):
-            top, size = kernels.pop(heap, numbers, size)
+            top, size = masks.pop(heap, numbers, size)
             assert keys[top] == min(inside)
             inside.remove(keys[top])
     emptied = []
     while size:
-        top, size = kernels.pop(heap, numbers, size)
+        top, size = masks.pop(heap, numbers, size)
         emptied.append(keys[top])
     assert emptied == sorted(inside)
 

@@ -270,7 +270,7 @@ def halted(monkeypatch: pytest.MonkeyPatch, name: str, incumbents: bool) -> tupl
     question = problem(name)
     explainer = Robust(rho=RHO, algorithm="adversarial").fit(question)
     monkeypatch.setattr(explainer.solver.adversary, "worst", lambda row, deadline: None)
-    monkeypatch.setattr(explainer.solver.starts, "rows", rows()[0].iloc[:0])
+    monkeypatch.setattr(explainer.solver.first_guess, "rows", rows()[0].iloc[:0])
     if not incumbents:
         monkeypatch.setattr(explainer.solver, "_repaired", lambda *_: None)
     factual = refused(question)
