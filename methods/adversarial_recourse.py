@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
+from harness.certificate import perturbed
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
 from harness.core.objective import Objective
@@ -17,7 +18,6 @@ from harness.core.problem import Problem
 from harness.core.space import Space
 from harness.core.target import Label
 from methods.estimators.gradients import layers_of, without_gradients
-from methods.robust.perturbation import Perturbation
 
 SLOPES = {  # derivatives of activations, from their values
     "relu": lambda value: (value > 0).astype(float),
@@ -99,7 +99,9 @@ class _Explainer:
         self.method, self.problem = method, problem
         self.space = problem.space
         self.score = Score(problem)
-        self.columns = Perturbation(problem.space, method.rho, "l2").columns
+        moved = perturbed(self.space)
+        parts = zip(self.space.names, self.space.slices, strict=True)
+        self.columns = np.array([columns.start for name, columns in parts if name in moved], dtype=int)
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
         points = _Met(self, factual)

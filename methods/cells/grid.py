@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
 
 import numpy as np
 
@@ -32,7 +34,7 @@ class Grid:
         Per feature, the last decoded value of each cell but the last one; empty for categories.
     offset
         First cell of each feature in the arrays over all cells, shape (features + 1,).
-    split
+    unordered
         1 where the feature's cells have no order (one-hot categories), shape (features,).
     values
         Leaf values, shape (trees, leaves), in increasing order; unused ones repeat the last.
@@ -43,9 +45,10 @@ class Grid:
         The features that each tree splits on: ``members[starts[t]:starts[t + 1]]``.
     owner
         The tree of each entry of ``members``.
-    touch_at, touched
-        The entries of ``members`` whose masks tell a cell from the next one, ``touched[touch_at[cell]:touch_at[cell +
-        1]]``; two categories are told apart by none but those listed for one of the two.
+    border_start, border_entries
+        The entries of ``members`` whose masks differ between a cell and the next one:
+        ``border_entries[border_start[cell]:border_start[cell + 1]]``. For a category: those whose masks differ from
+        most other categories', so that the masks of two categories differ in no entry but those of one of the two.
     base
         Score before any tree, less the threshold: right is base + Σ values > 0.
     trees
@@ -53,24 +56,30 @@ class Grid:
     single
         Whether they compare float32 numbers.
 
-    Scores, here and in the searches, count in a unit that makes ``TINY`` of it what the model itself may be off by
-    where it adds up: 1 unless that is more than ``TINY``.
+    Scores, here and in the searches, are in a unit of which ``TINY`` is at least the rounding error of the model's own
+    summation: 1 unless that error is more than ``TINY``.
     """
 
     ends: tuple[np.ndarray, ...]
     offset: np.ndarray
-    split: np.ndarray
+    unordered: np.ndarray
     values: np.ndarray
     upto: np.ndarray
     onwards: np.ndarray
     starts: np.ndarray
     members: np.ndarray
     owner: np.ndarray
-    touch_at: np.ndarray
-    touched: np.ndarray
+    border_start: np.ndarray
+    border_entries: np.ndarray
     base: float
     trees: tuple[np.ndarray, ...]
     single: bool
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """The grid as the kernels of the searches take it."""
+        masks = self.offset, self.values, self.upto, self.onwards
+        return (*masks, self.starts, self.members, self.owner, self.border_start, self.border_entries)
 
 
 def build(space: Space, classifier: Classifier, sign: int, threshold: float) -> Grid:
@@ -86,73 +95,152 @@ def build(space: Space, classifier: Classifier, sign: int, threshold: float) -> 
         raise UnsupportedError(f"cannot search the cells of a {type(classifier.estimator).__name__} of many outputs.")
     unit = max(model.rounding(threshold) / TINY, 1.0)
     leaves = [leaves_of(tree) for tree in model.trees]
-    sources = _sources(space, classifier.inputs)
-    ends = tuple(_ends(space, classifier.inputs, place, leaves, model.single) for place in range(len(space.features)))
-    counts = [len(e) + 1 if f.numeric else len(f.categories) for f, e in zip(space.features, ends, strict=True)]
-    for feature, count in zip(space.features, counts, strict=True):
-        if feature.kind is Kind.CATEGORICAL and count > WORD:
-            raise UnsupportedError(f"feature {feature.name} has {count} categories; the search takes at most {WORD}.")
-    offset = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    words = max(-(-len(members) // WORD) for members in leaves)
-    most = max(len(members) for members in leaves)
-    values = np.zeros((len(leaves), most))
-    upto = np.zeros((len(leaves), int(offset[-1]), words), dtype=np.uint64)
-    onwards = np.zeros_like(upto)
-    starts: list[int] = [0]
-    used: list[int] = []
-    for t, (tree, members) in enumerate(zip(model.trees, leaves, strict=True)):
-        value = sign * model.weight / unit * tree.value[[leaf.node for leaf in members], 0]
+    values = np.zeros((len(leaves), max(map(len, leaves))))
+    for t, (tree, listed) in enumerate(zip(model.trees, leaves, strict=True)):
+        value = sign * model.weight / unit * tree.value[[leaf.node for leaf in listed], 0]
         order = np.argsort(value, kind="stable")
         values[t, : len(order)], values[t, len(order) :] = value[order], value[order[-1]]
-        split_on = sorted({sources[column] for leaf in members for column in (*leaf.above, *leaf.at_most)})
-        used.extend(split_on)
-        starts.append(len(used))
-        for bit, leaf in enumerate(members[k] for k in order):
-            word, mark = bit // WORD, np.uint64(1) << np.uint64(bit % WORD)
-            for place in split_on:
-                met = _met(space.features[place], classifier.inputs, sources, place, leaf, ends[place], model.single)
-                cells = slice(int(offset[place]), int(offset[place + 1]))
-                if space.features[place].kind is Kind.CATEGORICAL:
-                    upto[t, cells, word][met] |= mark
-                    onwards[t, cells, word][met] |= mark
-                elif met.any():
-                    first, last = np.flatnonzero(met)[[0, -1]]
-                    if not met[first : last + 1].all():
-                        raise UnsupportedError(f"{space.features[place].name} is ordinal, and split out of its order.")
-                    upto[t, cells, word][first:] |= mark
-                    onwards[t, cells, word][: last + 1] |= mark
+        leaves[t] = [listed[k] for k in order]
+    cells = _Cells(space, classifier.inputs, leaves, model.single)
+    splits = [
+        sorted({cells.sources[column] for leaf in listed for column in (*leaf.above, *leaf.at_most)})
+        for listed in leaves
+    ]
+    upto, onwards = _masks(cells, splits)
+    starts = np.cumsum([0, *map(len, splits)]).astype(np.int64)
+    members = np.array([f for split in splits for f in split], dtype=np.int64)
     owner = np.repeat(np.arange(len(leaves)), np.diff(starts))
-    members_of = np.array(used, dtype=np.int64)
-    split = np.array([feature.kind is Kind.CATEGORICAL for feature in space.features], dtype=np.int64)
-    touch_at, touched = _touches(upto, onwards, offset, split, members_of, owner)
-    base = sign * float(model.base[0] - threshold) / unit
+    unordered = np.array([feature.kind is Kind.CATEGORICAL for feature in space.features], dtype=np.int64)
+    border_start, border_entries = _borders(upto, onwards, cells.offset, unordered, members, owner)
     return Grid(
-        ends,
-        offset,
-        split,
+        cells.ends,
+        cells.offset,
+        unordered,
         values,
         upto,
         onwards,
-        np.array(starts, dtype=np.int64),
-        members_of,
+        starts,
+        members,
         owner,
-        touch_at,
-        touched,
-        base,
+        border_start,
+        border_entries,
+        sign * float(model.base[0] - threshold) / unit,
         model.flat(sign, unit),
         model.single,
     )
 
 
-def _touches(
-    upto: np.ndarray, onwards: np.ndarray, offset: np.ndarray, split: np.ndarray, members: np.ndarray, owner: np.ndarray
+@dataclass(frozen=True)
+class _Cells:
+    """The cells of each feature between the thresholds of some trees, given as their leaves."""
+
+    space: Space
+    inputs: Sequence[Input]
+    leaves: Sequence[Sequence[Leaf]]
+    single: bool
+
+    @cached_property
+    def sources(self) -> list[int]:
+        """The feature that each estimator input is made of, by position."""
+        place = {name: index for index, name in enumerate(self.space.names)}
+        return [place[source.feature] for source in self.inputs]
+
+    @cached_property
+    def ends(self) -> tuple[np.ndarray, ...]:
+        """Per feature, the last decoded value left of each threshold, in order; empty for categories."""
+        return tuple(self._ends(feature) for feature in self.space.features)
+
+    def _ends(self, feature: Feature) -> np.ndarray:
+        if not feature.numeric:
+            return np.zeros(0)
+        found = set()
+        for column, source in enumerate(self.inputs):
+            if source.feature != feature.name:
+                continue
+            if not isinstance(source, Affine):
+                raise UnsupportedError(f"{type(source).__name__} of {feature.name} cannot be searched by cells.")
+            thresholds = {
+                side[column]
+                for listed in self.leaves
+                for leaf in listed
+                for side in (leaf.above, leaf.at_most)
+                if column in side
+            }
+            found |= {last_decoded(feature, source, threshold, self.single) for threshold in thresholds}
+        return np.array(sorted(found))
+
+    @cached_property
+    def offset(self) -> np.ndarray:
+        """First cell of each feature among all cells, shape (features + 1,)."""
+        counts = [self._count(place) for place in range(len(self.ends))]
+        for feature, count in zip(self.space.features, counts, strict=True):
+            if feature.kind is Kind.CATEGORICAL and count > WORD:
+                raise UnsupportedError(
+                    f"feature {feature.name} has {count} categories; the search takes at most {WORD}."
+                )
+        return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+    def _count(self, place: int) -> int:
+        feature = self.space.features[place]
+        return len(self.ends[place]) + 1 if feature.numeric else len(feature.categories)
+
+    def met(self, place: int, leaf: Leaf) -> np.ndarray:
+        """Which cells of a feature a leaf meets, bool, shape (cells of the feature,)."""
+        feature, count = self.space.features[place], self._count(place)
+        met = np.ones(count, dtype=bool)
+        for column in {*leaf.above, *leaf.at_most}:
+            if self.sources[column] != place:
+                continue
+            source = self.inputs[column]
+            above, at_most = leaf.above.get(column, -math.inf), leaf.at_most.get(column, math.inf)
+            if not (isinstance(source, Affine) and feature.numeric):
+                values = seen(by_category(feature, source), self.single)
+                met &= (values > above) & (values <= at_most)
+                continue
+            rising = source.unit > 0
+            for threshold, none, beyond in ((above, -math.inf, rising), (at_most, math.inf, not rising)):
+                if threshold != none:
+                    end = last_decoded(feature, source, threshold, self.single)
+                    met &= (np.arange(count) > np.searchsorted(self.ends[place], end)) == beyond
+        return met
+
+
+def _masks(cells: _Cells, splits: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """``upto`` and ``onwards`` of ``Grid``; ``splits`` are the features that each tree splits on."""
+    words = max(-(-len(listed) // WORD) for listed in cells.leaves)
+    upto = np.zeros((len(cells.leaves), int(cells.offset[-1]), words), dtype=np.uint64)
+    onwards = np.zeros_like(upto)
+    for t, (listed, split) in enumerate(zip(cells.leaves, splits, strict=True)):
+        for (bit, leaf), place in product(enumerate(listed), split):
+            word, mark = bit // WORD, np.uint64(1) << np.uint64(bit % WORD)
+            met, feature = cells.met(place, leaf), cells.space.features[place]
+            own = slice(int(cells.offset[place]), int(cells.offset[place + 1]))
+            if feature.kind is Kind.CATEGORICAL:
+                upto[t, own, word][met] |= mark
+                onwards[t, own, word][met] |= mark
+            elif met.any():
+                first, last = np.flatnonzero(met)[[0, -1]]
+                if not met[first : last + 1].all():
+                    raise UnsupportedError(f"{feature.name} is ordinal, and split out of its order.")
+                upto[t, own, word][first:] |= mark
+                onwards[t, own, word][: last + 1] |= mark
+    return upto, onwards
+
+
+def _borders(
+    upto: np.ndarray,
+    onwards: np.ndarray,
+    offset: np.ndarray,
+    unordered: np.ndarray,
+    members: np.ndarray,
+    owner: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Which trees tell a cell from the one after it, or a category from most others, as ``Grid`` has them."""
+    """``border_start`` and ``border_entries`` of ``Grid``."""
     cells, entries = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for k, (f, t) in enumerate(zip(members, owner, strict=True)):
         own = slice(offset[f], offset[f + 1])
         ahead, back = upto[t, own], onwards[t, own]
-        if split[f]:
+        if unordered[f]:
             masks, counts = np.unique(ahead, axis=0, return_counts=True)
             differs = ahead != masks[counts.argmax()]
         else:
@@ -163,66 +251,3 @@ def _touches(
     order = np.argsort(cell, kind="stable")
     counts = np.bincount(cell, minlength=int(offset[-1]))
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), np.concatenate(entries)[order].astype(np.int64)
-
-
-def _sources(space: Space, inputs: Sequence[Input]) -> list[int]:
-    """The feature that each estimator input is made of, by position."""
-    place = {name: index for index, name in enumerate(space.names)}
-    return [place[source.feature] for source in inputs]
-
-
-def _ends(
-    space: Space, inputs: Sequence[Input], place: int, leaves: Sequence[Sequence[Leaf]], single: bool
-) -> np.ndarray:
-    """The last decoded value left of each threshold on a number, in order."""
-    feature = space.features[place]
-    if not feature.numeric:
-        return np.zeros(0)
-    found = set()
-    for column, source in enumerate(inputs):
-        if source.feature != feature.name:
-            continue
-        if not isinstance(source, Affine):
-            raise UnsupportedError(f"{type(source).__name__} of {feature.name} cannot be searched by cells.")
-        thresholds = {
-            side[column]
-            for members in leaves
-            for leaf in members
-            for side in (leaf.above, leaf.at_most)
-            if column in side
-        }
-        found |= {last_decoded(feature, source, threshold, single) for threshold in thresholds}
-    return np.array(sorted(found))
-
-
-def _met(
-    feature: Feature,
-    inputs: Sequence[Input],
-    sources: Sequence[int],
-    place: int,
-    leaf: Leaf,
-    ends: np.ndarray,
-    single: bool,
-) -> np.ndarray:
-    """Which cells of a feature a leaf meets, bool."""
-    count = len(ends) + 1 if feature.numeric else len(feature.categories)
-    met = np.ones(count, dtype=bool)
-    for column in {*leaf.above, *leaf.at_most}:
-        if sources[column] != place:
-            continue
-        source = inputs[column]
-        above, at_most = leaf.above.get(column, -math.inf), leaf.at_most.get(column, math.inf)
-        if isinstance(source, Affine) and feature.numeric:
-            inside = np.ones(count, dtype=bool)
-            rising = source.unit > 0
-            if above > -math.inf:
-                right = np.arange(count) > np.searchsorted(ends, last_decoded(feature, source, above, single))
-                inside &= right if rising else ~right
-            if at_most < math.inf:
-                right = np.arange(count) > np.searchsorted(ends, last_decoded(feature, source, at_most, single))
-                inside &= ~right if rising else right
-            met &= inside
-        else:
-            values = seen(by_category(feature, source), single)
-            met &= (values > above) & (values <= at_most)
-    return met

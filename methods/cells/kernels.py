@@ -4,9 +4,10 @@ Shapes: F features, S states, T trees, W words of a leaf mask, C clauses, N node
 may take from this factual; states of a feature are in order of value, with a cost that grows away from the factual's.
 An unordered feature (a one-hot category) has a set of states instead of an interval, as a 64-bit mask.
 
-A *clause* is a box of states on which the ensemble is surely wrong: some feature has to leave it.
+A *clause* is a box of states on which the ensemble is proven wrong: some feature has to leave it.
 
-Where points stand for the boxes around them, ``reach`` says which cells they touch (see ``touched``); else it is None.
+Where a point has to be right in a neighbourhood, ``neighbourhood`` lists the cells that its states touch (see the
+module of that name); else it is None.
 """
 
 from __future__ import annotations
@@ -14,24 +15,43 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from methods.cells.masks import INFINITE, all_of, best_leaf, highest, next_face, next_outside, pop, push, toll_of
-from methods.cells.neighbourhood import LOOKS, STUCK, strengthen_touched, weakest
+from methods.cells.masks import (
+    ASK,
+    DONE,
+    FREE,
+    HEAP,
+    INFINITE,
+    MORE_CLAUSES,
+    MORE_LOOKS,
+    MORE_NODES,
+    PAUSED,
+    TOP,
+    add_node,
+    all_of,
+    best_leaf,
+    highest,
+    list_faces,
+    next_face,
+    next_outside,
+    residual_cost,
+    take_node,
+)
+from methods.cells.neighbourhood import LOOKS, STUCK, strengthen_neighbourhood, weakest
 from methods.estimators.compiling import njit_no_refcount
 from methods.estimators.trees import TINY
 
-DONE, PAUSED, ASK, MORE_NODES, MORE_CLAUSES, MORE_LOOKS = 0, 1, 2, 3, 4, 5
 CLOSE = 1e-9  # costs this near are equal
 ROOT_ROUNDS = 40  # cores looked for at the root; elsewhere NODE_ROUNDS
 NODE_ROUNDS = 1
 DETOURS = 100  # moves until a point is outside every clause's box, or is given up
 GUESSES = 8  # rows pulled back to the factual
-FACES = 4  # children of a node that are told apart at once
+FACES = 4  # children that a node gets at once
 
 
 @njit_no_refcount
-def score_point(grid, base, kinds, cell_of, soff, point):
+def score_point(grid, base, unordered, cell_of, state_start, point):
     """Score of one point of states."""
-    offset, values, upto, onwards, starts, members, _owner, _touch_at, _touched = grid
+    offset, values, upto, onwards, starts, members, _owner, _border_start, _border_entries = grid
     words = upto.shape[2]
     total = base
     for t in range(values.shape[0]):
@@ -42,7 +62,7 @@ def score_point(grid, base, kinds, cell_of, soff, point):
             mask = ~np.uint64(0)
             for k in range(starts[t], starts[t + 1]):
                 f = members[k]
-                cell = offset[f] + cell_of[soff[f] + point[f]]
+                cell = offset[f] + cell_of[state_start[f] + point[f]]
                 mask &= upto[t, cell, word] & onwards[t, cell, word]
                 if not mask:
                     break
@@ -53,80 +73,70 @@ def score_point(grid, base, kinds, cell_of, soff, point):
 
 
 @njit_no_refcount
-def assess(grid, base, kinds, cell_of, soff, point, reach):
-    """Score of one point of states; with ``reach`` the least score on what it touches, infinite where all is right."""
-    if reach is None:
-        return score_point(grid, base, kinds, cell_of, soff, point)
-    return weakest(grid, base, kinds, soff, point, reach)
+def assess(grid, base, unordered, cell_of, state_start, point, neighbourhood):
+    """Score of one point of states; with ``neighbourhood`` the least score around it, infinite where all is right."""
+    if neighbourhood is None:
+        return score_point(grid, base, unordered, cell_of, state_start, point)
+    return weakest(grid, base, unordered, state_start, point, neighbourhood)
 
 
 @njit(cache=True)
-def strengthen(grid, base, same, kinds, cell_of, soff, node, residual, point, seed, box_low, box_high, box_set):
-    """Grow the box of a wrong point, cheapest escape first, as long as it is surely wrong.
+def strengthen(
+    grid, base, same, unordered, cell_of, state_start, node, residual, point, seed, box_low, box_high, box_set
+):
+    """Grow the box of a wrong point, cheapest escape first, as long as it is proven wrong.
 
     With ``same`` the box grows only as long as every tree stays in the point's own leaf: all of it gets the same score.
     Writes the box into ``box_*``. A step looks only at the trees that tell the new state from the one before.
     """
-    offset, values, upto, onwards, starts, members, owner, touch_at, touched = grid
-    low, high, sets = node
-    right, left, change = residual
-    count, trees, words = len(kinds), values.shape[0], upto.shape[2]
-    masks = np.empty((len(members), words), np.uint64)
-    for k in range(len(members)):
-        cell = offset[members[k]] + cell_of[soff[members[k]] + seed[members[k]]]
-        for word in range(words):
-            masks[k, word] = upto[owner[k], cell, word] & onwards[owner[k], cell, word]
-    fresh = np.empty((len(members), words), np.uint64)
+    offset, values, upto, onwards, starts, members, owner, border_start, border_entries = grid
+    sets = node[2]
+    count, trees, words = len(unordered), values.shape[0], upto.shape[2]
+    masks, fresh = np.empty((len(members), words), np.uint64), np.empty((len(members), words), np.uint64)
     best, trial = np.empty(trees), np.empty(trees)
-    total = base
-    for t in range(trees):
-        best[t], _ = best_leaf(values, starts, t, masks, -1, masks)
-        total += best[t]
+    total = evaluate(grid, base, cell_of, state_start, seed, masks, best)
     for f in range(count):
         box_low[f] = box_high[f] = seed[f]
-        box_set[f] = np.uint64(1) << np.uint64(seed[f]) if kinds[f] else np.uint64(0)
+        box_set[f] = np.uint64(1) << np.uint64(seed[f]) if unordered[f] else np.uint64(0)
     refused = np.zeros(count, np.uint64)
-    tolls, heap, size = np.empty(2 * count), np.empty(2 * count, np.int64), 0
-    for face in range(2 * count):
-        tolls[face] = toll_of(
-            face, kinds, soff, low, high, sets, right, left, change, point, box_low, box_high, box_set, refused
-        )
-        if tolls[face] >= 0.0:
-            size = push(heap, tolls, size, face)
+    box = (box_low, box_high, box_set)
+    residual_costs, heap = np.empty(2 * count), np.empty(2 * count, np.int64)
+    size = list_faces(unordered, state_start, node, residual, point, box, refused, residual_costs, heap)
     seen = np.zeros(trees, np.int64)  # the last step that looked at the tree
     changed = np.empty(trees, np.int64)
     face, step = -1, 0
     while True:
-        face, size = next_face(face, tolls, heap, size)
+        face, size = next_face(face, residual_costs, heap, size)
         if face < 0:
             return
         step += 1
         f = face // 2
         picked = np.uint64(0)
-        if kinds[f]:
-            picked = next_outside(soff[f + 1] - soff[f], box_set[f], refused[f], sets[f])
+        if unordered[f]:
+            picked = next_outside(state_start[f + 1] - state_start[f], box_set[f], refused[f], sets[f])
             first = last = highest(picked)
             end = first
         elif face % 2:
-            first, end = cell_of[soff[f] + box_high[f]], cell_of[soff[f] + box_high[f] + 1]
+            first, end = cell_of[state_start[f] + box_high[f]], cell_of[state_start[f] + box_high[f] + 1]
             last = end - 1
         else:
-            end, last = cell_of[soff[f] + box_low[f] - 1], cell_of[soff[f] + box_low[f]] - 1
+            end, last = cell_of[state_start[f] + box_low[f] - 1], cell_of[state_start[f] + box_low[f]] - 1
             first = end
         grown, fine, number = total, True, 0
-        start, stop = offset[f] + cell_of[soff[f] + box_low[f]], offset[f] + cell_of[soff[f] + box_high[f]]
-        for part in range(2 if kinds[f] else 1):
+        start = offset[f] + cell_of[state_start[f] + box_low[f]]
+        stop = offset[f] + cell_of[state_start[f] + box_high[f]]
+        for part in range(2 if unordered[f] else 1):
             if part:
                 first = last = seed[f]
-            for j in range(touch_at[offset[f] + first], touch_at[offset[f] + last + 1]):
-                k = touched[j]
+            for j in range(border_start[offset[f] + first], border_start[offset[f] + last + 1]):
+                k = border_entries[j]
                 t = owner[k]
                 if seen[t] == step:
                     continue
                 seen[t] = step
                 same_leaves = True
                 for word in range(words):
-                    if kinds[f]:
+                    if unordered[f]:
                         fresh[k, word] = masks[k, word] | upto[t, offset[f] + end, word]
                     elif face % 2:
                         fresh[k, word] = upto[t, offset[f] + end, word] & onwards[t, start, word]
@@ -151,41 +161,36 @@ def strengthen(grid, base, same, kinds, cell_of, soff, node, residual, point, se
                 best[owner[k]] = trial[owner[k]]
                 for word in range(words):
                     masks[k, word] = fresh[k, word]
-            if kinds[f]:
+            if unordered[f]:
                 box_set[f] |= picked
             elif face % 2:
                 box_high[f] += 1
             else:
                 box_low[f] -= 1
-            tolls[face] = toll_of(
-                face, kinds, soff, low, high, sets, right, left, change, point, box_low, box_high, box_set, refused
-            )
-        elif kinds[f]:
+        elif unordered[f]:
             refused[f] |= picked
-            tolls[face] = toll_of(
-                face, kinds, soff, low, high, sets, right, left, change, point, box_low, box_high, box_set, refused
-            )
-        else:
-            tolls[face] = -1.0
+        residual_costs[face] = -1.0
+        if fine or unordered[f]:
+            residual_costs[face] = residual_cost(face, unordered, state_start, node, residual, point, box, refused)
 
 
 @njit_no_refcount
-def enter(c, clauses, kinds, soff):
-    """List the faces that a clause's box can be left through, and enter it in the table of who is outside whom.
+def enter(c, clauses, unordered, state_start):
+    """List the faces through which a clause's box can be left, and enter it in the table of clauses by state.
 
     A face is numbered 2f (down, or by another category) or 2f + 1 (up). The table's rows are sets of clauses, 64 a
     word: for each state those whose box is left upwards there, then for each state those left downwards; for a
     category, those whose box it is not in.
     """
     c_low, c_high, c_set, faces, beyond, width, table = clauses
-    word, mark, size = c // 64, np.uint64(1) << np.uint64(c % 64), soff[len(kinds)]
+    word, mark, size = c // 64, np.uint64(1) << np.uint64(c % 64), state_start[len(unordered)]
     width[c] = 0
-    for f in range(len(kinds)):
-        states = soff[f + 1] - soff[f]
-        if kinds[f]:
+    for f in range(len(unordered)):
+        states = state_start[f + 1] - state_start[f]
+        if unordered[f]:
             for s in range(states):
                 if not (c_set[c, f] >> np.uint64(s)) & np.uint64(1):
-                    table[soff[f] + s, word] |= mark
+                    table[state_start[f] + s, word] |= mark
             if all_of(states) & ~c_set[c, f]:
                 faces[c, width[c]] = 2 * f
                 width[c] += 1
@@ -194,28 +199,28 @@ def enter(c, clauses, kinds, soff):
             faces[c, width[c]], beyond[c, width[c]] = 2 * f, c_low[c, f] - 1
             width[c] += 1
         for s in range(c_low[c, f]):
-            table[size + soff[f] + s, word] |= mark
+            table[size + state_start[f] + s, word] |= mark
         if c_high[c, f] + 1 < states:
             faces[c, width[c]], beyond[c, width[c]] = 2 * f + 1, c_high[c, f] + 1
             width[c] += 1
         for s in range(c_high[c, f] + 1, states):
-            table[soff[f] + s, word] |= mark
+            table[state_start[f] + s, word] |= mark
 
 
 @njit_no_refcount
-def around(clauses, used, kinds, soff, point, found):
+def clauses_around(clauses, used, unordered, state_start, point, found):
     """Write the set of the clauses whose box holds a point, words of 64."""
     table = clauses[6]
-    words, size = (used + 63) // 64, soff[len(kinds)]
+    words, size = (used + 63) // 64, state_start[len(unordered)]
     for w in range(words):
         found[w] = 0
-    for f in range(len(kinds)):
-        if soff[f + 1] - soff[f] == 1:
+    for f in range(len(unordered)):
+        if state_start[f + 1] - state_start[f] == 1:
             continue
-        row = soff[f] + point[f]
+        row = state_start[f] + point[f]
         for w in range(words):
             found[w] |= table[row, w]
-        if not kinds[f]:
+        if not unordered[f]:
             for w in range(words):
                 found[w] |= table[size + row, w]
     for w in range(words):
@@ -225,13 +230,13 @@ def around(clauses, used, kinds, soff, point, found):
 
 
 @njit_no_refcount
-def inside(c, clauses, kinds, point):
+def inside(c, clauses, unordered, point):
     """Whether a point lies in a clause's box."""
     c_set, faces, beyond, width = clauses[2:6]
     for i in range(width[c]):
         face = faces[c, i]
         f = face // 2
-        if kinds[f]:
+        if unordered[f]:
             if not (c_set[c, f] >> np.uint64(point[f])) & np.uint64(1):
                 return False
         elif point[f] >= beyond[c, i] if face % 2 else point[f] <= beyond[c, i]:
@@ -240,23 +245,23 @@ def inside(c, clauses, kinds, point):
 
 
 @njit_no_refcount
-def is_open(c, i, c_set, faces, beyond, kinds, low, high, sets):
+def is_open(c, i, c_set, faces, beyond, unordered, low, high, sets):
     """Whether a node still allows a clause's box to be left through its i-th face."""
     face = faces[c, i]
     f = face // 2
-    if kinds[f]:
+    if unordered[f]:
         return (sets[f] & ~c_set[c, f]) != 0
     return high[f] >= beyond[c, i] if face % 2 else low[f] <= beyond[c, i]
 
 
 @njit(cache=True)
-def propagate(clauses, used, kinds, soff, low, high, sets):
+def propagate(clauses, used, unordered, state_start, low, high, sets):
     """Tighten a node by its clauses; False where one of them cannot be left any more.
 
     All clauses at once, 64 a word: those that the node has left, and those with one and with more open faces.
     """
     c_set, faces, beyond, width, table = clauses[2:]
-    words, size = (used + 63) // 64, soff[len(kinds)]
+    words, size = (used + 63) // 64, state_start[len(unordered)]
     gone, one, two = np.empty(words, np.uint64), np.empty(words, np.uint64), np.empty(words, np.uint64)
     some, every = np.empty(words, np.uint64), np.empty(words, np.uint64)
     changed = words > 0
@@ -264,23 +269,23 @@ def propagate(clauses, used, kinds, soff, low, high, sets):
         changed = False
         for w in range(words):
             gone[w] = one[w] = two[w] = 0
-        for f in range(len(kinds)):
-            if soff[f + 1] - soff[f] == 1:
+        for f in range(len(unordered)):
+            if state_start[f + 1] - state_start[f] == 1:
                 continue
-            if kinds[f]:
+            if unordered[f]:
                 for w in range(words):
                     some[w], every[w] = np.uint64(0), ~np.uint64(0)
-                for s in range(soff[f + 1] - soff[f]):
+                for s in range(state_start[f + 1] - state_start[f]):
                     if (sets[f] >> np.uint64(s)) & np.uint64(1):
                         for w in range(words):
-                            some[w] |= table[soff[f] + s, w]
-                            every[w] &= table[soff[f] + s, w]
+                            some[w] |= table[state_start[f] + s, w]
+                            every[w] &= table[state_start[f] + s, w]
                 for w in range(words):
                     gone[w] |= every[w]
                     two[w] |= one[w] & some[w]
                     one[w] |= some[w]
                 continue
-            first, last = soff[f] + low[f], soff[f] + high[f]
+            first, last = state_start[f] + low[f], state_start[f] + high[f]
             for w in range(words):
                 gone[w] |= table[first, w] | table[size + last, w]
                 up, down = table[last, w], table[size + first, w]
@@ -297,10 +302,10 @@ def propagate(clauses, used, kinds, soff, low, high, sets):
                 c = 64 * w + highest(single)
                 single &= ~(np.uint64(1) << np.uint64(c % 64))
                 for i in range(width[c]):
-                    if not is_open(c, i, c_set, faces, beyond, kinds, low, high, sets):
+                    if not is_open(c, i, c_set, faces, beyond, unordered, low, high, sets):
                         continue
                     face = faces[c, i]
-                    if kinds[face // 2]:
+                    if unordered[face // 2]:
                         sets[face // 2] &= ~c_set[c, face // 2]
                     elif face % 2:
                         low[face // 2] = max(low[face // 2], beyond[c, i])
@@ -312,27 +317,28 @@ def propagate(clauses, used, kinds, soff, low, high, sets):
 
 
 @njit_no_refcount
-def price(c, i, c_set, faces, beyond, kinds, low, high, sets, right, left, change, soff):
+def face_cost(c, i, c_set, faces, beyond, unordered, low, high, sets, right, left, change, state_start):
     """Residual cost of leaving a clause's box through its i-th face, in this node."""
     face = faces[c, i]
     f = face // 2
-    if kinds[f]:
+    if unordered[f]:
         return change[f] if sets[f] & ~c_set[c, f] else INFINITE
     at = beyond[c, i]
     if face % 2:
-        return right[soff[f] + at] if at <= high[f] else INFINITE
-    return left[soff[f] + at] if at >= low[f] else INFINITE
+        return right[state_start[f] + at] if at <= high[f] else INFINITE
+    return left[state_start[f] + at] if at >= low[f] else INFINITE
 
 
 @njit_no_refcount
-def pay(c, clauses, kinds, node, residual, point, soff):
-    """Raise the dual of a violated clause by the least residual cost of its faces; returns what was paid."""
+def raise_dual(c, clauses, unordered, node, residual, point, state_start):
+    """Raise the dual of a violated clause by the least residual cost of its faces; returns by how much."""
     c_set, faces, beyond, width = clauses[2:6]
     low, high, sets = node
     right, left, change = residual
     least = INFINITE
     for i in range(width[c]):
-        least = min(least, price(c, i, c_set, faces, beyond, kinds, low, high, sets, right, left, change, soff))
+        rest = face_cost(c, i, c_set, faces, beyond, unordered, low, high, sets, right, left, change, state_start)
+        least = min(least, rest)
         if least <= 0.0:
             return least
     if least == INFINITE:
@@ -340,407 +346,428 @@ def pay(c, clauses, kinds, node, residual, point, soff):
     for i in range(width[c]):
         face = faces[c, i]
         f = face // 2
-        if kinds[f]:
-            if is_open(c, i, c_set, faces, beyond, kinds, low, high, sets):
+        if unordered[f]:
+            if is_open(c, i, c_set, faces, beyond, unordered, low, high, sets):
                 change[f] -= least
             continue
         # Outermost segments are spent first: what is nearer keeps its prefix up to what is left.
         at = beyond[c, i]
         if face % 2 and at <= high[f]:
-            rest = right[soff[f] + at] - least
+            rest = right[state_start[f] + at] - least
             for s in range(point[f] + 1, high[f] + 1):
                 if s >= at:
-                    right[soff[f] + s] -= least
-                elif right[soff[f] + s] > rest:
-                    right[soff[f] + s] = rest
+                    right[state_start[f] + s] -= least
+                elif right[state_start[f] + s] > rest:
+                    right[state_start[f] + s] = rest
         elif face % 2 == 0 and at >= low[f]:
-            rest = left[soff[f] + at] - least
+            rest = left[state_start[f] + at] - least
             for s in range(point[f] - 1, low[f] - 1, -1):
                 if s <= at:
-                    left[soff[f] + s] -= least
-                elif left[soff[f] + s] > rest:
-                    left[soff[f] + s] = rest
+                    left[state_start[f] + s] -= least
+                elif left[state_start[f] + s] > rest:
+                    left[state_start[f] + s] = rest
     return least
 
 
 @njit_no_refcount
-def nearest(node, kinds, home, cost, soff, point):
+def nearest(node, unordered, factual_state, cost, state_start, point):
     """The cheapest point of a node, and its cost; an unordered feature that must change takes its first category."""
     low, high, sets = node
     total = 0.0
-    for f in range(len(kinds)):
-        if kinds[f]:
-            if (sets[f] >> np.uint64(home[f])) & np.uint64(1):
-                point[f] = home[f]
+    for f in range(len(unordered)):
+        if unordered[f]:
+            if (sets[f] >> np.uint64(factual_state[f])) & np.uint64(1):
+                point[f] = factual_state[f]
             else:
                 lowest = sets[f] & (~sets[f] + np.uint64(1))
                 point[f] = highest(lowest)
         else:
-            point[f] = min(max(home[f], low[f]), high[f])
-        total += cost[soff[f] + point[f]]
+            point[f] = min(max(factual_state[f], low[f]), high[f])
+        total += cost[state_start[f] + point[f]]
     return total
 
 
 @njit_no_refcount
-def cost_of(point, cost, soff):
+def cost_of(point, cost, state_start):
     total = 0.0
     for f in range(len(point)):
-        total += cost[soff[f] + point[f]]
+        total += cost[state_start[f] + point[f]]
     return total
 
 
 @njit_no_refcount
-def changes_of(point, home, weight):
+def changes_of(point, factual_state, weight):
     total = 0.0
     for f in range(len(point)):
-        if point[f] != home[f]:
+        if point[f] != factual_state[f]:
             total += weight[f]
     return total
 
 
 @njit_no_refcount
-def allowed(point, clauses, hard, kinds):
+def allowed(point, clauses, hard, unordered):
     """Whether a point is outside every hard clause's box."""
     for c in range(hard):
-        if inside(c, clauses, kinds, point):
+        if inside(c, clauses, unordered, point):
             return False
     return True
 
 
 @njit_no_refcount
-def stand(grid, base, cell_of, soff, point, masks, worth):
+def evaluate(grid, base, cell_of, state_start, point, masks, leaf_values):
     """Write each tree's masks and leaf value at a point of states; returns the score."""
-    offset, values, upto, onwards, starts, members, owner, _touch_at, _touched = grid
+    offset, values, upto, onwards, starts, members, owner, _border_start, _border_entries = grid
     for k in range(len(members)):
-        cell = offset[members[k]] + cell_of[soff[members[k]] + point[members[k]]]
+        cell = offset[members[k]] + cell_of[state_start[members[k]] + point[members[k]]]
         for word in range(masks.shape[1]):
             masks[k, word] = upto[owner[k], cell, word] & onwards[owner[k], cell, word]
     total = base
     for t in range(values.shape[0]):
-        worth[t], _ = best_leaf(values, starts, t, masks, -1, masks)
-        total += worth[t]
+        leaf_values[t], _ = best_leaf(values, starts, t, masks, -1, masks)
+        total += leaf_values[t]
     return total
 
 
 @njit_no_refcount
-def step(grid, kinds, cell_of, soff, point, masks, worth, f, s):
+def step(grid, unordered, cell_of, state_start, point, masks, leaf_values, f, s):
     """Move a point that was stood on to another state of one feature; returns by how much the score changes."""
-    offset, values, upto, onwards, starts, _members, owner, touch_at, touched = grid
-    old, new = cell_of[soff[f] + point[f]], cell_of[soff[f] + s]
+    offset, values, upto, onwards, starts, _members, owner, border_start, border_entries = grid
+    old, new = cell_of[state_start[f] + point[f]], cell_of[state_start[f] + s]
     point[f] = s
     if old == new:
         return 0.0
     first, last = min(old, new), max(old, new)
     cell, change = offset[f] + new, 0.0
     for place in range(first, last + 1):
-        if place != first and place != last if kinds[f] else place == last:
+        if place != first and place != last if unordered[f] else place == last:
             continue
-        for j in range(touch_at[offset[f] + place], touch_at[offset[f] + place + 1]):
-            k = touched[j]
+        for j in range(border_start[offset[f] + place], border_start[offset[f] + place + 1]):
+            k = border_entries[j]
             t = owner[k]
             for word in range(masks.shape[1]):
                 masks[k, word] = upto[t, cell, word] & onwards[t, cell, word]
             value, _ = best_leaf(values, starts, t, masks, -1, masks)
-            change += value - worth[t]
-            worth[t] = value
+            change += value - leaf_values[t]
+            leaf_values[t] = value
     return change
 
 
 @njit(cache=True)
-def pull_back(grid, base, kinds, cell_of, soff, home, cost, clauses, hard, order, partly, point):
+def pull_back(grid, base, unordered, cell_of, state_start, factual_state, cost, clauses, hard, order, partly, point):
     """Move a right point's features back to the factual, or ``partly`` so, in an order, while it stays right."""
-    masks, worth = np.empty((len(grid[5]), grid[2].shape[2]), np.uint64), np.empty(grid[1].shape[0])
-    score = stand(grid, base, cell_of, soff, point, masks, worth)
+    masks, leaf_values = np.empty((len(grid[5]), grid[2].shape[2]), np.uint64), np.empty(grid[1].shape[0])
+    score = evaluate(grid, base, cell_of, state_start, point, masks, leaf_values)
     for f in order:
-        old, s = point[f], home[f]
+        old, s = point[f], factual_state[f]
         if old == s:
             continue
         way = 1 if old > s else -1
         while True:
-            score += step(grid, kinds, cell_of, soff, point, masks, worth, f, s)
-            if s == old or (score > TINY and allowed(point, clauses, hard, kinds)):
+            score += step(grid, unordered, cell_of, state_start, point, masks, leaf_values, f, s)
+            if s == old or (score > TINY and allowed(point, clauses, hard, unordered)):
                 break
-            s = s + way if partly and not kinds[f] else old
+            s = s + way if partly and not unordered[f] else old
 
 
 @njit(cache=True)
-def dearest_first(point, cost, soff):
-    """The features by what their states cost, the dearest first."""
-    paid = np.empty(len(point))
+def costliest_first(point, cost, state_start):
+    """The features by what their states cost, the costliest first."""
+    costs = np.empty(len(point))
     for f in range(len(point)):
-        paid[f] = -cost[soff[f] + point[f]]
-    return np.argsort(paid)
+        costs[f] = -cost[state_start[f] + point[f]]
+    return np.argsort(costs)
 
 
 @njit_no_refcount
-def spent(reach, trees):
+def is_right(grid, base, unordered, state_start, point, neighbourhood):
+    """Whether a point is shown to be right in its neighbourhood."""
+    return weakest(grid, base, unordered, state_start, point, neighbourhood) > TINY and not neighbourhood[20][STUCK]
+
+
+@njit_no_refcount
+def spent(neighbourhood, trees):
     """Units of work that the adversary has done since it was last asked."""
-    looks = reach[20][LOOKS]
-    reach[20][LOOKS] = 0
+    looks = neighbourhood[20][LOOKS]
+    neighbourhood[20][LOOKS] = 0
     return looks * trees
 
 
 @njit_no_refcount
-def pull_in(grid, base, kinds, soff, home, cost, clauses, used, point, held, reach):
-    """``pull_back`` of a point with all that it touches; boxes known to be wrong are left out without a look."""
-    count = len(kinds)
+def pull_in(grid, base, unordered, state_start, factual_state, cost, clauses, used, point, holding, neighbourhood):
+    """``pull_back`` of a point with its neighbourhood; points in clauses' boxes are left out without a look."""
+    count = len(unordered)
     for _ in range(count):
-        # Dearest first.
+        # Costliest first.
         f, most = -1, -1.0
         for g in range(count):
-            here = cost[soff[g] + point[g]]
-            if here > most and not reach[21][g]:
+            here = cost[state_start[g] + point[g]]
+            if here > most and not neighbourhood[21][g]:
                 f, most = g, here
         if f < 0 or most <= 0.0:
             break
-        reach[21][f] = 1
+        neighbourhood[21][f] = 1
         old = point[f]
-        way = 1 if old > home[f] else -1
-        s = home[f]
+        way = 1 if old > factual_state[f] else -1
+        s = factual_state[f]
         while s != old:
             point[f] = s
-            around(clauses, used, kinds, soff, point, held)
+            clauses_around(clauses, used, unordered, state_start, point, holding)
             free = True
             for w in range((used + 63) // 64):
-                if held[w]:
+                if holding[w]:
                     free = False
                     break
-            if free and weakest(grid, base, kinds, soff, point, reach) > TINY and not reach[20][STUCK]:
+            if free and is_right(grid, base, unordered, state_start, point, neighbourhood):
                 break
-            s = old if kinds[f] else s + way
+            s = old if unordered[f] else s + way
         point[f] = s
     for g in range(count):
-        reach[21][g] = 0
+        neighbourhood[21][g] = 0
 
 
 @njit(cache=True)
-def cheapest_states(offset, kinds, cell_of, soff, cost, sets):
+def cheapest_states(offset, unordered, cell_of, state_start, cost, sets):
     """Each cell's cheapest state in reach, or -1."""
-    count = len(kinds)
+    count = len(unordered)
     state_at = np.full(offset[count], -1)
     for f in range(count):
-        for s in range(soff[f + 1] - soff[f]):
-            cell = offset[f] + cell_of[soff[f] + s]
-            if kinds[f] and not (sets[f] >> np.uint64(s)) & np.uint64(1):
+        for s in range(state_start[f + 1] - state_start[f]):
+            cell = offset[f] + cell_of[state_start[f] + s]
+            if unordered[f] and not (sets[f] >> np.uint64(s)) & np.uint64(1):
                 continue
-            if state_at[cell] < 0 or cost[soff[f] + s] < cost[soff[f] + state_at[cell]]:
+            if state_at[cell] < 0 or cost[state_start[f] + s] < cost[state_start[f] + state_at[cell]]:
                 state_at[cell] = s
     return state_at
 
 
 @njit(cache=True)
 def improve(
-    grid, base, kinds, cell_of, soff, home, cost, weight, most, clauses, hard, rows, sets, draws, upper, best, counters
+    grid, base, unordered, cell_of, state_start, factual_state, cost, weight, most, clauses, hard, rows, sets, draws,
+    upper, best, counters,
 ):  # fmt: skip
     """Look for a better incumbent: some of a row's cells are put into it, and changes taken back in random order.
 
-    What a row has out of reach is left as it is. Of the numbers drawn, shape (tries, 2 + features), the first tells the
-    row, the second how much of it; every other try starts from the factual and takes all of it.
+    A cell of a row without a reachable state is left out. Of the numbers drawn, shape (tries, 2 + features), the first
+    chooses the row, the second how much of it; every other try starts from the factual and takes all of it.
     """
     offset = grid[0]
-    count = len(kinds)
-    state_at = cheapest_states(offset, kinds, cell_of, soff, cost, sets)
+    count = len(unordered)
+    state_at = cheapest_states(offset, unordered, cell_of, state_start, cost, sets)
     point = np.empty(count, np.int64)
     for t in range(draws.shape[0]):
         r = int(draws[t, 0] * rows.shape[0])
         mixed = counters[FOUND] and t % 2
         for f in range(count):
-            point[f] = best[f] if mixed else home[f]
+            point[f] = best[f] if mixed else factual_state[f]
             s = state_at[offset[f] + rows[r, f]]
             if s >= 0 and (not mixed or draws[t, 2 + f] < draws[t, 1]):
                 point[f] = s
-        if not allowed(point, clauses, hard, kinds):
+        if not allowed(point, clauses, hard, unordered):
             continue
-        if score_point(grid, base, kinds, cell_of, soff, point) <= TINY:
+        if score_point(grid, base, unordered, cell_of, state_start, point) <= TINY:
             continue
         pull_back(
-            grid, base, kinds, cell_of, soff, home, cost, clauses, hard, np.argsort(draws[t, 2:]), False, point
+            grid, base, unordered, cell_of, state_start, factual_state, cost, clauses, hard, np.argsort(draws[t, 2:]),
+            False, point,
         )  # fmt: skip
-        order = dearest_first(point, cost, soff)
-        pull_back(grid, base, kinds, cell_of, soff, home, cost, clauses, hard, order, True, point)
-        if changes_of(point, home, weight) <= most:
-            keep(point, cost_of(point, cost, soff), upper, best, counters)
+        order = costliest_first(point, cost, state_start)
+        pull_back(grid, base, unordered, cell_of, state_start, factual_state, cost, clauses, hard, order, True, point)
+        if changes_of(point, factual_state, weight) <= most:
+            keep(point, cost_of(point, cost, state_start), upper, best, counters)
 
 
 @njit(cache=True)
 def guess(
-    grid, base, kinds, cell_of, soff, home, cost, weight, most, clauses, hard, rows, sets, upper, best, counters
+    grid, base, unordered, cell_of, state_start, factual_state, cost, weight, most, clauses, hard, rows, sets, upper,
+    best, counters,
 ):  # fmt: skip
     """Incumbents to begin with: single changes, and the cheapest of some rows of cells, pulled back to the factual.
 
-    What a row has out of reach is left as it is. None of this decides the optimum: it bounds what is worth looking at.
+    A cell of a row without a reachable state is left out. The optimum does not depend on it: it bounds the search.
     """
     offset = grid[0]
-    count = len(kinds)
-    masks, worth = np.empty((len(grid[5]), grid[2].shape[2]), np.uint64), np.empty(grid[1].shape[0])
-    point = home.copy()
-    score = stand(grid, base, cell_of, soff, point, masks, worth)
+    count = len(unordered)
+    masks, leaf_values = np.empty((len(grid[5]), grid[2].shape[2]), np.uint64), np.empty(grid[1].shape[0])
+    point = factual_state.copy()
+    score = evaluate(grid, base, cell_of, state_start, point, masks, leaf_values)
     for f in range(count):
         if weight[f] > most:
             continue
         for way in (1, -1):
-            s = home[f] + way
-            while 0 <= s < soff[f + 1] - soff[f] and cost[soff[f] + s] < upper[0]:
-                if not kinds[f] or (sets[f] >> np.uint64(s)) & np.uint64(1):
-                    score += step(grid, kinds, cell_of, soff, point, masks, worth, f, s)
-                    if score > TINY and allowed(point, clauses, hard, kinds):
-                        keep(point, cost[soff[f] + s], upper, best, counters)
+            s = factual_state[f] + way
+            while 0 <= s < state_start[f + 1] - state_start[f] and cost[state_start[f] + s] < upper[0]:
+                if not unordered[f] or (sets[f] >> np.uint64(s)) & np.uint64(1):
+                    score += step(grid, unordered, cell_of, state_start, point, masks, leaf_values, f, s)
+                    if score > TINY and allowed(point, clauses, hard, unordered):
+                        keep(point, cost[state_start[f] + s], upper, best, counters)
                 s += way
-            score += step(grid, kinds, cell_of, soff, point, masks, worth, f, home[f])
-    state_at = cheapest_states(offset, kinds, cell_of, soff, cost, sets)
+            score += step(grid, unordered, cell_of, state_start, point, masks, leaf_values, f, factual_state[f])
+    state_at = cheapest_states(offset, unordered, cell_of, state_start, cost, sets)
     chosen = np.full(GUESSES, -1)
-    prices = np.full(GUESSES, INFINITE)
+    row_costs = np.full(GUESSES, INFINITE)
     for r in range(rows.shape[0]):
-        price = 0.0
+        row_cost = 0.0
         for f in range(count):
             s = state_at[offset[f] + rows[r, f]]
             if s >= 0:
-                price += cost[soff[f] + s]
-            if price >= prices[GUESSES - 1]:
+                row_cost += cost[state_start[f] + s]
+            if row_cost >= row_costs[GUESSES - 1]:
                 break
-        if price >= prices[GUESSES - 1]:
+        if row_cost >= row_costs[GUESSES - 1]:
             continue
         place = GUESSES - 1
-        while place > 0 and prices[place - 1] > price:
-            prices[place], chosen[place] = prices[place - 1], chosen[place - 1]
+        while place > 0 and row_costs[place - 1] > row_cost:
+            row_costs[place], chosen[place] = row_costs[place - 1], chosen[place - 1]
             place -= 1
-        prices[place], chosen[place] = price, r
+        row_costs[place], chosen[place] = row_cost, r
     for r in chosen:
         if r < 0:
             break
         for f in range(count):
             s = state_at[offset[f] + rows[r, f]]
-            point[f] = s if s >= 0 else home[f]
-        if not allowed(point, clauses, hard, kinds):
+            point[f] = s if s >= 0 else factual_state[f]
+        if not allowed(point, clauses, hard, unordered):
             continue
-        if score_point(grid, base, kinds, cell_of, soff, point) <= TINY:
+        if score_point(grid, base, unordered, cell_of, state_start, point) <= TINY:
             continue
-        order = dearest_first(point, cost, soff)
-        pull_back(grid, base, kinds, cell_of, soff, home, cost, clauses, hard, order, True, point)
-        if changes_of(point, home, weight) <= most:
-            keep(point, cost_of(point, cost, soff), upper, best, counters)
+        order = costliest_first(point, cost, state_start)
+        pull_back(grid, base, unordered, cell_of, state_start, factual_state, cost, clauses, hard, order, True, point)
+        if changes_of(point, factual_state, weight) <= most:
+            keep(point, cost_of(point, cost, state_start), upper, best, counters)
 
 
 @njit(cache=True)
-def guess_touched(grid, base, kinds, soff, home, cost, weight, most, clauses, rows, upper, best, counters, reach):
-    """Incumbents to begin with where all that a point touches counts: the first right ones of some rows of states."""
+def guess_neighbourhoods(
+    grid, base, unordered, state_start, factual_state, cost, weight, most, clauses, rows, upper, best, counters,
+    neighbourhood,
+):  # fmt: skip
+    """First incumbents where a point's neighbourhood counts: the first right ones of some rows of states."""
     used, found = counters[CLAUSES], 0
-    point = np.empty(len(kinds), np.int64)
-    held = np.empty(clauses[6].shape[1], np.uint64)
+    point = np.empty(len(unordered), np.int64)
+    holding = np.empty(clauses[6].shape[1], np.uint64)
     for r in range(rows.shape[0]):
-        for f in range(len(kinds)):
+        for f in range(len(unordered)):
             point[f] = rows[r, f]
-        around(clauses, used, kinds, soff, point, held)
+        clauses_around(clauses, used, unordered, state_start, point, holding)
         free = True
         for w in range((used + 63) // 64):
-            free &= held[w] == 0
-        if not free or weakest(grid, base, kinds, soff, point, reach) <= TINY or reach[20][STUCK]:
+            free &= holding[w] == 0
+        if not free or not is_right(grid, base, unordered, state_start, point, neighbourhood):
             continue
-        pull_in(grid, base, kinds, soff, home, cost, clauses, used, point, held, reach)
-        if changes_of(point, home, weight) <= most:
-            keep(point, cost_of(point, cost, soff), upper, best, counters)
+        pull_in(grid, base, unordered, state_start, factual_state, cost, clauses, used, point, holding, neighbourhood)
+        if changes_of(point, factual_state, weight) <= most:
+            keep(point, cost_of(point, cost, state_start), upper, best, counters)
             found += 1
         if found == GUESSES:
             break
-    counters[WORK] += spent(reach, grid[1].shape[0])
+    counters[WORK] += spent(neighbourhood, grid[1].shape[0])
 
 
 # Positions in the array of counters that outlives a pause.
-HEAP, TOP, FREE, CLAUSES, HARD, FOUND, WORK, NODES_SEEN, ROOT = range(9)
+CLAUSES, HARD, FOUND, WORK, NODES_SEEN, ROOT = range(3, 9)  # after HEAP, TOP, FREE
 
 
 @njit_no_refcount
-def live_faces(c, clauses, kinds, node):
+def live_faces(c, clauses, unordered, node):
     """How many faces of a clause's box the node still allows to leave through."""
     c_set, faces, beyond, width = clauses[2:6]
     low, high, sets = node
     count = 0
     for i in range(width[c]):
-        count += is_open(c, i, c_set, faces, beyond, kinds, low, high, sets)
+        count += is_open(c, i, c_set, faces, beyond, unordered, low, high, sets)
     return count
 
 
 @njit_no_refcount
-def residuals(node, kinds, cost, soff, home, point, residual):
-    """What each move away from the node's nearest point costs, before any dual has been paid."""
+def residuals(node, unordered, cost, state_start, factual_state, point, residual):
+    """What each move away from the node's nearest point costs, while all duals are 0."""
     low, high, sets = node
     right, left, change = residual
-    for f in range(len(kinds)):
-        here = cost[soff[f] + point[f]]
-        if kinds[f]:
+    for f in range(len(unordered)):
+        here = cost[state_start[f] + point[f]]
+        if unordered[f]:
             change[f] = 0.0
-            if point[f] == home[f]:
+            if point[f] == factual_state[f]:
                 change[f] = INFINITE
-                for s in range(soff[f + 1] - soff[f]):
-                    if s != home[f] and (sets[f] >> np.uint64(s)) & np.uint64(1):
-                        change[f] = min(change[f], cost[soff[f] + s])
+                for s in range(state_start[f + 1] - state_start[f]):
+                    if s != factual_state[f] and (sets[f] >> np.uint64(s)) & np.uint64(1):
+                        change[f] = min(change[f], cost[state_start[f] + s])
             continue
         for s in range(point[f] + 1, high[f] + 1):
-            right[soff[f] + s] = cost[soff[f] + s] - here
+            right[state_start[f] + s] = cost[state_start[f] + s] - here
         for s in range(low[f], point[f]):
-            left[soff[f] + s] = cost[soff[f] + s] - here
+            left[state_start[f] + s] = cost[state_start[f] + s] - here
 
 
 @njit_no_refcount
-def fix(node, kinds, soff, point, residual, slack):
+def fix(node, unordered, state_start, point, residual, slack):
     """Drop what would cost more than ``slack`` on top of the bound; whether anything was dropped."""
     low, high, sets = node
     right, left, change = residual
     dropped = False
-    for f in range(len(kinds)):
-        if kinds[f]:
+    for f in range(len(unordered)):
+        if unordered[f]:
             only = np.uint64(1) << np.uint64(point[f])
             if change[f] >= slack and sets[f] != only:
                 sets[f] = only
                 dropped = True
             continue
-        while high[f] > point[f] and right[soff[f] + high[f]] >= slack:
+        while high[f] > point[f] and right[state_start[f] + high[f]] >= slack:
             high[f] -= 1
             dropped = True
-        while low[f] < point[f] and left[soff[f] + low[f]] >= slack:
+        while low[f] < point[f] and left[state_start[f] + low[f]] >= slack:
             low[f] += 1
             dropped = True
     return dropped
 
 
 @njit_no_refcount
-def limit_changes(node, kinds, home, weight, most):
+def allows(node, unordered, f, state):
+    """Whether a node has a state of a feature."""
+    low, high, sets = node
+    if unordered[f]:
+        return (sets[f] >> np.uint64(state)) & np.uint64(1) != 0
+    return low[f] <= state <= high[f]
+
+
+@njit_no_refcount
+def limit_changes(node, unordered, factual_state, weight, most):
     """Keep within the bound on changed features; False where the node cannot."""
     low, high, sets = node
     forced = 0.0
-    for f in range(len(kinds)):
-        stays = (sets[f] >> np.uint64(home[f])) & np.uint64(1) if kinds[f] else low[f] <= home[f] <= high[f]
+    for f in range(len(unordered)):
+        stays = allows(node, unordered, f, factual_state[f])
         if not stays:
             forced += weight[f]
     if forced > most:
         return False
-    for f in range(len(kinds)):
-        stays = (sets[f] >> np.uint64(home[f])) & np.uint64(1) if kinds[f] else low[f] <= home[f] <= high[f]
+    for f in range(len(unordered)):
+        stays = allows(node, unordered, f, factual_state[f])
         if stays and forced + weight[f] > most:
-            if kinds[f]:
-                sets[f] = np.uint64(1) << np.uint64(home[f])
+            if unordered[f]:
+                sets[f] = np.uint64(1) << np.uint64(factual_state[f])
             else:
-                low[f] = high[f] = home[f]
+                low[f] = high[f] = factual_state[f]
     return True
 
 
 @njit_no_refcount
-def through_free_faces(clauses, used, kinds, node, residual, soff, point, held, trial):
-    """A point outside every clause's box, reached through faces whose cost is paid already; False where none is met.
+def through_free_faces(clauses, used, unordered, node, residual, state_start, point, holding, trial):
+    """A point outside every clause's box, reached through faces without residual cost; False where none is met.
 
-    ``held`` is room for the set of the clauses that hold the point on its way.
+    ``holding`` is room for the set of the clauses whose box holds the point on its way.
     """
     c_set, faces, beyond, width = clauses[2:6]
     low, high, sets = node
     right, left, change = residual
-    for f in range(len(kinds)):
+    for f in range(len(unordered)):
         trial[f] = point[f]
     for _ in range(DETOURS):
-        around(clauses, used, kinds, soff, trial, held)
+        clauses_around(clauses, used, unordered, state_start, trial, holding)
         c = -1
         for w in range((used + 63) // 64):
-            if held[w]:
-                c = 64 * w + highest(held[w])
+            if holding[w]:
+                c = 64 * w + highest(holding[w])
                 break
         if c < 0:
             return True
@@ -748,9 +775,10 @@ def through_free_faces(clauses, used, kinds, node, residual, soff, point, held, 
         for i in range(width[c]):
             face = faces[c, i]
             f = face // 2
-            if price(c, i, c_set, faces, beyond, kinds, low, high, sets, right, left, change, soff) > CLOSE:
+            rest = face_cost(c, i, c_set, faces, beyond, unordered, low, high, sets, right, left, change, state_start)
+            if rest > CLOSE:
                 continue
-            if kinds[f]:
+            if unordered[f]:
                 outside = sets[f] & ~c_set[c, f]
                 trial[f] = highest(outside & (~outside + np.uint64(1)))
             elif trial[f] < point[f] if face % 2 else trial[f] > point[f]:
@@ -775,61 +803,56 @@ def keep(point, value, upper, best, counters):
 
 
 @njit(cache=True)
-def learn(grid, base, same, kinds, cell_of, soff, node, residual, point, seed, clauses, counters, reach=None):
-    """Add the strengthened box of a wrong point, or of the cells in ``reach``, to the clauses; returns its number."""
+def learn(
+    grid, base, same, unordered, cell_of, state_start, node, residual, point, seed, clauses, counters,
+    neighbourhood=None,
+):  # fmt: skip
+    """Add the strengthened box of a wrong point, or of the cells in ``neighbourhood``, to the clauses; its number."""
     c_low, c_high, c_set = clauses[:3]
     c = counters[CLAUSES]
-    if reach is None:
-        strengthen(grid, base, same, kinds, cell_of, soff, node, residual, point, seed, c_low[c], c_high[c], c_set[c])
+    if neighbourhood is None:
+        strengthen(
+            grid, base, same, unordered, cell_of, state_start, node, residual, point, seed, c_low[c], c_high[c],
+            c_set[c],
+        )  # fmt: skip
     else:
-        strengthen_touched(grid, base, same, kinds, soff, node, residual, point, reach, c_low[c], c_high[c], c_set[c])
-    enter(c, clauses, kinds, soff)
+        strengthen_neighbourhood(
+            grid, base, same, unordered, state_start, node, residual, point, neighbourhood, c_low[c], c_high[c],
+            c_set[c],
+        )  # fmt: skip
+    enter(c, clauses, unordered, state_start)
     counters[CLAUSES] = c + 1
     counters[WORK] += 40 * grid[1].shape[0]
     return c
 
 
-@njit_no_refcount
-def add_node(low, high, sets, key, nodes, counters):
-    """Keep a node for later."""
-    n_low, n_high, n_set, keys, heap, free = nodes
-    if counters[FREE]:
-        counters[FREE] -= 1
-        place = free[counters[FREE]]
-    else:
-        place = counters[TOP]
-        counters[TOP] += 1
-    for f in range(len(low)):
-        n_low[place, f], n_high[place, f], n_set[place, f] = low[f], high[f], sets[f]
-    keys[place] = key
-    counters[HEAP] = push(heap, keys, counters[HEAP], place)
-
-
 @njit(cache=True)
-def branch(c, clauses, kinds, node, residual, soff, home, cost, point, key, nodes, counters):
+def branch(c, clauses, unordered, node, residual, state_start, factual_state, cost, point, key, nodes, counters):
     """One child per face of a clause's box, cheapest first; later children stay within the faces before them.
 
-    Those beyond ``FACES`` stay together in one node, to be told apart when its turn comes: most never have one.
+    Those beyond ``FACES`` stay together in one node, to be split when its turn comes: for most it never does.
     """
     c_set, faces, beyond, width = clauses[2:6]
     low, high, sets = node
     right, left, change = residual
-    prices = np.empty(width[c])
+    face_costs = np.empty(width[c])
     for k in range(width[c]):
-        prices[k] = price(c, k, c_set, faces, beyond, kinds, low, high, sets, right, left, change, soff)
-    spare = np.empty(len(kinds), np.int64)
+        face_costs[k] = face_cost(
+            c, k, c_set, faces, beyond, unordered, low, high, sets, right, left, change, state_start
+        )
+    spare = np.empty(len(unordered), np.int64)
     child_low, child_high, child_set = low.copy(), high.copy(), sets.copy()
     rest_low, rest_high, rest_set = low.copy(), high.copy(), sets.copy()
     made, least_left = 0, INFINITE
     for _ in range(width[c]):
-        i = np.argmin(prices)
-        if prices[i] == INFINITE:
+        i = np.argmin(face_costs)
+        if face_costs[i] == INFINITE:
             break
-        prices[i] = INFINITE
+        face_costs[i] = INFINITE
         face = faces[c, i]
         f = face // 2
         old_low, old_high, old_set = child_low[f], child_high[f], child_set[f]
-        if kinds[f]:
+        if unordered[f]:
             child_set[f] = old_set & ~c_set[c, f]
             here = child_set[f] != 0
         elif face % 2:
@@ -839,7 +862,8 @@ def branch(c, clauses, kinds, node, residual, soff, home, cost, point, key, node
             child_high[f] = min(old_high, beyond[c, i])
             here = old_low <= child_high[f]
         if here:
-            least = max(key, nearest((child_low, child_high, child_set), kinds, home, cost, soff, spare))
+            child = (child_low, child_high, child_set)
+            least = max(key, nearest(child, unordered, factual_state, cost, state_start, spare))
             if made < FACES:
                 add_node(child_low, child_high, child_set, least, nodes, counters)
             else:
@@ -849,7 +873,7 @@ def branch(c, clauses, kinds, node, residual, soff, home, cost, point, key, node
                 least_left = min(least_left, least)
             made += 1
         child_low[f], child_high[f], child_set[f] = old_low, old_high, old_set
-        if kinds[f]:
+        if unordered[f]:
             child_set[f] = old_set & c_set[c, f]
             empty = child_set[f] == 0
         elif face % 2:
@@ -865,16 +889,18 @@ def branch(c, clauses, kinds, node, residual, soff, home, cost, point, key, node
 
 
 @njit(cache=True)
-def run(grid, base, kinds, cell_of, soff, cost, home, weight, most, clauses, nodes, counters, best, asked, upper,
-        effort, reach=None):  # fmt: skip
-    """Best-first branch and bound; returns why it stopped. Everything it needs to go on stands in its arguments.
+def run(
+    grid, base, unordered, cell_of, state_start, cost, factual_state, weight, most, clauses, nodes, counters, best,
+    asked, upper, effort, neighbourhood=None,
+):  # fmt: skip
+    """Best-first branch and bound; returns why it stopped. Its whole state is in its arguments.
 
     ``upper[0]`` is the incumbent's cost, ``upper[1]`` the proven lower bound.
     """
-    n_low, n_high, n_set, keys, heap, free = nodes
+    n_low, keys, heap = nodes[0], nodes[3], nodes[4]
     c_set, faces, beyond, width = clauses[2:6]
-    count, trees, room = len(kinds), grid[1].shape[0], len(width)
-    size = soff[count]
+    count, trees, room = len(unordered), grid[1].shape[0], len(width)
+    size = state_start[count]
     right, left, change = np.empty(size), np.empty(size), np.empty(count)
     residual = (right, left, change)
     low, high = np.empty(count, np.int64), np.empty(count, np.int64)
@@ -882,7 +908,7 @@ def run(grid, base, kinds, cell_of, soff, cost, home, weight, most, clauses, nod
     node = (low, high, sets)
     point, trial = np.empty(count, np.int64), np.empty(count, np.int64)
     violated, order, live = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
-    held = np.empty(clauses[6].shape[1], np.uint64)
+    holding = np.empty(clauses[6].shape[1], np.uint64)
     end = counters[WORK] + effort
     while counters[HEAP]:
         upper[1] = min(keys[heap[0]], upper[0])
@@ -894,34 +920,29 @@ def run(grid, base, kinds, cell_of, soff, cost, home, weight, most, clauses, nod
             return MORE_NODES
         if counters[CLAUSES] + ROOT_ROUNDS + 2 > room:
             return MORE_CLAUSES
-        place, counters[HEAP] = pop(heap, keys, counters[HEAP])
-        key = keys[place]
-        for f in range(count):
-            low[f], high[f], sets[f] = n_low[place, f], n_high[place, f], n_set[place, f]
-        free[counters[FREE]] = place
-        counters[FREE] += 1
+        key = take_node(low, high, sets, nodes, counters)
         counters[NODES_SEEN] += 1
         rounds = ROOT_ROUNDS if counters[ROOT] == 0 else NODE_ROUNDS
         counters[ROOT] = 1
         while True:
-            if not propagate(clauses, counters[CLAUSES], kinds, soff, low, high, sets):
+            if not propagate(clauses, counters[CLAUSES], unordered, state_start, low, high, sets):
                 break
-            if not limit_changes(node, kinds, home, weight, most):
+            if not limit_changes(node, unordered, factual_state, weight, most):
                 break
             counters[WORK] += counters[CLAUSES] + trees
-            lowest = nearest(node, kinds, home, cost, soff, point)
+            lowest = nearest(node, unordered, factual_state, cost, state_start, point)
             if lowest >= upper[0] - CLOSE:
                 break
-            residuals(node, kinds, cost, soff, home, point, residual)
+            residuals(node, unordered, cost, state_start, factual_state, point, residual)
             total = 0
             ends = np.zeros(2 * count + 1, np.int64)  # of violated clauses by their live faces, fewest first
-            around(clauses, counters[CLAUSES], kinds, soff, point, held)
+            clauses_around(clauses, counters[CLAUSES], unordered, state_start, point, holding)
             for w in range((counters[CLAUSES] + 63) // 64):
-                while held[w]:
-                    lowest_bit = held[w] & (~held[w] + np.uint64(1))
-                    held[w] ^= lowest_bit
+                while holding[w]:
+                    lowest_bit = holding[w] & (~holding[w] + np.uint64(1))
+                    holding[w] ^= lowest_bit
                     violated[total] = 64 * w + highest(lowest_bit)
-                    live[total] = live_faces(violated[total], clauses, kinds, node)
+                    live[total] = live_faces(violated[total], clauses, unordered, node)
                     ends[live[total]] += 1
                     total += 1
             ends = np.cumsum(ends)
@@ -930,92 +951,104 @@ def run(grid, base, kinds, cell_of, soff, cost, home, weight, most, clauses, nod
                 order[ends[live[k]]] = violated[k]
             bound = lowest
             for k in range(total):
-                bound += pay(order[k], clauses, kinds, node, residual, point, soff)
+                bound += raise_dual(order[k], clauses, unordered, node, residual, point, state_start)
             key = max(key, bound)
             if bound >= upper[0] - CLOSE:
                 break
-            if fix(node, kinds, soff, point, residual, upper[0] - CLOSE - bound):
+            if fix(node, unordered, state_start, point, residual, upper[0] - CLOSE - bound):
                 continue
             if total == 0:
-                score = assess(grid, base, kinds, cell_of, soff, point, reach)
-                if reach is not None:
-                    counters[WORK] += spent(reach, trees)
-                    if reach[20][STUCK]:
+                score = assess(grid, base, unordered, cell_of, state_start, point, neighbourhood)
+                if neighbourhood is not None:
+                    counters[WORK] += spent(neighbourhood, trees)
+                    if neighbourhood[20][STUCK]:
                         add_node(low, high, sets, key, nodes, counters)
                         return MORE_LOOKS
                 if score > TINY:
-                    if changes_of(point, home, weight) <= most:
+                    if changes_of(point, factual_state, weight) <= most:
                         keep(point, lowest, upper, best, counters)
                     break
                 if score >= -TINY:
                     # Too near to tell: the node goes back until the real model has spoken.
                     add_node(low, high, sets, key, nodes, counters)
                     for f in range(count):
-                        asked[f] = point[f] if reach is None else reach[18][f]
+                        asked[f] = point[f] if neighbourhood is None else neighbourhood[18][f]
                     return ASK
-                learn(grid, base, False, kinds, cell_of, soff, node, residual, point, point, clauses, counters, reach)
+                learn(
+                    grid, base, False, unordered, cell_of, state_start, node, residual, point, point, clauses, counters,
+                    neighbourhood,
+                )  # fmt: skip
                 if counters[CLAUSES] + ROOT_ROUNDS + 2 > room:
                     add_node(low, high, sets, key, nodes, counters)
                     return MORE_CLAUSES
                 continue
-            # Disjoint cores: points that cost no more than what is paid, each wrong one a clause to be paid for.
+            # Disjoint cores: points that cost no more than the bound; each wrong one is a clause that may raise it.
             stop = False
             while rounds > 0:
                 rounds -= 1
                 counters[WORK] += counters[CLAUSES]
-                if not through_free_faces(clauses, counters[CLAUSES], kinds, node, residual, soff, point, held, trial):
+                used = counters[CLAUSES]
+                if not through_free_faces(clauses, used, unordered, node, residual, state_start, point, holding, trial):
                     break
-                score = assess(grid, base, kinds, cell_of, soff, trial, reach)
-                if reach is not None:
-                    counters[WORK] += spent(reach, trees)
-                    if reach[20][STUCK]:
+                score = assess(grid, base, unordered, cell_of, state_start, trial, neighbourhood)
+                if neighbourhood is not None:
+                    counters[WORK] += spent(neighbourhood, trees)
+                    if neighbourhood[20][STUCK]:
                         break
                 if score > TINY:
-                    if changes_of(trial, home, weight) <= most:
-                        if reach is None:
+                    if changes_of(trial, factual_state, weight) <= most:
+                        if neighbourhood is None:
                             pull_back(
-                                grid, base, kinds, cell_of, soff, home, cost, clauses, counters[HARD],
-                                dearest_first(trial, cost, soff), True, trial,
+                                grid, base, unordered, cell_of, state_start, factual_state, cost, clauses,
+                                counters[HARD], costliest_first(trial, cost, state_start), True, trial,
                             )  # fmt: skip
                         else:
-                            used = counters[CLAUSES]
-                            pull_in(grid, base, kinds, soff, home, cost, clauses, used, trial, held, reach)
-                            counters[WORK] += spent(reach, trees)
-                        keep(trial, cost_of(trial, cost, soff), upper, best, counters)
+                            pull_in(
+                                grid, base, unordered, state_start, factual_state, cost, clauses, used, trial, holding,
+                                neighbourhood,
+                            )  # fmt: skip
+                            counters[WORK] += spent(neighbourhood, trees)
+                        keep(trial, cost_of(trial, cost, state_start), upper, best, counters)
                         if bound >= upper[0] - CLOSE:
                             stop = True
                     break
                 if score >= -TINY:
                     break
                 c = learn(
-                    grid, base, False, kinds, cell_of, soff, node, residual, point, trial, clauses, counters, reach
-                )
-                if inside(c, clauses, kinds, point):
+                    grid, base, False, unordered, cell_of, state_start, node, residual, point, trial, clauses, counters,
+                    neighbourhood,
+                )  # fmt: skip
+                if inside(c, clauses, unordered, point):
                     violated[total] = c
                     total += 1
-                    paid = pay(c, clauses, kinds, node, residual, point, soff)
-                    bound += paid
+                    bound += raise_dual(c, clauses, unordered, node, residual, point, state_start)
                     key = max(key, bound)
                     if bound >= upper[0] - CLOSE:
                         stop = True
                         break
             if stop:
                 break
-            if fix(node, kinds, soff, point, residual, upper[0] - CLOSE - bound):
+            if fix(node, unordered, state_start, point, residual, upper[0] - CLOSE - bound):
                 continue
             # Branch on the violated clause whose children gain most.
-            residuals(node, kinds, cost, soff, home, point, residual)
+            residuals(node, unordered, cost, state_start, factual_state, point, residual)
             chosen, gain = violated[0], -1.0
             for k in range(total):
                 pull = 0.0
                 for i in range(width[violated[k]]):
-                    p = price(violated[k], i, c_set, faces, beyond, kinds, low, high, sets, right, left, change, soff)
-                    if p < INFINITE:
-                        pull += 1.0 / (p + 1e-9)
+                    rest = face_cost(
+                        violated[k], i, c_set, faces, beyond, unordered, low, high, sets, right, left, change,
+                        state_start,
+                    )  # fmt: skip
+                    if rest < INFINITE:
+                        pull += 1.0 / (rest + 1e-9)
                 quality = 1.0 / (pull + 1e-12)
                 if quality > gain:
                     chosen, gain = violated[k], quality
-            branch(chosen, clauses, kinds, node, residual, soff, home, cost, point, key, nodes, counters)
+            branch(
+                chosen, clauses, unordered, node, residual, state_start, factual_state, cost, point, key, nodes,
+                counters,
+            )  # fmt: skip
             break
     upper[1] = upper[0]
     counters[HEAP] = 0
@@ -1023,7 +1056,7 @@ def run(grid, base, kinds, cell_of, soff, cost, home, weight, most, clauses, nod
 
 
 @njit(cache=True)
-def lay_number(ends, cuts, value, low, high, unit, whole, fixed, linear, quadratic):
+def lay_number(ends, cuts, value, low, high, unit, integer, fixed, linear, quadratic):
     """States of a number: each interval between thresholds and cuts, at its value nearest to the factual's.
 
     Returns the grid cell, the decoded value and the cost of each state, and which one is the factual's.
@@ -1031,11 +1064,11 @@ def lay_number(ends, cuts, value, low, high, unit, whole, fixed, linear, quadrat
     size = len(ends) + len(cuts) + 1
     cell, values, costs = np.empty(size, np.int64), np.empty(size), np.empty(size)
     borders = np.unique(np.concatenate((ends, cuts))) if len(cuts) else ends
-    home, count = 0, 0
+    factual_state, count = 0, 0
     for i in range(len(borders) + 1):
         first = -np.inf
         if i > 0:
-            first = borders[i - 1] + 1.0 if whole else np.nextafter(borders[i - 1], np.inf)
+            first = borders[i - 1] + 1.0 if integer else np.nextafter(borders[i - 1], np.inf)
         last = borders[i] if i < len(borders) else np.inf
         own = first <= value <= last
         if own:
@@ -1050,24 +1083,24 @@ def lay_number(ends, cuts, value, low, high, unit, whole, fixed, linear, quadrat
         costs[count] = 0.0 if own else fixed + linear * gap + quadratic * gap * gap
         cell[count] = np.searchsorted(ends, nearest)
         if own:
-            home = count
+            factual_state = count
         count += 1
-    return cell[:count], values[:count], costs[:count], home
+    return cell[:count], values[:count], costs[:count], factual_state
 
 
 @njit(cache=True)
-def lay_numbers(ends, ends_at, cuts, cuts_at, values, low, high, unit, whole, fixed, linear, quadratic):
+def lay_numbers(ends, ends_at, cuts, cuts_at, values, low, high, unit, integer, fixed, linear, quadratic):
     """``lay_number`` of several numbers: flat arrays of states, where each number's begin, and the factual's states."""
     count = len(values)
     room = len(ends) + len(cuts) + count
     cells, places, costs = np.empty(room, np.int64), np.empty(room), np.empty(room)
-    at, home = np.zeros(count + 1, np.int64), np.zeros(count, np.int64)
+    at, factual_state = np.zeros(count + 1, np.int64), np.zeros(count, np.int64)
     for j in range(count):
-        cell, place, cost, home[j] = lay_number(
+        cell, place, cost, factual_state[j] = lay_number(
             ends[ends_at[j] : ends_at[j + 1]], cuts[cuts_at[j] : cuts_at[j + 1]], values[j], low[j], high[j], unit[j],
-            whole[j], fixed[j], linear[j], quadratic[j],
+            integer[j], fixed[j], linear[j], quadratic[j],
         )  # fmt: skip
         first, last = at[j], at[j] + len(cell)
         cells[first:last], places[first:last], costs[first:last] = cell, place, cost
         at[j + 1] = last
-    return cells[: at[count]], places[: at[count]], costs[: at[count]], at, home
+    return cells[: at[count]], places[: at[count]], costs[: at[count]], at, factual_state

@@ -1,4 +1,4 @@
-"""What the compiled kernels of the searches over cells share: leaf masks, the price of leaving a box, a heap."""
+"""What the compiled kernels of the searches over cells share: leaf masks, the cost of leaving a box, a heap."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import numpy as np
 from methods.estimators.compiling import njit_no_refcount
 
 INFINITE = np.inf
+DONE, PAUSED, ASK, MORE_NODES, MORE_CLAUSES, MORE_LOOKS = range(6)  # why a search stopped
+HEAP, TOP, FREE = range(3)  # the first counters: open nodes, places used, places that became free
 
 
 @njit_no_refcount
@@ -97,26 +99,29 @@ def next_outside(states, chosen, refused, allowed):
 
 
 @njit_no_refcount
-def next_face(face, tolls, heap, size):
-    """The face through which a growing box is left most cheaply, -1 where none gives way, and the heap's size.
+def next_face(face, residual_costs, heap, size):
+    """The face through which a growing box is left most cheaply, -1 where none is left to move, and the heap's size.
 
-    A face is pushed on for as long as no other one is cheaper; ``tolls`` are -1 where a face is frozen.
+    A face is moved on for as long as no other one is cheaper; ``residual_costs`` are -1 where a face is frozen.
     """
-    if face >= 0 and tolls[face] >= 0.0 and not (size and tolls[heap[0]] < tolls[face]):
+    if face >= 0 and residual_costs[face] >= 0.0 and not (size and residual_costs[heap[0]] < residual_costs[face]):
         return face, size
-    if face >= 0 and tolls[face] >= 0.0:
-        size = push(heap, tolls, size, face)
+    if face >= 0 and residual_costs[face] >= 0.0:
+        size = push(heap, residual_costs, size, face)
     if not size:
         return -1, 0
-    return pop(heap, tolls, size)
+    return pop(heap, residual_costs, size)
 
 
 @njit_no_refcount
-def toll_of(face, kinds, soff, low, high, sets, right, left, change, point, box_low, box_high, box_set, refused):
+def residual_cost(face, unordered, state_start, node, residual, point, box, refused):
     """Residual cost of leaving a box if a face gave way; infinite where the node rules that out, -1 where it cannot."""
+    low, high, sets = node
+    right, left, change = residual
+    box_low, box_high, box_set = box
     f = face // 2
-    states = soff[f + 1] - soff[f]
-    if kinds[f]:
+    states = state_start[f + 1] - state_start[f]
+    if unordered[f]:
         outside = all_of(states) & ~box_set[f] & ~refused[f]
         if face % 2 or not outside:
             return -1.0
@@ -129,10 +134,49 @@ def toll_of(face, kinds, soff, low, high, sets, right, left, change, point, box_
             return -1.0
         if at > high[f]:
             return INFINITE
-        return 0.0 if point[f] >= at else right[soff[f] + at]
+        return 0.0 if point[f] >= at else right[state_start[f] + at]
     at = box_low[f] - 1
     if at < 0:
         return -1.0
     if at < low[f]:
         return INFINITE
-    return 0.0 if point[f] <= at else left[soff[f] + at]
+    return 0.0 if point[f] <= at else left[state_start[f] + at]
+
+
+@njit_no_refcount
+def list_faces(unordered, state_start, node, residual, point, box, refused, residual_costs, heap):
+    """Write the residual cost of each face of a box; those that can move go on the heap, whose size is returned."""
+    size = 0
+    for face in range(len(residual_costs)):
+        residual_costs[face] = residual_cost(face, unordered, state_start, node, residual, point, box, refused)
+        if residual_costs[face] >= 0.0:
+            size = push(heap, residual_costs, size, face)
+    return size
+
+
+@njit_no_refcount
+def add_node(low, high, sets, key, nodes, counters):
+    """Keep a node for later."""
+    n_low, n_high, n_set, keys, heap, free = nodes
+    if counters[FREE]:
+        counters[FREE] -= 1
+        place = free[counters[FREE]]
+    else:
+        place = counters[TOP]
+        counters[TOP] += 1
+    for f in range(len(low)):
+        n_low[place, f], n_high[place, f], n_set[place, f] = low[f], high[f], sets[f]
+    keys[place] = key
+    counters[HEAP] = push(heap, keys, counters[HEAP], place)
+
+
+@njit_no_refcount
+def take_node(low, high, sets, nodes, counters):
+    """Write the open node with the least key, whose place becomes free; returns the key."""
+    n_low, n_high, n_set, keys, heap, free = nodes
+    place, counters[HEAP] = pop(heap, keys, counters[HEAP])
+    for f in range(len(low)):
+        low[f], high[f], sets[f] = n_low[place, f], n_high[place, f], n_set[place, f]
+    free[counters[FREE]] = place
+    counters[FREE] += 1
+    return keys[place]

@@ -1,12 +1,12 @@
-"""Compiled kernels for points with a box around them: the states of a number, the worst cell touched, its clause.
+"""Compiled kernels for points with a neighbourhood: the states of a number, the worst cell of the neighbourhood.
 
 Shapes as in ``kernels``; M leaf masks (one for each feature that a tree splits on), L leaves of a tree. A state of a
 perturbed number touches an interval of cells, ``first[s]`` to ``last[s]``; both grow with s. A point of states is right
-where the ensemble is right on every combination of cells that it touches.
+where the ensemble is right on its neighbourhood, which is every combination of cells that it touches.
 
-``reach`` is a tuple: ``first`` and ``last``; the spans of the leaves, first and last cell of each leaf under each mask,
-shape (M, L); the masks of each feature, ``by_at`` and ``by``; excused boxes of cells, low and high, shape (E, F), on
-which the real model has said that it is right; room for the adversary: boxes still to look at, low and high, shape
+``neighbourhood`` is a tuple: ``first`` and ``last``; the spans of the leaves, first and last cell of each leaf under
+each mask, shape (M, L); the masks of each feature, ``by_at`` and ``by``; excused boxes of cells, low and high, shape
+(E, F), which the real model has found right; room for the adversary: boxes still to look at, low and high, shape
 (D, F), and their bounds; masks, shape (M, W), leaves, shape (T,); the box of cells that it found, low and high, shape
 (F,); and its counters.
 """
@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from methods.cells.masks import INFINITE, best_leaf, highest, next_face, next_outside, push, toll_of
+from methods.cells.masks import INFINITE, best_leaf, highest, list_faces, next_face, next_outside, residual_cost
 from methods.estimators.compiling import njit_no_refcount
 from methods.estimators.trees import TINY
 
@@ -44,30 +44,31 @@ def least_leaf(starts, t, masks, instead, fresh):
 
 
 @njit_no_refcount
-def weakest(grid, base, kinds, soff, point, reach):
-    """The least score on the cells that a point touches, as far as it matters; whether all of them are right.
+def weakest(grid, base, unordered, state_start, point, neighbourhood):
+    """The least score on a point's neighbourhood, as far as it matters; infinite where every cell is right.
 
-    Infinite where every cell is right. Else the score of a cell that is wrong or, within ``TINY``, for the real model
-    to judge; the box of all cells with the same leaves is then in ``reach``, and the counter ``STUCK`` is 0. Where the
-    allowance of looks has been used up it is 1, and the score says nothing.
+    Else the score of a cell that is wrong or, within ``TINY``, for the real model to decide; the box of all cells with
+    the same leaves is then in ``neighbourhood``, and the counter ``STUCK`` is 0. Where the allowance of looks has been
+    used up it is 1, and the score means nothing.
     """
-    first, last = reach[:2]
-    for f in range(len(kinds)):
-        reach[8][0, f], reach[9][0, f] = first[soff[f] + point[f]], last[soff[f] + point[f]]
-    return worst_in(grid, base, kinds, reach, None)
+    first, last = neighbourhood[:2]
+    for f in range(len(unordered)):
+        s = state_start[f] + point[f]
+        neighbourhood[8][0, f], neighbourhood[9][0, f] = first[s], last[s]
+    return worst_in(grid, base, unordered, neighbourhood, None)
 
 
 @njit_no_refcount
-def worst_in(grid, base, kinds, reach, ball):
+def worst_in(grid, base, unordered, neighbourhood, ball):
     """``weakest`` of the box of cells that is first on the stack; with ``ball`` of those of its cells that meet a ball.
 
     A ball is its centre, the coordinates of the cells' ends, which features it moves, and its radius, squared.
     """
-    offset, values, upto, onwards, starts, members, owner, _touch_at, _touched = grid
-    span_low, span_high, by_at, by, spared_low, spared_high = reach[2:8]
-    stack_low, stack_high, bounds, masks, leaf, low, high, mid_low, mid_high, fresh = reach[8:18]
-    counters = reach[20]
-    count, trees, words = len(kinds), values.shape[0], upto.shape[2]
+    offset, values, upto, onwards, starts, members, owner, _border_start, _border_entries = grid
+    span_low, span_high, by_at, by, excused_low, excused_high = neighbourhood[2:8]
+    stack_low, stack_high, bounds, masks, leaf, low, high, mid_low, mid_high, fresh = neighbourhood[8:18]
+    counters = neighbourhood[20]
+    count, trees, words = len(unordered), values.shape[0], upto.shape[2]
     bounds[0] = -INFINITE
     size, found, looks, after = 1, INFINITE, 0, 0
     counters[STUCK] = 0
@@ -86,7 +87,7 @@ def worst_in(grid, base, kinds, reach, ball):
         for f in range(count):
             low[f], high[f] = stack_low[size, f], stack_high[size, f]
             mid_low[f], mid_high[f] = low[f], high[f]
-        if ball is not None and apart(offset, low, high, ball) >= ball[3]:
+        if ball is not None and squared_distance(offset, low, high, ball) >= ball[3]:
             continue
         total = base
         for t in range(trees):
@@ -112,10 +113,10 @@ def worst_in(grid, base, kinds, reach, ball):
             continue
         conflict = False
         for f in range(count):
-            if mid_low[f] > mid_high[f] and not kinds[f]:
+            if mid_low[f] > mid_high[f] and not unordered[f]:
                 conflict = True
                 break
-        if not conflict and ball is not None and apart(offset, mid_low, mid_high, ball) >= ball[3]:
+        if not conflict and ball is not None and squared_distance(offset, mid_low, mid_high, ball) >= ball[3]:
             # The cells with these leaves are out of reach: look at what is nearer in the direction that is worst.
             f = farthest(offset, low, high, mid_low, mid_high, ball)
             centre, closes = ball[:2]
@@ -134,16 +135,16 @@ def worst_in(grid, base, kinds, reach, ball):
             continue
         if not conflict:
             # One cell at least has all of these leaves: the bound is its score.
-            if total >= -TINY and excused(mid_low, mid_high, spared_low, spared_high, counters[EXCUSED], kinds):
-                size = set_aside(low, high, mid_low, mid_high, kinds, stack_low, stack_high, bounds, size, total)
+            if total >= -TINY and excused(mid_low, mid_high, excused_low, excused_high, counters[EXCUSED], unordered):
+                size = set_aside(low, high, mid_low, mid_high, unordered, stack_low, stack_high, bounds, size, total)
                 continue
             found = total
-            widen(grid, kinds, leaf, mid_low, reach)
+            widen(grid, unordered, leaf, mid_low, neighbourhood)
             continue
-        # Split where leaves that are apart from each other lose most on both sides.
+        # Split where leaves that exclude each other lose most on both sides.
         chosen, border, gain, up, down = -1, 0, -1.0, 0.0, 0.0
         for f in range(count):
-            if kinds[f] or mid_low[f] <= mid_high[f]:
+            if unordered[f] or mid_low[f] <= mid_high[f]:
                 continue
             for side in range(2):
                 m = mid_low[f] - 1 if side else mid_high[f]
@@ -192,7 +193,7 @@ def excess(offset, f, low, high, ball):
 
 
 @njit_no_refcount
-def apart(offset, low, high, ball):
+def squared_distance(offset, low, high, ball):
     """The squared distance of a ball's centre from a box of cells; the features that it does not move are in it."""
     total = 0.0
     for f in range(len(low)):
@@ -214,12 +215,12 @@ def farthest(offset, low, high, mid_low, mid_high, ball):
 
 
 @njit_no_refcount
-def excused(low, high, spared_low, spared_high, number, kinds):
-    """Whether a box of cells lies in one that the real model has said it is right on."""
+def excused(low, high, excused_low, excused_high, number, unordered):
+    """Whether a box of cells lies in one that the real model has found right."""
     for e in range(number):
         inside = True
-        for f in range(len(kinds)):
-            if low[f] < spared_low[e, f] or high[f] > spared_high[e, f]:
+        for f in range(len(unordered)):
+            if low[f] < excused_low[e, f] or high[f] > excused_high[e, f]:
                 inside = False
                 break
         if inside:
@@ -228,11 +229,11 @@ def excused(low, high, spared_low, spared_high, number, kinds):
 
 
 @njit_no_refcount
-def set_aside(low, high, mid_low, mid_high, kinds, stack_low, stack_high, bounds, size, bound):
+def set_aside(low, high, mid_low, mid_high, unordered, stack_low, stack_high, bounds, size, bound):
     """Put what is left of a box without an inner one on the stack, in disjoint boxes; returns the stack's size."""
-    count = len(kinds)
+    count = len(unordered)
     for f in range(count):
-        if kinds[f]:
+        if unordered[f]:
             continue
         for side in range(2):
             if mid_high[f] >= high[f] if side else mid_low[f] <= low[f]:
@@ -250,45 +251,45 @@ def set_aside(low, high, mid_low, mid_high, kinds, stack_low, stack_high, bounds
 
 
 @njit_no_refcount
-def widen(grid, kinds, leaf, cell, reach):
-    """Write the box of all cells with given leaves into ``reach``; of a category only that of ``cell``."""
-    offset, _values, _upto, _onwards, starts, members, _owner, _touch_at, _touched = grid
-    span_low, span_high = reach[2:4]
-    worst_low, worst_high = reach[18:20]
-    for f in range(len(kinds)):
+def widen(grid, unordered, leaf, cell, neighbourhood):
+    """Write the box of all cells with given leaves into ``neighbourhood``; of a category only that of ``cell``."""
+    offset, _values, _upto, _onwards, starts, members, _owner, _border_start, _border_entries = grid
+    span_low, span_high = neighbourhood[2:4]
+    worst_low, worst_high = neighbourhood[18:20]
+    for f in range(len(unordered)):
         worst_low[f], worst_high[f] = 0, offset[f + 1] - offset[f] - 1
-        if kinds[f]:
+        if unordered[f]:
             worst_low[f] = worst_high[f] = cell[f]
     for t in range(len(starts) - 1):
         for k in range(starts[t], starts[t + 1]):
             f = members[k]
-            if not kinds[f]:
+            if not unordered[f]:
                 worst_low[f] = max(worst_low[f], span_low[k, leaf[t]])
                 worst_high[f] = min(worst_high[f], span_high[k, leaf[t]])
 
 
 @njit_no_refcount
-def leaves_at(grid, kinds, cells, reach):
-    """Write the box of all cells with the leaves of one cell into ``reach``."""
-    offset, _values, upto, onwards, starts, members, _owner, _touch_at, _touched = grid
-    masks, leaf = reach[11], reach[12]
+def leaves_at(grid, unordered, cells, neighbourhood):
+    """Write the box of all cells with the leaves of one cell into ``neighbourhood``."""
+    offset, _values, upto, onwards, starts, members, _owner, _border_start, _border_entries = grid
+    masks, leaf = neighbourhood[11], neighbourhood[12]
     for t in range(len(starts) - 1):
         for k in range(starts[t], starts[t + 1]):
             cell = offset[members[k]] + cells[members[k]]
             for word in range(masks.shape[1]):
                 masks[k, word] = upto[t, cell, word] & onwards[t, cell, word]
         leaf[t] = least_leaf(starts, t, masks, -1, masks)
-    widen(grid, kinds, leaf, cells, reach)
+    widen(grid, unordered, leaf, cells, neighbourhood)
 
 
 @njit_no_refcount
-def reached_by(kinds, soff, f, low, high, reach):
+def reached_by(unordered, state_start, f, low, high, neighbourhood):
     """The first and last state of a number that touches one of some cells."""
-    first, last = reach[:2]
-    start, stop = 0, soff[f + 1] - soff[f] - 1
-    while start <= stop and last[soff[f] + start] < low:
+    first, last = neighbourhood[:2]
+    start, stop = 0, state_start[f + 1] - state_start[f] - 1
+    while start <= stop and last[state_start[f] + start] < low:
         start += 1
-    while stop >= start and first[soff[f] + stop] > high:
+    while stop >= start and first[state_start[f] + stop] > high:
         stop -= 1
     return start, stop
 
@@ -296,7 +297,7 @@ def reached_by(kinds, soff, f, low, high, reach):
 @njit_no_refcount
 def most_on(grid, low, high, masks, best):
     """Write each tree's masks and the value of its best leaf on a box of cells; returns the sum of the values."""
-    offset, values, upto, onwards, starts, members, owner, _touch_at, _touched = grid
+    offset, values, upto, onwards, starts, members, owner, _border_start, _border_entries = grid
     for k in range(len(members)):
         f, t = members[k], owner[k]
         for word in range(masks.shape[1]):
@@ -309,31 +310,31 @@ def most_on(grid, low, high, masks, best):
 
 
 @njit_no_refcount
-def grow(grid, kinds, face, end, low, high, total, masks, fresh, best, trial, seen, step):
-    """Move a face of a box of cells on to the cell ``end``, or add that category, where it stays surely wrong.
+def grow(grid, unordered, face, end, low, high, total, masks, fresh, best, trial, seen, step):
+    """Move a face of a box of cells on to the cell ``end``, or add that category, where it stays proven wrong.
 
     ``total`` is the box's greatest score; returns that of the larger box, and changes everything that describes the box
     if it is wrong. Looks only at the trees that tell the new cells from those before.
     """
-    offset, values, upto, onwards, starts, _members, owner, touch_at, touched = grid
+    offset, values, upto, onwards, starts, _members, owner, border_start, border_entries = grid
     f, words = face // 2, masks.shape[1]
-    if kinds[f]:
+    if unordered[f]:
         begin = close = end
     elif face % 2:
         begin, close = high[f], end - 1
     else:
         begin, close = end, low[f] - 1
-    for part in range(2 if kinds[f] else 1):
+    for part in range(2 if unordered[f] else 1):
         if part:
             begin = close = low[f]
-        for j in range(touch_at[offset[f] + begin], touch_at[offset[f] + close + 1]):
-            k = touched[j]
+        for j in range(border_start[offset[f] + begin], border_start[offset[f] + close + 1]):
+            k = border_entries[j]
             t = owner[k]
             if seen[t] == step:
                 continue
             seen[t] = step
             for word in range(words):
-                if kinds[f]:
+                if unordered[f]:
                     fresh[k, word] = masks[k, word] | upto[t, offset[f] + end, word]
                 elif face % 2:
                     fresh[k, word] = upto[t, offset[f] + end, word] & onwards[t, offset[f] + low[f], word]
@@ -343,17 +344,17 @@ def grow(grid, kinds, face, end, low, high, total, masks, fresh, best, trial, se
             total += trial[t] - best[t]
             if total >= -TINY:
                 return total
-    for part in range(2 if kinds[f] else 1):
+    for part in range(2 if unordered[f] else 1):
         if part:
             begin = close = low[f]
-        elif kinds[f]:
+        elif unordered[f]:
             begin = close = end
-        for j in range(touch_at[offset[f] + begin], touch_at[offset[f] + close + 1]):
-            k = touched[j]
+        for j in range(border_start[offset[f] + begin], border_start[offset[f] + close + 1]):
+            k = border_entries[j]
             best[owner[k]] = trial[owner[k]]
             for word in range(words):
                 masks[k, word] = fresh[k, word]
-    if not kinds[f]:
+    if not unordered[f]:
         if face % 2:
             high[f] = max(high[f], end)
         else:
@@ -362,23 +363,24 @@ def grow(grid, kinds, face, end, low, high, total, masks, fresh, best, trial, se
 
 
 @njit(cache=True)
-def strengthen_touched(grid, base, same, kinds, soff, node, residual, point, reach, box_low, box_high, box_set):
-    """Grow the box of cells in ``reach``, all of which are wrong, cheapest escape first, as long as it is surely wrong.
+def strengthen_neighbourhood(
+    grid, base, same, unordered, state_start, node, residual, point, neighbourhood, box_low, box_high, box_set
+):
+    """Grow the box of wrong cells in ``neighbourhood``, cheapest escape first, as long as it is proven wrong.
 
     Writes into ``box_*`` the box of the states that touch it. With ``same`` it does not grow.
     """
-    first, last = reach[:2]
-    worst_low, worst_high = reach[18:20]
-    low, high, sets = node
-    right, left, change = residual
-    count, trees = len(kinds), grid[1].shape[0]
+    first, last = neighbourhood[:2]
+    worst_low, worst_high = neighbourhood[18:20]
+    sets = node[2]
+    count, trees = len(unordered), grid[1].shape[0]
     for f in range(count):
         box_set[f] = np.uint64(0)
-        if kinds[f]:
+        if unordered[f]:
             box_low[f] = box_high[f] = worst_low[f]
             box_set[f] = np.uint64(1) << np.uint64(worst_low[f])
         else:
-            box_low[f], box_high[f] = reached_by(kinds, soff, f, worst_low[f], worst_high[f], reach)
+            box_low[f], box_high[f] = reached_by(unordered, state_start, f, worst_low[f], worst_high[f], neighbourhood)
     if same:
         return
     masks = np.empty((len(grid[5]), grid[2].shape[2]), np.uint64)
@@ -386,50 +388,44 @@ def strengthen_touched(grid, base, same, kinds, soff, node, residual, point, rea
     best, trial = np.empty(trees), np.empty(trees)
     total = base + most_on(grid, worst_low, worst_high, masks, best)
     refused = np.zeros(count, np.uint64)
-    tolls, heap, size = np.empty(2 * count), np.empty(2 * count, np.int64), 0
-    for face in range(2 * count):
-        tolls[face] = toll_of(
-            face, kinds, soff, low, high, sets, right, left, change, point, box_low, box_high, box_set, refused
-        )
-        if tolls[face] >= 0.0:
-            size = push(heap, tolls, size, face)
+    box = (box_low, box_high, box_set)
+    residual_costs, heap = np.empty(2 * count), np.empty(2 * count, np.int64)
+    size = list_faces(unordered, state_start, node, residual, point, box, refused, residual_costs, heap)
     seen = np.zeros(trees, np.int64)  # the last step that looked at the tree
     face, step = -1, 0
     while True:
-        face, size = next_face(face, tolls, heap, size)
+        face, size = next_face(face, residual_costs, heap, size)
         if face < 0:
             return
         step += 1
         f = face // 2
         picked, end = np.uint64(0), 0
-        if kinds[f]:
-            picked = next_outside(soff[f + 1] - soff[f], box_set[f], refused[f], sets[f])
+        if unordered[f]:
+            picked = next_outside(state_start[f + 1] - state_start[f], box_set[f], refused[f], sets[f])
             end = highest(picked)
         elif face % 2:
-            end = first[soff[f] + box_high[f] + 1]
+            end = first[state_start[f] + box_high[f] + 1]
         else:
-            end = last[soff[f] + box_low[f] - 1]
-        grown = grow(grid, kinds, face, end, worst_low, worst_high, total, masks, fresh, best, trial, seen, step)
-        if grown < -TINY:
+            end = last[state_start[f] + box_low[f] - 1]
+        grown = grow(grid, unordered, face, end, worst_low, worst_high, total, masks, fresh, best, trial, seen, step)
+        fine = grown < -TINY
+        if fine:
             total = grown
-            if kinds[f]:
+            if unordered[f]:
                 box_set[f] |= picked
             else:
-                box_low[f], box_high[f] = reached_by(kinds, soff, f, worst_low[f], worst_high[f], reach)
-            tolls[face] = toll_of(
-                face, kinds, soff, low, high, sets, right, left, change, point, box_low, box_high, box_set, refused
-            )
-        elif kinds[f]:
+                box_low[f], box_high[f] = reached_by(
+                    unordered, state_start, f, worst_low[f], worst_high[f], neighbourhood
+                )
+        elif unordered[f]:
             refused[f] |= picked
-            tolls[face] = toll_of(
-                face, kinds, soff, low, high, sets, right, left, change, point, box_low, box_high, box_set, refused
-            )
-        else:
-            tolls[face] = -1.0
+        residual_costs[face] = -1.0
+        if fine or unordered[f]:
+            residual_costs[face] = residual_cost(face, unordered, state_start, node, residual, point, box, refused)
 
 
 @njit(cache=True)
-def lay_touching(ends, value, low, high, reach, floor, ceiling, unit, whole, fixed, linear, quadratic):
+def lay_neighbourhoods(ends, value, low, high, reach, floor, ceiling, unit, integer, fixed, linear, quadratic):
     """States of a perturbed number: its own value, and on each side the nearest value whose interval leaves a cell.
 
     An interval is the value ± ``reach``, cut to ``floor`` and ``ceiling``. Returns for each state the first and last
@@ -443,7 +439,7 @@ def lay_touching(ends, value, low, high, reach, floor, ceiling, unit, whole, fix
     for i in range(len(ends) - 1, -1, -1):
         if not floor <= ends[i] < ceiling:
             continue
-        if whole:
+        if integer:
             place = np.ceil(ends[i] - reach) + 1.0
             while place + reach > ends[i]:
                 place -= 1.0
@@ -457,7 +453,7 @@ def lay_touching(ends, value, low, high, reach, floor, ceiling, unit, whole, fix
     for i in range(len(ends)):
         if not floor <= ends[i] < ceiling:
             continue
-        if whole:
+        if integer:
             place = np.floor(ends[i] + reach) - 1.0
             while place - reach <= ends[i]:
                 place += 1.0

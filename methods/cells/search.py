@@ -22,7 +22,7 @@ from methods.estimators import walk_kernels
 from methods.estimators.raw_target import raw_interval
 from methods.estimators.thresholds import beyond
 
-EASY = 100_000  # units of work after which a first guess is worth its time: some milliseconds
+EASY = 100_000  # units of work after which a first guess saves time: some milliseconds
 EFFORT = 200_000  # units of work (clauses and trees looked at) between two looks at the clock: some milliseconds
 INTERRUPTIBLE = {kernels.DONE, kernels.ASK, kernels.PAUSED, kernels.MORE_LOOKS}
 NODES, CLAUSES = 128, 256  # room to begin with; doubled when full
@@ -57,7 +57,7 @@ class Closest:
 
 
 class CellSearch:
-    """Closest points of one problem; the grid is built once, each factual lays out its own states and costs.
+    """Closest points of one problem; the grid is built once, states and costs for each factual.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class CellSearch:
     coefficients
         Fixed, linear and quadratic cost of a change, each of shape (features,).
     weights
-        What a changed feature counts, against ``most``.
+        What each changed feature adds to a sum that is limited to ``most``, shape (features,).
 
     Raises
     ------
@@ -83,50 +83,49 @@ class CellSearch:
     ) -> None:
         self.problem, self.weights, self.most = problem, weights, most
         self.fixed, self.linear, self.quadratic = coefficients
-        wish = raw_interval(problem)
-        if not wish.sense:
+        interval = raw_interval(problem)
+        if not interval.sense:
             raise UnsupportedError("the cell search takes a target with one end, not an interval with two.")
-        threshold = wish.low if wish.sense > 0 else wish.high
-        self.grid: Grid = build(problem.space, problem.classifier, wish.sense, threshold)
-        g = self.grid
-        self._grid = (g.offset, g.values, g.upto, g.onwards, g.starts, g.members, g.owner, g.touch_at, g.touched)
-        self._right = _judge(problem, g)
+        threshold = interval.low if interval.sense > 0 else interval.high
+        self.grid: Grid = build(problem.space, problem.classifier, interval.sense, threshold)
+        self._grid = self.grid.arrays
+        self._right = _decision(problem, self.grid)
         self.numbers = _Numbers(self)
-        self.known = _known(problem, g)
+        self.known = _known(problem, self.grid)
         self._levels: dict[tuple[int, Any], tuple[tuple[np.ndarray, np.ndarray, np.ndarray, int], np.uint64]] = {}
 
     def levels(self, f: int, value: Any) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray, int], np.uint64]:
-        """Cells, values and costs of a categorical feature's states, the factual's own, and the set of those in reach.
+        """Cells, values and costs of a categorical feature's states, the factual's own, and the set of reachable ones.
 
-        The set counts for features without order only; the others' states are what lies in reach.
+        The set is used for unordered features only; of the others only reachable categories have a state.
         """
         if (f, value) in self._levels:
             return self._levels[f, value]
         feature = self.problem.space.features[f]
-        codes, own, reached = np.arange(len(feature.categories)), feature.categories.index(value), np.uint64(0)
+        codes, own, allowed = np.arange(len(feature.categories)), feature.categories.index(value), np.uint64(0)
         gaps = (codes != own).astype(float)
         if feature.kind is Kind.ORDINAL:
             gaps = np.abs(codes - own) / max(len(codes) - 1, 1)
-        reach = [feature.categories.index(category) for category in feature.reachable(value)]
+        reachable = [feature.categories.index(category) for category in feature.reachable(value)]
         if feature.kind is not Kind.CATEGORICAL:
             # What lies between two reachable levels and is not reachable itself is no state.
-            codes = np.array(sorted({own, *reach}))
+            codes = np.array(sorted({own, *reachable}))
             own = int(np.searchsorted(codes, own))
-        elif reach:
-            reached = np.bitwise_or.reduce(np.uint64(1) << np.array(reach, dtype=np.uint64))
+        elif reachable:
+            allowed = np.bitwise_or.reduce(np.uint64(1) << np.array(reachable, dtype=np.uint64))
         gaps = gaps[codes]
         cost = np.where(gaps > 0, self.fixed[f], 0.0) + self.linear[f] * gaps + self.quadratic[f] * gaps**2
-        self._levels[f, value] = (codes, codes, cost, own), reached
+        self._levels[f, value] = (codes, codes, cost, own), allowed
         return self._levels[f, value]
 
     def compile(self, row: Mapping[str, Any]) -> None:
         """Have the kernels compiled (or read from numba's cache) before any clock runs."""
         self.closest(row, [row], 0.5, Deadline.after(0.0))
-        state = _State(self, _Layout(self, row, [], 0.5))
+        state = State(self, Layout(self, row, [], 0.5))
         state.guess()
         state.improve()
-        state.answer(right=False)
-        state.answer(right=True)
+        state.decide(right=False)
+        state.decide(right=True)
 
     def closest(
         self,
@@ -136,46 +135,46 @@ class CellSearch:
         deadline: Deadline,
         known: Sequence[Mapping[str, Any]] = (),
     ) -> Closest:
-        """The cheapest right point that is apart from all ``earlier`` ones; ``known`` right points may help."""
-        state = _State(self, _Layout(self, factual, earlier, separation), known)
+        """The cheapest right point separated from all ``earlier`` ones; ``known`` right points may help."""
+        state = State(self, Layout(self, factual, earlier, separation), known)
         found = self.finish(state, deadline)
         return replace(found, passed=state.passed()) if state.incumbents else found
 
-    def finish(self, search: _State, deadline: Deadline) -> Closest:
+    def finish(self, state: State, deadline: Deadline) -> Closest:
         """Run a search until it is done or the deadline has passed."""
         guessed, growth, pauses = False, 0.0, 0
         while True:
             began = time.monotonic()
-            told = search.go(EFFORT if guessed else min(EASY, EFFORT))
-            crowded = told == kernels.MORE_NODES and 2 * growth > deadline.left
-            if told == kernels.PAUSED:
-                # Hard enough for a first guess to pay: its cost bounds what is worth looking at.
+            stopped = state.go(EFFORT if guessed else min(EASY, EFFORT))
+            crowded = stopped == kernels.MORE_NODES and 2 * growth > deadline.left
+            if stopped == kernels.PAUSED:
+                # Hard enough for a first guess to save time: its cost bounds the search.
                 if not guessed:
                     guessed = True
-                    search.guess()
+                    state.guess()
                 elif pauses % SEEK == 0:
-                    search.improve()
+                    state.improve()
                 pauses += 1
-                search.remember()
-            if told == kernels.DONE:
-                found = search.result(done=True)
+                state.remember()
+            if stopped == kernels.DONE:
+                found = state.result(done=True)
                 if found.row is None or self._right(found.row):
                     return found
-                search.refuse()
-            elif told == kernels.ASK:
-                search.answer(self._right(search.question()))
-            elif told == kernels.MORE_NODES and not crowded:
+                state.refuse()
+            elif stopped == kernels.ASK:
+                state.decide(self._right(state.undecided_row()))
+            elif stopped == kernels.MORE_NODES and not crowded:
                 began = time.monotonic()
-                search.more_nodes()
+                state.more_nodes()
                 growth = time.monotonic() - began
-            elif told == kernels.MORE_CLAUSES:
-                search.more_clauses()
-            elif told == kernels.MORE_LOOKS:
-                search.more_looks()
+            elif stopped == kernels.MORE_CLAUSES:
+                state.more_clauses()
+            elif stopped == kernels.MORE_LOOKS:
+                state.more_looks()
             # Twice as many looks at one point, or nodes, take twice as long, and cannot be interrupted.
-            late = told == kernels.MORE_LOOKS and 2 * (time.monotonic() - began) > deadline.left
-            if late or crowded or (told in INTERRUPTIBLE and deadline.passed):
-                found = search.result(done=False)
+            late = stopped == kernels.MORE_LOOKS and 2 * (time.monotonic() - began) > deadline.left
+            if late or crowded or (stopped in INTERRUPTIBLE and deadline.passed):
+                found = state.result(done=False)
                 return found if found.row is None or self._right(found.row) else Closest(None, math.inf, found.bound)
 
 
@@ -189,7 +188,7 @@ class _Numbers:
         self.ends = np.concatenate([np.zeros(0), *ends])
         self.ends_at = np.cumsum([0, *map(len, ends)])
         self.unit = np.array([features[f].range for f in self.places])
-        self.whole = np.array([features[f].kind is Kind.INTEGER for f in self.places], dtype=np.bool_)
+        self.integer = np.array([features[f].kind is Kind.INTEGER for f in self.places], dtype=np.bool_)
         self.fixed, self.linear, self.quadratic = (
             np.ascontiguousarray(part[self.places], dtype=float)
             for part in (search.fixed, search.linear, search.quadratic)
@@ -213,18 +212,18 @@ class _Numbers:
             low[j], high[j] = feature.interval(value[j])
             cuts += _cuts(feature, [row[feature.name] for row in earlier], separation)
             cuts_at[j + 1] = len(cuts)
-        cell, places, cost, at, home = kernels.lay_numbers(
-            self.ends, self.ends_at, np.array(cuts, dtype=float), cuts_at, value, low, high, self.unit, self.whole,
+        cell, places, cost, at, factual_state = kernels.lay_numbers(
+            self.ends, self.ends_at, np.array(cuts, dtype=float), cuts_at, value, low, high, self.unit, self.integer,
             self.fixed, self.linear, self.quadratic,
         )  # fmt: skip
         at = at.tolist()
         return {
             f: (cell[i:j], places[i:j], cost[i:j], own)
-            for f, i, j, own in zip(self.places, at, at[1:], home.tolist(), strict=False)
+            for f, i, j, own in zip(self.places, at, at[1:], factual_state.tolist(), strict=False)
         }
 
 
-class _Layout:
+class Layout:
     """The states of one factual: their cells, values and costs, and the boxes that earlier answers rule out."""
 
     def __init__(
@@ -242,14 +241,14 @@ class _Layout:
         self.values = [values for _, values, _, _ in parts]
         self.cell_of = np.concatenate([cell for cell, _, _, _ in parts])
         self.cost = np.concatenate([cost for _, _, cost, _ in parts])
-        self.home = np.array([own for _, _, _, own in parts], dtype=np.int64)
-        self.soff = np.array([0, *accumulate(len(values) for values in self.values)], dtype=np.int64)
-        self.high = np.diff(self.soff) - 1
+        self.factual_state = np.array([own for _, _, _, own in parts], dtype=np.int64)
+        self.state_start = np.array([0, *accumulate(len(values) for values in self.values)], dtype=np.int64)
+        self.high = np.diff(self.state_start) - 1
         self.low = np.zeros_like(self.high)
         self.boxes = [self._around(row, separation) for row in earlier]
 
     def _around(self, row: Mapping[str, Any], separation: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The states that are not apart from an earlier answer, as a box."""
+        """The states that are not separated from an earlier answer, as a box."""
         low, high, sets = np.zeros_like(self.low), np.zeros_like(self.high), np.zeros_like(self.sets)
         for f, (feature, values) in enumerate(zip(self.features, self.values, strict=True)):
             value = row[feature.name]
@@ -269,7 +268,7 @@ class _Layout:
     def row(self, point: np.ndarray) -> dict[str, Any]:
         """Decoded values of a point of states; what did not change is given back as it was."""
         row = {}
-        for feature, values, state, own in zip(self.features, self.values, point, self.home, strict=True):
+        for feature, values, state, own in zip(self.features, self.values, point, self.factual_state, strict=True):
             if state == own:
                 row[feature.name] = self.factual[feature.name]
             elif not feature.numeric:
@@ -279,19 +278,21 @@ class _Layout:
         return row
 
 
-class _State:
+class State:
     """The arrays of a running search, which outlive a pause."""
 
-    reach: tuple[Any, ...] | None = None  # of the cells around a point, where those count
+    neighbourhood: tuple[Any, ...] | None = None  # as ``methods.cells.neighbourhood`` takes it, where it counts
 
-    def __init__(self, search: CellSearch, layout: _Layout, known: Sequence[Mapping[str, Any]] = ()) -> None:
+    def __init__(self, search: CellSearch, layout: Layout, known: Sequence[Mapping[str, Any]] = ()) -> None:
         self.search, self.layout, self.rng = search, layout, np.random.default_rng(0)
+        grid = search.grid
+        self.arrays = search._grid, grid.base, grid.unordered, layout.cell_of, layout.state_start
         self.known = search.known
         if known:
             own = _cells(search.problem.space.frame(known), layout.features, search.grid)
             self.known = np.concatenate([own, search.known])
         self.incumbents: list[np.ndarray] = []
-        count = len(layout.home)
+        count = len(layout.factual_state)
         self.clauses = _clauses(CLAUSES, count, len(layout.cost))
         self.nodes = _nodes(NODES, count)
         self.counters = np.zeros(16, np.int64)
@@ -300,7 +301,7 @@ class _State:
         for c, box in enumerate(box for box in layout.boxes if (box[0] <= box[1]).all()):
             for target, part in zip(self.clauses, box, strict=False):
                 target[c] = part
-            kernels.enter(c, self.clauses, search.grid.split, layout.soff)
+            kernels.enter(c, self.clauses, search.grid.unordered, layout.state_start)
             self.counters[kernels.CLAUSES] = self.counters[kernels.HARD] = c + 1
         kernels.add_node(layout.low, layout.high, layout.sets, 0.0, self.nodes, self.counters)
 
@@ -308,20 +309,19 @@ class _State:
         """Search on, for about so many units of work."""
         search, layout = self.search, self.layout
         return kernels.run(
-            search._grid, search.grid.base, search.grid.split, layout.cell_of, layout.soff, layout.cost, layout.home,
-            search.weights, search.most, self.clauses, self.nodes, self.counters, self.best, self.asked,
-            self.upper, effort, self.reach,
+            *self.arrays, layout.cost, layout.factual_state, search.weights, search.most, self.clauses, self.nodes,
+            self.counters, self.best, self.asked, self.upper, effort, self.neighbourhood,
         )  # fmt: skip
 
-    def question(self) -> dict[str, Any]:
-        """The decoded point that the real model is asked about."""
+    def undecided_row(self) -> dict[str, Any]:
+        """The decoded point whose score is too near to the threshold to decide."""
         return self.layout.row(self.asked)
 
-    def answer(self, right: bool) -> None:
-        """What the real model says of the point asked about."""
+    def decide(self, right: bool) -> None:
+        """Take in what the real model says of the undecided point."""
         layout = self.layout
         if right:
-            value = float(kernels.cost_of(self.asked, layout.cost, layout.soff))
+            value = float(kernels.cost_of(self.asked, layout.cost, layout.state_start))
             kernels.keep(self.asked, value, self.upper, self.best, self.counters)
         else:
             self._rule_out(self.asked.copy())
@@ -330,9 +330,8 @@ class _State:
         """Look for an incumbent around the factual, and among known points."""
         search, layout = self.search, self.layout
         kernels.guess(
-            search._grid, search.grid.base, search.grid.split, layout.cell_of, layout.soff, layout.home, layout.cost,
-            search.weights, search.most, self.clauses, self.counters[kernels.HARD], self.known, layout.sets,
-            self.upper, self.best, self.counters,
+            *self.arrays, layout.factual_state, layout.cost, search.weights, search.most, self.clauses,
+            self.counters[kernels.HARD], self.known, layout.sets, self.upper, self.best, self.counters,
         )  # fmt: skip
 
     def improve(self) -> None:
@@ -340,10 +339,9 @@ class _State:
         search, layout = self.search, self.layout
         if len(self.known):
             kernels.improve(
-                search._grid, search.grid.base, search.grid.split, layout.cell_of, layout.soff, layout.home,
-                layout.cost, search.weights, search.most, self.clauses, self.counters[kernels.HARD], self.known,
-                layout.sets, self.rng.random((TRIES, 2 + len(layout.home))), self.upper, self.best,
-                self.counters,
+                *self.arrays, layout.factual_state, layout.cost, search.weights, search.most, self.clauses,
+                self.counters[kernels.HARD], self.known, layout.sets,
+                self.rng.random((TRIES, 2 + len(layout.factual_state))), self.upper, self.best, self.counters,
             )  # fmt: skip
 
     def remember(self) -> None:
@@ -361,23 +359,23 @@ class _State:
         self.upper[:] = math.inf, 0.0
         self.counters[kernels.FOUND] = self.counters[kernels.ROOT] = 0
         self._rule_out(self.best.copy())
-        # A hard clause from now on: its score is right, so nothing else keeps a point from being pulled back into it.
+        # A hard clause from now on: its score is right, so that nothing else keeps points from being moved into it.
         hard, last = self.counters[kernels.HARD], self.counters[kernels.CLAUSES] - 1
         for part in self.clauses[:3]:
             part[[hard, last]] = part[[last, hard]]
         self.clauses[-1][:] = 0
         for c in range(last + 1):
-            kernels.enter(c, self.clauses, self.search.grid.split, self.layout.soff)
+            kernels.enter(c, self.clauses, self.search.grid.unordered, self.layout.state_start)
         self.counters[kernels.HARD] += 1
         layout = self.layout
         kernels.add_node(layout.low, layout.high, layout.sets, 0.0, self.nodes, self.counters)
 
     def _rule_out(self, point: np.ndarray) -> None:
-        """Add the box around a point on which every tree stays in its leaf, and so the real model says the same."""
+        """Add the box around a point in which every tree stays in its leaf, so that the model predicts the same."""
         layout, search, count = self.layout, self.search, len(point)
         residual = (np.zeros(len(layout.cost)), np.zeros(len(layout.cost)), np.zeros(count))
         kernels.learn(
-            search._grid, search.grid.base, True, search.grid.split, layout.cell_of, layout.soff,
+            search._grid, search.grid.base, True, search.grid.unordered, layout.cell_of, layout.state_start,
             (layout.low, layout.high, layout.sets), residual, point, point, self.clauses, self.counters,
         )  # fmt: skip
 
@@ -419,7 +417,7 @@ def _boxes(room: int, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _cuts(feature: Feature, values: Sequence[Any], separation: float) -> list[float]:
-    """Where states have to end so that "apart from an earlier answer" is a matter of whole states."""
+    """Where states have to end so that each is separated from the earlier answers as a whole, or not at all."""
     cuts = []
     for value in values:
         up, down = beyond(feature, float(value), separation)
@@ -445,8 +443,8 @@ def _cells(rows: pd.DataFrame, features: Sequence[Feature], grid: Grid) -> np.nd
     return np.column_stack(cells).astype(np.int64)
 
 
-def _judge(problem: Problem, grid: Grid) -> Callable[[Mapping[str, Any]], bool]:
-    """What the fitted model says of one decoded row: by walking its trees, and by itself where that is close."""
+def _decision(problem: Problem, grid: Grid) -> Callable[[Mapping[str, Any]], bool]:
+    """Whether a decoded row is valid: by walking the trees, or by the fitted model itself where the score is close."""
     classifier, seen = problem.classifier, np.float32 if grid.single else np.float64
 
     def right(row: Mapping[str, Any]) -> bool:

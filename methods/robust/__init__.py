@@ -1,4 +1,4 @@
-"""Robust counterfactuals: the closest point with a whole valid region around it."""
+"""Robust counterfactuals: the closest point with a valid region around it."""
 
 from methods.robust.method import Robust
 

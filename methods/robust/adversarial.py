@@ -1,4 +1,4 @@
-"""Algorithm 1 of the paper: adversarial cuts until a region holds."""
+"""Algorithm 1 of the paper: perturbations are added to a program until its region is proven valid."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Adversarial(RobustProgram):
     validity.
 
     Meanwhile points of the master that are not robust yet are moved to robust ones, so that there is an answer at the
-    time limit. Where there is none, the trace holds every point with its certified radius.
+    time limit. Where there is none, the trace has every point with its certified radius.
     """
 
     def __init__(self, problem: Problem, settings: Settings) -> None:
@@ -52,25 +52,18 @@ class Adversarial(RobustProgram):
         features = (source.feature for source in self.problem.classifier.inputs)
         return np.array([slope * by_name[name] for name, slope in zip(features, self.slopes, strict=True)])
 
-    def pushed(self, row: Mapping[str, Any], move: np.ndarray) -> dict[str, Any]:
-        """A decoded row perturbed by a move of features, in scaled units; integers as reals."""
-        return {
-            f.name: row[f.name] + far * f.range if far else row[f.name]
-            for f, far in zip(self.space.features, move, strict=True)
-        }
-
     def solve(self, row: Mapping[str, Any], deadline: Deadline) -> Outcome:
         factual, rho = self.frame(row), self.settings.radius
-        best, budget = self.starts.near(factual, Deadline(deadline.at - 0.8 * deadline.left))
+        best, budget = self.first_guess.near(factual, Deadline(deadline.at - 0.8 * deadline.left))
         moves, trace, bound = [np.zeros(len(self.space.features))], list[dict[str, Any]](), 0.0
         while not deadline.passed and bound < budget:
             start = time.monotonic()
-            posed = InstanceProgram(self, self.around(factual, budget), factual, budget)
+            instance = InstanceProgram(self, self.around(factual, budget), factual, budget)
             for move in moves:
                 shift = self.shift(move)
-                posed.require(posed.embed(posed.sources(shift), shift), lambda outputs: 0.0)
-            posed.close()
-            found, answer = posed.settled(deadline)
+                instance.require(instance.embed(instance.sources(shift), shift), lambda outputs: 0.0)
+            instance.close()
+            found, answer = instance.settled(deadline)
             if answer is None:
                 # Nothing within the budget: the best point is optimal, or there is no point at all.
                 bound = budget if found.infeasible else bound
@@ -78,7 +71,7 @@ class Adversarial(RobustProgram):
             master = time.monotonic() - start
             bound = max(bound, found.bound)
             start = time.monotonic()
-            radius, worst = self.judge.radius(answer, SHARE * deadline.left), None
+            radius, worst = self.certifier.radius(answer, SHARE * deadline.left), None
             if radius < rho - ENOUGH:
                 worst = self.adversary.worst(answer, deadline)
             step = next_step(len(moves), found.objective, radius, master, time.monotonic() - start)
@@ -100,5 +93,5 @@ class Adversarial(RobustProgram):
         if deadline.passed:
             return None
         if best is None:
-            best = self.starts.beyond(row, factual, deadline)
-        return None if best is None else self.starts.between(self.frame(row), best, factual, deadline)[0]
+            best = self.first_guess.beyond(row, factual, deadline)
+        return None if best is None else self.first_guess.between(self.frame(row), best, factual, deadline)[0]

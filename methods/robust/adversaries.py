@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,18 +17,20 @@ from methods.estimators.trees import ensemble
 from methods.milp.block import Free
 from methods.milp.embed.registry import embed
 from methods.milp.sources import Source
+from methods.robust.program import RobustProgram
 from methods.robust.settings import Settings
 
-if TYPE_CHECKING:
-    from methods.robust.adversarial import Adversarial
+PLANES = 50  # that cut a ball out of its box, for one adversary
+BEYOND = 1e-6  # relative excess of a norm that needs no further plane
+BISECTIONS = 50  # for the depth of a leaf
 
 
 class TreeAdversary:
-    """The perturbation that goes deepest into what the trees get wrong."""
+    """Finds the perturbation that lies deepest in leaves on which the trees are wrong."""
 
-    def __init__(self, whole: Adversarial) -> None:
-        self.whole = whole
-        problem = whole.problem
+    def __init__(self, robust: RobustProgram) -> None:
+        self.robust = robust
+        problem = robust.problem
         self.model = ensemble(problem.classifier.estimator)
         interval = raw_interval(problem)
         self.sign = interval.sense
@@ -40,21 +42,21 @@ class TreeAdversary:
         """(41)-(45), and (26)-(35) for one tree: the program over one leaf of each tree; None where it found nothing.
 
         Leaves that the box does not enter are left out; a leaf's depth is measured in scaled units, so that its faces'
-        normals have length 1. The program says which leaves, ``deepest`` how deep they are entered: leaves that only
-        its tolerance enters, or that the model is right on (a tie), are excluded. A ball is cut out of its box.
+        normals have length 1. The program finds the leaves, ``deepest`` how deep they are entered: leaves that only its
+        tolerance enters, or on which the model is right (a tie), are excluded. A ball is cut out of its box.
         """
-        whole, rho = self.whole, self.whole.settings.radius
-        inputs = whole.problem.classifier.vector(row)[0]
-        moved = whole.perturbation.moved
+        robust, rho = self.robust, self.robust.settings.radius
+        inputs = robust.problem.classifier.vector(row)[0]
+        moved = robust.perturbation.moved
         program = Program()
         moves = [program.variable(-rho, rho) if free else None for free in moved]
         depth = program.variable(-1.0, 1.0)
         total = self.sign * float(self.model.base[0])
         listed: list[list[tuple[Any, list[tuple[int, float, float]]]]] = []
-        for tree, cells in zip(self.model.trees, whole.leaves, strict=True):
+        for tree, cells in zip(self.model.trees, robust.leaves, strict=True):
             chosen = []
             for cell in cells:
-                faces = self._faces(cell, inputs, whole.slopes)
+                faces = self._faces(cell, inputs, robust.slopes)
                 if any(gap + (rho if moved[feature] else 0.0) < -1e-9 for feature, _, gap in faces):
                     continue
                 leaf = program.binary()
@@ -83,12 +85,19 @@ class TreeAdversary:
                 for feature, side, gap in chosen[place][1]:
                     gaps = above if side > 0 else below
                     gaps[feature] = min(gaps[feature], gap)
-            move = deepest(below, above, moved, rho, whole.settings.norm)
-            if move is not None and not whole.judge.checker.valid(whole.pushed(row, move)):
+            move = deepest(below, above, moved, rho, robust.settings.norm)
+            if move is not None and not robust.certifier.checker.valid(self._perturbed(row, move)):
                 return move
-            if move is not None or not _cut_out(compiled, found.x, at, whole.settings):
+            if move is not None or not _cut_out(compiled, found.x, at, robust.settings):
                 compiled.add_row(Form.of([(column, 1.0) for column in taken]), high=len(taken) - 1.0)
         return None
+
+    def _perturbed(self, row: Mapping[str, Any], move: np.ndarray) -> dict[str, Any]:
+        """A decoded row moved by a perturbation of its features, in scaled units; integers as reals."""
+        return {
+            f.name: row[f.name] + far * f.range if far else row[f.name]
+            for f, far in zip(self.robust.space.features, move, strict=True)
+        }
 
     def _faces(self, cell: Cell, inputs: np.ndarray, slopes: np.ndarray) -> list[tuple[int, float, float]]:
         """A leaf's faces at a point: feature, outward side, scaled distance to the face (negative outside)."""
@@ -108,23 +117,23 @@ class TreeAdversary:
 
 
 class ScoreAdversary:
-    """The perturbation of the worst score, of a model that is continuous in its inputs."""
+    """Finds the perturbation of the worst score, for a model that is continuous in its inputs."""
 
-    def __init__(self, whole: Adversarial) -> None:
-        self.whole = whole
-        self.sign = raw_interval(whole.problem).sense
+    def __init__(self, robust: RobustProgram) -> None:
+        self.robust = robust
+        self.sign = raw_interval(robust.problem).sense
 
     def worst(self, row: Mapping[str, Any], deadline: Deadline) -> np.ndarray | None:
         """(56)-(59): the least score within the box, or the ball by planes; None where time ran out."""
-        whole, rho = self.whole, self.whole.settings.radius
-        classifier = whole.problem.classifier
+        robust, rho = self.robust, self.robust.settings.radius
+        classifier = robust.problem.classifier
         inputs = classifier.vector(row)[0]
         program = Program()
-        moves = [program.variable(-rho, rho) if free else None for free in whole.perturbation.moved]
-        names = whole.problem.space.names
+        moves = [program.variable(-rho, rho) if free else None for free in robust.perturbation.moved]
+        names = robust.problem.space.names
         sources: list[Source] = []
         reach = np.zeros(len(inputs))
-        for k, (source, slope) in enumerate(zip(classifier.inputs, whole.slopes, strict=True)):
+        for k, (source, slope) in enumerate(zip(classifier.inputs, robust.slopes, strict=True)):
             move = moves[names.index(source.feature)]
             reach[k] = abs(slope) * rho if move is not None else 0.0
             expression = float(inputs[k]) + (slope * move if move is not None and slope else 0.0)
@@ -140,7 +149,7 @@ class ScoreAdversary:
         if made.tighten is not None:
             made.tighten(box)
         at = [None if move is None else compiled.column(move) for move in moves]
-        return _lowest(compiled, compiled.linear(self.sign * made.outputs[0]), at, whole.settings, deadline)
+        return _lowest(compiled, compiled.linear(self.sign * made.outputs[0]), at, robust.settings, deadline)
 
 
 def deepest(below: np.ndarray, above: np.ndarray, free: np.ndarray, rho: float, norm: str) -> np.ndarray | None:
@@ -200,8 +209,3 @@ def _cut_out(compiled: Compiled, x: np.ndarray, at: list[int | None], settings: 
         return False
     compiled.add_row(Form.of([(column, part / length) for column, part in moves]), high=settings.radius)
     return True
-
-
-PLANES = 50  # that cut a ball out of its box, for one adversary
-BEYOND = 1e-6  # relative excess of a norm that needs no further plane
-BISECTIONS = 50  # for the depth of a leaf

@@ -1,4 +1,4 @@
-"""First robust points, and the certifier that judges them."""
+"""First robust points, and the certifier of their radii."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ from harness.core.problem import Problem
 from harness.core.space import Space
 from methods.robust.outcome import ENOUGH
 from methods.robust.settings import Settings
+
+TRIED = 40  # training rows whose neighbourhood is certified, in search of a first robust point
+HALVINGS = 12  # of its way back to the factual
+FARTHER = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)  # times rho beyond a point that is not robust, in its number that moves most
 
 
 @dataclass
@@ -44,8 +48,8 @@ class Certifier:
 class FirstGuess:
     """Robust points without a program: training rows with room around them, moved on lines as far as they keep it."""
 
-    def __init__(self, problem: Problem, space: Space, objective: Objective, judge: Certifier) -> None:
-        self.space, self.objective, self.judge = space, objective, judge
+    def __init__(self, problem: Problem, space: Space, objective: Objective, certifier: Certifier) -> None:
+        self.space, self.objective, self.certifier = space, objective, certifier
         valid = problem.train.loc[problem.valid(problem.train)].drop_duplicates()
         self.rows = valid.reset_index(drop=True)
         self.numbers = [s.start for s, f in zip(space.slices, space.features, strict=True) if f.numeric]
@@ -65,16 +69,16 @@ class FirstGuess:
         seconds = 0.2 * deadline.left / TRIED
         for place in np.argsort(values, kind="stable")[:TRIED]:
             row = rows.iloc[[int(place)]].to_dict("records")[0]
-            if self.stands(row, factual, seconds):
+            if self.answerable(row, factual, seconds):
                 return self.between(factual, row, factual, Deadline.after(TRIED * seconds))
         return None, math.inf
 
-    def stands(self, row: Mapping[str, Any], factual: pd.DataFrame, seconds: float) -> bool:
+    def answerable(self, row: Mapping[str, Any], factual: pd.DataFrame, seconds: float) -> bool:
         """Whether a row may be answered: permitted, within the limits, and robust."""
         frame = self.space.frame([row])
         if self.space.violations(factual, frame)[0] or self.objective.exceeded(self.space, factual, frame)[0]:
             return False
-        return self.judge.robust(row, seconds)
+        return self.certifier.robust(row, seconds)
 
     def between(
         self, near: pd.DataFrame, row: dict[str, Any], factual: pd.DataFrame, deadline: Deadline
@@ -87,7 +91,7 @@ class FirstGuess:
                 break
             middle = (low + high) / 2
             trial = self._on(start, ends, middle, factual)
-            if self.stands(trial, factual, deadline.left):
+            if self.answerable(trial, factual, deadline.left):
                 best, high = trial, middle
             else:
                 low = middle
@@ -98,10 +102,10 @@ class FirstGuess:
         ends, start = self.space.encode(self.space.frame([row]))[0], self.space.encode(factual)[0]
         far = np.abs(ends - start)[self.numbers].max(initial=0.0)
         for times in FARTHER if far > 0 else ():
-            trial = self._on(start, ends, 1.0 + times * self.judge.settings.radius / far, factual)
+            trial = self._on(start, ends, 1.0 + times * self.certifier.settings.radius / far, factual)
             if deadline.passed:
                 return None
-            if self.stands(trial, factual, deadline.left):
+            if self.answerable(trial, factual, deadline.left):
                 return trial
         return None
 
@@ -111,8 +115,3 @@ class FirstGuess:
         point[self.numbers] = start[self.numbers] + share * (ends[self.numbers] - start[self.numbers])
         found: dict[str, Any] = self.space.decode(point, like=factual).to_dict("records")[0]
         return found
-
-
-TRIED = 40  # training rows whose neighbourhood is certified, in search of a first robust point
-HALVINGS = 12  # of its way back to the factual
-FARTHER = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)  # times rho beyond a point that is not robust, in its number that moves most

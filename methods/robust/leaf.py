@@ -32,18 +32,18 @@ class Leaf(RobustProgram):
 
     def solve(self, row: Mapping[str, Any], deadline: Deadline) -> Outcome:
         factual, began = self.frame(row), time.monotonic()
-        start, budget = self.starts.near(factual, Deadline(deadline.at - 0.8 * deadline.left))
+        start, budget = self.first_guess.near(factual, Deadline(deadline.at - 0.8 * deadline.left))
         space = self.around(factual, budget)
-        posed = InstanceProgram(self, space, factual, budget)
+        instance = InstanceProgram(self, space, factual, budget)
         still = np.zeros(len(self.slopes))
         radii = dict(zip(self.problem.space.names, self.perturbation.moved, strict=True))
         moved = np.array([radii[source.feature] for source in self.problem.classifier.inputs])
         inset = Free.margin + self.settings.radius * np.abs(self.slopes) * moved
-        posed.require(posed.embed(posed.sources(still, inset), still), lambda outputs: 0.0)
-        posed.close()
-        found, answer = posed.settled(deadline)
+        instance.require(instance.embed(instance.sources(still, inset), still), lambda outputs: 0.0)
+        instance.close()
+        found, answer = instance.settled(deadline)
         if answer is not None:
-            radius = self.judge.radius(answer, deadline.left)
+            radius = self.certifier.radius(answer, deadline.left)
             trace = [next_step(1, found.objective, radius, time.monotonic() - began, 0.0)]
             if radius >= self.settings.radius - ENOUGH:
                 return self.outcome(answer, factual, 0.0, trace)

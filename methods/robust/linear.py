@@ -19,9 +19,9 @@ class Linear(RobustProgram):
 
     def solve(self, row: Mapping[str, Any], deadline: Deadline) -> Outcome:
         factual = self.frame(row)
-        start, budget = self.starts.near(factual, Deadline(deadline.at - 0.8 * deadline.left))
+        start, budget = self.first_guess.near(factual, Deadline(deadline.at - 0.8 * deadline.left))
         space = self.around(factual, budget)
-        posed = InstanceProgram(self, space, factual, budget)
+        instance = InstanceProgram(self, space, factual, budget)
         estimator = self.problem.classifier.estimator
         if not hasattr(estimator, "coef_"):
             raise UnsupportedError(f"{type(estimator).__name__} is no linear model; set algorithm=adversarial.")
@@ -41,13 +41,13 @@ class Linear(RobustProgram):
                 np.abs(dual).sum() if self.settings.norm == "linf" else np.linalg.norm(dual)
             )
 
-        posed.require(posed.embed(posed.inputs, still), excess)
-        posed.close()
+        instance.require(instance.embed(instance.inputs, still), excess)
+        instance.close()
         began = time.monotonic()
-        found, answer = posed.settled(deadline)
+        found, answer = instance.settled(deadline)
         if answer is None:
             return self.outcome(start, factual, budget if found.infeasible else 0.0, ())
-        radius = self.judge.radius(answer, deadline.left)
+        radius = self.certifier.radius(answer, deadline.left)
         trace = [next_step(1, found.objective, radius, time.monotonic() - began, 0.0)]
         kept = answer if radius >= self.settings.radius - ENOUGH else start
         return self.outcome(kept, factual, found.bound, trace)

@@ -1,4 +1,4 @@
-"""Robust counterfactuals: the closest point whose whole box or ball of radius rho is put in the wanted class."""
+"""Robust counterfactuals: the closest point whose box or ball of radius rho is put in the wanted class."""
 
 from __future__ import annotations
 
@@ -93,9 +93,9 @@ class Robust(Settings):
     """
 
     def refuses(self, problem: Problem) -> str | None:
-        """Why not, without building anything, or loading what builds it."""
+        """Why the problem is not taken, None where it is; neither compiled code nor a solver is loaded."""
         try:
-            readable(problem.space, problem.classifier, problem.target)  # no region without somebody to prove it again
+            readable(problem.space, problem.classifier, problem.target)  # every region is certified anew
             self.perturbation(problem)
             self._fits(problem, self.chosen(problem))
         except UnsupportedError as fault:
@@ -109,7 +109,7 @@ class Robust(Settings):
         if splits_only(problem.classifier.estimator):
             # Cells count costs by feature, which the greatest move is not a sum of, and know of no hull.
             coupled = self.distance == "linf" or self.hull != "none"
-            return "adversarial" if coupled or _unordered(problem) else "cells"
+            return "adversarial" if coupled or _unfit_feature(problem) else "cells"
         return "network" if isinstance(problem.classifier.estimator, MLPClassifier | MLPRegressor) else "linear"
 
     def _fits(self, problem: Problem, algorithm: str) -> None:
@@ -132,7 +132,7 @@ class Robust(Settings):
                 raise UnsupportedError("the cell search takes no distance 'linf'; use l1 or l2sq, or algorithm=auto.")
             if self.hull != "none":
                 raise UnsupportedError("the cell search knows of no data manifold; set algorithm=auto or hull=none.")
-            if (unfit := _unordered(problem)) is not None:
+            if (unfit := _unfit_feature(problem)) is not None:
                 raise UnsupportedError(
                     f"the cell search takes at most {WORD} categories, and levels in their order; {unfit} has more, or "
                     f"an input that is not monotone in them. Set algorithm=auto."
@@ -156,24 +156,22 @@ class Robust(Settings):
         settings, algorithm = self.resolved(problem), self.chosen(problem)
         self._fits(problem, algorithm)
         if algorithm == "cells":
-            from methods.robust.cells import RobustCells
+            from methods.robust.cells import RobustCells  # slow: numba
 
             return RobustCells(problem, settings)
         if algorithm == "network":
-            from methods.robust.network import Network
+            from methods.robust.network import Network  # slow: numba, pyomo
 
             return Network(problem, settings)
-        from methods.robust.adversarial import Adversarial
-        from methods.robust.leaf import Leaf
-        from methods.robust.linear import Linear
+        from methods.robust import adversarial, leaf, linear  # slow: pyomo
 
         if algorithm == "adversarial":
-            return Adversarial(problem, settings)
-        return Leaf(problem, settings) if algorithm == "leaf" else Linear(problem, settings)
+            return adversarial.Adversarial(problem, settings)
+        return leaf.Leaf(problem, settings) if algorithm == "leaf" else linear.Linear(problem, settings)
 
 
-def _unordered(problem: Problem) -> str | None:
-    """A feature whose categories the cells cannot hold: too many, or levels that trees split out of their order."""
+def _unfit_feature(problem: Problem) -> str | None:
+    """A feature that does not fit the cells: too many categories, or levels that trees split out of their order."""
     for feature in problem.space.features:
         if feature.kind is Kind.CATEGORICAL and len(feature.categories) > WORD:
             return feature.name
@@ -202,11 +200,11 @@ class _Explainer:
         deadline = Deadline(deadline.at - RESERVE * deadline.left)
         origin = dict(zip(factual.columns, factual.to_numpy(object)[0].tolist(), strict=True))
         outcome = self.solver.solve(origin, deadline)
-        told = self._told(outcome, Reason.TIME_LIMIT if deadline.passed else Reason.FINISHED)
+        answer = self._answer(outcome, Reason.TIME_LIMIT if deadline.passed else Reason.FINISHED)
         filler = Answer(Status.GAVE_UP, reason=Reason.FINISHED, detail=ONCE)
-        return Explanation((told,), trace=outcome.trace).padded(n, filler)
+        return Explanation((answer,), trace=outcome.trace).padded(n, filler)
 
-    def _told(self, outcome: Outcome, ended: Reason) -> Answer:
+    def _answer(self, outcome: Outcome, ended: Reason) -> Answer:
         if outcome.row is None:
             if math.isinf(outcome.bound):
                 detail = "no point is valid together with everything within rho of it; try a smaller rho"

@@ -1,9 +1,10 @@
-"""Robust counterfactuals of ReLU networks by a branch and bound of their own (``methods/robust_kernels.py``).
+"""Robust counterfactuals of ReLU networks by a branch and bound of their own (``network_kernels.py``).
 
 Each choice of categories is a *slice* of the space, opened in the order of its cost: in it only numbers move. Nodes of
 a slice hold bounds of the first layer's sums and phases of later units; each is a linear program in x alone, over the
-perturbations found so far. What a quick adversary cannot break, an exact one breaks or proves; both are the search's
-own. A point is taken once the harness's checker, which has another, has certified its decoded row too.
+perturbations found so far. Where a quick adversary finds no invalid perturbation, an exact one finds one or proves that
+there is none. A point is taken once the harness's checker, whose adversary is independent, has certified its decoded
+row too.
 """
 
 from __future__ import annotations
@@ -51,14 +52,14 @@ POLISHES, GAIN = 20, 1e-4  # of an incumbent at once, and what each has to gain,
 RELIABLE = 4  # times that a unit was decided, to know what it gains
 TRIALS = 6  # units that are tried at a node
 SMALL = 1e-6  # of the greatest error of a line, below which one is none
-TINY = 1e-9  # gain, below which none is told from another
+TINY = 1e-9  # the least gain that is counted
 ROOM = 1e-7  # by which a point is kept robust beyond rho, where the search takes one from a line
 
 
 class Network(Adversarial):
     """Exact for networks of ReLUs over real numbers and categories, the distances ``l1`` and ``linf``.
 
-    Integers that may change, special values, squares, prices of changes and data manifolds are Algorithm 1's to solve.
+    Integers that may change, special values, squares, costs of changes and data manifolds are left to Algorithm 1.
     """
 
     def __init__(self, problem: Problem, settings: Settings) -> None:
@@ -105,10 +106,10 @@ class Network(Adversarial):
         self.constant = float(sign * (estimator.intercepts_[-1][0] - end))
         numeric = [feature.numeric for feature in space.features]
         self.moving = np.asarray(self.perturbation.moved)[numeric]
-        self.columns = np.array(self.starts.numbers)
+        self.columns = np.array(self.first_guess.numbers)
 
     def layers(self, categories: Mapping[str, Any]) -> tuple[Any, ...]:
-        """What the kernels take, where the features that are no numbers have these values."""
+        """The network as the kernels take it, at a choice of categories."""
         shifts = self.shifts.copy()
         for name, value in categories.items():
             place = self.space[name].categories.index(value)
@@ -163,8 +164,8 @@ class _Search:
         self.rho, self.euclidean = settings.radius, settings.norm == "l2"
         self.norm = LINF if settings.distance == "linf" else L1
         self.factual: pd.DataFrame = network.frame(row)
-        self.whole = network.space.encode(self.factual)[0]
-        self.origin = self.whole[network.columns]
+        self.encoded = network.space.encode(self.factual)[0]
+        self.origin = self.encoded[network.columns]
         low, high = (end[network.columns] for end in network.space.reach(self.factual))
         self.low, self.high = np.minimum(low - self.origin, 0.0), np.maximum(high - self.origin, 0.0)
         self.alternatives = [self._alternatives(name) for name in network.added]
@@ -176,18 +177,18 @@ class _Search:
         self.value, self.row = math.inf, None
         self.trace: list[dict[str, Any]] = []
         self.began = time.monotonic()
-        self.attacking = 0.0
+        self.adversary_seconds = 0.0
         self.bound = 0.0
 
     def _alternatives(self, name: str) -> list[tuple[float, Any]]:
-        """The values of a feature that is no number, and what each alone costs; the factual's first."""
-        network, home = self.network, self.factual[name].iloc[0]
-        values = [value for value in network.space[name].reachable(home) if value != home]
+        """The reachable categories of a feature with their costs; the factual's first."""
+        network, own = self.network, self.factual[name].iloc[0]
+        values = [value for value in network.space[name].reachable(own) if value != own]
         rows = [{**self.factual.iloc[0].to_dict(), name: value} for value in values]
         if not rows:
-            return [(0.0, home)]
+            return [(0.0, own)]
         costs = network.objective.evaluate(network.space, self.factual, network.space.frame(rows))
-        return [(0.0, home), *sorted(zip(map(float, costs), values, strict=True), key=lambda pair: pair[0])]
+        return [(0.0, own), *sorted(zip(map(float, costs), values, strict=True), key=lambda pair: pair[0])]
 
     def slice(self, places: tuple[int, ...], last: int) -> _Slice:
         chosen = [options[place] for options, place in zip(self.alternatives, places, strict=True)]
@@ -214,14 +215,14 @@ class _Search:
         self.violation(first, self.origin)
         self.broken(first, self.origin)
         self._look(self.root(first))
-        for row in self.network.starts.rows.head(1).to_dict("records"):
-            self.network.judge.radius(row, 0.0)
+        for row in self.network.first_guess.rows.head(1).to_dict("records"):
+            self.network.certifier.radius(row, 0.0)
 
     def distance(self, within: _Slice, point: np.ndarray) -> float:
         return self.norm_of([within.cost, self.norm_of(np.abs(point - self.origin))])
 
     def broken(self, within: _Slice, point: np.ndarray) -> bool:
-        """Whether a quick adversary finds a margin below 0."""
+        """Whether a quick adversary finds a margin below the one asked for."""
         network, move = self.network, np.zeros(len(self.origin))
         kernel: Any = quick
         least = kernel(point, self.rho, self.euclidean, network.moving, *within.layers, move)
@@ -238,7 +239,7 @@ class _Search:
                 stack, depth, point, self.rho, self.euclidean, network.moving, *within.layers,
                 network.settings.margin / 2, NODES, move,
             )  # fmt: skip
-        self.attacking += time.monotonic() - began
+        self.adversary_seconds += time.monotonic() - began
         if code == PROVEN:
             return move[:0]
         return move if code == VIOLATED else None
@@ -246,13 +247,13 @@ class _Search:
     def take(self, within: _Slice, point: np.ndarray) -> bool:
         """A new incumbent, once the harness's own checker has certified the decoded row."""
         network = self.network
-        whole = self.whole.copy()
-        whole[network.columns] = point
-        row = network.space.decode(whole, like=self.factual).to_dict("records")[0] | within.categories
+        encoded = self.encoded.copy()
+        encoded[network.columns] = point
+        row = network.space.decode(encoded, like=self.factual).to_dict("records")[0] | within.categories
         value = network.value(row, self.factual)
         if value >= self.value:
             return False
-        radius = network.judge.radius(row, self.deadline.left)
+        radius = network.certifier.radius(row, self.deadline.left)
         if radius < self.rho - ENOUGH:
             return False
         self.value, self.row, self.best = value, row, (within, point)
@@ -260,7 +261,7 @@ class _Search:
         self.trace.append(
             {
                 "iteration": int(self.count[0]), "distance": value, "radius": radius, "bound": self.bound,
-                "master_seconds": now - self.attacking, "adversary_seconds": self.attacking,
+                "master_seconds": now - self.adversary_seconds, "adversary_seconds": self.adversary_seconds,
             }
         )  # fmt: skip
         return True
@@ -301,7 +302,7 @@ class _Search:
     def start(self, within: _Slice) -> None:
         """Rows of the wanted class near the factual, moved towards it."""
         network = self.network
-        rows = network.space.encode(network.starts.rows)[:, network.columns]
+        rows = network.space.encode(network.first_guess.rows)[:, network.columns]
         rows = rows[((rows - self.origin >= self.low - 1e-9) & (rows - self.origin <= self.high + 1e-9)).all(axis=1)]
         order = np.argsort([self.distance(within, row) for row in rows], kind="stable")
         for place in order[:3]:
@@ -449,7 +450,7 @@ class _Search:
     def _children(
         self, here: _Node, value: float, point: np.ndarray, scenario: int, excess: np.ndarray, layer: int, unit: int
     ) -> list[_Node]:
-        much = float(excess[layer, unit])
+        error = float(excess[layer, unit])
         if layer > 0:
             decided = [(here.low, here.high, {**here.phases, (scenario, layer, unit): sign}) for sign in (1, -1)]
         else:
@@ -458,6 +459,6 @@ class _Search:
             low[unit], high[unit] = cut, cut
             decided = [(low, here.high, here.phases), (here.low, high, here.phases)]
         return [
-            _Node(here.slice, point, *ends, here.bottom, here.top, value, (layer, unit, side), much)
+            _Node(here.slice, point, *ends, here.bottom, here.top, value, (layer, unit, side), error)
             for side, ends in enumerate(decided)
         ]

@@ -17,18 +17,18 @@ from numba import njit
 from harness.solvers.simplex import INFEASIBLE, minimum
 
 EMPTY, BEYOND, CANDIDATE, BRANCH = 0, 1, 2, 3
-VIOLATED, PROVEN, MORE, OPEN = 0, 1, 2, 3  # what the adversary says
+VIOLATED, PROVEN, MORE, OPEN = 0, 1, 2, 3  # what the adversary returns
 L1, LINF, L2 = 0, 1, 2  # norms
 POSITIVE = 1e-11  # a bound on the margin above this, relative to 1 + its constant, proves that it is positive
 ROUND = 1e-9  # relative excess of a norm that needs no further plane
 ROWS = 400
 ROUNDS = 60  # of rows for one node
-MISSED = 1e-9  # by which a row may be missed
-TIGHT = 1e-6  # within which a row that the node before had is taken over
+MISSED = 1e-9  # violation of a row that is accepted
+TIGHT = 1e-6  # slack up to which a row is added at the start of a node
 SHARES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of a unit's weights that all rows together are added with
-PAYS = 0.02  # share of the budget that a bound has to rise by for bounds of sums to be improved again
+RISE = 0.02  # share of the budget that a bound has to rise by for bounds of sums to be improved again
 SAFE = 1e-9  # for rounding
-ROOMY = 1e-7  # relative, beyond the budget: no program is to be empty by a hair
+ROOMY = 1e-7  # relative, beyond the budget: rounding makes no program empty
 SWEEPS, CLIMB = 1000, 1e-13  # of multipliers over a ball, and what each sweep has to gain
 STEPS = 6  # of the quick adversary
 TURNS = 150  # of functions for one box of phases of the exact one
@@ -208,7 +208,7 @@ def quick(point, radius, euclidean, moving, weights, shifts, sizes, last, consta
 
 @njit(cache=True)
 def _row(form, height, need, room, origin, point, move, rows, sides, m, size):
-    """Add the row that an affine function of x + ``move`` reaches ``need``, unless it does with ``room``; how many."""
+    """Add the row that an affine function of x + ``move`` reaches ``need`` unless it does by ``room``; 1 if so."""
     for j in range(size):
         height += form[j] * (origin[j] + move[j])
     here = height
@@ -226,7 +226,7 @@ def _row(form, height, need, room, origin, point, move, rows, sides, m, size):
 def tighten(
     origin, low, high, budget, norm, rows, sides, multipliers, first, weights, shifts, sizes, bottom, top
 ):  # fmt: skip
-    """Bounds of the first layer's sums, improved by what a program's rows from ``first`` on say together.
+    """Bounds of the first layer's sums, improved by a combination of a program's rows from ``first`` on.
 
     Weighted by their multipliers they are one inequality in x, which every point keeps: the greatest sum is at most
     that of the sum plus any multiple of the inequality's slack.
@@ -273,7 +273,7 @@ def node(
     origin, low, high
         The factual, and how far each number may move down (<= 0) and up; all in scaled units.
     budget
-        The distance from which on nothing is looked for; ``enough``: less than this, what must be gained.
+        The distance from which on no solution is of use; ``enough``: by how much it has to be undercut.
     norm
         Of distances: ``L1`` or ``LINF``.
     first_low, first_high
@@ -284,7 +284,7 @@ def node(
         The scenarios, and what each adds to the first layer's sums; how many there are, and how many are lifted, shape
         (2,). New ones are added.
     point
-        Where the first rows are taken, best the solution of the node before; takes the solution.
+        Where the first rows are made, best at the solution of the parent node; takes the solution.
     scenario, excess
         Take the scenario to branch on, shape (1,), and what each of its units' lines lies too high, (layers, units).
     """
@@ -302,7 +302,7 @@ def node(
         for j in range(size):
             rows[m, j], rows[m, size + j], rows[m, 2 * size] = 1.0, 1.0, -1.0
             m += 1
-    here, held = np.empty(sizes[1]), np.zeros((2, sizes[1]), np.bool_)
+    here, added = np.empty(sizes[1]), np.zeros((2, sizes[1]), np.bool_)
     capacity = len(moves)
     bottom, top = np.zeros((capacity, *shifts.shape)), np.zeros((capacity, *shifts.shape))
     ready, decided = np.zeros(capacity, np.bool_), np.zeros(capacity, np.bool_)
@@ -327,9 +327,9 @@ def node(
         for i in range(sizes[1]):
             for side in range(2):
                 sign, end = (1.0, cut_low[i]) if side == 0 else (-1.0, -cut_high[i])
-                if held[side, i] or sign * here[i] >= end + room or m >= ROWS:
+                if added[side, i] or sign * here[i] >= end + room or m >= ROWS:
                     continue
-                held[side, i] = True
+                added[side, i] = True
                 sides[m] = sign * here[i] - end
                 for j in range(size):
                     rows[m, j], rows[m, size + j] = -sign * weights[0, i, j], sign * weights[0, i, j]
@@ -391,7 +391,7 @@ def node(
             return BEYOND, bound
         for j in range(size):
             point[j] = origin[j] + solution[j] - solution[size + j]
-        if bound > tightened + PAYS * budget:
+        if bound > tightened + RISE * budget:
             tightened = bound
             tighten(
                 origin, low, high, budget, norm, rows, sides, multipliers, size if chebyshev else 0, weights, shifts,
@@ -498,12 +498,13 @@ def worst(stack, depth, point, radius, euclidean, moving, weights, shifts, sizes
     radius, euclidean, moving
         The perturbations: of which norm, and which numbers they move.
     need
-        At least 0, and less than the margin asked of x: what is between is cut off, and no proof has to tell it from 0.
+        At least 0, and less than the margin asked of x: perturbations with a margin in between count as violations, so
+        that no proof has to tell a margin from 0.
 
     Returns
     -------
     ``VIOLATED``; ``PROVEN``, that all margins are above 0; ``MORE``, to be asked again; ``OPEN``, that rounding leaves
-    it open.
+    it undecided.
     """
     layers, size = len(sizes) - 1, sizes[0]
     norm = L2 if euclidean else LINF
@@ -597,11 +598,11 @@ def worst(stack, depth, point, radius, euclidean, moving, weights, shifts, sizes
                     return VIOLATED
                 if turn == 0 and excess > 0.0:
                     sums(point + s, weights, shifts, sizes, active)
-                here, reach = (ahead, -np.inf) if turn else (s, value)
+                here, there = (ahead, -np.inf) if turn else (s, value)
                 for i in range(sizes[layers]):
                     form[i] = -last[i]
                 height = above(form, -constant, layers, active, bottom, top, weights, shifts, sizes, gaps)
-                m = _beneath(form, height, 1.0, reach, point, here, rows, sides, planes, m, size)
+                m = _beneath(form, height, 1.0, there, point, here, rows, sides, planes, m, size)
                 for k in range(1, layers):
                     for i in range(sizes[k + 1]):
                         if phases[k, i] == 0:
@@ -651,7 +652,7 @@ def worst(stack, depth, point, radius, euclidean, moving, weights, shifts, sizes
 
 @njit(cache=True)
 def _beneath(form, height, share, value, point, s, rows, sides, planes, m, size):
-    """Add the row ``-(form @ (point + s) + height) <= share * value`` where it is missed; how many rows there are."""
+    """Add the row ``-(form @ (point + s) + height) <= share * value`` where violated; returns the number of rows."""
     for j in range(size):
         height += form[j] * point[j]
     here = height

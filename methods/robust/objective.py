@@ -1,4 +1,4 @@
-"""The distance of a robust counterfactual, compiled."""
+"""The objective of robust counterfactuals."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
+from harness.certificate import checker
 from harness.core.objective import WITHIN, Objective
 from harness.core.problem import Problem
 from harness.core.space import Space
@@ -15,7 +16,7 @@ from methods.robust.settings import SECONDS
 
 @dataclass(frozen=True)
 class RobustObjective(Objective):
-    """An objective that is also limited to points with no invalid one within rho, as the independent checker finds it.
+    """An objective that is also limited to points with no invalid one within rho, as the independent checker finds.
 
     What is stored is the plain objective, with the perturbation as its domain: the checker has the regions of the
     answers, and proves those itself.
@@ -26,15 +27,13 @@ class RobustObjective(Objective):
 
     def exceeded(self, space: Space, factual: pd.DataFrame, frame: pd.DataFrame) -> list[list[str]]:
         """As ``Objective.exceeded``; the limit is named ``radius``."""
-        from harness.certificate import checker
-
         faults = super().exceeded(space, factual, frame)
         assert self.problem is not None
         assert self.perturbation is not None
-        judge = checker(self.problem.space, self.problem.classifier, self.problem.target)
+        certifier = checker(self.problem.space, self.problem.classifier, self.problem.target)
         rho = self.perturbation.rho * (1 - WITHIN)
         for fault, row in zip(faults, frame.to_dict("records"), strict=True):
-            if judge.certify(row, self.perturbation.ball(row), within=rho, seconds=SECONDS).violated <= rho:
+            if certifier.certify(row, self.perturbation.ball(row), within=rho, seconds=SECONDS).violated <= rho:
                 fault.append("radius")
         return faults
 

@@ -11,6 +11,7 @@ from harness.core.method import Deadline
 
 LEAST = 1e-6  # margin, above the solver's tolerance
 OPTIMAL = 1e-6  # a bound this near to the value, relative to max(1, value), proves it
+ENOUGH = 1e-9  # by which a certified radius may fall short of rho: rounding of the last bits of x
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Outcome:
     value, bound
         Its cost, and a proven lower bound on any robust point's; both infinite where there is proof of none.
     radius
-        Up to which radius the solver has proven the row valid, in scaled units; at least rho for a certified row.
+        The radius up to which the solver has proven the row valid, in scaled units; at least rho for a certified row.
     trace
         What it did: plain values by iteration, such as ``iteration``, ``distance``, ``radius``, ``seconds``, and where
         the points of an iteration may be of use without a proof, its ``row``.
@@ -53,6 +54,3 @@ class Solver(Protocol):
     def solve(self, row: Mapping[str, Any], deadline: Deadline) -> Outcome:
         """The cheapest robust point from one decoded factual."""
         ...
-
-
-ENOUGH = 1e-9  # by which a certified radius may fall short of rho: rounding of the last bits of x

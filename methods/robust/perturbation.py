@@ -1,4 +1,4 @@
-"""What robust counterfactuals have to stand: settings, perturbed columns and their radii, and what a solver finds."""
+"""The perturbations under which a counterfactual has to stay valid: perturbed columns and their radii."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from harness.certificate import Ball, perturbed
 from harness.core.errors import UnsupportedError, choices
-from harness.core.space import Actionability, Feature, Kind, Space
-
-if TYPE_CHECKING:
-    from harness.certificate import Ball
+from harness.core.space import Feature, Kind, Space
 
 
 @dataclass(frozen=True)
@@ -49,11 +47,8 @@ class Perturbation:
     @cached_property
     def moved(self) -> np.ndarray:
         """Which features are perturbed, bool, shape (features,)."""
-        return np.array([self._moves(feature) for feature in self.space.features], dtype=bool)
-
-    def _moves(self, feature: Feature) -> bool:
-        fixed = feature.actionability is Actionability.IMMUTABLE or feature.name in self.unperturbed
-        return feature.numeric and not fixed
+        names = perturbed(self.space, self.unperturbed)
+        return np.array([name in names for name in self.space.names], dtype=bool)
 
     @cached_property
     def columns(self) -> np.ndarray:
@@ -96,8 +91,6 @@ class Perturbation:
 
     def ball(self, row: Mapping[str, Any]) -> Ball:
         """The perturbed points as the independent checker takes them."""
-        from harness.certificate import Ball
-
         moved = [f for f, moves in zip(self.space.features, self.moved, strict=True) if moves]
         limits = {f.name: self.limits(f, float(row[f.name])) for f in moved}
         return Ball(self.norm, {f.name: f.range for f in moved}, limits)
@@ -105,5 +98,7 @@ class Perturbation:
     @cached_property
     def relaxed(self) -> Space:
         """The space that perturbed points lie in: perturbed integers are reals there."""
-        whole = [f.name for f, m in zip(self.space.features, self.moved, strict=True) if m and f.kind is Kind.INTEGER]
-        return self.space.replace({name: {"kind": "continuous"} for name in whole if self.rho > 0})
+        integers = [
+            f.name for f, m in zip(self.space.features, self.moved, strict=True) if m and f.kind is Kind.INTEGER
+        ]
+        return self.space.replace({name: {"kind": "continuous"} for name in integers if self.rho > 0})

@@ -1,4 +1,4 @@
-"""Robust counterfactuals by mixed-integer programs: one solve for linear models, else Algorithm 1 or one leaf."""
+"""What the mixed-integer programs of robust counterfactuals share, and one of them around a factual."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ WIDE = 10.0  # scaled units around the factual in which unbounded numbers are lo
 SHARE = 0.25  # of the time left that a certificate may take
 EXCLUDED = 25  # combinations of leaves that only tolerances or ties allow, before a program is given up
 INSET, ULPS = 1e-12, 8e-15  # what a number keeps away from a threshold for rounding: of its range, of its size
-SHARP = 1e-9  # feasibility under squares: what a row is missed by counts more than their own tolerance
+SHARP = 1e-9  # feasibility with squares: a row's violation matters more than their own tolerance
 
 
 class RobustProgram:
-    """What the programs share: the space around a factual, the objective, and a solve that squares are refined in."""
+    """What the programs of one problem share: the space around a factual, the objective, the certifier."""
 
     def __init__(self, problem: Problem, settings: Settings) -> None:
         if settings.clip:
@@ -56,8 +56,8 @@ class RobustProgram:
         self.perturbation = settings.perturbation(problem)
         self.objective = settings.claim(problem)
         self.distance = distance_of(self.objective.terms[0], problem, "features")
-        self.judge = Certifier(problem, settings)
-        self.starts = FirstGuess(problem, self.space, self.objective, self.judge)
+        self.certifier = Certifier(problem, settings)
+        self.first_guess = FirstGuess(problem, self.space, self.objective, self.certifier)
         self.slopes = np.array([self._slope(source) for source in classifier.inputs])
         self.manifold = _manifold(self.objective)
         model = ensemble(classifier.estimator) if splits_only(classifier.estimator) else None
@@ -65,7 +65,7 @@ class RobustProgram:
         self.single = model is not None and model.single
 
     def _slope(self, source: Input) -> float:
-        """What a scaled unit of a number is in its input; 0 for categories."""
+        """By how much an estimator input grows with a scaled unit of its number; 0 for categories."""
         if not isinstance(source, Affine):
             if self.problem.space[source.feature].numeric:
                 raise UnsupportedError(
@@ -146,14 +146,14 @@ def _manifold(objective: Objective) -> Within | None:
 class InstanceProgram:
     """One program over a space around one factual: variables, and rows that further embeddings add before ``close``."""
 
-    def __init__(self, whole: RobustProgram, space: Space, factual: pd.DataFrame, budget: float) -> None:
-        self.whole, self.space, self.factual, self.budget = whole, space, factual, budget
+    def __init__(self, robust: RobustProgram, space: Space, factual: pd.DataFrame, budget: float) -> None:
+        self.robust, self.space, self.factual, self.budget = robust, space, factual, budget
         self.program = Program()
         self.variables = Variables(self.program, space, cells=False)
-        self.inputs = [self.variables.source(source) for source in whole.problem.classifier.inputs]
+        self.inputs = [self.variables.source(source) for source in robust.problem.classifier.inputs]
         self.embedded: list[tuple[Any, np.ndarray]] = []
         self.moved: dict[tuple[int, float, float], Free] = {}  # shared by the perturbations that move an input alike
-        self.piece = whole.piece()
+        self.piece = robust.piece()
 
     def sources(self, shift: np.ndarray, margin: float | np.ndarray = 0.0) -> list[Source]:
         """The estimator's inputs at x + s, ``shift`` by input; those that do not move are the inputs themselves.
@@ -161,13 +161,13 @@ class InstanceProgram:
         A split keeps ``margin`` away from its threshold. Without one both sides hold the threshold itself, so that the
         program is a relaxation, and its value a bound; ``read`` finds the point that is on the right side.
         """
-        problem, found = self.whole.problem, list[Source]()
+        problem, found = self.robust.problem, list[Source]()
         margins = np.broadcast_to(margin, len(self.inputs))
         low, high = self.space.reach(self.factual)
         origin = self.space.encode(self.factual)[0]
         low, high = np.minimum(low, origin), np.maximum(high, origin)
         place = {f.name: s.start for f, s in zip(self.space.features, self.space.slices, strict=True)}
-        parts = zip(self.inputs, problem.classifier.inputs, self.whole.slopes, shift, margins, strict=True)
+        parts = zip(self.inputs, problem.classifier.inputs, self.robust.slopes, shift, margins, strict=True)
         for k, (made, source, slope, far, gap) in enumerate(parts):
             if not slope or (not far and not gap):
                 found.append(made)
@@ -186,15 +186,15 @@ class InstanceProgram:
 
     def embed(self, inputs: Sequence[Source], shift: np.ndarray) -> tuple[Any, ...]:
         sense = 0
-        if len(self.whole.problem.classifier.classes) <= 2:
-            sense = raw_interval(self.whole.problem).sense
-        made = embed(self.whole.problem.classifier.estimator, self.program, inputs, sense)
+        if len(self.robust.problem.classifier.classes) <= 2:
+            sense = raw_interval(self.robust.problem).sense
+        made = embed(self.robust.problem.classifier.estimator, self.program, inputs, sense)
         self.embedded.append((made, shift))
         return made.outputs
 
     def require(self, outputs: Sequence[Any], excess: Callable[[np.ndarray], float]) -> None:
-        """(4): outputs as wanted, by the margin and ``excess`` of the weights of each row over the outputs."""
-        problem, margin, program = self.whole.problem, self.whole.settings.margin, self.program
+        """(4): outputs of the wanted class, by the margin and ``excess``, a function of the weights of outputs."""
+        problem, margin, program = self.robust.problem, self.robust.settings.margin, self.program
         if len(problem.classifier.classes) <= 2:
             low, high = raw_interval(problem).bounds(margin)
             more = excess(np.ones(1))
@@ -213,8 +213,8 @@ class InstanceProgram:
                 program.add(outputs[wanted] - output >= least + excess(unit[wanted] - unit[other]))
 
     def close(self) -> None:
-        """Compile, and pose the factual."""
-        whole, settings = self.whole, self.whole.settings
+        """Compile, with the rows of the factual."""
+        robust, settings = self.robust, self.robust.settings
         self.variables.close()
         self.compiled: Compiled = self.program.compile()
         self.variables.attach(self.compiled)
@@ -228,26 +228,26 @@ class InstanceProgram:
                 self.compiled.integer[[self.compiled.column(leaf) for leaf in tree]] = 1
         extra = np.full(len(self.space.features), settings.alpha)
         budget = self.budget * (1 + 1e-6) + 1e-6 if math.isfinite(self.budget) else math.inf
-        costs = whole.distance.costs(extra, budget)
-        box = whole.distance.box(extra, budget, self.space.encode(self.factual)[0])
+        costs = robust.distance.costs(extra, budget)
+        box = robust.distance.box(extra, budget, self.space.encode(self.factual)[0])
         self.variables.pose(self.factual, costs, box)
         if settings.max_changes is not None:
             ones = np.ones(len(self.space.features))
             self.compiled.add_row(self.variables.changed(ones), high=float(settings.max_changes))
-        self.cost = whole.distance.form(self.variables, extra, self.compiled)
+        self.cost = robust.distance.form(self.variables, extra, self.compiled)
         if self.piece is not None:
             self.piece.pose(self.compiled, self.variables.encoded())
         if any(made.tighten is not None for made, _ in self.embedded):
-            knapsack = Knapsack(self.variables, whole.problem.classifier.inputs)
+            knapsack = Knapsack(self.variables, robust.problem.classifier.inputs)
             count = math.inf if settings.max_changes is None else float(settings.max_changes)
-            priced = budget if isinstance(whole.distance, Separable) else math.inf
+            priced = budget if isinstance(robust.distance, Separable) else math.inf
             knapsack.limit(costs, np.ones(len(extra)), count, priced)
             for made, shift in self.embedded:
                 made.tighten(lambda weights, constant, shift=shift: knapsack(weights, constant + weights @ shift))
 
     def solve(self, deadline: Deadline) -> Solution:
         """The optimum; squares are refined until their tangents touch, and a hull until its cuts hold the solution."""
-        feasibility = SHARP if self.whole.settings.distance == "l2sq" else FEASIBILITY
+        feasibility = SHARP if self.robust.settings.distance == "l2sq" else FEASIBILITY
         while True:
             found = self.compiled.solve(self.cost, deadline.left, feasibility=feasibility)
             if found.x is None:
@@ -256,14 +256,14 @@ class InstanceProgram:
             for cut, end in cuts:
                 self.compiled.add_row(cut, high=end)
             if deadline.passed and (cuts or (self.piece is not None and self.piece.partial)):
-                return Solution(None, math.inf, found.bound)  # nobody knows whether the point is in the hull
+                return Solution(None, math.inf, found.bound)  # the point may lie outside the hull
             if not cuts and (deadline.passed or not self.variables.refine(found.x)):
                 return found
 
     def settled(self, deadline: Deadline) -> tuple[Solution, dict[str, Any] | None]:
         """``solve``, and its point as a row.
 
-        Combinations of leaves that hold no point at all, or on which the real model says something else, are excluded.
+        Combinations of leaves that hold no point at all, or that the real model puts in another class, are excluded.
         """
         for _ in range(EXCLUDED):
             found = self.solve(deadline)
@@ -272,7 +272,7 @@ class InstanceProgram:
             row = self.read(found)
             if row is None:
                 self.exclude(found, len(self.embedded))
-            elif self.whole.leaves and not self.whole.judge.checker.valid(row):
+            elif self.robust.leaves and not self.robust.certifier.checker.valid(row):
                 self.exclude(found, 1)
             else:
                 return found, row
@@ -290,25 +290,25 @@ class InstanceProgram:
         self.compiled.add_row(Form.of([(leaf, 1.0) for leaf in chosen]), high=len(chosen) - 1.0)
 
     def read(self, found: Solution) -> dict[str, Any] | None:
-        """Decoded values, on the sides of all thresholds that the solution's leaves say; None where that is nowhere.
+        """Decoded values, on the sides of all thresholds that the solution's leaves demand; None where there are none.
 
         The solver's tolerance decides no side: a number takes the end of the interval that the leaves of all
         perturbations leave it, an inset for rounding away from it.
         """
         assert found.x is not None
         row = self.variables.read(found.x)
-        if not self.whole.leaves:
+        if not self.robust.leaves:
             return row
         ends = self._ends(found.x)
         for feature in self.space.features:
             if not feature.numeric:
                 continue
             (low, high), value = ends[feature.name], row[feature.name]
-            home = float(self.factual[feature.name].iloc[0])
-            loose = 2 * self._inset(feature, value) if value == home or feature.kind is Kind.INTEGER else 0.0
+            own = float(self.factual[feature.name].iloc[0])
+            loose = 2 * self._inset(feature, value) if value == own or feature.kind is Kind.INTEGER else 0.0
             if low - loose <= value <= high + loose:
                 continue
-            floor, ceiling = feature.interval(home)
+            floor, ceiling = feature.interval(own)
             row[feature.name] = low if value < low else high
             if feature.kind is Kind.INTEGER or not max(low, floor) <= row[feature.name] <= min(high, ceiling):
                 return None
@@ -319,17 +319,17 @@ class InstanceProgram:
 
         Where nothing moves a number, rounding may not take it out of its own cell; where it moves, it stays inside.
         """
-        inputs, ends = self.whole.problem.classifier.inputs, {name: [-math.inf, math.inf] for name in self.space.names}
+        inputs, ends = self.robust.problem.classifier.inputs, {name: [-math.inf, math.inf] for name in self.space.names}
         for made, shift in self.embedded:
-            for cells, tree in zip(self.whole.leaves, made.leaves, strict=True):
+            for cells, tree in zip(self.robust.leaves, made.leaves, strict=True):
                 cell = cells[int(x[[self.compiled.column(leaf) for leaf in tree]].argmax())]
                 for sides, upper in ((cell.above, False), (cell.at_most, True)):
                     for column, threshold in sides.items():
                         source = inputs[column]
-                        if not self.whole.slopes[column]:
+                        if not self.robust.slopes[column]:
                             continue
                         assert isinstance(source, Affine)
-                        end = last_left(threshold, self.whole.single) - shift[column]
+                        end = last_left(threshold, self.robust.single) - shift[column]
                         value, pair = source.shift + end * source.unit, ends[source.feature]
                         inset = self._inset(self.space[source.feature], value) * (1.0 if shift[column] else -1.0)
                         if upper == (source.unit > 0):

@@ -27,7 +27,7 @@ SECONDS = 10.0  # for the certificate of one point
 
 @dataclass(frozen=True)
 class Settings:
-    r"""The numbers of a robust counterfactual; ``Robust`` says what each of them means."""
+    r"""The parameters of robust counterfactuals; ``Robust`` documents each of them."""
 
     rho: float | None = 0.05
     norm: str = "linf"
@@ -78,16 +78,16 @@ class Settings:
         return replace(self, rho=rho, probability=None, sigma=None)
 
     def perturbation(self, problem: Problem) -> Perturbation:
-        """What the problem's counterfactuals have to stand."""
+        """The perturbations under which the problem's counterfactuals have to stay valid."""
         settings = self.resolved(problem)
         return Perturbation(problem.space, settings.radius, settings.norm, settings.unperturbed, settings.clip)
 
     def claim(self, problem: Problem) -> Objective:
-        """(3), the distance and the price of changes, with the limits on changes and to the data manifold."""
+        """(3), the distance and the cost of changes, with the limits on changes and to the data manifold."""
         terms = [Term(self.distance)] + ([Term("l0", self.alpha)] if self.alpha else [])
         limits = [] if self.max_changes is None else [Limit(Term("l0"), self.max_changes)]
         if self.hull == "hard":
-            from methods.milp.hull import supports
+            from methods.milp.hull import supports  # slow: highspy, pyomo
 
             rows = problem.reference.loc[supports(problem, self.hull_points)]
             points = np.unique(problem.space.encode(rows), axis=0)

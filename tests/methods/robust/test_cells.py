@@ -28,7 +28,7 @@ from harness.evaluation.checker import permitted
 from methods.ce_ocl import CeOcl
 from methods.robust import Robust
 from methods.robust.adversarial import Adversarial
-from methods.robust.cells import _TouchLayout, _TouchState
+from methods.robust.cells import _NeighbourhoodLayout, _NeighbourhoodState
 from methods.robust.outcome import Outcome
 from methods.robust.perturbation import Perturbation
 
@@ -182,7 +182,7 @@ def test_the_optimum_for_a_box_is_that_of_brute_force(model: str, target: str, m
     assert mixed or none < 6
 
 
-def nearest_allowed(problem: Problem, target: int, rho: float, x: float, home: float) -> float:
+def nearest_allowed(problem: Problem, target: int, rho: float, x: float, own: float) -> float:
     """The second coordinate nearest to home at which a ball around (x, .) meets no wrong cell; infinite where none."""
     cuts = [np.concatenate([[-np.inf], thresholds(problem, column)[0].astype(float), [np.inf]]) for column in (0, 1)]
     inner = [np.clip((c[:-1] + c[1:]) / 2, c[1:-1].min() - 1, c[1:-1].max() + 1) for c in cuts]
@@ -193,9 +193,9 @@ def nearest_allowed(problem: Problem, target: int, rho: float, x: float, home: f
         if bad and gap < rho:
             half = math.sqrt(rho**2 - gap**2)
             blocked.append((cuts[1][j] - half, cuts[1][j + 1] + half))
-    places = [home, *(end for interval in blocked for end in interval)]
+    places = [own, *(end for interval in blocked for end in interval)]
     free = [y for y in places if 0 <= y <= 1 and not any(low < y < high for low, high in blocked)]
-    return min(free, key=lambda y: abs(y - home), default=math.inf)
+    return min(free, key=lambda y: abs(y - own), default=math.inf)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -297,9 +297,9 @@ def test_a_search_cut_short_gives_a_bound() -> None:
     for norm in ("linf", "l2"):
         method = Robust(rho=0.05, norm=norm)
         for factual in factuals(problem, 3):
-            cut, whole = solved(problem, method, factual, 0.0), solved(problem, method, factual)
-            assert cut.bound <= whole.value + 1e-9
-            assert cut.value >= whole.value - 1e-6
+            cut, full = solved(problem, method, factual, 0.0), solved(problem, method, factual)
+            assert cut.bound <= full.value + 1e-9
+            assert cut.value >= full.value - 1e-6
 
 
 @pytest.mark.parametrize("mixed", [False, True])
@@ -310,7 +310,7 @@ def test_a_first_guess_is_robust(model: str, mixed: bool) -> None:
     method = Robust(rho=0.02)
     search = method.start(problem).search
     for factual in factuals(problem, 4):
-        state = _TouchState(search, _TouchLayout(search, factual))
+        state = _NeighbourhoodState(search, _NeighbourhoodLayout(search, factual))
         state.guess()
         found = state.result(done=False)
         if found.row is None:

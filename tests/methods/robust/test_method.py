@@ -270,7 +270,7 @@ def halted(monkeypatch: pytest.MonkeyPatch, name: str, incumbents: bool) -> tupl
     question = problem(name)
     explainer = Robust(rho=RHO, algorithm="adversarial").fit(question)
     monkeypatch.setattr(explainer.solver.adversary, "worst", lambda row, deadline: None)
-    monkeypatch.setattr(explainer.solver.starts, "rows", rows()[0].iloc[:0])
+    monkeypatch.setattr(explainer.solver.first_guess, "rows", rows()[0].iloc[:0])
     if not incumbents:
         monkeypatch.setattr(explainer.solver, "_repaired", lambda *_: None)
     factual = refused(question)
@@ -280,9 +280,9 @@ def halted(monkeypatch: pytest.MonkeyPatch, name: str, incumbents: bool) -> tupl
 @pytest.mark.parametrize("name", ["rf", "mlp"])
 def test_an_interrupted_run_gives_its_best_certified_point(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """A point beyond the first one of the master, certified, with a bound below the optimum."""
-    question, told, factual = halted(monkeypatch, name, incumbents=True)
+    question, explanation, factual = halted(monkeypatch, name, incumbents=True)
     best = solved(SOLVERS.get(name, RobustCells), question, Settings(rho=RHO), factual).value
-    (answer,) = told.answers
+    (answer,) = explanation.answers
     assert answer.status is Status.FOUND
     assert answer.bound <= best + 1e-6
     assert best - 1e-6 <= answer.objective
@@ -292,12 +292,12 @@ def test_an_interrupted_run_gives_its_best_certified_point(monkeypatch: pytest.M
 
 def test_an_interrupted_run_without_a_region_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
     """No row is passed off as robust; the bound stands, and the trace has the point with what it is certified for."""
-    question, told, factual = halted(monkeypatch, "rf", incumbents=False)
+    question, explanation, factual = halted(monkeypatch, "rf", incumbents=False)
     best = solved(RobustCells, question, Settings(rho=RHO), factual).value
-    (answer,) = told.answers
+    (answer,) = explanation.answers
     assert (answer.status, answer.row, answer.reason) == (Status.GAVE_UP, None, Reason.FINISHED)
     assert 0 < answer.bound <= best + 1e-6
-    (step,) = told.trace
+    (step,) = explanation.trace
     assert step["radius"] < RHO
     judge = Checker(SPACE, question.classifier, question.target)
     assert judge.certify(step["row"], Ball.scaled(SPACE, "linf"), RHO).radius == pytest.approx(step["radius"])
@@ -324,9 +324,9 @@ def mixed(name: str) -> Problem:
 def test_networks_with_categories(name: str, distance: str) -> None:
     """The search opens the categories that pay, and agrees with Algorithm 1 on the optimum."""
     question = mixed(name)
-    held = replace(question, space=question.space.replace({"b": {"actionability": "immutable"}}))
+    fixed = replace(question, space=question.space.replace({"b": {"actionability": "immutable"}}))
     switched, frame = 0, question.train.loc[~question.valid(question.train)]
-    for asked in (question, held):
+    for asked in (question, fixed):
         settings = Settings(rho=RHO, distance=distance)
         assert Network(asked, settings).own
         for place in range(4):
@@ -416,17 +416,17 @@ def test_what_programs_refuse() -> None:
 ], ids=str)  # fmt: skip
 @pytest.mark.parametrize("algorithm", ["auto", "cells", "adversarial", "leaf", "network"])
 def test_a_refusal_foresees_what_would_fail(algorithm: str, settings: dict[str, Any]) -> None:
-    """Before each family of models, a method refuses exactly where it could not be built."""
+    """For each family of models, a method refuses exactly where it could not be built."""
     for name in ("lr", "rf", "mlp"):
         method, question = Robust(algorithm=algorithm, **settings), problem(name)
-        said = method.refuses(question)
-        if said is None:
+        message = method.refuses(question)
+        if message is None:
             method.start(question)
         else:
-            assert said[-1] == "."
+            assert message[-1] == "."
             with pytest.raises(UnsupportedError) as raised:
                 method.fit(question)
-            assert str(raised.value) == said
+            assert str(raised.value) == message
 
 
 def test_categories_that_cells_cannot_hold_go_to_programs() -> None:
@@ -463,10 +463,10 @@ def test_a_refusal_loads_nothing_large() -> None:
     )
     tests = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": f"{tests}{os.pathsep}{tests.parent}"}
-    told = subprocess.run(
+    explanation = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True, timeout=120
     )
-    assert told.stdout.strip() == ""
+    assert explanation.stdout.strip() == ""
 
 
 def test_what_is_stored_with_answers_is_plain() -> None:

@@ -1,0 +1,291 @@
+"""Kernels of the search over cells against enumeration of all points."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.forests import SPACE, factuals, problem_with, searcher
+
+from methods.ce_ocl import CeOcl
+from methods.cells import kernels, masks, search
+
+# Positions in a state's arrays: three features, the second without order.
+STATES = np.array([4, 3, 4])
+OFFSET = np.concatenate([[0], np.cumsum(STATES)])
+UNORDERED = np.array([0, 1, 0])
+ALL = list(itertools.product(*(range(count) for count in STATES)))
+
+
+@st.composite
+def instances(draw: st.DrawFn) -> tuple[Any, ...]:
+    """Costs that grow away from the factual's states, a node, and clauses: boxes of states."""
+    steps = st.integers(0, 5).map(float)
+    factual_state = np.array([draw(st.integers(0, count - 1)) for count in STATES])
+    cost = np.zeros(OFFSET[-1])
+    for f, count in enumerate(STATES):
+        change_cost = draw(steps)
+        for s in range(count):
+            cost[OFFSET[f] + s] = change_cost if s != factual_state[f] else 0.0
+        for s in () if UNORDERED[f] else (*range(factual_state[f] + 1, count), *range(factual_state[f] - 1, -1, -1)):
+            nearer = cost[OFFSET[f] + s + (1 if s < factual_state[f] else -1)]
+            cost[OFFSET[f] + s] = (nearer or change_cost) + draw(steps)
+
+    def box() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        ends = [sorted((draw(st.integers(0, count - 1)), draw(st.integers(0, count - 1)))) for count in STATES]
+        low, high = (np.array([pair[side] for pair in ends]) for side in (0, 1))
+        sets = np.where(UNORDERED == 1, [0, draw(st.integers(1, 7)), 0], 0).astype(np.uint64)
+        return low, high, sets
+
+    return factual_state, cost, box(), entered([box() for _ in range(draw(st.integers(1, 6)))])
+
+
+def entered(boxes: list[tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:
+    """Boxes as clauses of the kernels."""
+    clauses = search._clauses(len(boxes), 3, OFFSET[-1])
+    for c, box in enumerate(boxes):
+        for target, part in zip(clauses, box, strict=False):
+            target[c] = part
+        kernels.enter(c, clauses, UNORDERED, OFFSET)
+    return clauses
+
+
+def contains(box: tuple[np.ndarray, ...], point: tuple[int, ...]) -> bool:
+    low, high, sets = box
+    return all(int(sets[f]) >> s & 1 if UNORDERED[f] else low[f] <= s <= high[f] for f, s in enumerate(point))
+
+
+def left_over(node: tuple[np.ndarray, ...], clauses: tuple[np.ndarray, ...]) -> set[tuple[int, ...]]:
+    """The points of a node that are in no clause's box."""
+    boxes = list(zip(*clauses[:3], strict=True))
+    return {point for point in ALL if contains(node, point) and not any(contains(box, point) for box in boxes)}
+
+
+@settings(max_examples=300, deadline=None)
+@given(instances())
+def test_duals_bound_every_point_and_leave_no_negative_residual(instance: tuple[Any, ...]) -> None:
+    """No residual gets negative or shrinks with distance, and nothing outside all boxes costs less than the
+    bound; nor has such a point a state that ``fix`` drops, where it costs less than the slack above the bound."""
+    factual_state, cost, node, clauses = instance
+    point = np.zeros(3, np.int64)
+    bound = kernels.nearest(node, UNORDERED, factual_state, cost, OFFSET, point)
+    residual = (np.full(len(cost), np.inf), np.full(len(cost), np.inf), np.zeros(3))
+    kernels.residuals(node, UNORDERED, cost, OFFSET, factual_state, point, residual)
+    for c in range(len(clauses[0])):
+        if kernels.inside(c, clauses, UNORDERED, point) and kernels.live_faces(c, clauses, UNORDERED, node):
+            bound += kernels.raise_dual(c, clauses, UNORDERED, node, residual, point, OFFSET)
+    right, left, change = residual
+    assert min(right.min(), left.min(), change.min()) >= 0
+    for f in (0, 2):
+        onwards = right[OFFSET[f] + point[f] + 1 : OFFSET[f] + node[1][f] + 1]
+        back = left[OFFSET[f] + node[0][f] : OFFSET[f] + point[f]]
+        assert (np.diff(onwards) >= 0).all()
+        assert (np.diff(back) <= 0).all()
+    costs = {p: sum(cost[OFFSET[f] + s] for f, s in enumerate(p)) for p in left_over(node, clauses)}
+    assert min(costs.values(), default=math.inf) >= bound
+    kernels.fix(node, UNORDERED, OFFSET, point, residual, 3.0)
+    assert all(contains(node, p) for p, cost_at in costs.items() if cost_at < bound + 3.0)
+
+
+@settings(max_examples=300, deadline=None)
+@given(instances(), st.integers(0, 3))
+def test_a_node_loses_only_what_a_clause_or_the_bound_on_changes_rules_out(
+    instance: tuple[Any, ...], most: int
+) -> None:
+    factual_state, _, node, clauses = instance
+    expected = left_over(node, clauses)
+    possible = kernels.propagate(clauses, len(clauses[0]), UNORDERED, OFFSET, *node)
+    assert possible or not expected
+    if possible:
+        assert left_over(node, clauses) == expected
+        kept = {p for p in expected if sum(s != own for s, own in zip(p, factual_state, strict=True)) <= most}
+        if kernels.limit_changes(node, UNORDERED, factual_state, np.ones(3), float(most)):
+            assert kept <= left_over(node, clauses)
+        else:
+            assert not kept
+
+
+@settings(max_examples=300, deadline=None)
+@given(instances(), st.integers(1, 130))
+def test_the_clauses_that_hold_a_point_are_named(instance: tuple[Any, ...], number: int) -> None:
+    """Of any number of clauses, by the table and one by one."""
+    boxes = list(zip(*instance[3][:3], strict=True))
+    boxes = [boxes[c % len(boxes)] for c in range(number)]
+    clauses, found = entered(boxes), np.full(3, 2**64 - 1, np.uint64)
+    for point in ALL:
+        kernels.clauses_around(clauses, number, UNORDERED, OFFSET, np.array(point), found)
+        words = -(-number // 64)
+        named = np.unpackbits(found[:words].view(np.uint8), bitorder="little")
+        expected = [contains(box, point) for box in boxes]
+        assert named[:number].tolist() == expected
+        assert not named[number:].any()
+        assert [kernels.inside(c, clauses, UNORDERED, np.array(point)) for c in range(number)] == expected
+
+
+@settings(max_examples=300, deadline=None)
+@given(instances())
+def test_faces_without_residual_cost_lead_out_of_all_clauses(instance: tuple[Any, ...]) -> None:
+    """The point reached is in the node, in no box, and each of its features has no residual cost."""
+    factual_state, cost, node, clauses = instance
+    point, trial, used = np.zeros(3, np.int64), np.zeros(3, np.int64), len(clauses[0])
+    kernels.nearest(node, UNORDERED, factual_state, cost, OFFSET, point)
+    residual = (np.full(len(cost), np.inf), np.full(len(cost), np.inf), np.zeros(3))
+    kernels.residuals(node, UNORDERED, cost, OFFSET, factual_state, point, residual)
+    for c in range(used):
+        if kernels.inside(c, clauses, UNORDERED, point) and kernels.live_faces(c, clauses, UNORDERED, node):
+            kernels.raise_dual(c, clauses, UNORDERED, node, residual, point, OFFSET)
+    containing = np.zeros(1, np.uint64)
+    if not kernels.through_free_faces(clauses, used, UNORDERED, node, residual, OFFSET, point, containing, trial):
+        return
+    assert tuple(trial) in left_over(node, clauses)
+    right, left, change = residual
+    for f in (0, 2):
+        assert trial[f] == point[f] or (right if trial[f] > point[f] else left)[OFFSET[f] + trial[f]] <= kernels.CLOSE
+    assert trial[1] == point[1] or change[1] <= kernels.CLOSE
+
+
+@settings(max_examples=300, deadline=None)
+@given(instances(), st.integers(0, 5))
+def test_the_children_of_a_node_share_out_what_is_outside_a_clause(instance: tuple[Any, ...], chosen: int) -> None:
+    """No point is lost or in two of them, and no child's key is above its cheapest point."""
+    factual_state, cost, node, clauses = instance
+    c = chosen % len(clauses[0])
+    point, box = np.zeros(3, np.int64), tuple(part[[c]] for part in clauses[:3])
+    kernels.nearest(node, UNORDERED, factual_state, cost, OFFSET, point)
+    if not kernels.inside(c, clauses, UNORDERED, point):
+        return
+    residual = (np.zeros(len(cost)), np.zeros(len(cost)), np.zeros(3))
+    kernels.residuals(node, UNORDERED, cost, OFFSET, factual_state, point, residual)
+    nodes, counters = search._nodes(16, 3), np.zeros(16, np.int64)
+    kernels.branch(c, clauses, UNORDERED, node, residual, OFFSET, factual_state, cost, point, 0.0, nodes, counters)
+    children = [tuple(part[place] for part in nodes[:3]) for place in range(counters[kernels.TOP])]
+    shares = Counter(p for child in children for p in ALL if contains(child, p))
+    assert shares == Counter(left_over(node, box))
+    for child, key in zip(children, nodes[3], strict=False):
+        assert key <= min(sum(cost[OFFSET[f] + s] for f, s in enumerate(p)) for p in ALL if contains(child, p))
+
+
+@pytest.mark.parametrize("same", [False, True])
+@pytest.mark.parametrize("model", ["rf", "gbm"])
+def test_a_strengthened_box_is_wrong_throughout(model: str, same: bool) -> None:
+    """It holds its seed; with ``same`` all of it has the seed's score. It does not grow further on any side."""
+    problem = problem_with(model)
+    cells = searcher(CeOcl("l1"), problem)
+    grid, rng = cells.grid, np.random.default_rng(0)
+    for factual in factuals(problem, 3):
+        layout = search.Layout(cells, factual.to_dict("records")[0], [], 0.2)
+        states, count = np.diff(layout.state_start), len(layout.factual_state)
+        free = (np.zeros(len(layout.cost)), np.zeros(len(layout.cost)), np.zeros(count))
+        node = (layout.low, layout.high, layout.sets)
+
+        def score(point: np.ndarray, layout: search.Layout = layout) -> float:
+            return kernels.score_point(
+                cells._grid, grid.base, grid.unordered, layout.cell_of, layout.state_start, point
+            )
+
+        grown = 0
+        for seed in rng.integers(0, states, (40, count)):
+            if score(seed) >= -kernels.TINY:
+                continue
+            low, high, sets = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.uint64)
+            kernels.strengthen(
+                cells._grid, grid.base, same, grid.unordered, layout.cell_of, layout.state_start, node, free,
+                layout.factual_state, seed, low, high, sets,
+            )  # fmt: skip
+            allowed = [
+                [
+                    s
+                    for s in range(states[f])
+                    if (int(sets[f]) >> s & 1 if grid.unordered[f] else low[f] <= s <= high[f])
+                ]
+                for f in range(count)
+            ]
+            assert all(s in choices for s, choices in zip(seed, allowed, strict=True))
+            grown += sum(map(len, allowed)) - count
+            for _ in range(100):
+                value = score(np.array([rng.choice(choices) for choices in allowed]))
+                assert value == score(seed) if same else value < 0
+        assert grown
+
+
+@pytest.mark.parametrize("model", ["cart", "rf", "gbm"])
+def test_a_step_changes_the_score_by_what_it_changes_for_the_model(model: str) -> None:
+    """Any feature, to any state, near or far: sums of changes stay the model's own score."""
+    problem = problem_with(model)
+    cells = searcher(CeOcl("l1"), problem)
+    grid, rng = cells.grid, np.random.default_rng(0)
+    layout = search.Layout(cells, factuals(problem, 1)[0].to_dict("records")[0], [], 0.2)
+    place = (cells._grid, grid.base, grid.unordered, layout.cell_of, layout.state_start)
+    masks = np.zeros((len(grid.members), grid.upto.shape[2]), np.uint64)
+    leaf_values, point = np.zeros(len(grid.values)), layout.factual_state.copy()
+    score = kernels.evaluate(cells._grid, grid.base, layout.cell_of, layout.state_start, point, masks, leaf_values)
+    for _ in range(300):
+        f = int(rng.integers(len(point)))
+        s = int(rng.integers(layout.state_start[f + 1] - layout.state_start[f]))
+        score += kernels.step(
+            cells._grid, grid.unordered, layout.cell_of, layout.state_start, point, masks, leaf_values, f, s
+        )
+        assert point[f] == s
+        assert score == pytest.approx(kernels.score_point(*place, point), abs=1e-9)
+        raw = problem.classifier.raw(SPACE.frame([layout.row(point)]))[0] - problem.classifier.raw_threshold
+        assert score == pytest.approx(raw, abs=1e-9)
+
+
+@given(st.integers(1, 2**64 - 1))
+def test_the_highest_bit_is_the_bit_length_less_one(word: int) -> None:
+    assert masks.highest(np.uint64(word)) == word.bit_length() - 1
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=40), st.data())
+def test_the_heap_gives_nodes_by_key(keys: list[float], data: st.DataObject) -> None:
+    """Also where nodes come and go in turn."""
+    heap, numbers, size, inside = np.zeros(40, np.int64), np.array(keys), 0, list[float]()
+    for place, key in enumerate(keys):
+        size = masks.push(heap, numbers, size, place)
+        inside.append(key)
+        while inside and data.draw(st.booleans()):
+            top, size = masks.pop(heap, numbers, size)
+            assert keys[top] == min(inside)
+            inside.remove(keys[top])
+    emptied = []
+    while size:
+        top, size = masks.pop(heap, numbers, size)
+        emptied.append(keys[top])
+    assert emptied == sorted(inside)
+
+
+@given(
+    st.lists(st.integers(-8, 12), unique=True, max_size=6).map(sorted),
+    st.lists(st.integers(-8, 12), max_size=3),
+    st.integers(-9, 13),
+    st.booleans(),
+)
+def test_the_states_of_a_number_are_its_cells_at_their_nearest_values(
+    ends: list[int], cuts: list[int], value: int, integer: bool
+) -> None:
+    """In order, one for each cell that the bounds meet, with a cost that grows from 0 at the factual."""
+    low, high = -2.0, 6.0
+    borders = np.array(ends, dtype=float)
+    cells, values, costs, factual_state = kernels.lay_number(
+        borders, np.array(cuts, dtype=float), float(value), low, high, 4.0, integer, 0.5, 1.0, 2.0
+    )
+    assert values[factual_state] == value
+    assert costs[factual_state] == 0
+    assert (np.diff(values) > 0).all()
+    assert (np.diff(costs[factual_state:]) >= 0).all()
+    assert (np.diff(costs[: factual_state + 1]) <= 0).all()
+    assert (np.delete(costs, factual_state) >= 0.5).all()
+    assert cells.tolist() == np.searchsorted(borders, values).tolist()
+    others = np.delete(values, factual_state)
+    assert ((others >= low) & (others <= high)).all()
+    bins = np.unique([*ends, *cuts])
+    expected = {int(np.searchsorted(bins, v)) for v in (*range(-2, 7), value)}
+    if not integer:
+        expected |= {int(np.searchsorted(bins, v + 0.5)) for v in range(-2, 6)}
+    assert set(np.searchsorted(bins, values).tolist()) == expected
