@@ -8,18 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from hydra import compose, initialize_config_dir
-from hydra.utils import get_class, instantiate
+from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
-from sklearn.base import RegressorMixin
 from support import laws
-from support.complete import complete
+from support.complete import CONF, complete, settings, targets
 from support.laws import Case
 from support.own import SETTINGS, own
 
@@ -33,7 +31,6 @@ from harness.models import torch_mlp
 from harness.models.equations import equations
 from methods.nearest import Nearest
 
-CONF = Path(__file__).parents[2] / "conf"
 METHODS, MODELS, DATASETS = map(complete, ("method", "model", "dataset"))
 WRAPPERS = ("methods.dice", "methods.carla", "methods.peers")  # of libraries that decide for themselves
 GENERAL = "nearest"  # the method that meets every model
@@ -43,22 +40,16 @@ USUAL = ("lr", "rf")  # models that meet every method
 ProblemOf = Callable[..., Problem]
 
 
-@cache
-def chosen(group: str, choice: str) -> DictConfig:
-    """A choice of ``conf``, with the defaults it builds upon and the default seed."""
-    OmegaConf.register_new_resolver("experiment_name", lambda: "adhoc", replace=True)
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        return compose("config", overrides=[f"{group}={choice}"])[group]
+def estimator_class(model: str) -> str:
+    return settings("model", model)["estimator"]["_target_"]
 
 
 # Models found by grid search are those of other entries with other numbers, at a minute each.
-MODELS = [name for name in MODELS if not chosen("model", name).estimator._target_.endswith("GridSearchCV")]
+MODELS = [name for name in MODELS if not estimator_class(name).endswith("GridSearchCV")]
 # Without torch its network cannot be trained, and answers as any other network does.
-MODELS = [name for name in MODELS if torch_mlp.installed() or "torch" not in chosen("model", name).estimator._target_]
-REGRESSION = {dataset for dataset in DATASETS if chosen("dataset", dataset).get("task") == "regression"}
-REGRESSORS = {
-    name for name in MODELS if issubclass(get_class(chosen("model", name).estimator._target_), RegressorMixin)
-}
+MODELS = [name for name in MODELS if torch_mlp.installed() or "torch" not in estimator_class(name)]
+REGRESSION = {dataset for dataset in DATASETS if settings("dataset", dataset).get("task") == "regression"}
+REGRESSORS = {name for name in MODELS if "threshold" not in settings("model", name)}
 
 
 def together(*pair: str, slow: bool = False) -> Any:
@@ -69,14 +60,8 @@ def together(*pair: str, slow: bool = False) -> Any:
 
 def kinds(group: str, names: list[str]) -> list[str]:
     """Of the choices that are built of the same classes, the one with the shortest name."""
-    return list({_classes(chosen(group, name)): name for name in sorted(names, key=len, reverse=True)}.values())
-
-
-def _classes(node: Any) -> tuple[Any, ...]:
-    plain = OmegaConf.to_container(node) if isinstance(node, DictConfig) else node
-    inner = plain.values() if isinstance(plain, dict) else plain if isinstance(plain, list) else ()
-    own = (plain["_target_"],) if isinstance(plain, dict) and "_target_" in plain else ()
-    return own + tuple(found for child in inner if (found := _classes(child)))
+    shortest_last = sorted(names, key=len, reverse=True)
+    return list({targets(settings(group, name)): name for name in shortest_last}.values())
 
 
 MODEL_KINDS, METHOD_KINDS = kinds("model", MODELS), kinds("method", METHODS)
@@ -89,6 +74,14 @@ MET = [
     or method == GENERAL
     or (method not in METHOD_KINDS and model in USUAL)
 ]
+
+
+@cache
+def chosen(group: str, choice: str) -> DictConfig:
+    """A choice of ``conf``, with the defaults it builds upon and the default seed."""
+    OmegaConf.register_new_resolver("experiment_name", lambda: "adhoc", replace=True)
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        return compose("config", overrides=[f"{group}={choice}"])[group]
 
 
 def case_of(method: str, problem: Problem, factuals: pd.DataFrame) -> Case:
