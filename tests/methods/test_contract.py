@@ -18,7 +18,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from support import laws
 from support.complete import CONF, complete, settings, targets
-from support.laws import Case
+from support.laws import Case, Law
 from support.own import SETTINGS, own
 
 from harness.core.explanation import Answer, Explanation, Reason, Status
@@ -115,8 +115,8 @@ def small(problem_of: ProblemOf) -> Callable[[str, str], Case]:
 
 @pytest.mark.parametrize("law", laws.ALL, ids=lambda law: law.__name__)
 @pytest.mark.parametrize(("method", "model"), MET)
-def test_method(small: Callable[[str, str], Case], method: str, model: str, law: Callable[[Case], None]) -> None:
-    law(small(method, model))
+def test_method(small: Callable[[str, str], Case], method: str, model: str, law: Law) -> None:
+    laws.judge(small(method, model), law)
 
 
 @pytest.mark.parametrize(
@@ -158,9 +158,7 @@ def packaged_case(dataset: str, model: str, method: str) -> Case:
 @pytest.mark.parametrize("method", METHOD_KINDS)
 @pytest.mark.parametrize(("dataset", "model"), PAIRS)
 def test_method_on_packaged_data(dataset: str, model: str, method: str) -> None:
-    case = packaged_case(dataset, model, method)
-    for law in laws.ALL:
-        law(case)
+    laws.judge(packaged_case(dataset, model, method), *laws.ALL)
 
 
 @cache
@@ -170,8 +168,8 @@ def own_case(name: str, method: str) -> Case:
 
 @pytest.mark.parametrize("law", laws.ALL, ids=lambda law: law.__name__)
 @pytest.mark.parametrize(("name", "method"), [together(*pair) for pair in product(SETTINGS, METHOD_KINDS)])
-def test_method_on_a_model_from_a_file(name: str, method: str, law: Callable[[Case], None]) -> None:
-    law(own_case(name, method))
+def test_method_on_a_model_from_a_file(name: str, method: str, law: Law) -> None:
+    laws.judge(own_case(name, method), law)
 
 
 def test_models_from_files_are_looked_into() -> None:
@@ -274,7 +272,7 @@ def returns(explanation: Explanation) -> Callable[..., Explanation]:
     return lambda *_: explanation
 
 
-BREACHES: dict[str, tuple[Callable[[Case], None], Any]] = {
+BREACHES: dict[str, tuple[Law, Any]] = {
     "one too few": (laws.as_many_answers_as_asked, Altered(lambda e, f, p: Explanation(e.answers[1:]))),
     "one too many": (laws.as_many_answers_as_asked, Altered(lambda e, f, p: Explanation(e.answers * 2))),
     "wrong class": (laws.a_claimed_point_is_valid, Altered(gives_back)),
@@ -336,6 +334,38 @@ def test_law_catches(problem_of: ProblemOf, breach: str) -> None:
     factuals = problem.train.loc[~problem.valid(problem.train)].iloc[:3]
     with pytest.raises((AssertionError, TimeoutError)):
         law(Case(method, problem, factuals))
+
+
+@dataclass(frozen=True)
+class RefusesRashly(Refuses):
+    """A method that writes to the problem that it refuses, and draws from a global generator."""
+
+    def refuses(self, problem: Problem) -> str | None:
+        problem.labels[0] = "good" if problem.labels[0] == "bad" else "bad"
+        random.random()
+        return self.reason
+
+
+@pytest.mark.parametrize("law", laws.ALL, ids=lambda law: law.__name__)
+def test_a_law_about_answers_is_skipped_where_there_are_none(problem: Problem, law: Law) -> None:
+    """With the reason of the method; those about refusals are kept."""
+    method = Refuses(knows_nothing, reason="it takes no model at all")
+    case = Case(method, problem, problem.train.loc[~problem.valid(problem.train)].iloc[:1])
+    if law in laws.OF_REFUSALS:
+        laws.judge(case, law)
+    else:
+        with pytest.raises(pytest.skip.Exception, match="it takes no model at all"):
+            laws.judge(case, law)
+
+
+@pytest.mark.parametrize("law", laws.OF_REFUSALS, ids=lambda law: law.__name__)
+def test_a_law_about_refusals_catches(problem_of: ProblemOf, law: Law) -> None:
+    """Also where others are skipped: a refusal without a reason, and one that leaves traces."""
+    problem = problem_of.__wrapped__("lr")  # type: ignore[attr-defined]  # a copy of its own: it is written to
+    case = Case(RefusesRashly(knows_nothing, reason="no"), problem, problem.train.iloc[:1])
+    for kept in ((law,), (laws.points_differ, law)):
+        with pytest.raises(AssertionError):
+            laws.judge(case, *kept)
 
 
 def test_every_law_has_its_breach() -> None:
