@@ -1,80 +1,284 @@
-"""Who may know whom: ``methods -> harness <- metrics``, and one file for each large library."""
+"""The floors of the house: which file may import which, which may know a large library, and how long code may be."""
 
 from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from fnmatch import fnmatch
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FILES = sorted(path for folder in ("harness", "methods", "metrics") for path in (ROOT / folder).rglob("*.py"))
+SOURCES = {
+    path.relative_to(ROOT).as_posix(): path.read_text()
+    for folder in ("harness", "methods", "metrics")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+}
+FLOORS = (  # folders and files of harness, the lowest first: each may know those of lower floors
+    ("core",),
+    ("data", "solvers"),
+    ("models", "certificate"),
+    ("store",),
+    ("execution", "evaluation"),
+    ("reports", "check.py"),
+    ("library.py", "papers"),
+    ("cli", "report.py", "figures.py", "tables.py"),
+    ("__main__.py", "explain.py"),
+)
+FEWER = {  # folders of harness that may know only these of the lower floors
+    "models": ("core", "data"),
+    "certificate": ("core", "solvers"),
+    "store": ("core", "data", "models"),
+    "execution": ("core", "data", "models", "store"),
+}
+SHARED = {  # what methods share, and what it may know
+    "methods/estimators": {"harness/core", "harness/models"},
+    "methods/cells": {"harness/core", "harness/solvers", "methods/estimators"},
+    "methods/milp": {"harness/core", "harness/solvers", "methods/estimators"},
+    "methods/wrapping.py": {"harness/core"},
+}
+METHOD = {"harness/core", "harness/solvers", "harness/models", "harness/certificate", *SHARED}
+METRIC = {"harness/core", "harness/certificate"}
+COMMANDS = {"__init__", "__main__", "check", "tables", "figures", "explain", "report", "library"}
+LATE = {  # files that import modules of ours inside functions, and why
+    "harness/cli/main.py": {"harness.cli.job"},  # --help and wrong input need none of the libraries of a job
+    "harness/cli/sweep.py": {"harness.cli.ending", "harness.store.mlflow"},  # nor those of tables and MLflow
+    "harness/explain.py": {"harness.cli.explained"},  # an argument that is missing is reported without them
+}
+LIBRARIES = {  # which files may know a large library
+    "hydra": "harness/cli/*",
+    "omegaconf": "harness/cli/*",
+    "mlflow": "harness/store/mlflow.py",
+    "highspy": "harness/solvers/*",
+    "pyomo": "harness/solvers/*",
+    "dice_ml": "methods/dice.py",
+    "nice": "methods/peers/nice.py",
+    "cfnow": "methods/peers/cfnow.py",
+    "treecf": "methods/peers/treecf.py",
+}
+MOST_LATE, MOST_FILE, MOST_FUNCTION = 25, 500, 60  # import statements; lines; lines
+
+Sources = Mapping[str, str]  # by path
 
 
-def imported(path: Path) -> Iterator[str]:
-    """Every module that a file imports, at whatever depth of the code."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: imports are absolute"
-            yield node.module or ""
+class Import(NamedTuple):
+    """One imported name."""
+
+    name: str  # dotted, with the name that is imported from the module
+    line: int
+    late: bool  # inside a function
+    reason: str  # comment of its statement, without what tools read
 
 
-def users(library: str, among: list[Path] = FILES) -> set[str]:
-    """The files that import a library or a part of it."""
+@cache
+def imports(source: str) -> tuple[Import, ...]:
+    """Every import of a file: at its top, under ``if TYPE_CHECKING`` and inside functions."""
+    tree, lines = ast.parse(source), source.splitlines()
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    late = {child for function in functions for child in ast.walk(function)}
+    found = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        comments = re.findall(r"#([^#]*)", "\n".join(lines[node.lineno - 1 : node.end_lineno]))
+        reason = " ".join(text.strip() for text in comments if not re.match(r"\s*(type:|noqa)", text))
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"imports are absolute: {ast.unparse(node)}"
+        prefix = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+        found += [Import(prefix + alias.name, node.lineno, node in late, reason) for alias in node.names]
+    return tuple(found)
+
+
+def modules(sources: Sources) -> dict[str, str]:
+    """Path by dotted name; a package's is that of its ``__init__``."""
+    return {path.removesuffix(".py").removesuffix("/__init__").replace("/", "."): path for path in sources}
+
+
+def arrows(sources: Sources) -> dict[str, set[str]]:
+    """For each file, those of ours that it imports."""
+    known = modules(sources)
+    found: dict[str, set[str]] = {}
+    for path, source in sources.items():
+        named = (_file(imported.name, known) for imported in imports(source))
+        found[path] = {other for other in named if other not in (None, path)}  # type: ignore[misc]
+    return found
+
+
+def _file(name: str, known: Mapping[str, str]) -> str | None:
+    """The file of the longest part of a dotted name that is a module."""
+    while name and name not in known:
+        name = name.rpartition(".")[0]
+    return known.get(name)
+
+
+def circle(graph: Mapping[str, set[str]]) -> list[str]:
+    """One circle of a graph, from a node back to itself; empty where there is none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as fault:
+        return fault.args[1]
+    return []
+
+
+def room(path: str) -> str:
+    """The folder or file that the table speaks of: ``harness/core``, ``methods/dice.py``, ``metrics``."""
+    parts = path.split("/")
+    return parts[0] if parts[0] == "metrics" else "/".join(parts[:2])
+
+
+def knows(name: str) -> set[str]:
+    """The rooms that a room may import from; its own is always allowed."""
+    top, _, part = name.partition("/")
+    if part == "__init__.py":
+        return set()
+    if top == "metrics":
+        return METRIC
+    if top == "methods":
+        return SHARED.get(name, METHOD)
+    floor = next((floor for floor, parts in enumerate(FLOORS) if part in parts), 0)
+    below = [other for parts in FLOORS[:floor] for other in parts]
+    return {f"harness/{other}" for other in FEWER.get(part, below)}
+
+
+def forbidden(sources: Sources) -> set[tuple[str, str]]:
+    """Pairs of a file and one that it imports, although its room may not know the other's."""
     return {
-        path.relative_to(ROOT).as_posix()
-        for path in among
-        if any(name == library or name.startswith(f"{library}.") for name in imported(path))
+        (path, other)
+        for path, others in arrows(sources).items()
+        for other in others
+        if room(other) not in {room(path), *knows(room(path))}
     }
 
 
-def inside(folder: str) -> list[Path]:
-    return [path for path in FILES if path.relative_to(ROOT).parts[0] == folder]
+def strangers(sources: Sources) -> set[str]:
+    """Files of harness that are on no floor."""
+    rooms = {f"harness/{part}" for parts in FLOORS for part in parts} | {"harness/__init__.py"}
+    return {path for path in sources if path.startswith("harness/") and room(path) not in rooms}
 
 
-@pytest.mark.parametrize(
-    ("folder", "stranger"),
-    [("harness", "methods"), ("harness", "metrics"), ("methods", "metrics"), ("metrics", "methods")],
-)
-def test_arrows(folder: str, stranger: str) -> None:
-    """The harness builds methods and metrics by name, and those two do not know each other."""
-    assert inside(folder)
-    assert users(stranger, inside(folder)) == set()
+def late(sources: Sources) -> set[tuple[str, int]]:
+    """Path and line of the import statements inside functions."""
+    return {(path, found.line) for path, source in sources.items() for found in imports(source) if found.late}
 
 
-@pytest.mark.parametrize("folder", ["methods", "metrics"])
-def test_nobody_below_sees_a_configuration(folder: str) -> None:
-    """Methods and metrics take plain arguments: neither the command line nor the tracking is theirs."""
-    for stranger in (
-        "harness.cli.job",
-        "harness.store.mlflow",
-        "harness.execution.pool",
-        "harness.execution.experiment",
-    ):
-        assert users(stranger, inside(folder)) == set()
+def late_without_reason(sources: Sources) -> set[tuple[str, int]]:
+    """Those of them that have no comment."""
+    reasons = {(path, i.line): i.reason for path, source in sources.items() for i in imports(source)}
+    return {place for place in late(sources) if not reasons[place]}
 
 
-@pytest.mark.parametrize(
-    ("library", "only"),
-    [
-        ("hydra", {"harness/run.py", "harness/arguments.py", "harness/composition.py"}),
-        ("omegaconf", {"harness/run.py", "harness/arguments.py", "harness/composition.py"}),
-        ("mlflow", {"harness/tracking.py"}),
-        ("highspy", {"harness/program.py"}),
-        ("dice_ml", {"methods/dice.py"}),
-        ("nice", {"methods/peers/nice.py"}),
-        ("cfnow", {"methods/peers/cfnow.py"}),
-        ("treecf", {"methods/peers/treecf.py"}),
-    ],
-)
-def test_one_file_knows_each_library(library: str, only: set[str]) -> None:
-    assert users(library) == only
+def late_own(sources: Sources) -> dict[str, set[str]]:
+    """The modules of ours that files import inside functions."""
+    known = modules(sources)
+    names = {path: name for name, path in known.items()}
+    found: dict[str, set[str]] = {}
+    for path, source in sources.items():
+        files = {_file(imported.name, known) for imported in imports(source) if imported.late}
+        if own := {names[file] for file in files if file is not None}:
+            found[path] = own
+    return found
+
+
+def users(library: str, sources: Sources) -> set[str]:
+    """The files that import a library or a part of it."""
+    return {
+        path
+        for path, source in sources.items()
+        if any(found.name == library or found.name.startswith(f"{library}.") for found in imports(source))
+    }
+
+
+def kernel(function: ast.FunctionDef) -> bool:
+    """Whether numba compiles a function."""
+    return any(re.search("njit|vectorize", ast.unparse(decorator)) for decorator in function.decorator_list)
+
+
+def functions(source: str) -> Iterator[ast.FunctionDef]:
+    yield from (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef))
+
+
+def long_files(sources: Sources) -> dict[str, int]:
+    """Lines of files without kernels that have too many."""
+    lengths = {path: len(source.splitlines()) for path, source in sources.items()}
+    return {
+        path: length
+        for path, length in lengths.items()
+        if length > MOST_FILE and not any(map(kernel, functions(sources[path])))
+    }
+
+
+def long_functions(sources: Sources) -> dict[str, int]:
+    """Lines of functions that are no kernels and have too many, from the first decorator to the end."""
+    found = {}
+    for path, source in sources.items():
+        for function in functions(source):
+            start = min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
+            length = (function.end_lineno or start) - start + 1
+            if length > MOST_FUNCTION and not kernel(function):
+                found[f"{path}:{function.name}"] = length
+    return found
+
+
+# --- the house ------------------------------------------------------------------------------------------------------
+
+
+def test_no_file_imports_upward() -> None:
+    assert forbidden(SOURCES) == set()
+
+
+def test_no_imports_go_in_a_circle() -> None:
+    assert circle(arrows(SOURCES)) == []
+
+
+def test_every_file_is_on_a_floor() -> None:
+    assert strangers(SOURCES) == set()
+
+
+def test_the_root_holds_commands_alone() -> None:
+    assert {path.stem for path in (ROOT / "harness").glob("*.py")} == COMMANDS
+
+
+def test_few_imports_are_inside_functions() -> None:
+    places = late(SOURCES)
+    assert len(places) <= MOST_LATE, sorted(places)
+
+
+def test_an_import_inside_a_function_has_its_reason() -> None:
+    assert late_without_reason(SOURCES) == set()
+
+
+def test_own_modules_are_imported_at_the_top() -> None:
+    """But where the command line must start fast."""
+    assert late_own(SOURCES) == LATE
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_few_files_know_a_large_library(library: str) -> None:
+    found = users(library, SOURCES)
+    assert found, f"nothing imports {library}"
+    assert {path for path in found if not fnmatch(path, LIBRARIES[library])} == set()
+
+
+def test_no_file_is_long() -> None:
+    assert long_files(SOURCES) == {}
+
+
+def test_no_function_is_long() -> None:
+    assert long_functions(SOURCES) == {}
+
+
+def test_the_table_has_no_circle() -> None:
+    """What each room may know makes an order of rooms."""
+    rooms = {room(path) for path in SOURCES}
+    assert circle({name: knows(name) for name in rooms}) == []
 
 
 @pytest.mark.parametrize("arguments", [(), ("--help",), ("--cfg", "job"), ("model=lrr",)], ids=" ".join)
@@ -88,5 +292,116 @@ def test_the_command_line_starts_light(arguments: tuple[str, ...]) -> None:
     code = f"import sys\nfrom harness.__main__ import main\n{start}\n{loaded}"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", code, *arguments]
-    told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120)
-    assert told.stdout.splitlines()[-1] == "loaded"
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.splitlines()[-1] == "loaded"
+
+
+# --- the rules themselves, on a house that keeps them and on houses that break one each -----------------------------
+
+SOUND = {
+    "harness/__init__.py": "",
+    "harness/core/__init__.py": "",
+    "harness/core/space.py": "import numpy",
+    "harness/core/problem.py": "from harness.core.space import Space",
+    "harness/data/__init__.py": "from harness.data.load import load_dataset",
+    "harness/data/load.py": "from harness.core import problem\nfrom harness.core.space import Space",
+    "harness/solvers/program.py": "from highspy import Highs\nfrom harness.core.problem import Problem",
+    "harness/certificate/__init__.py": "from harness.solvers import program",
+    "harness/cli/main.py": "def main():\n    from harness.cli import job  # slow: 0.4 s\n    job.run()",
+    "harness/cli/job.py": "from harness.data import load_dataset",
+    "methods/milp/hull.py": "from harness.solvers import program",
+    "methods/mine/method.py": "from methods.milp.hull import Hull\nfrom harness.certificate import Ball",
+    "methods/dice.py": "import harness.core.problem",
+    "metrics/distance.py": "from harness.core.problem import Problem\nfrom metrics import once",
+    "metrics/once.py": "",
+}
+KERNEL = "@njit(cache=True)\ndef walk():\n" + "    x = 1\n" * 600
+UPWARD = {
+    "upward": ("harness/core/space.py", "import harness.cli.job"),
+    "upward for an annotation": ("harness/core/space.py", "if TYPE_CHECKING:\n    from harness.data import load"),
+    "upward in a function": (
+        "harness/core/space.py",
+        "def f():\n    from harness.data.load import load_dataset  # why",
+    ),
+    "same floor": ("harness/data/load.py", "from harness.solvers.program import Program"),
+    "known to few": ("harness/execution/pool.py", "from harness.solvers import program"),
+    "another method": ("methods/dice.py", "from methods.mine.method import Mine"),
+    "a method below": ("methods/milp/hull.py", "from methods.mine import method"),
+    "cells and milp": ("methods/milp/hull.py", "import methods.cells.grid"),
+    "method and data": ("methods/dice.py", "from harness.data import load_dataset"),
+    "metric and data": ("metrics/distance.py", "from harness.data import load_dataset"),
+    "harness and method": ("harness/cli/job.py", "from methods.dice import Dice"),
+}
+
+
+def with_file(path: str, source: str) -> dict[str, str]:
+    """The sound house with one file more, or another."""
+    return {"methods/cells/grid.py": "", **SOUND, path: source}
+
+
+def test_a_sound_house_keeps_every_rule() -> None:
+    assert arrows(SOUND)["harness/data/load.py"] == {"harness/core/problem.py", "harness/core/space.py"}
+    assert arrows(SOUND)["harness/cli/job.py"] == {"harness/data/__init__.py"}
+    assert forbidden(SOUND) == strangers(SOUND) == late_without_reason(SOUND) == set()
+    assert long_files(SOUND) == long_functions(SOUND) == {}
+    assert circle(arrows({**SOUND, "harness/data/__init__.py": ""})) == []
+    assert late(SOUND) == {("harness/cli/main.py", 2)}
+    assert late_own(SOUND) == {"harness/cli/main.py": {"harness.cli.job"}}
+
+
+@pytest.mark.parametrize("case", UPWARD)
+def test_an_arrow_that_is_not_allowed_is_found(case: str) -> None:
+    path, source = UPWARD[case]
+    assert {file for file, _ in forbidden(with_file(path, source))} == {path}
+
+
+@pytest.mark.parametrize("place", ["", "if TYPE_CHECKING:\n    ", "def f():\n    "], ids=["top", "annotation", "late"])
+def test_a_circle_is_found(place: str) -> None:
+    """Of two files, and of three."""
+    two = with_file("harness/core/space.py", f"{place}from harness.core.problem import Problem")
+    assert set(circle(arrows(two))) == {"harness/core/space.py", "harness/core/problem.py"}
+    three = {
+        "harness/core/a.py": "import harness.core.b",
+        "harness/core/b.py": "import harness.core.c",
+        "harness/core/c.py": f"{place}import harness.core.a",
+    }
+    assert len(set(circle(arrows(three)))) == 3
+
+
+BREACHES: dict[str, tuple[Callable[[Sources], Any], str, str]] = {
+    "no floor": (strangers, "harness/attic/old.py", ""),
+    "file at the root": (strangers, "harness/answers.py", ""),
+    "no reason": (late_without_reason, "methods/dice.py", "def f():\n    import torch"),
+    "a tool's comment": (late_without_reason, "methods/dice.py", "def f():\n    import torch  # type: ignore[x]"),
+    "long file": (long_files, "methods/dice.py", "x = 1\n" * 501),
+    "long function": (long_functions, "methods/dice.py", "def f():\n" + "    x = 1\n" * 60),
+    "long by its decorators": (long_functions, "methods/dice.py", "@cache\ndef f():\n" + "    x = 1\n" * 59),
+    "long beside a kernel": (long_functions, "methods/dice.py", f"{KERNEL}\ndef f():\n" + "    x = 1\n" * 60),
+}
+
+
+@pytest.mark.parametrize("case", BREACHES)
+def test_a_breach_is_found(case: str) -> None:
+    rule, path, source = BREACHES[case]
+    assert len(rule(with_file(path, source))) == 1
+
+
+def test_kernels_may_be_long() -> None:
+    assert long_files({"methods/kernels.py": KERNEL}) == long_functions({"methods/kernels.py": KERNEL}) == {}
+
+
+def test_late_imports_of_every_depth_are_found() -> None:
+    source = "class A:\n    def f(self):\n        if True:\n            from harness.core import space  # why\n"
+    assert late(with_file("methods/dice.py", source)) == {("harness/cli/main.py", 2), ("methods/dice.py", 4)}
+    assert late_own(with_file("methods/dice.py", source))["methods/dice.py"] == {"harness.core.space"}
+
+
+def test_users_of_a_library_are_found() -> None:
+    """By its name and by its parts, and not by names that begin alike."""
+    sources = {"a.py": "import nice", "b.py": "from nice.explain import NICE", "c.py": "from nicer import NICE"}
+    assert users("nice", sources) == {"a.py", "b.py"}
+
+
+def test_relative_imports_are_not_taken() -> None:
+    with pytest.raises(AssertionError, match="imports are absolute"):
+        imports("from . import space")

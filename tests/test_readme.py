@@ -1,11 +1,16 @@
-"""What the README says can be typed: every command composes, and people are explained as printed there."""
+"""What text says can be typed and is found: commands of the README compose, and modules and files of ours exist."""
 
 from __future__ import annotations
 
+import ast
+import io
 import re
 import shlex
 import subprocess
 import sys
+import tokenize
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -64,3 +69,107 @@ def test_people_are_explained_as_printed(arguments: str, tmp_path: Path) -> None
     assert len(lines) > 5
     places = [shown.index(line) for line in lines]
     assert places == sorted(places)
+
+
+# --- addresses ----------------------------------------------------------------------------------------------------
+
+ADDRESS = re.compile(r"(?<![\w./-])(?:harness|methods|metrics)(?:\.[A-Za-z_]\w*)+")  # harness.core.space.Space
+PLACE = re.compile(r"(?<![\w./-])(?:harness|methods|metrics|tests|conf)/[\w./-]*\w")  # harness/core/space.py
+MADE_UP = {  # by the README's examples of what a user writes
+    "methods.mine.Mine", "methods/mine.py", "conf/method/mine.yaml", "metrics.mine.oldest", "metrics/mine.py",
+    "conf/dataset/loans.yaml", "conf/model/deep_forest.yaml",
+}  # fmt: skip
+IN_THE_WHEEL = {"harness/conf", "harness/published"}  # where pyproject.toml puts conf and results/published
+TEXTS = sorted(
+    path
+    for pattern in ("README.md", "pyproject.toml", "conf/**/*.yaml", "[hmt]*/**/*.py", "tests/**/*.md")
+    for path in ROOT.glob(pattern)
+    if path.name not in {"test_imports.py", "test_readme.py"}  # which make up files to test themselves
+)
+
+
+def text(path: Path) -> str:
+    """What a file says: of a Python file, its strings and comments alone."""
+    if path.suffix != ".py":
+        return path.read_text()
+    tokens = tokenize.generate_tokens(io.StringIO(path.read_text()).readline)
+    kept = {"STRING", "FSTRING_MIDDLE", "COMMENT"}
+    return "\n".join(token.string for token in tokens if tokenize.tok_name[token.type] in kept)
+
+
+def missing(said: str, root: Path) -> set[str]:
+    """The addresses and paths of ours in a text that lead nowhere below a folder."""
+    addresses, places = set(ADDRESS.findall(said)), set(PLACE.findall(said))
+    return {a for a in addresses if not resolves(a, root)} | {p for p in places if not (root / p).exists()}
+
+
+def resolves(address: str, root: Path) -> bool:
+    """Whether a dotted name is a module, or what a module or a class of it defines; nothing is imported."""
+    parts = address.split(".")
+    for length in range(len(parts), 0, -1):
+        folder = root.joinpath(*parts[:length])
+        if (file := folder.with_suffix(".py")).is_file() or (file := folder / "__init__.py").is_file():
+            return _defines(parsed(file).body, parts[length:])
+        if folder.is_dir() and length == len(parts):
+            return True
+    return False
+
+
+@cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text())
+
+
+def _defines(body: list[ast.stmt], names: list[str]) -> bool:
+    """Whether a module has a name, and the class of that name the next; what classes inherit is not looked up."""
+    if not names:
+        return True
+    defined = dict(_definitions(body))
+    node = defined.get(names[0])
+    if len(names) > 1 and isinstance(node, ast.ClassDef) and not node.bases:
+        return _defines(node.body, names[1:])
+    return names[0] in defined
+
+
+def _definitions(body: list[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name, node
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            yield from (((alias.asname or alias.name).split(".")[0], node) for alias in node.names)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            yield from ((name.id, node) for name in ast.walk(node) if isinstance(name, ast.Name))
+        elif isinstance(node, ast.If | ast.Try):
+            yield from _definitions(node.body)
+
+
+def test_every_address_of_ours_exists() -> None:
+    """Modules, functions, classes and files that text, settings, strings and comments name."""
+    assert len(TEXTS) > 300
+    found = {path.relative_to(ROOT).as_posix(): missing(text(path), ROOT) for path in TEXTS}
+    stale = {path: names - MADE_UP - IN_THE_WHEEL for path, names in found.items()}
+    assert {path: names for path, names in stale.items() if names} == {}
+
+
+def test_what_is_made_up_is_made_up() -> None:
+    """And named: no exception outlives its reason."""
+    assert missing(README, ROOT) >= MADE_UP
+    assert missing((ROOT / "pyproject.toml").read_text(), ROOT) == IN_THE_WHEEL
+
+
+def test_a_stale_address_is_found(tmp_path: Path) -> None:
+    """As a module, a name of a module, a name of a class, or a path; in comments, docstrings and code in strings."""
+    (tmp_path / "harness" / "raw").mkdir(parents=True)
+    (tmp_path / "harness" / "__init__.py").write_text("")
+    (tmp_path / "harness" / "space.py").write_text(
+        "from math import inf\nEPS: float = inf\nclass Space:\n    x: int = 0\n"
+    )
+    right = {"harness.space", "harness.space.EPS", "harness.space.inf", "harness.space.Space.x", "harness.raw"}
+    wrong = {"harness.hull", "harness.space.Hull", "harness.space.Space.y", "harness.raw.a", "methods.dice.Dice"}
+    assert missing(" ".join(right | wrong), tmp_path) == wrong
+    assert missing("see harness/space.py, harness/raw, and harness/hull.py.", tmp_path) == {"harness/hull.py"}
+    code = tmp_path / "code.py"
+    code.write_text(
+        '"""``harness.a``"""\nimport harness.b  # harness.c\nrun("import harness.d")\nharness.space.e = f"harness.f"\n'
+    )
+    assert missing(text(code), tmp_path) == {"harness.a", "harness.c", "harness.d", "harness.f"}

@@ -8,19 +8,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from hydra import compose, initialize_config_dir
-from hydra.utils import get_class, instantiate
+from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
-from sklearn.base import RegressorMixin
 from support import laws
-from support.complete import complete
-from support.laws import Case
+from support.complete import CONF, complete, settings, targets
+from support.laws import Case, Law
 from support.own import SETTINGS, own
 
 from harness.core.explanation import Answer, Explanation, Reason, Status
@@ -34,7 +32,6 @@ from harness.models import train as models
 from harness.models.equations import equations
 from methods.nearest import Nearest
 
-CONF = Path(__file__).parents[2] / "conf"
 METHODS, MODELS, DATASETS = map(complete, ("method", "model", "dataset"))
 # Modules of other libraries' methods, which decide for themselves.
 WRAPPERS = ("methods.dice", "methods.carla", "methods.peers", "methods.scorecard.optbinning")
@@ -45,22 +42,16 @@ USUAL = ("lr", "rf")  # models that meet every method
 ProblemOf = Callable[..., Problem]
 
 
-@cache
-def chosen(group: str, choice: str) -> DictConfig:
-    """A choice of ``conf``, with the defaults it builds upon and the default seed."""
-    OmegaConf.register_new_resolver("experiment_name", lambda: "adhoc", replace=True)
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        return compose("config", overrides=[f"{group}={choice}"])[group]
+def estimator_class(model: str) -> str:
+    return settings("model", model)["estimator"]["_target_"]
 
 
 # Models found by grid search are those of other entries with other numbers, at a minute each.
-MODELS = [name for name in MODELS if not chosen("model", name).estimator._target_.endswith("GridSearchCV")]
+MODELS = [name for name in MODELS if not estimator_class(name).endswith("GridSearchCV")]
 # Without torch its network cannot be trained, and answers as any other network does.
-MODELS = [name for name in MODELS if torch_mlp.installed() or "torch" not in chosen("model", name).estimator._target_]
-REGRESSION = {dataset for dataset in DATASETS if chosen("dataset", dataset).get("task") == "regression"}
-REGRESSORS = {
-    name for name in MODELS if issubclass(get_class(chosen("model", name).estimator._target_), RegressorMixin)
-}
+MODELS = [name for name in MODELS if torch_mlp.installed() or "torch" not in estimator_class(name)]
+REGRESSION = {dataset for dataset in DATASETS if settings("dataset", dataset).get("task") == "regression"}
+REGRESSORS = {name for name in MODELS if "threshold" not in settings("model", name)}
 
 
 def together(*pair: str, slow: bool = False) -> Any:
@@ -71,14 +62,8 @@ def together(*pair: str, slow: bool = False) -> Any:
 
 def kinds(group: str, names: list[str]) -> list[str]:
     """Of the choices that are built of the same classes, the one with the shortest name."""
-    return list({_classes(chosen(group, name)): name for name in sorted(names, key=len, reverse=True)}.values())
-
-
-def _classes(node: Any) -> tuple[Any, ...]:
-    plain = OmegaConf.to_container(node) if isinstance(node, DictConfig) else node
-    inner = plain.values() if isinstance(plain, dict) else plain if isinstance(plain, list) else ()
-    own = (plain["_target_"],) if isinstance(plain, dict) and "_target_" in plain else ()
-    return own + tuple(found for child in inner if (found := _classes(child)))
+    shortest_last = sorted(names, key=len, reverse=True)
+    return list({targets(settings(group, name)): name for name in shortest_last}.values())
 
 
 MODEL_KINDS, METHOD_KINDS = kinds("model", MODELS), kinds("method", METHODS)
@@ -91,6 +76,14 @@ MET = [
     or method == GENERAL
     or (method not in METHOD_KINDS and model in USUAL)
 ]
+
+
+@cache
+def chosen(group: str, choice: str) -> DictConfig:
+    """A choice of ``conf``, with the defaults it builds upon and the default seed."""
+    OmegaConf.register_new_resolver("experiment_name", lambda: "adhoc", replace=True)
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        return compose("config", overrides=[f"{group}={choice}"])[group]
 
 
 def case_of(method: str, problem: Problem, factuals: pd.DataFrame) -> Case:
@@ -124,8 +117,8 @@ def small(problem_of: ProblemOf) -> Callable[[str, str], Case]:
 
 @pytest.mark.parametrize("law", laws.ALL, ids=lambda law: law.__name__)
 @pytest.mark.parametrize(("method", "model"), MET)
-def test_method(small: Callable[[str, str], Case], method: str, model: str, law: Callable[[Case], None]) -> None:
-    law(small(method, model))
+def test_method(small: Callable[[str, str], Case], method: str, model: str, law: Law) -> None:
+    laws.judge(small(method, model), law)
 
 
 @pytest.mark.parametrize(
@@ -167,9 +160,7 @@ def packaged_case(dataset: str, model: str, method: str) -> Case:
 @pytest.mark.parametrize("method", METHOD_KINDS)
 @pytest.mark.parametrize(("dataset", "model"), PAIRS)
 def test_method_on_packaged_data(dataset: str, model: str, method: str) -> None:
-    case = packaged_case(dataset, model, method)
-    for law in laws.ALL:
-        law(case)
+    laws.judge(packaged_case(dataset, model, method), *laws.ALL)
 
 
 @cache
@@ -179,8 +170,8 @@ def own_case(name: str, method: str) -> Case:
 
 @pytest.mark.parametrize("law", laws.ALL, ids=lambda law: law.__name__)
 @pytest.mark.parametrize(("name", "method"), [together(*pair) for pair in product(SETTINGS, METHOD_KINDS)])
-def test_method_on_a_model_from_a_file(name: str, method: str, law: Callable[[Case], None]) -> None:
-    law(own_case(name, method))
+def test_method_on_a_model_from_a_file(name: str, method: str, law: Law) -> None:
+    laws.judge(own_case(name, method), law)
 
 
 def test_models_from_files_are_looked_into() -> None:
@@ -283,7 +274,7 @@ def returns(explanation: Explanation) -> Callable[..., Explanation]:
     return lambda *_: explanation
 
 
-BREACHES: dict[str, tuple[Callable[[Case], None], Any]] = {
+BREACHES: dict[str, tuple[Law, Any]] = {
     "one too few": (laws.as_many_answers_as_asked, Altered(lambda e, f, p: Explanation(e.answers[1:]))),
     "one too many": (laws.as_many_answers_as_asked, Altered(lambda e, f, p: Explanation(e.answers * 2))),
     "wrong class": (laws.a_claimed_point_is_valid, Altered(gives_back)),
@@ -345,6 +336,38 @@ def test_law_catches(problem_of: ProblemOf, breach: str) -> None:
     factuals = problem.train.loc[~problem.valid(problem.train)].iloc[:3]
     with pytest.raises((AssertionError, TimeoutError)):
         law(Case(method, problem, factuals))
+
+
+@dataclass(frozen=True)
+class RefusesRashly(Refuses):
+    """A method that writes to the problem that it refuses, and draws from a global generator."""
+
+    def refuses(self, problem: Problem) -> str | None:
+        problem.labels[0] = "good" if problem.labels[0] == "bad" else "bad"
+        random.random()
+        return self.reason
+
+
+@pytest.mark.parametrize("law", laws.ALL, ids=lambda law: law.__name__)
+def test_a_law_about_answers_is_skipped_where_there_are_none(problem: Problem, law: Law) -> None:
+    """With the reason of the method; those about refusals are kept."""
+    method = Refuses(knows_nothing, reason="it takes no model at all")
+    case = Case(method, problem, problem.train.loc[~problem.valid(problem.train)].iloc[:1])
+    if law in laws.OF_REFUSALS:
+        laws.judge(case, law)
+    else:
+        with pytest.raises(pytest.skip.Exception, match="it takes no model at all"):
+            laws.judge(case, law)
+
+
+@pytest.mark.parametrize("law", laws.OF_REFUSALS, ids=lambda law: law.__name__)
+def test_a_law_about_refusals_catches(problem_of: ProblemOf, law: Law) -> None:
+    """Also where others are skipped: a refusal without a reason, and one that leaves traces."""
+    problem = problem_of.__wrapped__("lr")  # type: ignore[attr-defined]  # a copy of its own: it is written to
+    case = Case(RefusesRashly(knows_nothing, reason="no"), problem, problem.train.iloc[:1])
+    for kept in ((law,), (laws.points_differ, law)):
+        with pytest.raises(AssertionError):
+            laws.judge(case, *kept)
 
 
 def test_every_law_has_its_breach() -> None:
