@@ -45,7 +45,7 @@ def log_run(stored: StoredRun, scores: pd.DataFrame, plain: Mapping[str, Any]) -
     tags = {**names, "sweep": os.environ[SWEEP], "experiment": meta["experiment"], "fingerprint": meta["fingerprint"]}
     hidden = {"dataset", "metrics", "force", "rescore", "output_dir"}
     params = {**names, **_flat({key: value for key, value in plain.items() if key not in hidden})}
-    tracking.log_cell(
+    tracking.log_stored(
         meta["experiment"],
         Path.cwd(),
         "/".join(names.values()),

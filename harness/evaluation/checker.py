@@ -144,7 +144,7 @@ def examine(
 
 def _certain(space: Space, classifier: Classifier, target: Target, row: Mapping[str, Any]) -> bool:
     """Whether nothing speaks against the region of an answer: no invalid point of it is found."""
-    from harness.certificate import region_holds
+    from harness.certificate import region_holds  # slow: numba, and few methods give regions
 
     try:
         return region_holds(space, classifier, target, row["row"], row["region"]) is not False

@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, Protocol
 
 import pandas as pd
@@ -16,9 +17,10 @@ from harness.store.run import StoredRun
 @cache
 def collected(kind: str) -> dict[str, Any]:
     """What the papers' modules list under ``TABLES``, ``FIGURES`` or ``CLAIMS``, merged."""
-    papers = importlib.import_module("harness.papers")
-    found = (importlib.import_module(f"harness.papers.{entry.name}") for entry in pkgutil.iter_modules(papers.__path__))
-    return {name: entry for module in found for name, entry in getattr(module, kind, {}).items()}
+    papers = Path(__file__).parents[1] / "papers"
+    names = (found.name for found in pkgutil.iter_modules([str(papers)]))
+    modules = (importlib.import_module(f"harness.papers.{name}") for name in names)
+    return {name: entry for module in modules for name, entry in getattr(module, kind, {}).items()}
 
 
 class Table(Protocol):

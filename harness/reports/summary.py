@@ -25,7 +25,7 @@ NAMES = ("dataset", "model", "method")
 OWN = (*NAMES, "coverage", "validity", "optimal", "points", "points_gap", "median_s", "max_s", "fit_s")
 GROUPED = {"group/points": "points", "group/gap": "points_gap"}
 REFUSED = {str(Status.UNSUPPORTED), str(Status.FAILED)}
-BESIDE = "Seconds of {} of {} cells were taken while other factuals or cells ran: they are no fair times."
+BESIDE = "Seconds of {} of {} runs were taken while other factuals or runs went on: they are no fair times."
 
 
 def write(folder: Path, finished: Sequence[StoredRun]) -> int:

@@ -1,4 +1,4 @@
-"""MLflow: one flat run per cell, a view of the stored answers. The only file that knows MLflow."""
+"""MLflow: one flat run a stored run, a view of the stored answers. The only file that knows MLflow."""
 
 from __future__ import annotations
 
@@ -20,6 +20,17 @@ from typing import Any
 
 import pandas as pd
 import yaml  # type: ignore[import-untyped]
+from sqlalchemy import Engine, event
+
+os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # read where MLflow is imported
+from mlflow import MlflowClient
+from mlflow.data.code_dataset_source import CodeDatasetSource
+from mlflow.data.meta_dataset import MetaDataset
+from mlflow.entities import DatasetInput, InputTag, Metric, Param
+from mlflow.exceptions import MlflowException
+from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+from mlflow.types import ColSpec, Schema
+from mlflow.utils.time import get_current_time_millis
 
 DIGEST = 36  # characters that MLflow keeps of a hash
 LIGHT = "MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false mlflow ui --workers 1"  # a third of the time, a quarter of the memory
@@ -53,11 +64,6 @@ class Data:
     context: str
 
     def entity(self) -> Any:
-        from mlflow.data.code_dataset_source import CodeDatasetSource
-        from mlflow.data.meta_dataset import MetaDataset
-        from mlflow.entities import DatasetInput, InputTag
-        from mlflow.types import ColSpec, Schema
-
         source = CodeDatasetSource({"ce-harness dataset": self.name, "sha256": self.sha256})
         schema = Schema([ColSpec(kind, name) for name, kind in self.columns.items()])
         known = MetaDataset(source, name=self.name, digest=self.sha256[:DIGEST], schema=schema)  # type: ignore[abstract]
@@ -65,10 +71,8 @@ class Data:
 
 
 @contextmanager
-def _telling_where_full() -> Iterator[None]:
+def _naming_a_full_disk() -> Iterator[None]:
     """A store without room as the OSError that any other file would raise."""
-    from mlflow.exceptions import MlflowException
-
     try:
         yield
     except MlflowException as fault:
@@ -78,7 +82,7 @@ def _telling_where_full() -> Iterator[None]:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), store) from fault
 
 
-@_telling_where_full()
+@_naming_a_full_disk()
 def prepare(folder: Path) -> None:
     """Create the store once, before any job: two processes that create it together would corrupt it.
 
@@ -90,7 +94,7 @@ def prepare(folder: Path) -> None:
     _client().search_experiments(max_results=1)
 
 
-@_telling_where_full()
+@_naming_a_full_disk()
 def close() -> None:
     """Put all that was logged into the one file of a store of SQLite, which can then be copied or moved."""
     for connection in _opened:
@@ -118,10 +122,6 @@ def _write_ahead(connection: Any, record: Any) -> None:
 
 @lru_cache(maxsize=1)
 def _client() -> Any:
-    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
-    from mlflow import MlflowClient
-    from sqlalchemy import Engine, event
-
     event.listen(Engine, "connect", _write_ahead)
     for chatty in ("alembic", "mlflow"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
@@ -129,8 +129,8 @@ def _client() -> Any:
     return MlflowClient(tracking_uri=os.environ["MLFLOW_TRACKING_URI"])
 
 
-@_telling_where_full()
-def log_cell(
+@_naming_a_full_disk()
+def log_stored(
     experiment: str,
     folder: Path,
     name: str,
@@ -142,7 +142,7 @@ def log_cell(
     data: Data,
     files: Sequence[Path] = (),
 ) -> str:
-    """Log one cell as a run and return its id; an earlier run of the same fingerprint is replaced.
+    """Log one stored run and return the id of MLflow's run; an earlier run of the same fingerprint is replaced.
 
     Parameters
     ----------
@@ -153,10 +153,6 @@ def log_cell(
     files
         Kept as artifacts, too.
     """
-    from mlflow.entities import Metric, Param
-    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
-    from mlflow.utils.time import get_current_time_millis
-
     client = _client()
     identity = _experiment(experiment, folder)
     for stale in client.search_runs([identity], f"tags.fingerprint = '{tags['fingerprint']}'", max_results=50):
@@ -186,8 +182,6 @@ def log_cell(
 
 def _log_data(run: str, data: Data) -> None:
     """Show a run's dataset. Where several processes are the first to name it, all but one are refused."""
-    from mlflow.exceptions import MlflowException
-
     try:
         _client().log_inputs(run, datasets=[data.entity()])
     except MlflowException:

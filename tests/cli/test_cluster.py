@@ -104,7 +104,7 @@ def write(address: str, folder: Path, writer: int, runs: int) -> None:
         tags = {"fingerprint": f"{writer}-{number}", "dataset": "pima"}
         answers = pd.DataFrame({"factual": [number], "writer": [writer]})
         scores = {"run/coverage": writer + number / 1000, "distance/l1": 1.0}
-        mlflow.log_cell("many", folder, "pima/lr/nearest", tags, {"seed": number}, scores, answers, {"a": 1}, data)
+        mlflow.log_stored("many", folder, "pima/lr/nearest", tags, {"seed": number}, scores, answers, {"a": 1}, data)
 
 
 def lost(address: str, folder: Path, writers: int, runs: int) -> int:
