@@ -37,7 +37,7 @@ def scored_class(classifier: Classifier, target: Target) -> Any:
     return classifier.classes[1] if classifier.binary else target.value if isinstance(target, Label) else target.label
 
 
-def wish(target: Target) -> str:
+def target_text(target: Target) -> str:
     """A target in words.
 
     >>> wish(Interval(low=12.0))

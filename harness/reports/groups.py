@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.space import Feature
-from harness.core.wording import number, wish
+from harness.core.wording import number, target_text
 from harness.evaluation.scoring import group_table
 from harness.reports.markup import DASH, markdown
 from harness.reports.person import WIDTH
@@ -38,7 +38,7 @@ def write(cell: StoredRun, divide: Sequence[str]) -> str:
         rows = {row["factual"]: row for row in cell.rows() if row["group"] == line["group"]}
         point_of = {factual: row["point"] for factual, row in rows.items() if row["row"] is not None}
         target = targets[line["factuals"][0]]
-        told = [f"## {line['group']}: {_heading(table.loc[line['group']], line, wish(target))}"]
+        told = [f"## {line['group']}: {_heading(table.loc[line['group']], line, target_text(target))}"]
         for point, values in enumerate(line["points"]):
             members = factuals.loc[[factual for factual in factuals.index if point_of.get(factual) == point]]
             told.append(_explanation(point, members, values, line["changed"][point], cell.space.features))

@@ -13,7 +13,7 @@ import pandas as pd
 from harness.core.explanation import Answer, Explanation, Status
 from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
-from harness.core.wording import SATISFIED, number, scored_class, wish
+from harness.core.wording import SATISFIED, number, scored_class, target_text
 from harness.models.card import Card, card_of
 
 # No colours but shades of the page's own: readable on white and on black, and by everybody.
@@ -126,7 +126,7 @@ def _table(explanation: Explained) -> _Table:
         room = [_room(answer, feature) for answer in answers]
         if any(room):
             facts.append([f"{feature} may be", "", *room])
-    title = f"Factual {context.factual.index[0]}: the model says {number(label)}, wanted is {wish(target)}."
+    title = f"Factual {context.factual.index[0]}: the model says {number(label)}, wanted is {target_text(target)}."
     return _Table(title, ["", "factual", *names], features, facts, unchanged, _notes(explanation, names))
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from harness.core.metric import Metric
-from harness.core.wording import wish
+from harness.core.wording import target_text
 from harness.reports import markup, stored
 from harness.reports.overview import Overview
 from harness.reports.page import charts
@@ -133,7 +133,7 @@ def _question(results: Results) -> list[tuple[str, str]]:
     meta = results.metas[0]
     config = meta["config"]
     _, targets = results.runs[0].factuals()
-    targets_in_words = dict.fromkeys(wish(target) for target in targets.values())
+    targets_in_words = dict.fromkeys(target_text(target) for target in targets.values())
     counts = results.scores.groupby(NAMES)["factual"].size()
     return [
         ("datasets", ", ".join(results.among("dataset"))),
