@@ -75,7 +75,7 @@ class Explained(Explanation):
 
 @dataclass(frozen=True)
 class _Table:
-    """What both forms show: a header and rows of texts; which cells are changes; sentences above and below.
+    """What both forms show: a header and rows of texts, those of changed features first; a title and notes.
 
     ``facts`` end with a row for each feature that may lie in an interval around an answer without a loss of validity.
     """
@@ -98,13 +98,13 @@ def _table(explanation: Explained) -> _Table:
     features: list[list[str]] = []
     unchanged: list[list[str]] = []
     for feature in problem.space.names:
-        told = [_change(*pair, feature, origin[feature]) for pair in zip(answers, cards, strict=True)]
-        (features if any(told) else unchanged).append([feature, _held(feature, origin[feature], card), *told])
+        texts = [_change(*pair, feature, origin[feature]) for pair in zip(answers, cards, strict=True)]
+        (features if any(texts) else unchanged).append([feature, _value(feature, origin[feature], card), *texts])
     score, label = context.before
     of = scored_class(classifier, target)
     facts = [
         ["status", "", *(str(answer.status) for answer in answers)],
-        ["checked", "", *("✓ valid" if word == "valid" else _verdict(word) for word in context.verdicts)],
+        ["checked", "", *("✓ valid" if word == "valid" else _checked(word) for word in context.verdicts)],
         [
             "prediction" if of is None else f"score of {of}",
             number(score),
@@ -119,19 +119,19 @@ def _table(explanation: Explained) -> _Table:
     if any(answer.objective is not None for answer in answers):
         facts.append(["objective", "", *("" if a.objective is None else number(a.objective) for a in answers)])
     else:
-        facts.append(["Gower distance", "", *(_apart(explanation, place) for place in range(len(answers)))])
+        facts.append(["Gower distance", "", *(_distance(explanation, place) for place in range(len(answers)))])
     if any(answer.gap is not None for answer in answers):
         facts.append(["gap", "", *("" if answer.gap is None else number(round(answer.gap, 9)) for answer in answers)])
     for feature in problem.space.names:
-        room = [_room(answer, feature) for answer in answers]
-        if any(room):
-            facts.append([f"{feature} may be", "", *room])
+        intervals = [_interval(answer, feature) for answer in answers]
+        if any(intervals):
+            facts.append([f"{feature} may be", "", *intervals])
     title = f"Factual {context.factual.index[0]}: the model says {number(label)}, wanted is {target_text(target)}."
     return _Table(title, ["", "factual", *names], features, facts, unchanged, _notes(explanation, names))
 
 
-def _apart(explanation: Explained, place: int) -> str:
-    """How far an answer is from the factual, in the distance that needs no method's claim."""
+def _distance(explanation: Explained, place: int) -> str:
+    """The Gower distance of an answer from the factual, for methods that claim no objective."""
     context, row = explanation.context, explanation.answers[place].row
     if row is None or context.after[place] is None:
         return ""
@@ -139,7 +139,7 @@ def _apart(explanation: Explained, place: int) -> str:
     return number(GOWER.evaluate(space, context.factual, space.frame([row]))[0])
 
 
-def _room(answer: Answer, feature: str) -> str:
+def _interval(answer: Answer, feature: str) -> str:
     """The interval of a feature within which an answer stays valid; nothing where that is a single value."""
     low, high = (answer.region or {}).get(feature, (0.0, 0.0))
     return f"{number(low)} to {number(high)}" if low < high else ""
@@ -149,15 +149,15 @@ def _change(answer: Answer, card: Card | None, feature: str, origin: Any) -> str
     value = None if answer.row is None else answer.row.get(feature)
     if value is None or value == origin:
         return ""
-    told = _held(feature, value, card)
-    told = f"→ {told}" if told != _held(feature, origin, card) else f"→ {value!r}"  # a change too small for six digits
+    text = _value(feature, value, card)
+    text = f"→ {text}" if text != _value(feature, origin, card) else f"→ {value!r}"  # a change too small for six digits
     if card is None or feature not in card.names:
-        return told
+        return text
     points, bins = card[feature].points, card[feature].bins_of([origin, value])
-    return f"{told}, {points[bins[1]] - points[bins[0]]:+.4g} points" if bins[0] != bins[1] else told
+    return f"{text}, {points[bins[1]] - points[bins[0]]:+.4g} points" if bins[0] != bins[1] else text
 
 
-def _held(feature: str, value: Any, card: Card | None) -> str:
+def _value(feature: str, value: Any, card: Card | None) -> str:
     """A value, and the bin of a scorecard that it lies in."""
     if card is None or feature not in card.names:
         return number(value)
@@ -167,12 +167,12 @@ def _held(feature: str, value: Any, card: Card | None) -> str:
 
 
 def _points(card: Card, rows: Sequence[dict[str, Any] | None]) -> list[str]:
-    """What a scorecard gives the factual, and each answer after it."""
-    told = ["" if row is None else f"{card.points(card.bins(pd.DataFrame([row])))[0]:.4g}" for row in rows]
-    return [told[0], *(f"→ {text}" if text else "" for text in told[1:])]
+    """The points of the factual, and of each answer after it."""
+    texts = ["" if row is None else f"{card.points(card.bins(pd.DataFrame([row])))[0]:.4g}" for row in rows]
+    return [texts[0], *(f"→ {text}" if text else "" for text in texts[1:])]
 
 
-def _verdict(word: str) -> str:
+def _checked(word: str) -> str:
     return "–" if word == "none" else f"✗ {word}"
 
 
@@ -183,7 +183,7 @@ def _notes(explanation: Explained, names: Sequence[str]) -> list[str]:
         if answer.row is None:
             lines = answer.detail.strip().splitlines() or [f"{answer.status}, {answer.reason}"]
             why.setdefault(lines[-1], []).append(name)
-    notes = [f"{', '.join(places)}: {said}." for said, places in why.items()]
+    notes = [f"{', '.join(places)}: {line}." for line, places in why.items()]
     if explanation.conflict and not any(", ".join(explanation.conflict) in note for note in notes):
         notes.append(f"These cannot hold together: {', '.join(explanation.conflict)}.")
     return notes
@@ -192,15 +192,15 @@ def _notes(explanation: Explained, names: Sequence[str]) -> list[str]:
 def as_text(explanation: Explained) -> str:
     """A plain table: changed features, what became of each answer, and the names of what stays as it is."""
     if explanation.answers and all(answer.detail == SATISFIED for answer in explanation.answers):
-        return f"Factual {_identity(explanation)}: {SATISFIED}."
+        return f"Factual {_name(explanation)}: {SATISFIED}."
     table = _table(explanation)
     lines = [table.header, *table.features, *table.facts]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    told = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
-    told.insert(1 + len(table.features), "-" * (sum(widths) + 2 * len(widths) - 2))
+    texts = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    texts.insert(1 + len(table.features), "-" * (sum(widths) + 2 * len(widths) - 2))
     same = f"unchanged: {', '.join(row[0] for row in table.unchanged)}" if table.features and table.unchanged else ""
     below = [fill(line, WIDTH, subsequent_indent="  ") for line in (same, *table.notes) if line]
-    return "\n".join([table.title, *told, *below])
+    return "\n".join([table.title, *texts, *below])
 
 
 def as_html(explanation: Explained) -> str:
@@ -223,30 +223,30 @@ def as_html(explanation: Explained) -> str:
 
 
 def _row(cells: Sequence[str], style: str) -> str:
-    name, factual, *told = cells
-    rest = "".join(f'<td style="{style if text else CELL}">{escape(text)}</td>' for text in told)
+    name, factual, *texts = cells
+    rest = "".join(f'<td style="{style if text else CELL}">{escape(text)}</td>' for text in texts)
     first = f'<th scope="row" style="{CELL};font-weight:normal">{escape(name)}</th>'
     return f'<tr>{first}<td style="{CELL}">{escape(factual)}</td>{rest}</tr>'
 
 
-def _identity(explanation: Explained) -> str:
+def _name(explanation: Explained) -> str:
     return f"{explanation.context.factual.index[0]}"
 
 
 def legend(explanation: Explained, claim: Objective | None) -> str:
-    """What the words of the table mean, for who reads them for the first time: the objective, proof, and intervals."""
+    """What the words of the table mean: objective, status, intervals."""
     answers = explanation.answers
-    told = []
+    texts = []
     if claim is not None and claim.terms and any(answer.objective is not None for answer in answers):
         named = [(term.weight, TERMS.get(term.name, term.name)) for term in claim.terms]
         parts = [name if weight == 1 else f"{weight:g} × {name}" for weight, name in named]
         by_bin = any(term.name.startswith("woe_") for term in claim.terms)
         unit = "" if by_bin else "; the unit of each number is its range in the training data"
-        told.append(f"objective: {' + '.join(parts)}{unit}.")
+        texts.append(f"objective: {' + '.join(parts)}{unit}.")
     if any(answer.status is Status.OPTIMAL for answer in answers):
-        told.append("OPTIMAL: proven that no better counterfactual exists; of several, none but those before it.")
+        texts.append("OPTIMAL: proven that no better counterfactual exists; of several, none but those before it.")
     if any(answer.status is Status.FOUND for answer in answers):
-        told.append("FOUND: valid, and not proven to be the best.")
+        texts.append("FOUND: valid, and not proven to be the best.")
     if any(answer.region for answer in answers):
-        told.append("may be: the prediction is proven to stay while all features lie in these intervals.")
-    return "\n".join(fill(line, WIDTH, subsequent_indent="  ") for line in told)
+        texts.append("may be: the prediction is proven to stay while all features lie in these intervals.")
+    return "\n".join(fill(line, WIDTH, subsequent_indent="  ") for line in texts)

@@ -163,11 +163,7 @@ class Robust(Settings):
             from methods.robust.network import Network  # slow: numba, pyomo
 
             return Network(problem, settings)
-        from methods.robust import (
-            adversarial,
-            leaf,
-            linear,  # slow: pyomo
-        )
+        from methods.robust import adversarial, leaf, linear  # slow: pyomo
 
         if algorithm == "adversarial":
             return adversarial.Adversarial(problem, settings)
