@@ -64,7 +64,7 @@ class Scorecard:
         from ``wish``), ``changes`` (their number); and, maximised, the pairwise differences of several counterfactuals:
         ``diversity_features`` and ``diversity_values`` (section 2.3.2).
     priorities
-        By objective, the greater first; those of equal priority are weighed up with each other. None: all are.
+        By objective, the greater first; those of equal priority are one weighted sum. None: all are.
     degradation
         r >= 0: after a level q of the hierarchy, :math:`f_q \le f_q^* + r|f_q^*|` (section 2.4).
     weights
@@ -73,20 +73,20 @@ class Scorecard:
     max_changes
         K; None for no bound.
     diversity
-        What each two of several counterfactuals have to differ in: ``features``, by (10) and (11), and ``values``, by
+        How each two of several counterfactuals have to differ: ``features``, by (10) and (11), and ``values``, by
         (12).
     wish
         y' of ``outcome``: for a probability, that of the target's class.
     special
-        Whether special codes and bins of unknown categories are targets, where the space has a value for them: codes
-        that the model has bins for, and the space takes for numbers as any. Missing values are none of a space's.
+        Whether bins of special codes and unknown categories are targets. A code is one where the model has a bin for it
+        and the space takes it for an ordinary number. A space has no missing values.
     margin
         :math:`\delta` > 0, where the target does not include its end.
     engine
         ``search`` (``methods/scorecard/search.py``), exact for every objective; or ``milp``, the mixed-integer
         program, where P of ``outcome`` is piecewise linear, its error bounded by ``error``.
     error
-        > 0: by how much the program may misjudge a probability.
+        > 0: greatest error of a probability in the program.
 
     References
     ----------
