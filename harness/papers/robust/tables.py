@@ -132,9 +132,9 @@ def _place(run: StoredRun) -> tuple[str, str, float, str, str]:
 
 
 def statistics_of(run: StoredRun) -> dict[str, float]:
-    """Statistics of the first answers: ``median`` and ``worst`` seconds of all; ``mean`` seconds and ``iterations`` of those
-    that did not stop early, by the time limit or without a region; the ``distance`` of all regions; how many were
-    ``proven``, ``certified`` or ``stopped``, of ``asked``."""
+    """Statistics of the first answers: ``median`` and ``worst`` seconds of all; ``mean`` seconds and ``iterations`` of
+    those that did not stop early, by the time limit or without a region; the ``distance`` of all regions; how many
+    were ``proven``, ``certified`` or ``stopped``, of ``asked``."""
     rows = [row for row in run.rows() if row["ce"] == 1]
     seconds = np.array([row["seconds"] for row in rows], dtype=float)
     found = np.array([row["row"] is not None for row in rows], dtype=bool)
