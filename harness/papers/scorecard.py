@@ -51,7 +51,7 @@ ADULT = (
 
 @dataclass(frozen=True)
 class Sheet:
-    """A stored run of a scorecard: its answers as changes between bins, and what they come to."""
+    """A stored run of a scorecard: its answers as changes between bins, and what they amount to."""
 
     run: StoredRun
 
@@ -168,29 +168,31 @@ def required(found: Bin) -> str:
 
 
 @dataclass(frozen=True)
-class Changes(OneFile):
-    """Counterfactuals as the paper shows them: feature, current value, required bin; published beside ours.
-
-    Parameters
-    ----------
-    number
-        Of the published table.
-    file
-        Name of its file of published numbers.
-    part
-        The columns of that file that tell its counterfactuals apart.
-    notes
-        What a reader has to know, one sentence each.
-    """
+class _Numbered(OneFile):
+    """A table of the paper: its ``number``, and the name of its ``file`` of published numbers."""
 
     number: int
     file: str
-    part: tuple[str, ...]
-    notes: tuple[str, ...]
 
     @property
     def title(self) -> str:
         return f"Table {self.number} of {PAPER}"
+
+
+@dataclass(frozen=True)
+class Changes(_Numbered):
+    """Counterfactuals as the paper shows them: feature, current value, required bin; published beside ours.
+
+    Parameters
+    ----------
+    part
+        The columns of its file that tell its counterfactuals apart.
+    notes
+        What a reader has to know, one sentence each.
+    """
+
+    part: tuple[str, ...]
+    notes: tuple[str, ...]
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         table = published(self.file, self.number)
@@ -263,15 +265,11 @@ def _summary(sheet: Sheet, place: int) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Numbers(OneFile):
+class Numbers(_Numbered):
     """A table of numbers, one row a setting, published above ours.
 
     Parameters
     ----------
-    number
-        Of the published table.
-    file
-        Name of its file of published numbers.
     keys
         The columns that tell its rows apart.
     notes
@@ -280,15 +278,9 @@ class Numbers(OneFile):
         The columns whose sum is the objective of the weighted rows; it is printed beside them, if any.
     """
 
-    number: int
-    file: str
     keys: tuple[str, ...]
     notes: tuple[str, ...]
     parts: tuple[str, ...] = ()
-
-    @property
-    def title(self) -> str:
-        return f"Table {self.number} of {PAPER}"
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         table = published(self.file)

@@ -127,6 +127,20 @@ def plane(found: Sequence[StoredRun], methods: Mapping[str, str], title: str) ->
     return figure
 
 
+def two_numbers(run: StoredRun) -> tuple[str, str]:
+    """Names of the two features of a run, which span a plane.
+
+    Raises
+    ------
+    HarnessError
+        For a run without exactly two features, both numbers.
+    """
+    names = run.space.names
+    if len(names) != 2 or not all(feature.numeric for feature in run.space.features):
+        raise HarnessError(f"{run.label} has the features {', '.join(names)}; a plane has two numbers.")
+    return names[0], names[1]
+
+
 def _points(run: StoredRun) -> pd.DataFrame:
     """Factuals, then counterfactuals."""
     factuals, _ = run.factuals()
@@ -140,9 +154,7 @@ def _dataset(run: StoredRun) -> Dataset:
 
 def _plane(axis: Axes, run: StoredRun, shown: pd.DataFrame) -> None:
     """One panel; ``shown`` are points that must be within the axes."""
-    if len(run.space.names) != 2 or not all(feature.numeric for feature in run.space.features):
-        raise HarnessError(f"{run.label} has the features {', '.join(run.space.names)}; a plane has two numbers.")
-    across, up = run.space.names
+    across, up = two_numbers(run)
     data, (factuals, targets) = _dataset(run), run.factuals()
     target = targets[factuals.index[0]]
     wanted = data.labels == getattr(target, "value", None)

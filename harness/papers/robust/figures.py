@@ -12,7 +12,7 @@ import pandas as pd
 
 from harness.core.errors import HarnessError
 from harness.reports.canvas import add_rectangle, blank, legend_below, whole_ticks
-from harness.reports.drawing import BLUE, COLOURS, GREY, ORANGE, SKY, Drawing
+from harness.reports.drawing import BLUE, COLOURS, GREY, ORANGE, SKY, Drawing, two_numbers
 from harness.store.run import StoredRun
 
 if TYPE_CHECKING:
@@ -164,19 +164,17 @@ def iterations(found: Sequence[StoredRun], title: str) -> Figure:
 
 def _iterating(axis: Axes, run: StoredRun, factual: Any, trace: Sequence[dict[str, Any]]) -> bool:
     """One panel: where the model accepts, and each point with its box, the later the darker; whether one was robust."""
-    space, answer = run.space, _first(run)[factual]["row"]
-    if len(space.names) != 2 or not all(feature.numeric for feature in space.features):
-        raise HarnessError(f"{run.label} has the features {', '.join(space.names)}; a plane has two numbers.")
+    space, names, answer = run.space, two_numbers(run), _first(run)[factual]["row"]
     frame, targets = run.factuals()
     rows = [step["row"] for step in trace] + ([answer] if answer is not None else [])
-    points = np.array([[row[name] for name in space.names] for row in rows], dtype=float)
-    origin = frame.loc[factual, list(space.names)].to_numpy(float)
+    points = np.array([[row[name] for name in names] for row in rows], dtype=float)
+    origin = frame.loc[factual, list(names)].to_numpy(float)
     half = float(run.meta["config"]["method"]["rho"]) * np.array([feature.range for feature in space.features])
     corners = np.vstack([points - half, points + half, [origin]])
     low, high = corners.min(axis=0), corners.max(axis=0)
     low, high = low - 0.15 * (high - low), high + 0.15 * (high - low)
     xs, ys = np.meshgrid(*(np.linspace(a, b, SIDE) for a, b in zip(low, high, strict=True)))
-    grid = pd.DataFrame(dict(zip(space.names, (xs.ravel(), ys.ravel()), strict=True)))
+    grid = pd.DataFrame(dict(zip(names, (xs.ravel(), ys.ravel()), strict=True)))
     accepted = targets[factual].holds(run.classifier, grid).reshape(xs.shape)
     axis.contourf(xs, ys, accepted, levels=[0.5, 1.5], colors=[SKY], alpha=0.25)
     axis.contour(xs, ys, accepted, levels=[0.5], colors=[GREY], linewidths=0.8)
@@ -190,8 +188,8 @@ def _iterating(axis: Axes, run: StoredRun, factual: Any, trace: Sequence[dict[st
     axis.plot(*origin, "s", color="black", markerfacecolor="white", markersize=7, zorder=5, label="factual")
     axis.set_xlim(low[0], high[0])
     axis.set_ylim(low[1], high[1])
-    axis.set_xlabel(space.names[0])
-    axis.set_ylabel(space.names[1])
+    axis.set_xlabel(names[0])
+    axis.set_ylabel(names[1])
     return answer is not None
 
 
