@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.errors import HarnessError
-from harness.core.metric import Metric, Table
+from harness.core.metric import Metric, TableName
 from harness.core.problem import Problem
 from harness.evaluation import scoring
 from harness.store.run import StoredRun, stored_runs
@@ -103,7 +103,7 @@ def _metric(path: str) -> Metric | None:
         return None
 
 
-def columns(found: Sequence[StoredRun], table: Table, own: Iterable[str] = ()) -> dict[str, Metric]:
+def columns(found: Sequence[StoredRun], table: TableName, own: Iterable[str] = ()) -> dict[str, Metric]:
     """The metrics that a table shows of some runs, by heading, from left to right.
 
     Where a heading is taken, by an earlier metric or one of the table's ``own`` columns, it is the metric's full name.

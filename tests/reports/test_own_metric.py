@@ -60,6 +60,7 @@ def test_a_metric_of_ones_own_is_in_every_table(tmp_path: Path) -> None:
         ({"heading": "wait", "unit": "days"}, ["l0", "wait (days)"]),
         ({"place": 0}, ["zero", "l0"]),
         ({"shown": ("report",)}, ["l0"]),
+        ({"shown": False}, ["l0"]),
         ({"heading": "l0"}, ["l0", "own/zero"]),
         ({"heading": "coverage"}, ["l0", "own/zero"]),
     ],
