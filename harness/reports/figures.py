@@ -16,7 +16,7 @@ def known() -> dict[str, tuple[str, Drawing]]:
 
 
 def write(folder: Path, name: str | None) -> str:
-    """Draw a figure from an experiment's stored runs, as PNG and SVG; returns what to say of it.
+    """Draw a figure from an experiment's stored runs, as PNG and SVG, and return a message that names the files.
 
     Raises
     ------

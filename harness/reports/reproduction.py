@@ -21,7 +21,7 @@ MARKS = {"equal": "=", "near": "≈", "far": "≠", "missing": markup.DASH}
 
 
 def write(home: Path) -> str:
-    """Write ``REPRODUCTION.md`` from the answers stored under ``home``; returns what to say of it."""
+    """Write ``REPRODUCTION.md`` from the answers stored under ``home``, and return a message that names it."""
     numbers, reasons = regenerated(home)
     known = registry.known()
     parts = [
@@ -74,7 +74,7 @@ def regenerated(home: Path) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
 
 
 def _extent(found: Sequence[StoredRun]) -> str:
-    """One line that says how much was run: stored runs, factuals of each, and their time limits."""
+    """One line about the extent: number of stored runs, factuals of each, and their time limits."""
     asked = sorted({len({row["factual"] for row in run.rows()}) for run in found})
     configs = [run.meta["config"] for run in found]
     limits = sorted({config["group_time_limit" if config.get("group") else "time_limit"] for config in configs})

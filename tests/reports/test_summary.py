@@ -59,15 +59,15 @@ def made(problem: Problem, factual: pd.DataFrame, tmp_path: Path) -> Made:
     return cell
 
 
-def test_different_optima_are_told(
+def test_different_optima_are_reported(
     made: Made, factual: pd.DataFrame, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """An error names the cells, the factual and both values, and counts as trouble."""
     with caplog.at_level(logging.ERROR, "harness"):
         assert summary.write(tmp_path, [made("a"), made("b"), made("c", value=1.1)]) == 1
-    (told,) = (record.getMessage() for record in caplog.records)
+    (message,) = (record.getMessage() for record in caplog.records)
     for part in ("toy/lr/a", "toy/lr/c", f"factual {factual.index[0]}", "1.0", "1.1"):
-        assert part in told
+        assert part in message
 
 
 def test_agreement_is_no_trouble(made: Made, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
