@@ -15,7 +15,7 @@ T = TypeVar("T")
 def once_per_problem(build: Callable[[Problem], T]) -> Callable[[Problem], T]:
     """Keep what ``build(problem)`` returns for as long as the problem lives; it must not hold the problem itself.
 
-    Problems hold frames and so have no hash: they are told apart by ``id``, and an entry goes before its id is free.
+    Problems hold frames and so have no hash: they are identified by ``id``, and an entry goes before its id is free.
     """
     kept: dict[int, T] = {}
 

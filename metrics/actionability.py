@@ -22,7 +22,7 @@ def violations(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -
     return _mean_faults(problem.space.violations(factual, answers))
 
 
-@metric(better="lower", family="actionability", over="returned", shown=())
+@metric(better="lower", family="actionability", over="returned", shown=False)
 def incoherent(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean number of features that hold no value of theirs (missing, unknown, fractional), lower is better.
 

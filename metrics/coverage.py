@@ -8,7 +8,7 @@ from harness.core.metric import metric
 from harness.core.problem import Problem
 
 
-@metric(better="higher", family="coverage", range=(0.0, 1.0), shown=())
+@metric(better="higher", family="coverage", range=(0.0, 1.0), shown=False)
 def success_rate(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float:
     """1 where at least one answer is valid, else 0, higher is better.
 
@@ -23,7 +23,7 @@ def success_rate(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem)
     return float(len(answers) > 0 and problem.valid(answers).any())
 
 
-@metric(better="higher", family="coverage", shown=())
+@metric(better="higher", family="coverage", shown=False)
 def valid(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float:
     """Number of distinct valid answers, in [0, inf), higher is better.
 

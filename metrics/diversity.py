@@ -19,7 +19,7 @@ from metrics._distances import (
 )
 
 
-@metric(better="higher", family="mothilal", range=(0.0, 1.0), shown=())
+@metric(better="higher", family="mothilal", range=(0.0, 1.0), shown=False)
 def categorical_diversity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean over pairs of the share of categorical features that differ, in [0, 1], higher is better.
 
@@ -33,7 +33,7 @@ def categorical_diversity(factual: pd.DataFrame, answers: pd.DataFrame, problem:
     return over_pairs(share_changed, categories(problem.space), answers)
 
 
-@metric(better="higher", family="mothilal", shown=())
+@metric(better="higher", family="mothilal", shown=False)
 def continuous_diversity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean over pairs of the summed differences of numbers, original units, in [0, inf), higher is better.
 
@@ -59,7 +59,7 @@ def sparsity_diversity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Pr
     return over_pairs(share_changed, problem.space, answers)
 
 
-@metric(better="higher", family="pso", shown=())
+@metric(better="higher", family="pso", shown=False)
 def diversity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean over pairs of the distance of ``pso/proximity``, in [0, inf), higher is better.
 
@@ -72,7 +72,7 @@ def diversity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) ->
     return over_pairs(mad_scaled(problem), problem.space, answers)
 
 
-@metric(better="higher", family="pso", shown=())
+@metric(better="higher", family="pso", shown=False)
 def normalised_diversity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """``pso/diversity`` over ``pso/proximity``, in [0, inf), higher is better.
 
@@ -87,7 +87,7 @@ def normalised_diversity(factual: pd.DataFrame, answers: pd.DataFrame, problem: 
     return between / away if between is not None and away else None
 
 
-@metric(better="higher", family="pso", range=(0.0, 1.0), shown=())
+@metric(better="higher", family="pso", range=(0.0, 1.0), shown=False)
 def normalised_diversity_15(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean over pairs of their distance over the sum of both distances to the factual, in [0, 1], higher is better.
 

@@ -33,7 +33,7 @@ def ynn(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float
     return float(_predicted_desired(problem)[nearest].mean())
 
 
-@metric(better="lower", family="plausibility", shown=())
+@metric(better="lower", family="plausibility", shown=False)
 def knn(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean Gower distance to the 5 nearest training rows *labelled* as desired, in [0, inf), lower is better.
 
@@ -49,7 +49,7 @@ def knn(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float
     return float(np.sort(_gower(problem.space, answers, desired), axis=1)[:, :NEIGHBOURS].mean())
 
 
-@metric(better="lower", family="plausibility", shown=())
+@metric(better="lower", family="plausibility", shown=False)
 def lof(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean local outlier factor among the training rows *labelled* as desired, in (0, inf), lower is better.
 

@@ -12,7 +12,7 @@ from harness.core.space import Space
 from metrics._distances import absolute, categories, mad_scaled, numbers, over_answers, share_changed
 
 
-@metric(better="higher", family="mothilal", range=(0.0, 1.0), shown=())
+@metric(better="higher", family="mothilal", range=(0.0, 1.0), shown=False)
 def categorical_proximity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """1 - mean share of the binary, ordinal and categorical features changed, in [0, 1], higher is better.
 
@@ -26,7 +26,7 @@ def categorical_proximity(factual: pd.DataFrame, answers: pd.DataFrame, problem:
     return None if changed is None else 1.0 - changed
 
 
-@metric(better="higher", family="mothilal", range=(-np.inf, 0.0), shown=())
+@metric(better="higher", family="mothilal", range=(-np.inf, 0.0), shown=False)
 def continuous_proximity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """- mean over answers of the summed changes of numbers, original units, in (-inf, 0], higher is better.
 
@@ -40,7 +40,7 @@ def continuous_proximity(factual: pd.DataFrame, answers: pd.DataFrame, problem: 
     return None if moved is None else 0.0 - moved
 
 
-@metric(better="lower", family="pso", shown=())
+@metric(better="lower", family="pso", shown=False)
 def proximity_cont(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean over answers and numbers of change / MAD, in [0, inf), lower is better.
 
@@ -54,7 +54,7 @@ def proximity_cont(factual: pd.DataFrame, answers: pd.DataFrame, problem: Proble
     return over_answers(mad_scaled(problem), numbers(problem.space), factual, answers)
 
 
-@metric(better="lower", family="pso", range=(0.0, 1.0), shown=())
+@metric(better="lower", family="pso", range=(0.0, 1.0), shown=False)
 def proximity_cat(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean share of the binary, ordinal and categorical features changed, in [0, 1], lower is better.
 
@@ -67,7 +67,7 @@ def proximity_cat(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem
     return over_answers(share_changed, categories(problem.space), factual, answers)
 
 
-@metric(better="lower", family="pso", shown=())
+@metric(better="lower", family="pso", shown=False)
 def proximity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """``proximity_cont`` and ``proximity_cat`` weighted by their numbers of features, in [0, inf), lower is better.
 
@@ -107,7 +107,7 @@ def l1(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float 
     return over_answers(_l1, problem.space, factual, answers)
 
 
-@metric(better="lower", family="distance", shown=())
+@metric(better="lower", family="distance", shown=False)
 def l2(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean Euclidean norm (the root is taken) of the scaled changes of ``l1``, in [0, inf), lower is better.
 
@@ -120,7 +120,7 @@ def l2(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float 
     return over_answers(_l2, problem.space, factual, answers)
 
 
-@metric(better="lower", family="distance", shown=())
+@metric(better="lower", family="distance", shown=False)
 def linf(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean largest of the scaled changes of ``l1``, in [0, inf), lower is better.
 

@@ -72,7 +72,7 @@ def certified_radius_linf(factual: pd.DataFrame, answers: pd.DataFrame, problem:
     return _certified(answers, problem, "linf")
 
 
-@metric(better="higher", family="robustness", range=(0.0, MOST), shown=())
+@metric(better="higher", family="robustness", range=(0.0, MOST), shown=False)
 def certified_radius_l2(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """As ``certified_radius_linf``, of the largest Euclidean ball.
 

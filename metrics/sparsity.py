@@ -9,7 +9,7 @@ from harness.core.problem import Problem
 from metrics import _distances
 
 
-@metric(better="higher", family="mothilal", range=(0.0, 1.0), shown=())
+@metric(better="higher", family="mothilal", range=(0.0, 1.0), shown=False)
 def sparsity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean share of the features *kept*, in [0, 1], higher is better.
 
@@ -23,7 +23,7 @@ def sparsity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> 
     return None if changed is None else 1.0 - changed
 
 
-@metric(better="lower", family="pso", range=(0.0, 1.0), shown=())
+@metric(better="lower", family="pso", range=(0.0, 1.0), shown=False)
 def share_changed(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean share of the features *changed*, in [0, 1], lower is better.
 

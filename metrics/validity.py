@@ -8,7 +8,7 @@ from harness.core.metric import metric
 from harness.core.problem import Problem
 
 
-@metric(better="higher", family="mothilal", range=(0.0, 1.0), over="returned", shown=())
+@metric(better="higher", family="mothilal", range=(0.0, 1.0), over="returned", shown=False)
 def validity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Share of the answers that the model puts where the target asks, in [0, 1], higher is better.
 

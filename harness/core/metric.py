@@ -12,8 +12,8 @@ import pandas as pd
 from harness.core.problem import Problem
 
 Function = Callable[[pd.DataFrame, pd.DataFrame, Problem], float | None]
-Table = Literal["summary", "overview", "report"]
-TABLES: tuple[Table, ...] = get_args(Table)
+TableName = Literal["summary", "overview", "report"]
+TABLES: tuple[TableName, ...] = get_args(TableName)
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Metric:
     over: Literal["valid", "returned"] = "valid"
     heading: str = ""
     unit: str = ""
-    shown: tuple[Table, ...] = TABLES
+    shown: tuple[TableName, ...] = TABLES
     place: int = 100
 
     def __post_init__(self) -> None:
@@ -81,8 +81,12 @@ def metric(
     over: Literal["valid", "returned"] = "valid",
     heading: str = "",
     unit: str = "",
-    shown: Sequence[Table] = TABLES,
+    shown: bool | Sequence[TableName] = True,
     place: int = 100,
 ) -> Callable[[Function], Metric]:
-    """Declare a metric: which way is better, its family (a chart section in MLflow), its range and its column."""
-    return lambda function: Metric(function, better, family, range, over, heading, unit, tuple(shown), place)
+    """Declare a metric: which way is better, its family (a chart section in MLflow), its range and its column.
+
+    ``shown``: whether tables have it as a column, or the names of those that do, as in ``Metric``.
+    """
+    tables = (TABLES if shown else ()) if isinstance(shown, bool) else tuple(shown)
+    return lambda function: Metric(function, better, family, range, over, heading, unit, tables, place)

@@ -47,8 +47,8 @@ def solved(found: Sequence[StoredRun]) -> pd.DataFrame:
     """One row a stored group: ``approach``, ``n_factuals``, ``t_max``, ``threshold``, ``picked`` (the seed of S),
     ``people`` (S as text), and the columns of ``harness.evaluation.scoring.group_table``."""
     parts = []
-    for cell in found:
-        config = cell.meta["config"]
+    for run in found:
+        config = run.meta["config"]
         settings = {
             "approach": APPROACHES.get(config["method"].get("solver", ""), GREEDY),
             "n_factuals": config["n_factuals"],
@@ -56,8 +56,8 @@ def solved(found: Sequence[StoredRun]) -> pd.DataFrame:
             "threshold": config["model"].get("threshold") or 0.5,
             "picked": config["seed"] if config["factuals_seed"] is None else config["factuals_seed"],
         }
-        people = {line["group"]: " ".join(map(str, sorted(line["factuals"]))) for line in cell.groups()}
-        table = group_table(cell).reset_index()
+        people = {line["group"]: " ".join(map(str, sorted(line["factuals"]))) for line in run.groups()}
+        table = group_table(run).reset_index()
         parts.append(table.assign(people=table["group"].map(people), **settings))
     columns = ["approach", "n_factuals", "t_max", "threshold", "points", "optimal", "late"]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
@@ -144,7 +144,7 @@ class Fewest(OneFile):
             records += _measured(
                 row, {name: by_place[*place, name] for name in (OURS, *others) if (*place, name) in by_place}
             )
-        limits = ", ".join(dict.fromkeys(f"{cell.meta['config']['group_time_limit']:g} s" for cell in found))
+        limits = ", ".join(dict.fromkeys(f"{run.meta['config']['group_time_limit']:g} s" for run in found))
         notes = [*NOTES, f"Limit of ours: {limits} a group.", *_drawn(groups), *_certified(groups)]
         return markdown([*head, "why"], body) + "\n" + "".join(f"- {note}\n" for note in notes), pd.DataFrame(records)
 
@@ -269,21 +269,21 @@ class Models(OneFile):
     file: str = "column_generation_table2_3.csv"
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
-        ran = {(cell.meta["dataset"], cell.meta["model"]): cell for cell in found}
+        ran = {(run.meta["dataset"], run.meta["model"]): run for run in found}
         records: list[dict[str, Any]] = []
         for row in records_of(published(self.file)):
             name = row["dataset"]
-            cells = {"nn": ran.get((DATASETS[name], NETWORKS[name])), "lr": ran.get((DATASETS[name], "lr_c10"))}
+            here = {"nn": ran.get((DATASETS[name], NETWORKS[name])), "lr": ran.get((DATASETS[name], "lr_c10"))}
             ours: dict[str, Any] = {}
-            for kind, cell in cells.items():
-                if cell is None:
+            for kind, run in here.items():
+                if run is None:
                     continue
-                config = cell.meta["config"]
+                config = run.meta["config"]
                 data = load_dataset(**config["dataset"], split=config["split"], overrides=config["features"])
-                space, rows = cell.space, data.frame.iloc[data.test]
+                space, rows = run.space, data.frame.iloc[data.test]
                 ours |= {"n_instances": len(data.frame), "n_features": len(space.names)}
                 ours |= {"n_binary_columns": len(space.columns)}
-                ours[f"{kind}_test_accuracy"] = float((cell.classifier.predict(rows) == data.labels[data.test]).mean())
+                ours[f"{kind}_test_accuracy"] = float((run.classifier.predict(rows) == data.labels[data.test]).mean())
                 if kind == "nn":
                     layers = config["model"]["estimator"]["hidden_layer_sizes"]
                     ours |= {"nn_width": layers[0], "nn_depth": len(layers)}
@@ -322,11 +322,11 @@ def heat_map(found: Sequence[StoredRun], title: str) -> Figure:
     HarnessError
         Without a group that has explanations.
     """
-    cell = found[0]
-    line = next((line for line in cell.groups() if line["points"]), None)
+    run = found[0]
+    line = next((line for line in run.groups() if line["points"]), None)
     if line is None:
-        raise HarnessError(f"{cell.label} has no explanations of a group to draw; run it with group=true.")
-    space = cell.space
+        raise HarnessError(f"{run.label} has no explanations of a group to draw; run it with group=true.")
+    space = run.space
     values = space.encode(space.frame(line["points"]))
     points = len(values)
     figure = blank(1.8 + 0.42 * len(space.columns), 2.6 + 0.42 * points)
@@ -339,7 +339,7 @@ def heat_map(found: Sequence[StoredRun], title: str) -> Figure:
                 axis.scatter(places, np.full(len(places), point + 0.5), s=14, c="black", zorder=3)
     for columns in space.slices[1:]:
         axis.axvline(columns.start, color="black", linewidth=1.4)
-    served = Counter(row["point"] for row in cell.rows() if row["row"] is not None)
+    served = Counter(row["point"] for row in run.rows() if row["row"] is not None)
     axis.set_yticks(np.arange(points) + 0.5, [f"{point + 1} (serves {served[point]})" for point in range(points)])
     names = [text for feature in space.features for text in _columns(feature)]
     axis.set_xticks(np.arange(len(names)) + 0.5, names, rotation=90, fontsize=8)
@@ -351,28 +351,28 @@ def heat_map(found: Sequence[StoredRun], title: str) -> Figure:
 
 def _columns(feature: Feature) -> list[str]:
     """What a 1 in each column of a feature says: of a binary feature, its second category."""
-    said = feature.categories if feature.width > 1 else feature.categories[-1:]
-    return [f"{feature.name} {category}" for category in said]
+    shown = feature.categories if feature.width > 1 else feature.categories[-1:]
+    return [f"{feature.name} {category}" for category in shown]
 
 
 def perturbed(found: Sequence[StoredRun], title: str) -> Figure:
-    """How often each feature is changed, over all explanations of our cells, stacked by T_max; the paper shows no axis
+    """How often each feature is changed, over all explanations of our runs, stacked by T_max; the paper shows no axis
     to compare with.
 
     Raises
     ------
     HarnessError
-        Without such cells.
+        Without such runs.
     """
     counts: dict[int, Counter[str]] = {}
     names: tuple[str, ...] = ()
-    for cell in found:
-        method = cell.meta["config"]["method"]
+    for run in found:
+        method = run.meta["config"]["method"]
         if method.get("solver") != "cells":
             continue
-        names = cell.space.names
+        names = run.space.names
         counter = counts.setdefault(method["t_max"], Counter())
-        for line in cell.groups():
+        for line in run.groups():
             counter.update(name for changed in line["changed"] for name in changed)
     if not counts:
         raise HarnessError("no cell of method=column_generation has finished; run the experiment to its end.")

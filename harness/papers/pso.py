@@ -51,9 +51,9 @@ SETTING = (
 )
 
 
-def valid(cell: StoredRun) -> pd.DataFrame:
+def valid(run: StoredRun) -> pd.DataFrame:
     """Scores over valid counterfactuals, factuals without one left out, as the paper averages."""
-    return pd.read_csv(cell.path / "scores.csv", index_col="factual")
+    return pd.read_csv(run.path / "scores.csv", index_col="factual")
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Datasets(OneFile):
     def lines(self, found: Sequence[StoredRun]) -> pd.DataFrame:
         """One row a dataset; features that hold numbers are continuous, all others categorical, as in the paper."""
         table = published(self.file).set_index("dataset")
-        ran = {cell.meta["dataset"]: cell for cell in found}
+        ran = {run.meta["dataset"]: run for run in found}
         records = []
         for dataset, row in table.iterrows():
             record: dict[str, Any] = {"dataset": dataset, **row.add_prefix("published_").to_dict()}
@@ -151,17 +151,17 @@ class Pooled(OneFile):
         table = published(self.file)
         table["method"] = table["method"].map(METHODS)
         known = table.set_index(["dataset", "method"])
-        cells: dict[tuple[str, str], list[StoredRun]] = {}
-        for cell in found:
-            method = cell.meta["method"].removesuffix(f"-{cell.meta['config']['variant']}")
-            cells.setdefault((cell.meta["dataset"], method), []).append(cell)
+        runs_of: dict[tuple[str, str], list[StoredRun]] = {}
+        for run in found:
+            method = run.meta["method"].removesuffix(f"-{run.meta['config']['variant']}")
+            runs_of.setdefault((run.meta["dataset"], method), []).append(run)
         least = {
-            dataset: {cell.meta["seed"]: _merits(cell, proven=True) for cell in cells.get((dataset, OPTIMAL), [])}
-            for dataset, _ in cells
+            dataset: {run.meta["seed"]: _merits(run, proven=True) for run in runs_of.get((dataset, OPTIMAL), [])}
+            for dataset, _ in runs_of
         }
         records = []
-        for (dataset, method), group in cells.items():
-            summary = scoring.summarise(pd.concat([valid(cell) for cell in group]))
+        for (dataset, method), group in runs_of.items():
+            summary = scoring.summarise(pd.concat([valid(run) for run in group]))
             record: dict[str, Any] = {"dataset": dataset, "method": method}
             for measure, name in MEASURES.items():
                 here = (dataset, method) in known.index
@@ -182,24 +182,24 @@ class Pooled(OneFile):
 def _ratio(group: Sequence[StoredRun], least: Mapping[int, Mapping[Any, float]]) -> tuple[float, int]:
     """Mean ratio of the best answer's merit to the proven least one, over factuals that have both; and their number."""
     ratios = [
-        merit / least[cell.meta["seed"]][factual]
-        for cell in group
-        if cell.meta["seed"] in least
-        for factual, merit in _merits(cell).items()
-        if factual in least[cell.meta["seed"]]
+        merit / least[run.meta["seed"]][factual]
+        for run in group
+        if run.meta["seed"] in least
+        for factual, merit in _merits(run).items()
+        if factual in least[run.meta["seed"]]
     ]
     return (float(np.mean(ratios)) if ratios else math.nan), len(ratios)
 
 
-def _merits(cell: StoredRun, proven: bool = False) -> dict[Any, float]:
-    """The least merit of the valid answers to each factual; only of proven optima, if so wished."""
-    frame, _ = cell.factuals()
-    sound = {(v["factual"], v["ce"]) for v in cell.verdicts() if v["verdict"] == "valid"}
+def _merits(run: StoredRun, proven: bool = False) -> dict[Any, float]:
+    """The least merit of the valid answers to each factual; only of proven optima where ``proven``."""
+    frame, _ = run.factuals()
+    sound = {(v["factual"], v["ce"]) for v in run.verdicts() if v["verdict"] == "valid"}
     rows: dict[Any, list[dict[str, Any]]] = {}
-    for row in cell.rows():
+    for row in run.rows():
         if (row["factual"], row["ce"]) in sound and (not proven or row["status"] == Status.OPTIMAL):
             rows.setdefault(row["factual"], []).append(row["row"])
-    return {factual: _merit(cell.space, frame.loc[[factual]], held) for factual, held in rows.items()}
+    return {factual: _merit(run.space, frame.loc[[factual]], own) for factual, own in rows.items()}
 
 
 def _merit(space: Space, factual: pd.DataFrame, rows: Sequence[Mapping[str, Any]]) -> float:
@@ -213,7 +213,7 @@ def _merit(space: Space, factual: pd.DataFrame, rows: Sequence[Mapping[str, Any]
 
 def _models(found: Sequence[StoredRun]) -> str:
     """Which kind of model each dataset's validation chose."""
-    kinds: Mapping[str, str] = {cell.meta["dataset"]: type(cell.classifier.estimator).__name__ for cell in found}
+    kinds: Mapping[str, str] = {run.meta["dataset"]: type(run.classifier.estimator).__name__ for run in found}
     return "Best model by validation: " + "; ".join(f"{dataset} {kind}" for dataset, kind in kinds.items()) + "."
 
 
@@ -258,14 +258,14 @@ def _ranks(measure: str, most: int) -> Callable[[Numbers], Verdict]:
         rows = frame.loc[(frame["measure"] == measure) & frame["ours"].notna() & frame["method"].isin(METHODS)]
         sizes = rows.groupby("dataset")["method"].nunique()
         rows = rows.loc[rows["dataset"].map(sizes) == len(METHODS)]
-        told = []
+        best = []
         for side in ("ours", "published"):
             ranks = rows.groupby("dataset")[side].rank(method="min")
-            told.append(ranks[rows["method"] == "MD-PSO"].astype(int).tolist())
+            best.append(ranks[rows["method"] == "MD-PSO"].astype(int).tolist())
         places = ", ".join(rows.loc[rows["method"] == "MD-PSO", "dataset"])
-        if not told[0]:
+        if not best[0]:
             return None, "no dataset has all six methods"
-        return max(told[0]) <= most, f"rank {_joined(told[0])} on {places} (published {_joined(told[1])})"
+        return max(best[0]) <= most, f"rank {_joined(best[0])} on {places} (published {_joined(best[1])})"
 
     return decide
 
@@ -278,8 +278,8 @@ def _wide(numbers: Numbers) -> Verdict:
     """Whether Growing Spheres changes most features of datasets with a hundred or more."""
     found = means(numbers["pso_table2"], "sparsity", "GS").dropna()
     found = found[found.index.isin(WIDE)]
-    told = ", ".join(f"{share:.2f} on {dataset}" for dataset, share in found.items())
-    return bool((found > 0.5).all()) if len(found) else None, f"share changed: {told or DASH}"
+    shares = ", ".join(f"{share:.2f} on {dataset}" for dataset, share in found.items())
+    return bool((found > 0.5).all()) if len(found) else None, f"share changed: {shares or DASH}"
 
 
 WIDE = ("hill_valley", "arrhythmia", "lsvt")

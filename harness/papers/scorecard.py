@@ -51,30 +51,30 @@ ADULT = (
 
 @dataclass(frozen=True)
 class Sheet:
-    """A stored cell of a scorecard: its answers as changes between bins, and what they come to."""
+    """A stored run of a scorecard: its answers as changes between bins, and what they amount to."""
 
-    cell: StoredRun
+    run: StoredRun
 
     @cached_property
     def card(self) -> Card:
-        found = card_of(self.cell.classifier)
+        found = card_of(self.run.classifier)
         if found is None:
-            raise HarnessError(f"{self.cell.label} is of no scorecard; run the experiment with model=scorecard.")
+            raise HarnessError(f"{self.run.label} is of no scorecard; run the experiment with model=scorecard.")
         return found
 
     @cached_property
     def factual(self) -> pd.DataFrame:
-        return self.cell.factuals()[0].iloc[:1]
+        return self.run.factuals()[0].iloc[:1]
 
     @cached_property
     def answers(self) -> list[dict[str, Any]]:
         """The stored rows of the one factual."""
-        return sorted(self.cell.rows(), key=lambda row: row["ce"])
+        return sorted(self.run.rows(), key=lambda row: row["ce"])
 
     @cached_property
     def rows(self) -> pd.DataFrame:
         """The counterfactuals, decoded."""
-        return self.cell.space.frame(row["row"] for row in self.answers if row["row"] is not None)
+        return self.run.space.frame(row["row"] for row in self.answers if row["row"] is not None)
 
     @property
     def status(self) -> str:
@@ -89,17 +89,17 @@ class Sheet:
     @property
     def k(self) -> int:
         """The most changes allowed."""
-        return int(self.cell.meta["config"]["method"]["max_changes"])
+        return int(self.run.meta["config"]["method"]["max_changes"])
 
     @property
     def n(self) -> int:
         """Counterfactuals asked for."""
-        return int(self.cell.meta["n_counterfactuals"])
+        return int(self.run.meta["n_counterfactuals"])
 
     @property
     def approach(self) -> str:
         """``weighted``, or ``hierarchical`` with what goes first, as the published files have it."""
-        order = self.cell.meta["config"]["method"]["priorities"]
+        order = self.run.meta["config"]["method"]["priorities"]
         if order is None:
             return "weighted"
         return "hierarchical(1,0)" if order["proximity"] > order["closeness"] else "hierarchical(0,1)"
@@ -118,7 +118,7 @@ class Sheet:
     @cached_property
     def _seen(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """OptBinning's units of proximity, L of the closeness, and the mean, of the training rows."""
-        config = self.cell.meta["config"]
+        config = self.run.meta["config"]
         data = load_dataset(**config["dataset"], split=config["split"], overrides=config["features"])
         values = self.card.values(self.card.bins(data.frame.iloc[data.train]))
         ranges = [np.ptp(v.contributions[[b.role != "unknown" for b in v.bins]]) for v in self.card.variables]
@@ -141,7 +141,7 @@ class Sheet:
     @property
     def probability(self) -> np.ndarray:
         """Of the model's second class, by the model itself, shape (counterfactuals,)."""
-        return self.cell.classifier.score(self.rows)
+        return self.run.classifier.score(self.rows)
 
     @property
     def diversity(self) -> tuple[int, int]:
@@ -168,29 +168,31 @@ def required(found: Bin) -> str:
 
 
 @dataclass(frozen=True)
-class Changes(OneFile):
-    """Counterfactuals as the paper shows them: feature, current value, required bin; published beside ours.
-
-    Parameters
-    ----------
-    number
-        Of the published table.
-    file
-        Name of its file of published numbers.
-    part
-        The columns of that file that tell its counterfactuals apart.
-    notes
-        What a reader has to know, one sentence each.
-    """
+class _Numbered(OneFile):
+    """A table of the paper: its ``number``, and the name of its ``file`` of published numbers."""
 
     number: int
     file: str
-    part: tuple[str, ...]
-    notes: tuple[str, ...]
 
     @property
     def title(self) -> str:
         return f"Table {self.number} of {PAPER}"
+
+
+@dataclass(frozen=True)
+class Changes(_Numbered):
+    """Counterfactuals as the paper shows them: feature, current value, required bin; published beside ours.
+
+    Parameters
+    ----------
+    part
+        The columns of its file that tell its counterfactuals apart.
+    notes
+        What a reader has to know, one sentence each.
+    """
+
+    part: tuple[str, ...]
+    notes: tuple[str, ...]
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         table = published(self.file, self.number)
@@ -211,17 +213,17 @@ class Changes(OneFile):
             changes = {} if own is None else own[0].changes(own[1])
             same += own is not None and {f: required(c[1]) for f, c in changes.items()} == known
             for line, feature in enumerate([*known, *(name for name in changes if name not in known)]):
-                told = _told(changes.get(feature))
+                shown = _change(changes.get(feature))
                 first = list(map(str, part)) if line == 0 else [""] * len(part)
-                cells = [*told[:1], known.get(feature, DASH), *told[1:]]
+                cells = [*shown[:1], known.get(feature, DASH), *shown[1:]]
                 body.append([*first, feature, *(text.replace("|", " or ") for text in cells)])
                 records.append({**dict(zip(self.part, part, strict=True)), "feature": feature, "measure": "required",
-                                "published": known.get(feature, ""), "ours": told[1] if own else ""})  # fmt: skip
+                                "published": known.get(feature, ""), "ours": shown[1] if own else ""})  # fmt: skip
             body.append([""] * len(part) + (["*not run*", *[""] * 5] if own is None else _summary(*own)))
         head = [*(name.replace("_", " ") for name in self.part)]
         head += ["feature", "current", "required, published", "required, ours", "value in it", "points"]
-        said = f"{same} of {len(theirs)} published counterfactuals are ours too, bin for bin."
-        notes = "".join(f"- {note}\n" for note in (said, *self.notes))
+        agreement = f"{same} of {len(theirs)} published counterfactuals are ours too, bin for bin."
+        notes = "".join(f"- {note}\n" for note in (agreement, *self.notes))
         return f"{markdown(head, body)}\n{notes}", pd.DataFrame(records)
 
 
@@ -245,33 +247,29 @@ def _matched(
     return found | {(*key[:-1], len(theirs) + 1 + extra): own for extra, (key, own) in enumerate(left.items())}
 
 
-def _told(change: tuple[Any, Bin, Any, float] | None) -> list[str]:
+def _change(change: tuple[Any, Bin, Any, float] | None) -> list[str]:
     if change is None:
         return ["", DASH, "", ""]
-    current, held, value, gained = change
-    return [str(current), required(held), str(value), f"{gained:+.1f}"]
+    current, found, value, gained = change
+    return [str(current), required(found), str(value), f"{gained:+.1f}"]
 
 
 def _summary(sheet: Sheet, place: int) -> list[str]:
     """Points and probability, before and after."""
     card, rows = sheet.card, sheet.rows.iloc[[place]]
     points = [card.points(card.bins(frame))[0] for frame in (sheet.factual, rows)]
-    chance = [sheet.cell.classifier.score(frame)[0] for frame in (sheet.factual, rows)]
-    label = sheet.cell.classifier.classes[1]
+    chance = [sheet.run.classifier.score(frame)[0] for frame in (sheet.factual, rows)]
+    label = sheet.run.classifier.classes[1]
     ends = f"points {points[0]:.1f} → {points[1]:.1f}", f"P({label}) {chance[0]:.3f} → {chance[1]:.3f}"
     return ["*score*", "", "", *ends, f"{points[1] - points[0]:+.1f}"]
 
 
 @dataclass(frozen=True)
-class Numbers(OneFile):
+class Numbers(_Numbered):
     """A table of numbers, one row a setting, published above ours.
 
     Parameters
     ----------
-    number
-        Of the published table.
-    file
-        Name of its file of published numbers.
     keys
         The columns that tell its rows apart.
     notes
@@ -280,15 +278,9 @@ class Numbers(OneFile):
         The columns whose sum is the objective of the weighted rows; it is printed beside them, if any.
     """
 
-    number: int
-    file: str
     keys: tuple[str, ...]
     notes: tuple[str, ...]
     parts: tuple[str, ...] = ()
-
-    @property
-    def title(self) -> str:
-        return f"Table {self.number} of {PAPER}"
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         table = published(self.file)
@@ -323,10 +315,10 @@ class Numbers(OneFile):
 
 
 def _known(sheet: Sheet) -> dict[str, Any]:
-    """Everything about a cell that a published table of numbers asks for; None where there is no full set."""
-    method = sheet.cell.meta["config"]["method"]
-    kept = "+NA" if sheet.cell.meta["config"]["dataset"].get("immutable") else ""
-    said = {
+    """Everything about a run that a published table of numbers asks for; None where there is no full set."""
+    method = sheet.run.meta["config"]["method"]
+    kept = "+NA" if sheet.run.meta["config"]["dataset"].get("immutable") else ""
+    settings = {
         "max_changes": sheet.k,
         "n_counterfactuals": sheet.n,
         "approach": sheet.approach,
@@ -339,10 +331,10 @@ def _known(sheet: Sheet) -> dict[str, Any]:
         "diversity_values", "pd_min", "pd_max", "probability_min", "probability_max",
     )  # fmt: skip
     if len(sheet.rows) < sheet.n:
-        return said | dict.fromkeys(names)
+        return settings | dict.fromkeys(names)
     near, close, chance = sheet.proximity, sheet.closeness, sheet.probability
     numbers = (near[0], close[0], chance[0], near.mean(), close.mean(), *sheet.diversity)
-    return said | dict(zip(names, (*numbers, *(chance.min(), chance.max()) * 2), strict=True))
+    return settings | dict(zip(names, (*numbers, *(chance.min(), chance.max()) * 2), strict=True))
 
 
 def _shown(name: str, value: Any) -> str:

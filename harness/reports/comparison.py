@@ -53,16 +53,16 @@ class Comparison(OneFile):
     file
         Name of the file of published cells; a column ``x_se`` holds the standard error of ``x``.
     keys
-        The columns that name a published row, and what each is in a cell: ``dataset``, ``model``, ``method``, or a
+        The columns that name a published row, and what each is in a run: ``dataset``, ``model``, ``method``, or a
         setting such as ``variant``.
     ours
         Per such column, our name of each published one; others are the same.
     measures
         The columns of numbers, and the metric of each.
     fixed
-        What cells must have besides, such as the one model of the table.
+        What runs must have besides, such as the one model of the table.
     as_published
-        Scores of a cell in the population that the paper averages: one row a factual, one column a metric.
+        Scores of a run in the population that the paper averages: one row a factual, one column a metric.
     decimals
         With which numbers are shown.
     notes
@@ -85,7 +85,7 @@ class Comparison(OneFile):
         return f"{self._markdown(lines)}\n{notes}", lines
 
     def compare(self, found: Sequence[StoredRun]) -> pd.DataFrame:
-        """One row a published row (or cell of ours without one) and measure; NaN where there is nothing.
+        """One row a published row (or run of ours without one) and measure; NaN where there is nothing.
 
         Columns: the keys, ``measure``, ``better``; ``published`` and ``ours`` (mean in the paper's population), each
         with ``_se``; ``n``, the factuals behind ours; ``valid`` with ``valid_se`` and ``valid_n``, the mean over valid
@@ -93,7 +93,7 @@ class Comparison(OneFile):
         """
         keys, better = list(self.keys), directions(found)
         table = published(self.file, dtype=dict.fromkeys(keys, str)).to_dict("records")
-        ran = {self._place(cell.meta): cell for cell in found if self._belongs(cell.meta)}
+        ran = {self._place(run.meta): run for run in found if self._belongs(run.meta)}
         rows = {self._translated(row): row for row in table}
         rows |= {place: dict(zip(keys, place, strict=True)) for place in ran if place not in rows}
         records: list[dict[str, Any]] = []

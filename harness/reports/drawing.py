@@ -109,17 +109,17 @@ def plane(found: Sequence[StoredRun], methods: Mapping[str, str], title: str) ->
     Raises
     ------
     HarnessError
-        For a cell without exactly two features, both numbers.
+        For a run without exactly two features, both numbers.
     """
-    by_method = {cell.meta["method"]: cell for cell in found}
+    by_method = {run.meta["method"]: run for run in found}
     drawn = {name: by_method[name] for name in methods if name in by_method}
     if not drawn:
         raise HarnessError(f"none of {', '.join(methods)} has finished; run the experiment to its end.")
     figure = blank(5.2 * len(drawn), 5.0)
     axes = figure.subplots(1, len(drawn), sharex=True, sharey=True, squeeze=False)[0]
-    points = pd.concat([_points(cell) for cell in drawn.values()])
-    for axis, (name, cell) in zip(axes, drawn.items(), strict=True):
-        _plane(axis, cell, points)
+    points = pd.concat([_points(run) for run in drawn.values()])
+    for axis, (name, run) in zip(axes, drawn.items(), strict=True):
+        _plane(axis, run, points)
         axis.set_title(methods[name], fontsize=10)
     axes[0].set_ylabel(str(points.columns[1]))
     figure.suptitle(title, fontsize=11)
@@ -127,23 +127,35 @@ def plane(found: Sequence[StoredRun], methods: Mapping[str, str], title: str) ->
     return figure
 
 
-def _points(cell: StoredRun) -> pd.DataFrame:
+def two_numbers(run: StoredRun) -> tuple[str, str]:
+    """Names of the two features of a run, which span a plane.
+
+    Raises
+    ------
+    HarnessError
+        For a run without exactly two features, both numbers.
+    """
+    names = run.space.names
+    if len(names) != 2 or not all(feature.numeric for feature in run.space.features):
+        raise HarnessError(f"{run.label} has the features {', '.join(names)}; a plane has two numbers.")
+    return names[0], names[1]
+
+
+def _points(run: StoredRun) -> pd.DataFrame:
     """Factuals, then counterfactuals."""
-    factuals, _ = cell.factuals()
-    return pd.concat([factuals, cell.space.frame(row["row"] for row in cell.rows() if row["row"] is not None)])
+    factuals, _ = run.factuals()
+    return pd.concat([factuals, run.space.frame(row["row"] for row in run.rows() if row["row"] is not None)])
 
 
-def _dataset(cell: StoredRun) -> Dataset:
-    config = cell.meta["config"]
+def _dataset(run: StoredRun) -> Dataset:
+    config = run.meta["config"]
     return load_dataset(**config["dataset"], split=config["split"], overrides=config["features"])
 
 
-def _plane(axis: Axes, cell: StoredRun, shown: pd.DataFrame) -> None:
+def _plane(axis: Axes, run: StoredRun, shown: pd.DataFrame) -> None:
     """One panel; ``shown`` are points that must be within the axes."""
-    if len(cell.space.names) != 2 or not all(feature.numeric for feature in cell.space.features):
-        raise HarnessError(f"{cell.label} has the features {', '.join(cell.space.names)}; a plane has two numbers.")
-    across, up = cell.space.names
-    data, (factuals, targets) = _dataset(cell), cell.factuals()
+    across, up = two_numbers(run)
+    data, (factuals, targets) = _dataset(run), run.factuals()
     target = targets[factuals.index[0]]
     wanted = data.labels == getattr(target, "value", None)
     train = data.frame.iloc[data.train]
@@ -153,19 +165,19 @@ def _plane(axis: Axes, cell: StoredRun, shown: pd.DataFrame) -> None:
     (left, right), (bottom, top) = ((low - 0.05 * (high - low), high + 0.05 * (high - low)) for low, high in ends)
     xs, ys = np.meshgrid(np.linspace(left, right, GRID), np.linspace(bottom, top, GRID))
     grid = pd.DataFrame({across: xs.ravel(), up: ys.ravel()})
-    accepted = target.holds(cell.classifier, grid).reshape(xs.shape)
+    accepted = target.holds(run.classifier, grid).reshape(xs.shape)
     axis.contourf(xs, ys, accepted, levels=[0.5, 1.5], colors=[SKY], alpha=0.22)
     axis.contour(xs, ys, accepted, levels=[0.5], colors=["#444444"], linewidths=1.2)
     axis.plot([], [], color="#444444", linewidth=1.2, label="decision boundary")
     for mask, colour, marker, name in ((~good, RED, "x", "other"), (good, BLUE, "o", "desired class")):
         axis.scatter(train[across][mask], train[up][mask], s=9, c=colour, marker=marker, alpha=0.35, lw=0.7, label=name)
-    which = cell.meta["config"].get("reference", "train")
+    which = run.meta["config"].get("reference", "train")
     span = data.train if which == "train" else np.arange(len(data.frame))[: None if which == "all" else which]
     rows = data.frame.iloc[span[wanted[span]]][[across, up]].to_numpy(float)
     around = ConvexHull(rows).vertices
     corners = rows[np.append(around, around[0])]
     axis.plot(*corners.T, color=GREEN, linestyle="--", linewidth=1.5, label="hull of the desired class")
-    found = _points(cell).iloc[len(factuals) :]
+    found = _points(run).iloc[len(factuals) :]
     for origin in factuals[[across, up]].to_numpy(float):
         for point in found[[across, up]].to_numpy(float):
             axis.annotate("", point, origin, arrowprops={"arrowstyle": "->", "color": "black", "lw": 1.3})

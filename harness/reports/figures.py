@@ -16,12 +16,12 @@ def known() -> dict[str, tuple[str, Drawing]]:
 
 
 def write(folder: Path, name: str | None) -> str:
-    """Draw a figure from an experiment's stored cells, as PNG and SVG; returns what to say of it.
+    """Draw a figure from an experiment's stored runs, as PNG and SVG, and return a message that names the files.
 
     Raises
     ------
     HarnessError
-        For a figure that does not exist, for None, or without finished cells.
+        For a figure that does not exist, for None, or without finished runs.
     """
     if name is None:
         raise HarnessError(f"the experiment of {folder} names no figure; known: {', '.join(known())}.")

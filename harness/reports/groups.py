@@ -22,33 +22,33 @@ REPORT, TABLE = "groups.md", "groups.csv"
 LISTED = 12  # ids and values named in a sentence before "and ... more"
 
 
-def write(cell: StoredRun, divide: Sequence[str]) -> str:
-    """Write ``groups.csv`` and the report ``groups.md`` beside a cell's answers, which the checker has judged.
+def write(run: StoredRun, divide: Sequence[str]) -> str:
+    """Write ``groups.csv`` and the report ``groups.md`` beside a run's answers, which the checker has judged.
 
     ``divide`` names the features by which the report divides the factuals, where the dataset has them. Returns the
     report.
     """
-    table = group_table(cell)
-    table.to_csv(cell.path / TABLE)
-    frame, targets = cell.factuals()
-    verdicts = {verdict["factual"]: verdict["verdict"] for verdict in cell.verdicts()}
+    table = group_table(run)
+    table.to_csv(run.path / TABLE)
+    frame, targets = run.factuals()
+    verdicts = {verdict["factual"]: verdict["verdict"] for verdict in run.verdicts()}
     parts = []
-    for line in cell.groups():
+    for line in run.groups():
         factuals = frame.loc[line["factuals"]]
-        rows = {row["factual"]: row for row in cell.rows() if row["group"] == line["group"]}
+        rows = {row["factual"]: row for row in run.rows() if row["group"] == line["group"]}
         point_of = {factual: row["point"] for factual, row in rows.items() if row["row"] is not None}
         target = targets[line["factuals"][0]]
-        told = [f"## {line['group']}: {_heading(table.loc[line['group']], line, target_text(target))}"]
+        sentences = [f"## {line['group']}: {_heading(table.loc[line['group']], line, target_text(target))}"]
         for point, values in enumerate(line["points"]):
             members = factuals.loc[[factual for factual in factuals.index if point_of.get(factual) == point]]
-            told.append(_explanation(point, members, values, line["changed"][point], cell.space.features))
-        told += _without(line, point_of)
+            sentences.append(_explanation(point, members, values, line["changed"][point], run.space.features))
+        sentences += _without(line, point_of)
         bad = Counter(verdicts[factual] for factual in factuals.index if verdicts[factual] not in {"valid", "none"})
-        told += [_wrapped(f"The checker found {_counted(bad)}.")] if bad else []
-        told += [_division(name, factuals, point_of, line["points"]) for name in divide if name in factuals]
-        parts.append("\n\n".join(told))
+        sentences += [_wrapped(f"The checker found {_counted(bad)}.")] if bad else []
+        sentences += [_division(name, factuals, point_of, line["points"]) for name in divide if name in factuals]
+        parts.append("\n\n".join(sentences))
     report = "\n\n".join(parts) + "\n"
-    (cell.path / REPORT).write_text(report)
+    (run.path / REPORT).write_text(report)
     return report
 
 
@@ -96,12 +96,12 @@ def _explanation(
 def _without(line: Mapping[str, Any], point_of: Mapping[Any, int]) -> list[str]:
     lost = line["uncoverable"]
     left = [factual for factual in line["factuals"] if factual not in point_of and factual not in lost]
-    told = []
+    sentences = []
     if lost:
-        told.append(_wrapped(f"Uncoverable, proven: {line_count(len(lost), 'factual')} ({_some(lost)})."))
+        sentences.append(_wrapped(f"Uncoverable, proven: {line_count(len(lost), 'factual')} ({_some(lost)})."))
     if left and line["points"]:
-        told.append(_wrapped(f"Without an explanation: {line_count(len(left), 'factual')} ({_some(left)})."))
-    return told
+        sentences.append(_wrapped(f"Without an explanation: {line_count(len(left), 'factual')} ({_some(left)})."))
+    return sentences
 
 
 def _division(

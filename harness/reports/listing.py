@@ -56,7 +56,7 @@ class Listing:
         return lines
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
-        parts = {str(setting(cell.meta, self.label)): cell for cell in found}
+        parts = {str(setting(run.meta, self.label)): run for run in found}
         pieces = [self._listed(parts)]
         if known := {part: parts[part] for part in self.optima if part in parts}:
             pieces.append("## Optima\n\n" + self._optima(known))
@@ -70,10 +70,10 @@ class Listing:
     def _listed(self, parts: Mapping[str, StoredRun]) -> str:
         """The factual, then every counterfactual, published above ours; a dash where a feature is unchanged."""
         rows, origin = self._published(), {}
-        for part, cell in parts.items():
-            factual, _ = cell.factuals()
+        for part, run in parts.items():
+            factual, _ = run.factuals()
             origin = factual.iloc[0].to_dict()
-            rows += [(part, LETTERS[row["ce"] - 1], "ours", _changes(cell, factual, row)) for row in cell.rows()]
+            rows += [(part, LETTERS[row["ce"] - 1], "ours", _changes(run, factual, row)) for row in run.rows()]
         rows.sort(key=lambda row: (row[0], row[1], row[2] == "ours"))
         names = [name for name in origin if any(name in row[3] for row in rows)]
         body = [["factual", "", "", *(_shown(origin[name]) for name in names), ""]]
@@ -98,25 +98,25 @@ class Listing:
         A margin moves the optimum of a linear model by the factor (1 + margin / |score|)².
         """
         body = []
-        for part, cell in parts.items():
-            factual, _ = cell.factuals()
-            first = next(row for row in cell.rows() if row["ce"] == 1)
+        for part, run in parts.items():
+            factual, _ = run.factuals()
+            first = next(row for row in run.rows() if row["ce"] == 1)
             if first["row"] is None:
                 continue
-            ours = float((displacement(cell.space, factual, cell.space.frame([first["row"]])) ** 2).sum())
-            reach = abs(float(cell.classifier.raw(factual)[0]))
-            ideal = self.optima[part] * (1 + cell.meta["config"]["method"]["margin"] / reach) ** 2
+            ours = float((displacement(run.space, factual, run.space.frame([first["row"]])) ** 2).sum())
+            reach = abs(float(run.classifier.raw(factual)[0]))
+            ideal = self.optima[part] * (1 + run.meta["config"]["method"]["margin"] / reach) ** 2
             numbers = (f"{value:.13f}" for value in (ours, self.optima[part], ideal))
             body.append([part, first["status"], *numbers, f"{ours - ideal:+.1e}"])
         return markdown(["part", STATUS, "ours", "exact, margin 0", "exact, our margin", "ours − exact"], body)
 
 
-def _changes(cell: StoredRun, factual: pd.DataFrame, row: Mapping[str, Any]) -> dict[str, Any]:
+def _changes(run: StoredRun, factual: pd.DataFrame, row: Mapping[str, Any]) -> dict[str, Any]:
     """The changed features of a stored answer, and how it ended."""
     if row["row"] is None:
         return {STATUS: row["status"]}
-    changed = cell.space.changed(factual, cell.space.frame([row["row"]]))[0]
-    values = {name: row["row"][name] for name, moved in zip(cell.space.names, changed, strict=True) if moved}
+    changed = run.space.changed(factual, run.space.frame([row["row"]]))[0]
+    values = {name: row["row"][name] for name, moved in zip(run.space.names, changed, strict=True) if moved}
     return {**values, STATUS: row["status"]}
 
 

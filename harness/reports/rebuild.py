@@ -27,14 +27,14 @@ def asked(program: str, description: str) -> list[Path]:
 
 
 def rebuild(kind: str, write: Callable[[Path, Any], str]) -> None:
-    """The command line that makes every ``kind`` (table, figure) of result folders again from their stored cells.
+    """The command line that makes every ``kind`` (table, figure) of result folders again from their stored runs.
 
     Exit code 1 where one cannot be made.
     """
     wrong = False
     for folder in asked(f"{kind}s", f"Make {kind}s of stored answers."):
         try:
-            name = next((cell.meta["config"].get(kind) for cell in latest(folder)), None)
+            name = next((run.meta["config"].get(kind) for run in latest(folder)), None)
             print(write(folder, name))
         except HarnessError as fault:
             print(fault, file=sys.stderr)

@@ -21,10 +21,10 @@ MARKS = {"equal": "=", "near": "≈", "far": "≠", "missing": markup.DASH}
 
 
 def write(home: Path) -> str:
-    """Write ``REPRODUCTION.md`` from the answers stored under ``home``; returns what to say of it."""
+    """Write ``REPRODUCTION.md`` from the answers stored under ``home``, and return a message that names it."""
     numbers, reasons = regenerated(home)
     known = registry.known()
-    told = [
+    parts = [
         "# What is regenerated\n",
         f"Of every published cell: ours beside it. {MARKS['equal']} equal as printed; {MARKS['near']} within "
         f"{NEAR_ERRORS:.0f} standard errors of both, or within {NEAR_SHARE:.0%} where one has none; "
@@ -39,11 +39,11 @@ def write(home: Path) -> str:
         _claims(numbers),
     ]
     for name, frame in numbers.items():
-        told.append(f"## {known[name].title}\n")
-        told.append(f"{frame.attrs['run']}\n")
-        told.append(_cells(known[name].compared(frame)))
+        parts.append(f"## {known[name].title}\n")
+        parts.append(f"{frame.attrs['run']}\n")
+        parts.append(_cells(known[name].compared(frame)))
     path = home / "REPRODUCTION.md"
-    path.write_text("\n".join(part for part in told if part))
+    path.write_text("\n".join(part for part in parts if part))
     return f"{path}: {len(numbers)} of {len(known)} tables"
 
 
@@ -55,7 +55,7 @@ def regenerated(home: Path) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
             finished = stored.latest(folder)
         except HarnessError:
             continue
-        if name := next((cell.meta["config"].get("table") for cell in finished), None):
+        if name := next((run.meta["config"].get("table") for run in finished), None):
             found.setdefault(name, []).extend(finished)
     numbers, reasons = {}, {}
     for name, table in registry.known().items():
@@ -74,9 +74,9 @@ def regenerated(home: Path) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
 
 
 def _extent(found: Sequence[StoredRun]) -> str:
-    """One line that says how much was run: cells, factuals of each, and their time limits."""
-    asked = sorted({len({row["factual"] for row in cell.rows()}) for cell in found})
-    configs = [cell.meta["config"] for cell in found]
+    """One line about the extent: number of stored runs, factuals of each, and their time limits."""
+    asked = sorted({len({row["factual"] for row in run.rows()}) for run in found})
+    configs = [run.meta["config"] for run in found]
     limits = sorted({config["group_time_limit" if config.get("group") else "time_limit"] for config in configs})
     unit = "group" if any(config.get("group") for config in configs) else "factual"
     factuals, seconds = (", ".join(f"{number:g}" for number in numbers) for numbers in (asked, limits))

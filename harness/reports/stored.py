@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.errors import HarnessError
-from harness.core.metric import Metric, Table
+from harness.core.metric import Metric, TableName
 from harness.core.problem import Problem
 from harness.evaluation import scoring
 from harness.store.run import StoredRun, stored_runs
@@ -33,23 +33,23 @@ def published(file: str, number: int | None = None, **options: Any) -> pd.DataFr
     return lines.loc[lines["table"] == number] if number is not None and "table" in lines else lines
 
 
-def returned(cell: StoredRun) -> pd.DataFrame:
+def returned(run: StoredRun) -> pd.DataFrame:
     """Scores as the CE-OCL tables have them: over every counterfactual a method returned, invalid ones included.
 
     Each factual's score is rounded to two decimals before any mean is taken; factuals without an answer are left out.
     """
-    frame, targets = cell.factuals()
-    classifier, labels = cell.classifier, np.zeros(0, dtype=object)
+    frame, targets = run.factuals()
+    classifier, labels = run.classifier, np.zeros(0, dtype=object)
     problems = {
-        index: Problem(cell.space, classifier, frame.iloc[:0], labels, target) for index, target in targets.items()
+        index: Problem(run.space, classifier, frame.iloc[:0], labels, target) for index, target in targets.items()
     }
-    return scoring.score(cell, problems, list(metrics_of(cell).values()), "returned").round(2)
+    return scoring.score(run, problems, list(metrics_of(run).values()), "returned").round(2)
 
 
 def latest(folder: Path) -> list[StoredRun]:
-    """The cells of an experiment that were asked to the end, failures included: of equal names, the one that the last
+    """The runs of an experiment that were asked to the end, failures included: of equal names, the one that the last
     sweep made or took over."""
-    found = {cell.path.name: cell for cell in stored_runs(folder)}
+    found = {run.path.name: run for run in stored_runs(folder)}
     order = list(found)
     for record in sorted((folder / "sweeps").glob("*.jsonl")):
         lines = (json.loads(line) for line in record.read_text().splitlines())
@@ -62,7 +62,7 @@ def latest(folder: Path) -> list[StoredRun]:
 
 def provenance(found: Sequence[StoredRun]) -> str:
     """One line that says what was run: data, versions, seed, limits, machine."""
-    metas = [cell.meta for cell in found]
+    metas = [run.meta for run in found]
     configs = [meta["config"] for meta in metas]
     environments = [meta["environment"] for meta in metas]
     packages = {f"{name} {version}" for env in environments for name, version in env["packages"].items() if version}
@@ -83,7 +83,7 @@ def provenance(found: Sequence[StoredRun]) -> str:
 
 
 def setting(meta: Mapping[str, Any], key: str) -> Any:
-    """What names a cell, or a setting of its experiment."""
+    """What names a run, or a setting of its experiment."""
     return meta[key] if key in meta else meta["config"].get(key)
 
 
@@ -103,7 +103,7 @@ def _metric(path: str) -> Metric | None:
         return None
 
 
-def columns(found: Sequence[StoredRun], table: Table, own: Iterable[str] = ()) -> dict[str, Metric]:
+def columns(found: Sequence[StoredRun], table: TableName, own: Iterable[str] = ()) -> dict[str, Metric]:
     """The metrics that a table shows of some runs, by heading, from left to right.
 
     Where a heading is taken, by an earlier metric or one of the table's ``own`` columns, it is the metric's full name.
@@ -123,9 +123,9 @@ def directions(found: Sequence[StoredRun]) -> dict[str, str]:
     return {name: metric.better for run in found for name, metric in metrics_of(run).items()}
 
 
-def means_of(cell: StoredRun, published: pd.DataFrame) -> dict[str, dict[str, float]]:
-    """Per metric, the entries of a line that come from a cell."""
-    scores = pd.read_csv(cell.path / "scores.csv", index_col="factual")
+def means_of(run: StoredRun, published: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """Per metric, the entries of a line that come from a run."""
+    scores = pd.read_csv(run.path / "scores.csv", index_col="factual")
     ours, valid = scoring.summarise(published), scoring.summarise(scores)
     common = {"coverage": scores["coverage"].mean(), "factuals": len(scores)}
     return {

@@ -32,7 +32,7 @@ def write(folder: Path, finished: Sequence[StoredRun]) -> int:
     """Write ``summary.csv`` and ``summary.md``, print the table, and return how much is wrong.
 
     That is the number of runs with failures or refusals, and of ``disagreements``. A method that answers elsewhere in
-    the sweep may refuse all factuals of a run: a warning says so, and nothing is wrong.
+    the sweep may refuse all factuals of a run: that is a warning, and not wrong.
 
     Means run over all factuals for which the metric is defined; ``n`` of ``of`` says how many these are.
     ``mean_common`` runs over the factuals that every method of the same dataset and model solved.

@@ -12,14 +12,14 @@ from harness.reports.stored import latest, provenance
 
 
 def write(folder: Path, name: str | None) -> str:
-    """Write ``table.md``, ``table.tex`` and ``table.csv`` of an experiment from its stored cells.
+    """Write ``table.md``, ``table.tex`` and ``table.csv`` of an experiment from its stored runs.
 
     Without a name, what every method answered on every model.
 
     Raises
     ------
     HarnessError
-        For a table that does not exist, or without finished cells.
+        For a table that does not exist, or without finished runs.
     """
     if name is not None and name not in known():
         raise HarnessError(f"there is no table {name!r}; {choices(name, known())}.")

@@ -27,9 +27,9 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("MLFLOW")}
     environment |= {"CE_HARNESS_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "harness", "+experiment=ce_ocl_table5", f"experiment/ce_ocl_table5={PARTS}"]
-    told = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
-    assert told.returncode == 0, told.stderr
-    assert "table.md" in told.stderr
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "table.md" in done.stderr
     return folder / "results" / "ce_ocl_table5"
 
 

@@ -110,15 +110,15 @@ def test_rows_are_near_within_the_radius(radius: float | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "setting", "said"),
+    ("method", "setting", "message"),
     [
         (GrowingSpheres, {"step": 0.0}, "step is 0.0; it must be above 0"),
         (Face, {"mode": "knn", "radius": 0.25}, "mode 'knn' has none"),
         (Face, {"mode": "epsilon", "radius": -1.0}, "must be above 0"),
     ],
 )
-def test_a_wrong_setting_is_told(method: Any, setting: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_a_wrong_setting_is_refused(method: Any, setting: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         method(**setting)
 
 

@@ -17,8 +17,8 @@ ONE = ("+experiment=benchmark", "dataset=german_credit", "model=cart,lr", "metho
 def test_one_dataset_of_the_benchmark(tmp_path: Path) -> None:
     """Robustness is measured of every method; asked again, nothing is run; the report ranks by it."""
     run = runner(tmp_path)
-    told = run(*ONE)
-    assert told.returncode == 0, told.stderr
+    done = run(*ONE)
+    assert done.returncode == 0, done.stderr
     found = {cell.label: cell for cell in stored_runs(tmp_path / "results" / "benchmark")}
     assert len(found) == 4
     for cell in found.values():

@@ -41,8 +41,8 @@ def browse(address: str, *arguments: str, width: int = 1920, height: int = 3000)
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("browser")
-    told = runner(folder)(*SWEEP)
-    assert told.returncode == 0, told.stderr
+    done = runner(folder)(*SWEEP)
+    assert done.returncode == 0, done.stderr
     return folder
 
 
@@ -128,8 +128,8 @@ def test_a_run_knows_its_data_and_shows_its_changes(swept: Path, client: MlflowC
 @pytest.mark.parametrize("width", [1280, 400])
 def test_the_report_fits(swept: Path, width: int) -> None:
     """Nothing reaches beyond the window, and something is drawn; the picture is kept."""
-    told = runner(swept)("experiment=adhoc", module="harness.report")
-    assert told.returncode == 0, told.stderr
+    done = runner(swept)("experiment=adhoc", module="harness.report")
+    assert done.returncode == 0, done.stderr
     folder = swept / "results" / "adhoc"
     (folder / "frame.html").write_text(FRAME.format(width=width))
     frame = (folder / "frame.html").as_uri()

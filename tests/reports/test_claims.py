@@ -1,4 +1,4 @@
-"""Every published cell is somebody's, and each claim is decided by numbers that are known to hold or not."""
+"""Every published cell belongs to a table, and each claim is decided by numbers that are known to hold or not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.reports import registry, reproduction, stored
 CLAIMS = registry.collected("CLAIMS")
 
 
-def test_every_published_file_is_a_table_s() -> None:
+def test_every_published_file_belongs_to_a_table() -> None:
     assert reproduction._uncovered(registry.known()) == ""
 
 

@@ -124,7 +124,7 @@ def test_every_published_number_is_accounted_for(found: list[StoredRun]) -> None
 
 
 def test_an_unclear_gap_is_printed_and_not_compared(tmp_path: Path) -> None:
-    """The published +1, of which nobody knows whose is smaller; any other gap is compared where both were run."""
+    """The published +1, of which it is unclear whose is smaller; any other gap is compared where both were run."""
     run = [cell_of(tmp_path, Made(100, t, 0, solver)) for t in (2, 3) for solver in ("column_generation", "milp")]
     text, numbers = Fewest(4).build(run)
     gaps = numbers[(numbers["measure"] == "gap_cg_minus_mip") & (numbers["n_factuals"] == 100)].set_index("t_max")
@@ -178,7 +178,7 @@ def test_tables_2_and_3_count_what_was_loaded(tmp_path: Path) -> None:
 
 
 def test_what_the_checker_refuses_is_no_proof(found: list[StoredRun]) -> None:
-    """And whom it leaves without a counterfactual is told."""
+    """And it lists whom it leaves without a counterfactual."""
     found[0].put_verdicts({"factual": row["factual"], "ce": 1, "verdict": "invalid"} for row in found[0].rows())
     row = shown(Fewest(4).build(found[:1])[0])[0]
     assert (row["y* ours"], row["proven"]) == ("1, 12.0 left", "0 of 1")

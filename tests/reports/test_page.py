@@ -39,30 +39,30 @@ def test_a_method_without_an_accepted_answer_is_put_last(folder: Path) -> None:
     matrix = results.matrix("mothilal/sparsity", results.general, "higher")
     assert matrix.shape == (8, 3)
     assert (matrix["silent"] == -np.inf).all()
-    told = rank(results.matrix("accepted", results.general, "higher"), "higher")
-    assert list(told.ranks.index) == ["exact", "guess", "silent"]
+    ranking = rank(results.matrix("accepted", results.general, "higher"), "higher")
+    assert list(ranking.ranks.index) == ["exact", "guess", "silent"]
 
 
 def test_ranks_and_tests_are_those_of_scipy() -> None:
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(np.array([0.0, 0.1, 2.0, 4.0]), size=(30, 4)), columns=list("abcd"))
-    told = rank(table, "lower")
-    assert told.p == pytest.approx(stats.friedmanchisquare(*(table[name] for name in table)).pvalue)
-    assert told.ranks["a"] == pytest.approx(table.rank(axis=1)["a"].mean())
+    ranking = rank(table, "lower")
+    assert ranking.p == pytest.approx(stats.friedmanchisquare(*(table[name] for name in table)).pvalue)
+    assert ranking.ranks["a"] == pytest.approx(table.rank(axis=1)["a"].mean())
     # Nemenyi: two mean ranks differ significantly iff they are farther apart than the critical difference.
     apart = stats.studentized_range.ppf(0.95, 4, np.inf) / np.sqrt(2) * np.sqrt(4 * 5 / (6 * 30))
     for one in table:
         for other in table:
             if one != other:
-                told_apart = bool(told.pairs.loc[one, other] < 0.05)
-                assert told_apart == (abs(told.ranks[one] - told.ranks[other]) > apart)
-    assert told.places["a"] == told.places["b"] == 1 < told.places["c"] <= told.places["d"]
+                differ = bool(ranking.pairs.loc[one, other] < 0.05)
+                assert differ == (abs(ranking.ranks[one] - ranking.ranks[other]) > apart)
+    assert ranking.places["a"] == ranking.places["b"] == 1 < ranking.places["c"] <= ranking.places["d"]
 
 
 def test_without_differences_all_tie() -> None:
-    told = rank(pd.DataFrame({"a": [1.0, 1.0], "b": [1.0, 1.0], "c": [1.0, 1.0]}), "lower")
-    assert set(told.places) == {1}
-    assert np.isnan(told.p)
+    ranking = rank(pd.DataFrame({"a": [1.0, 1.0], "b": [1.0, 1.0], "c": [1.0, 1.0]}), "lower")
+    assert set(ranking.places) == {1}
+    assert np.isnan(ranking.p)
 
 
 def test_the_front_is_what_nothing_beats() -> None:

@@ -1,10 +1,11 @@
-"""A sweep's summary says where cells that answer the same question have proven different optima."""
+"""A sweep's summary says where runs of the same task have proven different optima."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -17,6 +18,7 @@ from harness.evaluation.checker import judge
 from harness.reports import summary
 from harness.store.rows import answer_row
 from harness.store.run import StoredRun
+from methods.robust import Robust
 
 Made = Callable[..., StoredRun]
 TIMING = {"seconds": 0.5, "fit_seconds": 0.1, "late": False}
@@ -57,15 +59,15 @@ def made(problem: Problem, factual: pd.DataFrame, tmp_path: Path) -> Made:
     return cell
 
 
-def test_different_optima_are_told(
+def test_different_optima_are_reported(
     made: Made, factual: pd.DataFrame, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """An error names the cells, the factual and both values, and counts as trouble."""
     with caplog.at_level(logging.ERROR, "harness"):
         assert summary.write(tmp_path, [made("a"), made("b"), made("c", value=1.1)]) == 1
-    (told,) = (record.getMessage() for record in caplog.records)
+    (message,) = (record.getMessage() for record in caplog.records)
     for part in ("toy/lr/a", "toy/lr/c", f"factual {factual.index[0]}", "1.0", "1.1"):
-        assert part in told
+        assert part in message
 
 
 def test_agreement_is_no_trouble(made: Made, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -103,3 +105,14 @@ def test_a_refusal_counts_where_the_method_answers_nowhere(made: Made, tmp_path:
     """A comparison over models may hold a method that takes some of them."""
     assert summary.write(tmp_path, [made("a"), made("a", model="rf", refused=True)]) == 0
     assert summary.write(tmp_path, [made("b"), made("c", refused=True)]) == 1
+
+
+@pytest.mark.parametrize("other", [{"rho": 0.1}, {"norm": "l2"}, {"unperturbed": ("income",)}, {"clip": True}], ids=str)
+def test_a_robust_claim_names_its_perturbation(made: Made, problem: Problem, other: dict[str, Any]) -> None:
+    """Optima among points that withstand other perturbations are of other sets; what is stored tells them apart."""
+    claim, rival = (Robust(**settings).objective(problem) for settings in ({}, other))
+    assert summary.disagreements([made("a", claims=claim), made("b", value=1.1, claims=rival)]) == []
+    assert len(summary.disagreements([made("c", claims=rival), made("d", value=1.1, claims=rival)])) == 1
+    stored = made("e", claims=rival).objective
+    assert stored is not None
+    assert stored.domain == rival.stored().domain

@@ -160,7 +160,7 @@ def test_a_table_is_written_from_files_alone(
     assert (tmp_path / "table.md").read_text() == text
 
 
-def test_faults_are_told(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_faults_are_reported(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     """A table that does not exist; a folder without answers, and one without a finished cell."""
     cell = made(method="exact")
     with pytest.raises(HarnessError, match="no table 'ce_ocl_table4'; did you mean"):
@@ -169,8 +169,8 @@ def test_faults_are_told(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(SystemExit) as ended:
         command.main()
     assert ended.value.code == 1
-    told = capsys.readouterr().err
-    assert "there are no stored answers" in told
+    message = capsys.readouterr().err
+    assert "there are no stored answers" in message
     (cell.path / "done").unlink()
     (cell.path / "rows.jsonl").write_text("")
     with pytest.raises(HarnessError, match=r"no cell under .* is finished"):
@@ -200,8 +200,8 @@ def test_equal_objectives_are_averaged_over_what_all_have(made: Made, tmp_path: 
     for method, (objective, values) in claims.items():
         cell = made(GRANTED, GRANTED, method=method)
         rows = [json.loads(line) for line in (cell.path / "rows.jsonl").read_text().splitlines()]
-        told = [json.dumps(row | {"objective": value}) for row, value in zip(rows, values, strict=True)]
-        (cell.path / "rows.jsonl").write_text("\n".join(told) + "\n")
+        lines = [json.dumps(row | {"objective": value}) for row, value in zip(rows, values, strict=True)]
+        (cell.path / "rows.jsonl").write_text("\n".join(lines) + "\n")
         cell.update(objective=objective)
     tables.write(tmp_path, None)
     lines = [line for line in (tmp_path / "table.md").read_text().splitlines() if line.startswith("| `")]
@@ -289,9 +289,9 @@ def test_every_published_cell_is_accounted_for(
     monkeypatch.setattr(registry, "known", lambda: {"small": comparison, "absent": comparison})
     home = tmp_path / "home"
     started(home / "run", loans.problem, loans.factual, [GRANTED, GRANTED], method="exact", table="small")
-    said = reproduction.write(home)
+    message = reproduction.write(home)
     text = (home / "REPRODUCTION.md").read_text()
-    assert said.startswith(str(home))
+    assert message.startswith(str(home))
     row = next(line for line in text.splitlines() if line.startswith("| small"))
     # five published cells: a validity as printed, a proximity far from it, and three of methods that were not run
     assert [part.strip() for part in row.split("|")[2:8]] == [

@@ -12,7 +12,7 @@ import pandas as pd
 
 from harness.core.errors import HarnessError
 from harness.reports.canvas import add_rectangle, blank, legend_below, whole_ticks
-from harness.reports.drawing import BLUE, COLOURS, GREY, ORANGE, SKY, Drawing
+from harness.reports.drawing import BLUE, COLOURS, GREY, ORANGE, SKY, Drawing, two_numbers
 from harness.store.run import StoredRun
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ SIDE = 400  # points a side on which a model's classes are drawn
 
 
 def pareto(found: Sequence[StoredRun], title: str, key: str = "model") -> Figure:
-    """Mean distance, left, and mean seconds, right, against rho, a line for each ``key`` of the cells.
+    """Mean distance, left, and mean seconds, right, against rho, a line for each ``key`` of the runs.
 
     Only factuals that have a region at every radius, on every line of the same model, count, so that an exact line can
     only rise and lines of one model can be compared.
@@ -34,14 +34,16 @@ def pareto(found: Sequence[StoredRun], title: str, key: str = "model") -> Figure
     left, right = figure.subplots(1, 2)
     runs_of: dict[str, dict[float, dict[Any, dict[str, Any]]]] = {}
     model_of = {}
-    for cell in found:
-        name = cell.meta["model"] if key == "model" else _algorithm(cell)
-        model_of[name] = cell.meta["model"]
-        runs_of.setdefault(name, {})[float(cell.meta["config"]["method"]["rho"])] = _first(cell)
+    for run in found:
+        name = run.meta["model"] if key == "model" else _algorithm(run)
+        model_of[name] = run.meta["model"]
+        runs_of.setdefault(name, {})[float(run.meta["config"]["method"]["rho"])] = _first(run)
     common = {}
     for name in runs_of:
-        peers = [run for other, parts in runs_of.items() if model_of[other] == model_of[name] for run in parts.values()]
-        common[name] = [f for f in peers[0] if all((run.get(f) or {}).get("row") is not None for run in peers)]
+        peers = [
+            part for other, parts in runs_of.items() if model_of[other] == model_of[name] for part in parts.values()
+        ]
+        common[name] = [f for f in peers[0] if all((part.get(f) or {}).get("row") is not None for part in peers)]
     for place, name in enumerate(sorted(name for name in runs_of if common[name])):
         radii, label = sorted(runs_of[name]), f"{name.removeprefix('robust_')} ({len(common[name])})"
         look = {"marker": MARKERS[place % len(MARKERS)], "color": COLOURS[place % len(COLOURS)], "markersize": 4}
@@ -58,18 +60,18 @@ def pareto(found: Sequence[StoredRun], title: str, key: str = "model") -> Figure
     return figure
 
 
-def _algorithm(cell: StoredRun) -> str:
-    algorithm = cell.meta["config"]["method"].get("algorithm", "auto")
+def _algorithm(run: StoredRun) -> str:
+    algorithm = run.meta["config"]["method"].get("algorithm", "auto")
     return CAPTIONS.get(algorithm, algorithm)
 
 
-def _first(cell: StoredRun) -> dict[Any, dict[str, Any]]:
-    return {row["factual"]: row for row in cell.rows() if row["ce"] == 1}
+def _first(run: StoredRun) -> dict[Any, dict[str, Any]]:
+    return {row["factual"]: row for row in run.rows() if row["ce"] == 1}
 
 
 def _traces(found: Sequence[StoredRun]) -> list[tuple[StoredRun, Any, list[dict[str, Any]]]]:
-    """Cell, factual and trace of every run that has a trace; HarnessError where none has."""
-    traces = [(cell, row["factual"], list(row["trace"])) for cell in found for row in cell.rows() if row.get("trace")]
+    """Stored run, factual and trace of every answer that has a trace; HarnessError where none has."""
+    traces = [(run, row["factual"], list(row["trace"])) for run in found for row in run.rows() if row.get("trace")]
     if not traces:
         raise HarnessError("no stored run has a trace; run the experiment to its end.")
     return traces
@@ -105,8 +107,8 @@ def times(found: Sequence[StoredRun], title: str) -> Figure:
 def convergence(found: Sequence[StoredRun], title: str) -> Figure:
     """Distance (solid) and certified radius (dashed) by iteration: for each model, the run of most iterations."""
     longest: dict[str, tuple[Any, list[dict[str, Any]]]] = {}
-    for cell, factual, trace in _traces(found):
-        model = cell.meta["model"]
+    for run, factual, trace in _traces(found):
+        model = run.meta["model"]
         if model not in longest or len(trace) > len(longest[model][1]):
             longest[model] = factual, trace
     figure = blank(4.4 * min(len(longest), 3), 3.4 * math.ceil(len(longest) / 3))
@@ -138,21 +140,21 @@ def iterations(found: Sequence[StoredRun], title: str) -> Figure:
     One that every model has an answer for, where there is one.
     """
     runs_of: dict[Any, list[tuple[StoredRun, list[dict[str, Any]]]]] = {}
-    for cell, factual, trace in _traces(found):
-        runs_of.setdefault(factual, []).append((cell, trace))
+    for run, factual, trace in _traces(found):
+        runs_of.setdefault(factual, []).append((run, trace))
 
     def rank(factual: Any) -> tuple[int, int, int]:
         panels = runs_of[factual]
-        answered = sum(_first(cell)[factual]["row"] is not None for cell, _ in panels)
+        answered = sum(_first(run)[factual]["row"] is not None for run, _ in panels)
         return answered, len(panels), max(len(trace) for _, trace in panels)
 
     chosen = max(runs_of, key=rank)
     panels = sorted(runs_of[chosen], key=lambda panel: -len(panel[1]))
     figure = blank(5.4 * len(panels), 5.1)
     axes = figure.subplots(1, len(panels), squeeze=False).ravel()
-    for axis, (cell, trace) in zip(axes, panels, strict=True):
-        answered = _iterating(axis, cell, chosen, trace)
-        shown = cell.meta["model"].removeprefix("robust_")
+    for axis, (run, trace) in zip(axes, panels, strict=True):
+        answered = _iterating(axis, run, chosen, trace)
+        shown = run.meta["model"].removeprefix("robust_")
         open_ = "" if answered else ", stopped at the time limit"
         axis.set_title(f"{shown}, factual {chosen}: {len(trace)} iterations{open_}", fontsize=9)
     legend_below(figure, axes, size=8)
@@ -160,22 +162,20 @@ def iterations(found: Sequence[StoredRun], title: str) -> Figure:
     return figure
 
 
-def _iterating(axis: Axes, cell: StoredRun, factual: Any, trace: Sequence[dict[str, Any]]) -> bool:
+def _iterating(axis: Axes, run: StoredRun, factual: Any, trace: Sequence[dict[str, Any]]) -> bool:
     """One panel: where the model accepts, and each point with its box, the later the darker; whether one was robust."""
-    space, answer = cell.space, _first(cell)[factual]["row"]
-    if len(space.names) != 2 or not all(feature.numeric for feature in space.features):
-        raise HarnessError(f"{cell.label} has the features {', '.join(space.names)}; a plane has two numbers.")
-    frame, targets = cell.factuals()
+    space, names, answer = run.space, two_numbers(run), _first(run)[factual]["row"]
+    frame, targets = run.factuals()
     rows = [step["row"] for step in trace] + ([answer] if answer is not None else [])
-    points = np.array([[row[name] for name in space.names] for row in rows], dtype=float)
-    origin = frame.loc[factual, list(space.names)].to_numpy(float)
-    half = float(cell.meta["config"]["method"]["rho"]) * np.array([feature.range for feature in space.features])
+    points = np.array([[row[name] for name in names] for row in rows], dtype=float)
+    origin = frame.loc[factual, list(names)].to_numpy(float)
+    half = float(run.meta["config"]["method"]["rho"]) * np.array([feature.range for feature in space.features])
     corners = np.vstack([points - half, points + half, [origin]])
     low, high = corners.min(axis=0), corners.max(axis=0)
     low, high = low - 0.15 * (high - low), high + 0.15 * (high - low)
     xs, ys = np.meshgrid(*(np.linspace(a, b, SIDE) for a, b in zip(low, high, strict=True)))
-    grid = pd.DataFrame(dict(zip(space.names, (xs.ravel(), ys.ravel()), strict=True)))
-    accepted = targets[factual].holds(cell.classifier, grid).reshape(xs.shape)
+    grid = pd.DataFrame(dict(zip(names, (xs.ravel(), ys.ravel()), strict=True)))
+    accepted = targets[factual].holds(run.classifier, grid).reshape(xs.shape)
     axis.contourf(xs, ys, accepted, levels=[0.5, 1.5], colors=[SKY], alpha=0.25)
     axis.contour(xs, ys, accepted, levels=[0.5], colors=[GREY], linewidths=0.8)
     for place, point in enumerate(points[: len(trace)]):
@@ -188,8 +188,8 @@ def _iterating(axis: Axes, cell: StoredRun, factual: Any, trace: Sequence[dict[s
     axis.plot(*origin, "s", color="black", markerfacecolor="white", markersize=7, zorder=5, label="factual")
     axis.set_xlim(low[0], high[0])
     axis.set_ylim(low[1], high[1])
-    axis.set_xlabel(space.names[0])
-    axis.set_ylabel(space.names[1])
+    axis.set_xlabel(names[0])
+    axis.set_ylabel(names[1])
     return answer is not None
 
 

@@ -69,15 +69,15 @@ class Runs(OneFile):
         return f"Table {self.number} of {PAPER}"
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
-        ran = {_place(cell): cell for cell in found}
+        ran = {_place(run): run for run in found}
         records = []
         for row in published(self.file, self.number).to_dict("records"):
             key = DATASETS[str(row["dataset"])], MODELS[str(row["model"]), str(row["spec"])], float(row["rho"])
             record = {str(name): value for name, value in row.items()}
             for prefix in ("ours", *ALGORITHMS.values()):
-                cell = ran.get((*key, self.norm, prefix))
-                if cell is not None:
-                    record |= {f"{prefix}_{name}": value for name, value in runs(cell).items()}
+                run = ran.get((*key, self.norm, prefix))
+                if run is not None:
+                    record |= {f"{prefix}_{name}": value for name, value in statistics_of(run).items()}
             records.append(record)
         lines = pd.DataFrame(records)
         return f"{self._markdown(lines)}\n{self._notes()}", lines
@@ -125,17 +125,17 @@ class Runs(OneFile):
         return "".join(f"- {note}\n" for note in notes)
 
 
-def _place(cell: StoredRun) -> tuple[str, str, float, str, str]:
-    method = cell.meta["config"]["method"]
+def _place(run: StoredRun) -> tuple[str, str, float, str, str]:
+    method = run.meta["config"]["method"]
     kind = ALGORITHMS.get(method.get("algorithm"), "ours")
-    return cell.meta["dataset"], cell.meta["model"], float(method.get("rho") or 0.0), method.get("norm", ""), kind
+    return run.meta["dataset"], run.meta["model"], float(method.get("rho") or 0.0), method.get("norm", ""), kind
 
 
-def runs(cell: StoredRun) -> dict[str, float]:
-    """What a cell's runs came to: ``median``, ``worst`` seconds of all; ``mean`` seconds and ``iterations`` of those
-    that did not stop early, by the time limit or without a region; the ``distance`` of all regions; how many were
-    ``proven``, ``certified`` or ``stopped``, of ``asked``."""
-    rows = [row for row in cell.rows() if row["ce"] == 1]
+def statistics_of(run: StoredRun) -> dict[str, float]:
+    """Statistics of the first answers: ``median`` and ``worst`` seconds of all; ``mean`` seconds and ``iterations`` of
+    those that did not stop early, by the time limit or without a region; the ``distance`` of all regions; how many
+    were ``proven``, ``certified`` or ``stopped``, of ``asked``."""
+    rows = [row for row in run.rows() if row["ce"] == 1]
     seconds = np.array([row["seconds"] for row in rows], dtype=float)
     found = np.array([row["row"] is not None for row in rows], dtype=bool)
     late = np.array([row["reason"] == Reason.TIME_LIMIT for row in rows], dtype=bool)
@@ -174,10 +174,10 @@ class Rivals(OneFile):
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         ran = {}
-        for cell in found:
-            baseline = cell.meta["method"].startswith(BASELINE)
-            rho = float(cell.meta["config"]["method"]["rho"])
-            ran[cell.meta["dataset"], cell.meta["model"], rho, baseline] = cell
+        for run in found:
+            baseline = run.meta["method"].startswith(BASELINE)
+            rho = float(run.meta["config"]["method"]["rho"])
+            ran[run.meta["dataset"], run.meta["model"], rho, baseline] = run
         records = []
         for row in published(self.file).to_dict("records"):
             key = DATASETS[str(row["dataset"])], TABLE_3[str(row["model"])], float(row["rho"])
@@ -213,16 +213,16 @@ class Rivals(OneFile):
         return paired(lines, ["dataset", "model", "rho"], columns)
 
 
-def shares(cell: StoredRun, rho: float) -> tuple[float, float]:
-    """The shares of a cell's factuals whose answer is certified for a ball of radius rho, and is valid at all."""
-    _, targets = cell.factuals()
-    ball = Ball.scaled(cell.space, "l2")
+def shares(run: StoredRun, rho: float) -> tuple[float, float]:
+    """The shares of a run's factuals whose answer is certified for a ball of radius rho, and is valid at all."""
+    _, targets = run.factuals()
+    ball = Ball.scaled(run.space, "l2")
     robust = valid = 0
-    rows = [row for row in cell.rows() if row["ce"] == 1]
+    rows = [row for row in run.rows() if row["ce"] == 1]
     for row in rows:
         if row["row"] is None:
             continue
-        judge = checker(cell.space, cell.classifier, targets[row["factual"]])
+        judge = checker(run.space, run.classifier, targets[row["factual"]])
         valid += judge.valid(row["row"])
         robust += judge.certify(row["row"], ball, rho, SECONDS).radius >= rho * (1 - SHORT)
     return robust / max(len(rows), 1), valid / max(len(rows), 1)
@@ -236,18 +236,18 @@ class Accuracies(OneFile):
     file: str = "robust_table4_accuracy.csv"
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
-        ran = {(cell.meta["dataset"], cell.meta["model"]): cell for cell in found}
+        ran = {(run.meta["dataset"], run.meta["model"]): run for run in found}
         records = []
         for row in published(self.file).to_dict("records"):
             mine: dict[str, float] = {}
             for column, model in TABLE_4.items():
-                cell = ran.get((DATASETS[str(row["dataset"])], model))
-                if cell is None:
+                run = ran.get((DATASETS[str(row["dataset"])], model))
+                if run is None:
                     continue
-                config = cell.meta["config"]
+                config = run.meta["config"]
                 data = load_dataset(**config["dataset"], split=config["split"], overrides=config["features"])
                 part = data.train if row["split"] == "train" else data.test
-                right = cell.classifier.predict(data.frame.iloc[part]) == data.labels[part]
+                right = run.classifier.predict(data.frame.iloc[part]) == data.labels[part]
                 mine[column] = float(right.mean())
             place = {"split": row["split"], "dataset": row["dataset"]}
             records.append({**place, "": "published", **{name: row[name] for name in TABLE_4}})

@@ -1,1 +1,1 @@
-"""What a sweep says, on one page: scores side by side, statistics, figures, failures, and a ranking per requirement."""
+"""A sweep on one page: scores side by side, statistics, figures, failures, and a ranking per requirement."""

@@ -1,4 +1,4 @@
-"""Figures of a comparison, in colours that every kind of vision tells apart, and never told by colour alone."""
+"""Figures of a comparison, in colours that every kind of vision tells apart, never distinguished by colour alone."""
 
 from __future__ import annotations
 

@@ -67,8 +67,8 @@ def rank(matrix: pd.DataFrame, better: str) -> Ranking:
         ``higher`` or ``lower``.
 
     >>> table = pd.DataFrame({"a": [1.0, 2, 1, 1, 2, 1, 1, 1], "b": [3.0] * 8, "c": [4.0, 5, 4, 4, 9, 4, 4, 4]})
-    >>> told = rank(table, "lower")
-    >>> told.ranks.to_dict(), told.places.to_dict()
+    >>> ranking = rank(table, "lower")
+    >>> ranking.ranks.to_dict(), ranking.places.to_dict()
     ({'a': 1.0, 'b': 2.0, 'c': 3.0}, {'a': 1, 'b': 1, 'c': 2})
     """
     ranks = matrix.rank(axis=1, ascending=better == "lower")
