@@ -52,7 +52,7 @@ class Grid:
     base
         Score before any tree, less the threshold: right is base + Σ values > 0.
     trees
-        The trees themselves, as ``kernels.walk`` takes them.
+        The trees themselves, as ``walk_kernels.walk`` takes them.
     single
         Whether they compare float32 numbers.
 

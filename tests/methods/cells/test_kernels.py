@@ -222,14 +222,14 @@ def test_a_step_changes_the_score_by_what_it_changes_for_the_model(model: str) -
     grid, rng = cells.grid, np.random.default_rng(0)
     layout = search.Layout(cells, factuals(problem, 1)[0].to_dict("records")[0], [], 0.2)
     place = (cells._grid, grid.base, grid.unordered, layout.cell_of, layout.state_start)
-    masks = np.zeros((len(grid.members), grid.upto.shape[2]), np.uint64)
+    leaf_masks = np.zeros((len(grid.members), grid.upto.shape[2]), np.uint64)
     leaf_values, point = np.zeros(len(grid.values)), layout.factual_state.copy()
-    score = kernels.evaluate(cells._grid, grid.base, layout.cell_of, layout.state_start, point, masks, leaf_values)
+    score = kernels.evaluate(cells._grid, grid.base, layout.cell_of, layout.state_start, point, leaf_masks, leaf_values)
     for _ in range(300):
         f = int(rng.integers(len(point)))
         s = int(rng.integers(layout.state_start[f + 1] - layout.state_start[f]))
         score += kernels.step(
-            cells._grid, grid.unordered, layout.cell_of, layout.state_start, point, masks, leaf_values, f, s
+            cells._grid, grid.unordered, layout.cell_of, layout.state_start, point, leaf_masks, leaf_values, f, s
         )
         assert point[f] == s
         assert score == pytest.approx(kernels.score_point(*place, point), abs=1e-9)
