@@ -126,7 +126,7 @@ def test_limits_cut_the_ball() -> None:
 
 
 def test_thresholds_to_the_last_bit() -> None:
-    """A point on a threshold, and its float64 neighbours beyond, are told apart as the library tells them."""
+    """A point on a threshold, and its float64 neighbours beyond, are separated as the library separates them."""
     tree = DecisionTreeClassifier(max_depth=1).fit([[0.1], [0.2]], [0, 1])
     space = Space((Feature("a", Kind.CONTINUOUS, scale=(0, 1)),))
     classifier = Classifier(tree, space_inputs(space), classes=("no", "yes"))

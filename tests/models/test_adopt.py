@@ -159,7 +159,7 @@ def test_a_threshold_is_of_the_models_second_class(saved: Callable[..., Path]) -
 
 @pytest.mark.parametrize("name", ["XGBClassifier", "LGBMClassifier"])
 def test_boosting_libraries_are_read(saved: Callable[..., Path], name: str) -> None:
-    """Trained on numbers; as a bare estimator and behind a scaler."""
+    """Trained on numbers; as an estimator alone and behind a scaler."""
     library = pytest.importorskip({"X": "xgboost", "L": "lightgbm"}[name[0]])
     options = {"n_estimators": 4, **({"verbose": -1} if name[0] == "L" else {})}
     for model in (

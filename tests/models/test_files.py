@@ -132,7 +132,7 @@ def test_a_call_deep_inside_a_model_is_refused(saved: Callable[..., Path], tmp_p
 
 
 def test_foreign_functions_are_refused(saved: Callable[..., Path]) -> None:
-    """A FunctionTransformer may run scikit-learn's and numpy's plain functions, nobody else's."""
+    """A FunctionTransformer may run scikit-learn's and numpy's plain functions, no others."""
     path = saved(make_pipeline(FunctionTransformer(np.testing.assert_allclose), trained()))
     with pytest.raises(HarnessError, match=r"types that are not trusted: .*assert_allclose"):
         read(path)
