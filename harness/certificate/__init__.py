@@ -2,7 +2,7 @@
 
 Robustness here is to a change of the *input*: the point moves, the model stays. No method's code is used, and no method
 looks behind this front door: trees are read and searched anew, networks have an adversary of their own, and each split
-is followed as the library follows it, rounding to float32 included. What reads a model is loaded with the first one.
+is followed as the library follows it, rounding to float32 included.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from harness.certificate.balls import Ball, Certificate, perturbed
+from harness.certificate.balls import Ball, Certificate, Search, perturbed
 from harness.certificate.margins import family, margins, readable
 from harness.core.classifier import Classifier
 from harness.core.space import Space
@@ -26,11 +26,12 @@ __all__ = ["Ball", "Certificate", "Checker", "checker", "perturbed", "readable",
 
 ROUNDING = 1e-9  # of a feature's range: what decoding to floats may move the end of a region
 SECONDS = 60.0  # for one region, unless given
-FAMILIES = {"linear": "Linear", "trees": "Trees", "network": "Network"}  # the class in the module of that name
+FAMILIES = {"linear": "Linear", "trees": "Trees", "network": "Network"}  # the class in the module of that name, which
+# is imported with the first model of its family, since numba is slow to import
 
 
 class Checker:
-    """What finds the nearest invalid point around any row, for one model and target.
+    """Finds the nearest invalid point around any row, for one model and target.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ class Checker:
         readable(space, classifier, target)
         kind = family(classifier.estimator)
         search = getattr(import_module(f"{__name__}.{kind}"), FAMILIES[kind])
-        self._searches = [search(space, classifier, part) for part in margins(classifier, target)]
+        self._searches: list[Search] = [search(space, classifier, part) for part in margins(classifier, target)]
 
     def valid(self, row: Mapping[str, Any]) -> bool:
         """Whether the model itself accepts a decoded row whose integers may be any real number."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from harness.core.errors import UnsupportedError, choices
 from harness.core.space import Actionability, Space
@@ -76,3 +77,23 @@ class Certificate:
     def exact(self) -> bool:
         """Whether the radius is the largest one."""
         return self.violated - self.radius <= 1e-6 * max(1.0, self.radius) if math.isfinite(self.violated) else False
+
+
+class Search(Protocol):
+    """Finds the nearest invalid point of one model and margin; there is one class for each family of models."""
+
+    def nearest(
+        self, row: Mapping[str, Any], ball: Ball, within: float, until: float, valid: Callable[..., bool]
+    ) -> Certificate:
+        """The certificate of a decoded row.
+
+        Parameters
+        ----------
+        within
+            The greatest radius to prove.
+        until
+            When to stop, on the monotonic clock.
+        valid
+            Whether the model itself accepts a decoded row; decides where the margin is too near to 0.
+        """
+        ...

@@ -44,6 +44,7 @@ class Linear:
     def nearest(
         self, row: Mapping[str, Any], ball: Ball, within: float, until: float, valid: Callable[..., bool]
     ) -> Certificate:
+        """As ``Search.nearest``."""
         inputs = self.classifier.vector(row)[0]
         margin = float(self.weights @ inputs) + self.constant
         margin = max(margin - ROUNDING * float(np.abs(self.weights * inputs).sum() + abs(self.constant)), 0.0)

@@ -42,6 +42,7 @@ class Network:
     def nearest(
         self, row: Mapping[str, Any], ball: Ball, within: float, until: float, valid: Callable[..., bool]
     ) -> Certificate:
+        """As ``Search.nearest``."""
         attacker = Attacker(self, row, ball)
         if not attacker.size:
             return Certificate(within, math.inf)

@@ -31,10 +31,12 @@ class Heap:
 
     @property
     def arrays(self) -> tuple[Any, ...]:
+        """The heap as the kernels take it."""
         return self.low, self.high, self.key, self.branch, self.order, self.count
 
     @property
     def size(self) -> int:
+        """Boxes that there is room for."""
         return len(self.key)
 
     @property

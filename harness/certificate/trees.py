@@ -95,6 +95,8 @@ def _histogram(estimator: Any) -> tuple[list[tuple[Any, np.ndarray]], np.ndarray
 
 @dataclass(frozen=True)
 class _Nodes:
+    """A tree's nodes; a child of -1 is none."""
+
     left: np.ndarray
     right: np.ndarray
     column: np.ndarray
@@ -105,6 +107,7 @@ class _Nodes:
         return cls(tree.children_left, tree.children_right, tree.feature, tree.threshold)
 
     def leaf(self, inputs: np.ndarray) -> int:
+        """The leaf that a row of inputs, shape (inputs,), falls into."""
         node = 0
         while self.left[node] >= 0:
             node = (self.left if inputs[self.column[node]] <= self.threshold[node] else self.right)[node]
@@ -155,6 +158,7 @@ class Trees:
     def nearest(
         self, row: Mapping[str, Any], ball: Ball, within: float, until: float, valid: Callable[..., bool]
     ) -> Certificate:
+        """As ``Search.nearest``."""
         names = [name for name in ball.units if len(self.cuts.get(name, ()))]
         here = {name: float(row[name]) for name in names}
         cells = {name: _cells(self.cuts[name]) for name in names}

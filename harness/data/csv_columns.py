@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
@@ -26,10 +27,20 @@ _ID = re.compile(r"(^|[\s_.-])(id|no|nr|number|key|index|row)$|Id$|ID$", re.ASCI
 BOOLS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 
 
-def number_pattern(decimal: str, thousands: str | None) -> re.Pattern[str]:
+@lru_cache
+def _number_pattern(decimal: str, thousands: str | None) -> re.Pattern[str]:
+    """The texts that are numbers with these marks."""
     grouped = rf"\d{{1,3}}(?:{re.escape(thousands)}\d{{3}})+|" if thousands else ""
     point = re.escape(decimal)
     return re.compile(rf"[-+]?(?:(?:{grouped}\d+)(?:{point}\d*)?|{point}\d+)(?:[eE][-+]?\d{{1,5}})?", re.ASCII)
+
+
+def parse_number(text: str, form: Form) -> float:
+    """The number that a cell stands for, or NaN where it is none."""
+    decimal, thousands = form.decimal or ".", form.thousands
+    if not _number_pattern(decimal, thousands).fullmatch(text):
+        return math.nan
+    return float((text.replace(thousands, "") if thousands else text).replace(decimal, "."))
 
 
 def decimal_mark(name: str, table: Table, selected: Iterable[str]) -> str:
@@ -37,7 +48,7 @@ def decimal_mark(name: str, table: Table, selected: Iterable[str]) -> str:
     if table.form.sep == ",":
         return "."
     thousands, na = table.form.thousands, {"", *table.form.na}
-    point, comma = number_pattern(".", thousands), number_pattern(",", thousands)
+    point, comma = _number_pattern(".", thousands), _number_pattern(",", thousands)
     found: dict[str, tuple[str, str]] = {}
     for feature in selected:
         texts = [text for text in table.columns[feature].texts if text not in na]
@@ -54,6 +65,7 @@ def decimal_mark(name: str, table: Table, selected: Iterable[str]) -> str:
 
 
 def check_complete(name: str, table: Table, selected: Iterable[str], form: Form) -> None:
+    """Raise ``DatasetError`` for the first missing value in the selected columns."""
     for feature in dict.fromkeys(selected):
         column = table.columns[feature]
         gaps = {code: text for code, text in enumerate(column.texts) if text in {"", *form.na}}
@@ -70,28 +82,20 @@ def check_complete(name: str, table: Table, selected: Iterable[str], form: Form)
 
 
 class ColumnParser:
-    """The cells of one column on their way to numbers or categories."""
+    """The cells of one column as numbers or categories; ``notices`` are what a user should know of them."""
 
     def __init__(self, table: str, name: str, column: Column, form: Form) -> None:
         self.table, self.name, self.column = table, name, column
         self.notices: list[str] = []
         missing = {"", *form.na}
         self.present = np.array([text not in missing for text in column.texts])
-        pattern = number_pattern(form.decimal or ".", form.thousands)
-        self.numbers = np.array([self._parse(text, pattern, form) for text in column.texts], dtype=float)
+        self.numbers = np.array([parse_number(text, form) for text in column.texts], dtype=float)
         self.counts = np.bincount(column.codes, minlength=len(column.texts))
         self.comma = form.decimal == ","
 
-    @staticmethod
-    def _parse(text: str, pattern: re.Pattern[str], form: Form) -> float:
-        """A number, or NaN where the text is none."""
-        if not pattern.fullmatch(text):
-            return math.nan
-        digits = text.replace(form.thousands, "") if form.thousands else text
-        return float(digits.replace(form.decimal or ".", "."))
-
     @property
     def texts(self) -> list[str]:
+        """The different texts that are no missing value."""
         return [text for text, present in zip(self.column.texts, self.present, strict=True) if present]
 
     @property
@@ -101,6 +105,7 @@ class ColumnParser:
 
     @property
     def numeric(self) -> bool:
+        """Whether every text that is present is a number."""
         return bool(self.present.any()) and not np.isnan(self.numbers[self.present]).any()
 
     def row_of(self, wrong: np.ndarray) -> tuple[int, str]:
@@ -150,6 +155,7 @@ class ColumnParser:
         )
 
     def as_numbers(self) -> pd.Series:
+        """The column as int64 where that is exact, else as float64 with NaN where a value is missing."""
         size = np.abs(self.numbers)
         wrong = self.present & ((size > LARGEST) | ((size > 0) & (size < SMALLEST)))
         if wrong.any():
@@ -204,6 +210,7 @@ class ColumnParser:
 
 
 def target_values(cells: ColumnParser, regression: bool, named: bool) -> pd.Series:
+    """A target in the type that its task needs; ``named`` says that its classes are listed."""
     if regression:
         return cells.as_numbers() if cells.numeric else cells.as_values()
     distinct = len(cells.texts)

@@ -12,12 +12,12 @@ import pandas as pd
 
 from harness.core.errors import DatasetError, choices
 from harness.core.space import Feature, Kind
-from harness.data.csv_columns import BOOLS, LARGEST, SHOWN, SMALLEST, ColumnParser, number_pattern
+from harness.data.csv_columns import BOOLS, LARGEST, SHOWN, SMALLEST, parse_number
 from harness.data.csv_load import one_line
 from harness.data.csv_report import listed
 from harness.data.dataset import Dataset
 from harness.data.discretise import Intervals
-from harness.data.features import EXACT
+from harness.data.features import EXACT, MISSED
 from harness.data.reader import Form, read_table
 
 
@@ -74,30 +74,41 @@ class _Fault:
 
 
 def _meaning(feature: Feature, text: str, forms: Sequence[Form], intervals: Intervals | None) -> Any:
-    """The value of a feature that a cell stands for; of ``intervals``, also by a number."""
+    """The value of a feature that a cell stands for, or a ``_Fault``; of ``intervals``, also by a number."""
     missing = text in {"", *forms[0].na}
-    if not feature.numeric:
-        by_text = {str(category): category for category in feature.categories}
-        if text in by_text:
-            return by_text[text]
-        if missing and "missing" in by_text:
-            return by_text["missing"]
-        if text in BOOLS and str(BOOLS[text]) in by_text:
-            return by_text[str(BOOLS[text])]
-        for form in forms:
-            number = ColumnParser._parse(text, number_pattern(form.decimal or ".", form.thousands), form)
-            for category in feature.categories:
-                if not isinstance(category, str) and category == number:
-                    return category
-            if intervals is not None and not math.isnan(number):
-                return intervals.of([number])[0]
-        if missing:
-            return _Fault("has a missing value", "fill it in")
-        return _Fault(f"has the unseen category {text[:SHOWN]!r}", f"allowed: {listed(feature.categories, 400)}")
-    if missing:
+    found = _number(feature, text, forms) if feature.numeric else _category(feature, text, forms, intervals, missing)
+    if missing and (feature.numeric or found is None):
         return _Fault("has a missing value", "fill it in")
+    if found is None:
+        return _Fault(f"has the unseen category {text[:SHOWN]!r}", f"allowed: {listed(feature.categories, 400)}")
+    return found
+
+
+def _category(
+    feature: Feature, text: str, forms: Sequence[Form], intervals: Intervals | None, missing: bool
+) -> Any | None:
+    """The category that a cell stands for; None where there is none."""
+    by_text = {str(category): category for category in feature.categories}
+    if text in by_text:
+        return by_text[text]
+    if missing and MISSED in by_text:
+        return by_text[MISSED]
+    if text in BOOLS and str(BOOLS[text]) in by_text:
+        return by_text[str(BOOLS[text])]
     for form in forms:
-        number = ColumnParser._parse(text, number_pattern(form.decimal or ".", form.thousands), form)
+        number = parse_number(text, form)
+        for category in feature.categories:
+            if not isinstance(category, str) and category == number:
+                return category
+        if intervals is not None and not math.isnan(number):
+            return intervals.of([number])[0]
+    return None
+
+
+def _number(feature: Feature, text: str, forms: Sequence[Form]) -> float | _Fault:
+    """The number that a cell stands for, in the first form that fits."""
+    for form in forms:
+        number = parse_number(text, form)
         if math.isnan(number):
             continue
         if abs(number) > LARGEST or 0 < abs(number) < SMALLEST:

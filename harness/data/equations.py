@@ -68,6 +68,7 @@ class _FormulaParser:
         self.quoted: dict[str, str] = {}  # feature by the placeholder that stands for its name in backticks
 
     def parse(self) -> Terms:
+        """The coefficients of the formula by input; the constant is that of None."""
         try:
             tree = ast.parse(re.sub(r"`([^`]+)`", self._placeholder, str(self.text)), mode="eval")
         except SyntaxError as fault:

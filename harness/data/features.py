@@ -43,6 +43,7 @@ def feature_entries(about: Description, columns: Sequence[str]) -> dict[str, dic
 
 
 def inferred_kind(values: pd.Series, missing: str) -> Kind:
+    """The kind of a column, by its values; ``missing`` is the dataset's setting."""
     two = Kind.CATEGORICAL if missing == "category" and values.isna().any() else Kind.BINARY  # "missing" is a third
     values = values.dropna()
     if is_bool_dtype(values) or not is_numeric_dtype(values):

@@ -59,14 +59,14 @@ Column = Number | Table
 
 @dataclass
 class PipelineStep:
-    """Where one is in a pipeline, and what was found on the way.
+    """A place in a pipeline, and the faults found up to it.
 
     Parameters
     ----------
     space
         The features of the data.
     faults
-        Why the model cannot read the data: sentences without a full stop, filled on the way.
+        Why the model cannot read the data: sentences without a full stop, filled while reading.
     path
         Names of the steps that lead here.
     """
@@ -76,7 +76,7 @@ class PipelineStep:
     path: tuple[str, ...] = ()
 
     def into(self, name: str) -> PipelineStep:
-        """The walk one step further."""
+        """The place one step further."""
         return PipelineStep(self.space, self.faults, (*self.path, name))
 
     def step(self, transformer: Any) -> str:
@@ -110,21 +110,21 @@ def describe(model: Any, space: Space, columns: Sequence[str]) -> tuple[Any, tup
     """
     if isinstance(model, ScorecardEstimator | OptBinned):
         return _scorecard(model, space)
-    walk = PipelineStep(space)
+    at = PipelineStep(space)
     raw = (Number(f) if f.numeric else Table(f, f.categories) for f in (space[name] for name in columns))
     flow, estimator = ColumnFlow(tuple(raw)), model
     try:
         with warnings.catch_warnings(action="ignore"):
             while isinstance(estimator, Pipeline):
                 for name, step in estimator.steps[:-1]:
-                    flow = through(step, flow, walk.into(name))
+                    flow = through(step, flow, at.into(name))
                 estimator = estimator.steps[-1][1]
-        inputs = tuple(_input(column, estimator, walk.into("the last")) for column in flow.columns)
+        inputs = tuple(_input(column, estimator, at.into("the last")) for column in flow.columns)
     except UnsupportedError as fault:
-        return model, (), walk.faults, f"this model is opaque: {fault}"
+        return model, (), at.faults, f"this model is opaque: {fault}"
     estimator = copy.copy(estimator)
     vars(estimator).pop("feature_names_in_", None)
-    return estimator, inputs, walk.faults, None
+    return estimator, inputs, at.faults, None
 
 
 def _scorecard(model: Any, space: Space) -> tuple[Any, tuple[Input, ...], list[str], str | None]:
@@ -136,7 +136,7 @@ def _scorecard(model: Any, space: Space) -> tuple[Any, tuple[Input, ...], list[s
 
 
 @singledispatch
-def through(transformer: Any, flow: ColumnFlow, walk: PipelineStep) -> ColumnFlow:
+def through(transformer: Any, flow: ColumnFlow, at: PipelineStep) -> ColumnFlow:
     """The columns after a fitted transformer.
 
     Raises
@@ -144,24 +144,24 @@ def through(transformer: Any, flow: ColumnFlow, walk: PipelineStep) -> ColumnFlo
     UnsupportedError
         Where they are no functions of one feature each, affine for numbers.
     """
-    raise UnsupportedError(f"its {walk.step(transformer)} is neither affine nor a code of categories")
+    raise UnsupportedError(f"its {at.step(transformer)} is neither affine nor a code of categories")
 
 
 @through.register(str)
 @through.register(type(None))
-def _(transformer: str | None, flow: ColumnFlow, walk: PipelineStep) -> ColumnFlow:
+def _(transformer: str | None, flow: ColumnFlow, at: PipelineStep) -> ColumnFlow:
     return ColumnFlow(()) if transformer == "drop" else flow
 
 
 @through.register
-def _(transformer: Pipeline, flow: ColumnFlow, walk: PipelineStep) -> ColumnFlow:
+def _(transformer: Pipeline, flow: ColumnFlow, at: PipelineStep) -> ColumnFlow:
     for name, step in transformer.steps:
-        flow = through(step, flow, walk.into(name))
+        flow = through(step, flow, at.into(name))
     return flow
 
 
 @through.register
-def _(transformer: ColumnTransformer, flow: ColumnFlow, walk: PipelineStep) -> ColumnFlow:
+def _(transformer: ColumnTransformer, flow: ColumnFlow, at: PipelineStep) -> ColumnFlow:
     taken = transformer._transformer_to_input_indices
     weights = transformer.transformer_weights or {}
     parts = [
@@ -172,19 +172,19 @@ def _(transformer: ColumnTransformer, flow: ColumnFlow, walk: PipelineStep) -> C
         )
         for name, step, _ in transformer.transformers_
     ]
-    return ColumnFlow(_side_by_side(parts, weights, walk), transformer.sparse_output_)
+    return ColumnFlow(_side_by_side(parts, weights, at), transformer.sparse_output_)
 
 
 @through.register
-def _(transformer: FeatureUnion, flow: ColumnFlow, walk: PipelineStep) -> ColumnFlow:
+def _(transformer: FeatureUnion, flow: ColumnFlow, at: PipelineStep) -> ColumnFlow:
     parts = [(name, step, flow) for name, step in transformer.transformer_list]
     found: list[bool] = []
-    columns = _side_by_side(parts, transformer.transformer_weights or {}, walk, found)
+    columns = _side_by_side(parts, transformer.transformer_weights or {}, at, found)
     return ColumnFlow(columns, any(found))
 
 
 def _side_by_side(
-    parts: Iterable[tuple[str, Any, ColumnFlow]], weights: Any, walk: PipelineStep, found: list[bool] | None = None
+    parts: Iterable[tuple[str, Any, ColumnFlow]], weights: Any, at: PipelineStep, found: list[bool] | None = None
 ) -> tuple[Column, ...]:
     """The columns of several transformers, one after another; all are walked through before one that stops it does."""
     columns: list[Column] = []
@@ -193,9 +193,9 @@ def _side_by_side(
         if not flow.columns:
             continue
         try:
-            after = through(step, flow, walk.into(name))
+            after = through(step, flow, at.into(name))
             if name in weights:
-                after = _stepwise(step, after, walk.into(name), ("*", [weights[name]] * len(after.columns)))
+                after = _stepwise(step, after, at.into(name), ("*", [weights[name]] * len(after.columns)))
         except UnsupportedError as fault:
             stopped = stopped or fault
             continue
@@ -208,69 +208,67 @@ def _side_by_side(
 
 
 @through.register
-def _(transformer: FunctionTransformer, flow: ColumnFlow, walk: PipelineStep) -> ColumnFlow:
+def _(transformer: FunctionTransformer, flow: ColumnFlow, at: PipelineStep) -> ColumnFlow:
     if transformer.func is not None:
-        raise UnsupportedError(f"{walk.step(transformer)} runs a function of its own")
+        raise UnsupportedError(f"{at.step(transformer)} runs a function of its own")
     return flow
 
 
 @through.register
-def _(transformer: SelectorMixin, flow: ColumnFlow, walk: PipelineStep) -> ColumnFlow:
+def _(transformer: SelectorMixin, flow: ColumnFlow, at: PipelineStep) -> ColumnFlow:
     return ColumnFlow(tuple(flow.columns[place] for place in transformer.get_support(indices=True)), flow.sparse)
 
 
 @through.register
-def _(transformer: StandardScaler, flow: ColumnFlow, walk: PipelineStep) -> ColumnFlow:
+def _(transformer: StandardScaler, flow: ColumnFlow, at: PipelineStep) -> ColumnFlow:
     centre = transformer.mean_ if transformer.with_mean else None
-    return _scaled(transformer, flow, walk, centre, transformer.scale_)
+    return _scaled(transformer, flow, at, centre, transformer.scale_)
 
 
 @through.register
-def _(transformer: RobustScaler, flow: ColumnFlow, walk: PipelineStep) -> ColumnFlow:
+def _(transformer: RobustScaler, flow: ColumnFlow, at: PipelineStep) -> ColumnFlow:
     centre = transformer.center_ if transformer.with_centering else None
-    return _scaled(transformer, flow, walk, centre, transformer.scale_ if transformer.with_scaling else None)
+    return _scaled(transformer, flow, at, centre, transformer.scale_ if transformer.with_scaling else None)
 
 
 @through.register
-def _(transformer: MaxAbsScaler, flow: ColumnFlow, walk: PipelineStep) -> ColumnFlow:
-    after = _scaled(transformer, flow, walk, None, transformer.scale_)
-    return _clipped(transformer, after, walk, (-1.0, 1.0)) if transformer.clip else after
+def _(transformer: MaxAbsScaler, flow: ColumnFlow, at: PipelineStep) -> ColumnFlow:
+    after = _scaled(transformer, flow, at, None, transformer.scale_)
+    return _clipped(transformer, after, at, (-1.0, 1.0)) if transformer.clip else after
 
 
 @through.register
-def _(transformer: MinMaxScaler, flow: ColumnFlow, walk: PipelineStep) -> ColumnFlow:
-    after = _stepwise(transformer, flow, walk, ("*", transformer.scale_), ("+", transformer.min_))
-    return _clipped(transformer, after, walk, transformer.feature_range) if transformer.clip else after
+def _(transformer: MinMaxScaler, flow: ColumnFlow, at: PipelineStep) -> ColumnFlow:
+    after = _stepwise(transformer, flow, at, ("*", transformer.scale_), ("+", transformer.min_))
+    return _clipped(transformer, after, at, transformer.feature_range) if transformer.clip else after
 
 
-def _scaled(transformer: Any, flow: ColumnFlow, walk: PipelineStep, centre: Any, scale: Any) -> ColumnFlow:
+def _scaled(transformer: Any, flow: ColumnFlow, at: PipelineStep, centre: Any, scale: Any) -> ColumnFlow:
     """(x - centre) / scale; a sparse matrix is multiplied with 1 / scale instead."""
     steps: list[tuple[str, Any]] = [] if centre is None else [("-", centre)]
     if scale is not None:
         steps.append(("*", 1.0 / np.asarray(scale)) if flow.sparse else ("/", scale))
-    return _stepwise(transformer, flow, walk, *steps)
+    return _stepwise(transformer, flow, at, *steps)
 
 
-def _stepwise(
-    transformer: Any, flow: ColumnFlow, walk: PipelineStep, *steps: tuple[str, Iterable[float]]
-) -> ColumnFlow:
+def _stepwise(transformer: Any, flow: ColumnFlow, at: PipelineStep, *steps: tuple[str, Iterable[float]]) -> ColumnFlow:
     """The columns after operations with a number for each."""
     numbers = list(zip(*([(sign, float(value)) for value in values] for sign, values in steps), strict=True))
     numbers = numbers or [()] * len(flow.columns)
     if not all(math.isfinite(value) for own in numbers for _, value in own):
-        raise UnsupportedError(f"{walk.step(transformer)} has learnt numbers that are not finite")
+        raise UnsupportedError(f"{at.step(transformer)} has learnt numbers that are not finite")
     columns: list[Column] = []
     for column, own in zip(flow.columns, numbers, strict=True):
         if isinstance(column, Number):
             columns.append(Number(column.feature, column.steps + own))
-        elif (values := _numbers(column, transformer, walk)) is not None:
+        elif (values := _numbers(column, transformer, at)) is not None:
             columns.append(Table(column.feature, tuple(run_steps(values, own).tolist())))
         else:
             columns.append(column)
     return ColumnFlow(tuple(columns), flow.sparse)
 
 
-def _clipped(transformer: Any, flow: ColumnFlow, walk: PipelineStep, ends: tuple[float, float]) -> ColumnFlow:
+def _clipped(transformer: Any, flow: ColumnFlow, at: PipelineStep, ends: tuple[float, float]) -> ColumnFlow:
     """The columns cut to an interval, which numbers must not leave anyway."""
     columns: list[Column] = []
     for column in flow.columns:
@@ -279,7 +277,7 @@ def _clipped(transformer: Any, flow: ColumnFlow, walk: PipelineStep, ends: tuple
             reach = [run_steps(float(x), column.steps) for x in (*feature.bounds, *feature.scale, *feature.special)]
             if not ends[0] <= min(reach) <= max(reach) <= ends[1]:
                 raise UnsupportedError(
-                    f"{walk.step(transformer)} clips {feature.name}, which may be from {feature.bounds[0]:g} to "
+                    f"{at.step(transformer)} clips {feature.name}, which may be from {feature.bounds[0]:g} to "
                     f"{feature.bounds[1]:g} here, further than in the model's training; set clip=False, or narrower "
                     f"features.{feature.name}.bounds"
                 )
@@ -289,12 +287,12 @@ def _clipped(transformer: Any, flow: ColumnFlow, walk: PipelineStep, ends: tuple
     return ColumnFlow(tuple(columns), flow.sparse)
 
 
-def _numbers(column: Table, transformer: Any, walk: PipelineStep) -> np.ndarray | None:
+def _numbers(column: Table, transformer: Any, at: PipelineStep) -> np.ndarray | None:
     """A table's values as floats; None, and a fault noted, where some are text."""
     if any(isinstance(value, str) for value in column.values):
         feature = column.feature
-        walk.faults.append(
-            f"column {feature.name!r} holds text ({_some(feature.categories)}), and {walk.step(transformer)} of the "
+        at.faults.append(
+            f"column {feature.name!r} holds text ({_some(feature.categories)}), and {at.step(transformer)} of the "
             f"model takes numbers"
         )
         return None
@@ -302,7 +300,7 @@ def _numbers(column: Table, transformer: Any, walk: PipelineStep) -> np.ndarray 
 
 
 @through.register
-def _(transformer: SimpleImputer, flow: ColumnFlow, walk: PipelineStep) -> ColumnFlow:
+def _(transformer: SimpleImputer, flow: ColumnFlow, at: PipelineStep) -> ColumnFlow:
     """Nothing is missing here: the columns stay as they are, without those that training had no value of."""
     columns: list[Column] = []
     gap = transformer.missing_values
@@ -315,41 +313,41 @@ def _(transformer: SimpleImputer, flow: ColumnFlow, walk: PipelineStep) -> Colum
             columns.append(Table(column.feature, tuple(filler if value == gap else value for value in column.values)))
         else:
             raise UnsupportedError(
-                f"{walk.step(transformer)} takes {gap!r} for a missing value, and {column.feature.name} may hold that"
+                f"{at.step(transformer)} takes {gap!r} for a missing value, and {column.feature.name} may hold that"
             )
     if transformer.add_indicator:
         if not isinstance(gap, float) or not math.isnan(gap):
-            raise UnsupportedError(f"{walk.step(transformer)} marks the value {gap!r}")
-        columns += [_constant(flow, walk, transformer)] * len(transformer.indicator_.features_)
+            raise UnsupportedError(f"{at.step(transformer)} marks the value {gap!r}")
+        columns += [_constant(flow, at, transformer)] * len(transformer.indicator_.features_)
     return ColumnFlow(tuple(columns), flow.sparse)
 
 
-def _constant(flow: ColumnFlow, walk: PipelineStep, transformer: Any) -> Table:
+def _constant(flow: ColumnFlow, at: PipelineStep, transformer: Any) -> Table:
     """A column of zeros: hung on a category, as a number's share in a model must not vanish."""
-    for feature in (*(column.feature for column in flow.columns), *walk.space.features):
+    for feature in (*(column.feature for column in flow.columns), *at.space.features):
         if not feature.numeric:
             return Table(feature, (0.0,) * len(feature.categories))
-    raise UnsupportedError(f"{walk.step(transformer)} adds constant columns, and there is no category to hang them on")
+    raise UnsupportedError(f"{at.step(transformer)} adds constant columns, and there is no category to hang them on")
 
 
 @through.register
-def _(transformer: OneHotEncoder, flow: ColumnFlow, walk: PipelineStep) -> ColumnFlow:
-    columns = _coded(transformer, flow, walk, transformer._n_features_outs)
+def _(transformer: OneHotEncoder, flow: ColumnFlow, at: PipelineStep) -> ColumnFlow:
+    columns = _coded(transformer, flow, at, transformer._n_features_outs)
     return ColumnFlow(columns, transformer.sparse_output)
 
 
 @through.register
-def _(transformer: OrdinalEncoder, flow: ColumnFlow, walk: PipelineStep) -> ColumnFlow:
-    return ColumnFlow(_coded(transformer, flow, walk, [1] * len(flow.columns)))
+def _(transformer: OrdinalEncoder, flow: ColumnFlow, at: PipelineStep) -> ColumnFlow:
+    return ColumnFlow(_coded(transformer, flow, at, [1] * len(flow.columns)))
 
 
-def _coded(encoder: Any, flow: ColumnFlow, walk: PipelineStep, widths: Sequence[int]) -> tuple[Column, ...]:
+def _coded(encoder: Any, flow: ColumnFlow, at: PipelineStep, widths: Sequence[int]) -> tuple[Column, ...]:
     """The columns after an encoder, from its code of every category, one feature after another."""
     stopped = None
     usable: list[tuple[Any, ...]] = []
     for column, known in zip(flow.columns, encoder.categories_, strict=True):
         try:
-            usable.append(_readable(encoder, column, known, walk))
+            usable.append(_readable(encoder, column, known, at))
         except UnsupportedError as fault:
             stopped = stopped or fault
     if stopped is not None:
@@ -364,30 +362,30 @@ def _coded(encoder: Any, flow: ColumnFlow, walk: PipelineStep, widths: Sequence[
         coded = encoder.transform(probes)
         coded = np.asarray(coded.toarray() if sparse.issparse(coded) else coded, dtype=float)
         if coded.shape[1] != ends[-1] or np.isnan(coded).any():
-            raise UnsupportedError(f"{walk.step(encoder)} gives {column.feature.name} codes that are no numbers")
+            raise UnsupportedError(f"{at.step(encoder)} gives {column.feature.name} codes that are no numbers")
         columns += [Table(column.feature, tuple(codes.tolist())) for codes in coded[:, ends[place] : ends[place + 1]].T]
     return tuple(columns)
 
 
-def _readable(encoder: Any, column: Column, known: np.ndarray, walk: PipelineStep) -> tuple[Any, ...]:
+def _readable(encoder: Any, column: Column, known: np.ndarray, at: PipelineStep) -> tuple[Any, ...]:
     """The values of a column, those that the encoder would fail on replaced and noted as a fault."""
     feature = column.feature
     if isinstance(column, Number):
         if encoder.handle_unknown == "error" or any(isinstance(value, str) for value in known):
-            walk.faults.append(
-                f"column {feature.name!r} holds numbers of any size, and {walk.step(encoder)} of the model takes "
+            at.faults.append(
+                f"column {feature.name!r} holds numbers of any size, and {at.step(encoder)} of the model takes "
                 f"{_some(known)} only; set features.{feature.name}.kind=categorical"
             )
         raise UnsupportedError(
-            f"{walk.step(encoder)} takes the number {feature.name} for a category; set "
+            f"{at.step(encoder)} takes the number {feature.name} for a category; set "
             f"features.{feature.name}.kind=categorical"
         )
     listed = set(known.tolist())
     strange = [value for value in column.values if value not in listed]
     if not strange or encoder.handle_unknown != "error":
         return column.values
-    walk.faults.append(
-        f"column {feature.name!r} has the categories {_some(strange)}, which {walk.step(encoder)} of the model has not "
+    at.faults.append(
+        f"column {feature.name!r} has the categories {_some(strange)}, which {at.step(encoder)} of the model has not "
         f"seen (it knows {_some(known)})"
     )
     return tuple(value if value in listed else known.tolist()[0] for value in column.values)
@@ -398,14 +396,14 @@ def _some(values: Iterable[Any]) -> str:
     return ", ".join(listed[:NAMED]) + (f" and {len(listed) - NAMED} more" if len(listed) > NAMED else "")
 
 
-def _input(column: Column, estimator: Any, walk: PipelineStep) -> Input:
+def _input(column: Column, estimator: Any, at: PipelineStep) -> Input:
     """A column as an input of the last step."""
     feature = column.feature
     if isinstance(column, Number):
         return Chain.of_steps(feature.name, column.steps) if column.steps else Affine(feature.name)
-    values = _numbers(column, estimator, walk)
+    values = _numbers(column, estimator, at)
     if values is None or not np.isfinite(values).all():
-        raise UnsupportedError(f"{walk.step(estimator)} is given {feature.name}, which is no number there")
+        raise UnsupportedError(f"{at.step(estimator)} is given {feature.name}, which is no number there")
     if set(values.tolist()) <= {0.0, 1.0} and feature.kind is not Kind.ORDINAL:
         levels = tuple(level for level, value in zip(feature.categories, values, strict=True) if value)
         return Indicator(feature.name, levels)

@@ -23,6 +23,7 @@ class Linear:
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[int, float]] = (), constant: float = 0.0) -> Linear:
+        """A form of pairs of column and coefficient, no column twice."""
         columns = np.array([column for column, _ in pairs], dtype=np.int32)
         return cls(columns, np.array([coefficient for _, coefficient in pairs], dtype=float), constant)
 
@@ -69,6 +70,7 @@ class Solution:
 
 
 def new_solver(seconds: float, feasibility: float = FEASIBILITY) -> highspy.Highs:
+    """A silent, deterministic HiGHS on one thread that stops after so many seconds."""
     solver = highspy.Highs()
     for option, value in (
         ("output_flag", False),
@@ -86,6 +88,7 @@ def new_solver(seconds: float, feasibility: float = FEASIBILITY) -> highspy.High
 
 
 def read_solution(solver: highspy.Highs) -> Solution:
+    """The outcome of the last ``run`` of a solver."""
     status, info = solver.getModelStatus(), solver.getInfo()
     states = highspy.HighsModelStatus
     if status in {states.kInfeasible, states.kUnboundedOrInfeasible}:

@@ -96,7 +96,7 @@ def test_kinds_are_inferred_with_reasons(write: Write) -> None:
 
 
 def test_the_command_line_wins_over_the_yaml_and_that_over_inference(write: Write) -> None:
-    """Attribute by attribute; where each was set is told."""
+    """Attribute by attribute; where each was set is reported."""
     beside = """
         target: approved
         desired: yes
@@ -187,7 +187,7 @@ def same(dataset: Dataset, other: Dataset) -> None:
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "latin-1", "cp1252"])
 @pytest.mark.parametrize("sep", [",", ";", "\t", "|"])
 def test_encodings_and_separators_are_found(write: Write, encoding: str, sep: str) -> None:
-    """The same table however it is written; other forms than the usual are told."""
+    """The same table however it is written; other forms than the usual are reported."""
     table = TABLE.assign(job=TABLE["job"].replace("none", 'für, sich; "a"|\tb'))
     usual = load_csv(write(table), "approved")
     dataset = load_csv(write(table.to_csv(index=False, sep=sep, lineterminator="\r\n").encode(encoding)), "approved")

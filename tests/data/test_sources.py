@@ -106,7 +106,7 @@ def test_folder_defaults_to_a_cache(monkeypatch):
 def test_file_put_by_hand(data, source, name, content):
     """The same content is accepted compressed or not, whatever the source names."""
     if name == "toy.csv.zip" and source is COMPRESSED:
-        name = "toy.csv.gz"  # told by its first bytes, not by its name
+        name = "toy.csv.gz"  # recognised by its first bytes, not by its name
     path = put(data, f"toy/{name}", content)
     assert fetch(source) == path
     assert read_bytes(source) == CONTENT

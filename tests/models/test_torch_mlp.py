@@ -78,7 +78,7 @@ def test_compas_is_answered(name: str, question: tuple[Problem, pd.DataFrame]) -
         found = explainer.explain(factual, 1, np.random.default_rng(row), Deadline.after(60)).answers[0]
         if found.row is not None:
             rows.append(found.row)
-            if name == "dice_gradient":  # the one that is told of what may not change
+            if name == "dice_gradient":  # the one that knows what may not change
                 assert not problem.space.violations(factual, problem.space.frame([found.row]))[0]
     frame = problem.space.frame(rows)
     assert problem.valid(frame).any()

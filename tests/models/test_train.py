@@ -37,7 +37,7 @@ def fitted(problem: Problem, cache: Path | None, depth: int = 3) -> Classifier:
 
 
 class Foreign(LogisticRegression):
-    """An estimator of nobody's library."""
+    """An estimator of no known library."""
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -1,0 +1,272 @@
+"""A user's model: matched to the data, and judged again from its copy."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+from skops import io
+from support.loans import FRAME, GOOD, LABELS, READ, SPACE, Payload, read, steps, trained
+
+from harness import check
+from harness.core.classifier import Classifier, WrappedModel
+from harness.core.errors import HarnessError
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.target import Label
+from harness.evaluation import checker
+from harness.models.adopt import assemble, from_file
+from harness.models.files import checksum
+from harness.store.rows import answer_row
+from harness.store.run import StoredRun
+from methods.dice import Dice
+from methods.nearest import Nearest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("last", [SVC(), KNeighborsClassifier(), PCA(2)], ids=lambda last: type(last).__name__)
+def test_any_model_predicts(saved: Callable[..., Path], last: Any) -> None:
+    """An opaque model still gives predictions: the nearest neighbour and DiCE use them."""
+    model = trained(make_pipeline(last, LogisticRegression()) if isinstance(last, PCA) else last)
+    known = read(saved(model))
+    np.testing.assert_array_equal(known.predict(FRAME), model.predict(READ))
+    problem = Problem(SPACE, known, FRAME, LABELS, Label("good"))
+    factual = FRAME.loc[~problem.valid(FRAME)].iloc[[0]]
+    searches = [Dice("genetic", maxiterations=3)] if isinstance(last, SVC) else [Dice("random", sample_size=200)]
+    for method in (Nearest(), *searches):
+        assert method.refuses(problem) is None
+        told = method.fit(problem).explain(factual, 1, np.random.default_rng(0), Deadline.after(30))
+        row = told.answers[0].row
+        assert row is not None
+        assert model.predict(SPACE.frame([row]).astype({"member": bool}))[0] == "good"
+
+
+def test_a_search_is_its_best_model(saved: Callable[..., Path]) -> None:
+    search = GridSearchCV(make_pipeline(steps(), LogisticRegression()), {"logisticregression__C": [0.1, 1]}, cv=2)
+    known = read(saved(search.fit(READ, LABELS)))
+    assert known.opaque is None
+    np.testing.assert_array_equal(known.predict(FRAME), search.predict(READ))
+
+
+def test_columns_are_taken_by_name(saved: Callable[..., Path]) -> None:
+    """In whatever order the model was trained on them; those it does not know are of no account."""
+    order = ["city", "income", "age"]
+    mixed = make_column_transformer((OneHotEncoder(), ["city"]), (StandardScaler(), ["age", "income"]))
+    model = make_pipeline(mixed, LogisticRegression()).fit(READ[order], LABELS)
+    known = read(saved(model))
+    assert known.opaque is None
+    np.testing.assert_array_equal(known.score(FRAME), model.predict_proba(READ[order])[:, 1])
+
+
+def test_columns_without_names_are_taken_in_their_order(saved: Callable[..., Path]) -> None:
+    """And have to be as many."""
+    by_place = make_column_transformer((StandardScaler(), [0, 1]), (OneHotEncoder(), [2]))
+    model = make_pipeline(by_place, RandomForestClassifier(3)).fit(FRAME.to_numpy(), LABELS)
+    known = read(saved(model))
+    assert known.opaque is None
+    np.testing.assert_array_equal(known.score(FRAME), model.predict_proba(FRAME.to_numpy())[:, 1])
+    narrow = LogisticRegression().fit(FRAME[["age", "income"]].to_numpy(), LABELS)
+    with pytest.raises(HarnessError, match="trained on an array of 2 columns, and loans has 4: age, income"):
+        read(saved(narrow))
+
+
+NORTH = (FRAME["city"] != "Ulm").to_numpy()
+MISFITS: dict[str, tuple[Callable[[], Any], str]] = {
+    "columns that are not there": (
+        lambda: LogisticRegression().fit(READ[["age", "income"]].rename(columns={"age": "years"}), LABELS),
+        "it takes the columns years, which loans has not as features",
+    ),
+    "text": (
+        lambda: LogisticRegression().fit(READ[["age", "income"]].rename(columns={"income": "city"}), LABELS),
+        r"column 'city' holds text \(Bonn, Köln, Ulm\), and step .*takes numbers",
+    ),
+    "categories not seen": (
+        lambda: make_pipeline(steps(), LogisticRegression()).fit(READ[NORTH], LABELS[NORTH]),
+        r"column 'city' has the categories Ulm, which step 'onehotencoder' .* \(it knows Bonn, Köln\)",
+    ),
+    "numbers as categories": (
+        lambda: make_pipeline(OneHotEncoder(), LogisticRegression()).fit(READ[["age"]], LABELS),
+        "set features.age.kind=categorical",
+    ),
+    "numbers predicted": (lambda: LinearRegression().fit(READ[["age", "income"]], GOOD), "it predicts no classes"),
+    "other classes": (lambda: trained(labels=GOOD.astype(int)), r"its classes are 0, 1, .* model.classes=\[bad,good\]"),
+    "one class too many": (
+        lambda: trained(labels=np.where(FRAME["age"] > 70, "old", LABELS)), "its classes are bad, good, old"
+    ),
+    "several outputs": (
+        lambda: RandomForestClassifier(2).fit(READ[["age"]], np.column_stack([GOOD, ~GOOD])), "it has several outputs"
+    ),
+    "not fitted": (lambda: make_pipeline(steps(), LogisticRegression()), "is not fitted"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MISFITS)
+def test_a_misfit_is_one_sentence(saved: Callable[..., Path], case: str) -> None:
+    model, sentence = MISFITS[case]
+    with pytest.raises(HarnessError, match=sentence) as fault:
+        read(saved(model()))
+    assert "\n" not in str(fault.value)
+
+
+def test_a_regression_model_needs_numbers(saved: Callable[..., Path]) -> None:
+    with pytest.raises(HarnessError, match="it predicts classes, and the target is a number"):
+        from_file(saved(trained()), SPACE, FRAME, ())
+    model = make_pipeline(steps(), LinearRegression()).fit(READ, FRAME["income"] * 2)
+    known = from_file(saved(model), SPACE, FRAME, ())
+    np.testing.assert_array_equal(known.predict(FRAME), model.predict(READ))
+
+
+@pytest.mark.parametrize("own", [(0, 1), (False, True), ("n", "y"), (-1, 1)])
+def test_classes_are_named_in_the_models_order(saved: Callable[..., Path], own: tuple[Any, Any]) -> None:
+    """With ``classes``; the second is the one whose probability is the score."""
+    model = trained(labels=np.array(own)[GOOD.astype(int)])
+    known = read(saved(model), names=["bad", "good"])
+    assert known.classes == ("bad", "good")
+    np.testing.assert_array_equal(known.predict(FRAME) == "good", model.predict(READ) == own[1])
+    np.testing.assert_array_equal(known.score(FRAME), model.predict_proba(READ)[:, 1])
+    np.testing.assert_array_equal(known.decide(known.matrix(FRAME)), known.codes(FRAME))
+    with pytest.raises(HarnessError, match=r"must name each of bad, good once"):
+        read(saved(model), names=["bad", "best"])
+
+
+def test_a_threshold_is_of_the_models_second_class(saved: Callable[..., Path]) -> None:
+    model = trained(RandomForestClassifier(5, random_state=0), labels=np.where(GOOD, "a", "b"))
+    known = read(saved(model), names=["good", "bad"], threshold=0.8)
+    share = model.predict_proba(READ)[:, 1]
+    np.testing.assert_array_equal(known.predict(FRAME) == "bad", share > 0.8)
+    np.testing.assert_array_equal(known.probability(FRAME, "good"), model.predict_proba(READ)[:, 0])
+
+
+@pytest.mark.parametrize("name", ["XGBClassifier", "LGBMClassifier"])
+def test_boosting_libraries_are_read(saved: Callable[..., Path], name: str) -> None:
+    """Trained on numbers; as an estimator alone and behind a scaler."""
+    library = pytest.importorskip({"X": "xgboost", "L": "lightgbm"}[name[0]])
+    options = {"n_estimators": 4, **({"verbose": -1} if name[0] == "L" else {})}
+    for model in (
+        getattr(library, name)(**options),
+        make_pipeline(StandardScaler(), getattr(library, name)(**options)),
+    ):
+        model.fit(READ[["age", "income"]], GOOD.astype(int))
+        known = read(saved(model), names=["bad", "good"])
+        assert known.opaque is None
+        np.testing.assert_array_equal(known.predict(FRAME) == "good", model.predict(READ[["age", "income"]]) == 1)
+
+
+# --- what is stored -----------------------------------------------------------------------------------------------
+
+
+def answered(known: Classifier, path: Path, trust: bool = False) -> StoredRun:
+    """A stored run with the nearest neighbour's answers to three factuals."""
+    problem = Problem(SPACE, known, FRAME, LABELS, Label("good"))
+    factuals = FRAME.loc[~problem.valid(FRAME)].iloc[:3]
+    run = StoredRun(path, trust)
+    meta = {"dataset": "loans", "model": "mine", "method": "nearest", "n_counterfactuals": 1}
+    claim = Nearest().objective(problem)
+    run.start(meta, SPACE, known, dict.fromkeys(factuals.index, problem.target), claim, factuals)
+    explainer, timing = Nearest().fit(problem), {"seconds": 0.1, "fit_seconds": 0.1, "late": False}
+    for index in factuals.index:
+        told = explainer.explain(factuals.loc[[index]], 1, np.random.default_rng(0), Deadline.after(9))
+        run.append([answer_row(index, 1, told.answers[0], **timing)])
+    return run
+
+
+def test_a_run_is_judged_by_its_copy_of_the_file(saved: Callable[..., Path], tmp_path: Path) -> None:
+    """Which is the very file, though the original is gone and the run has moved."""
+    path = saved(trained(), "mine.skops")
+    content = path.read_bytes()
+    run = answered(read(path), tmp_path / "results" / "run")
+    path.unlink()
+    shutil.move(run.path, tmp_path / "elsewhere")
+    moved = StoredRun(tmp_path / "elsewhere")
+    assert (moved.path / "model.skops").read_bytes() == content
+    assert [verdict["verdict"] for verdict in checker.verdicts(moved)] == ["valid"] * 3
+    assert moved.classifier.opaque is None
+    assert moved.classifier.inputs == from_memory().inputs
+    assert check.main([str(moved.path)]) == 0
+
+
+def from_memory() -> Classifier:
+    _, labels = trained(), ("bad", "good")
+    return assemble(WrappedModel(trained(), SPACE.names, ("member",)), SPACE, labels, labels, None, FRAME)
+
+
+def test_a_file_that_was_changed_judges_nothing(saved: Callable[..., Path], tmp_path: Path) -> None:
+    run = answered(read(saved(trained())), tmp_path / "run")
+    io.dump(trained(DecisionTreeClassifier()), run.path / "model.skops")
+    with pytest.raises(HarnessError, match="is not the file that the answers"):
+        checker.verdicts(run)
+
+
+def test_a_pickle_in_a_run_needs_trust(
+    saved: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever passes a run on passes on code."""
+    run = answered(read(saved(trained(), "m.pkl"), trust=True), tmp_path / "results" / "run", trust=True)
+    assert [verdict["verdict"] for verdict in checker.verdicts(run)] == ["valid"] * 3
+    assert check.main([str(tmp_path / "results")]) == 2
+    assert "add --trust if you trust its maker" in capsys.readouterr().err
+    assert check.main([str(tmp_path / "results"), "--trust"]) == 0
+
+
+def test_a_run_that_lies_about_trust_runs_nothing(saved: Callable[..., Path], tmp_path: Path) -> None:
+    """A pickle is recognised by the file, not by what cell.json states of it."""
+    run = answered(read(saved(trained(), "m.pkl"), trust=True), tmp_path / "run", trust=True)
+    (run.path / "model.pkl").write_bytes(pickle.dumps(Payload(tmp_path / "struck")))
+    file = {**run.meta["model_file"], "trusted": False, "sha256": checksum(run.path / "model.pkl")}
+    run.update(model_file=file)
+    with pytest.raises(HarnessError, match="is a pickle"):
+        checker.verdicts(StoredRun(run.path))
+    run.update(model_file={**file, "file": "../m.pkl"})
+    with pytest.raises(HarnessError, match="is not the file"):
+        checker.verdicts(StoredRun(run.path))
+    assert not (tmp_path / "struck").exists()
+
+
+@pytest.mark.slow
+def test_the_command_line_takes_a_file(tmp_path: Path) -> None:
+    """From the file to checked answers; its name is that of the runs, its content their fingerprint."""
+    data = pd.read_csv(ROOT / "harness" / "data" / "raw" / "german_credit.csv")
+    table, target = data.drop(columns="class"), data["class"]
+    numbers = table.select_dtypes("number").columns.tolist()
+    mixed = make_column_transformer(
+        (StandardScaler(), numbers), (OneHotEncoder(drop="if_binary"), table.columns.difference(numbers).tolist())
+    )
+    io.dump(make_pipeline(mixed, LogisticRegression(max_iter=500)).fit(table, target), tmp_path / "my model.skops")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+
+    def run(*arguments: str, module: str = "harness") -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", module, *arguments]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+
+    asked = ("-m", "dataset=german_credit", "model=file", "method=ce_ocl,dice_random", "n_factuals=3")
+    told = run(*asked, "model.path='my model.skops'")
+    assert told.returncode == 0, told.stderr
+    assert "german_credit/my_model/ce_ocl" in told.stderr
+    again = shutil.copy(tmp_path / "my model.skops", tmp_path / "my_model.skops")
+    assert run(*asked, f"model.path={again}").stderr.count("skipped") == 2
+    judged = run("results", module="harness.check")
+    assert judged.returncode == 0
+    assert "6 stored counterfactuals checked, 0 of them do not hold" in judged.stdout
+    lacking = run("dataset=german_credit", "model=file", "method=nearest")
+    assert lacking.returncode == 1
+    assert "set model.path=model.skops" in lacking.stderr
