@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -17,7 +18,7 @@ import yaml
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from support.complete import complete
-from support.groups import BREACHES, CONF, LIMITS, POINTS, SPACE, Recorder, at_one, dataset, problem, question, started
+from support.groups import CONF, LIMITS, POINTS, SPACE, Recorder, at_one, dataset, problem, question, started
 
 from harness.core.errors import DatasetError
 from harness.core.explanation import GroupExplanation, Reason, Status
@@ -35,6 +36,29 @@ from harness.execution.task import make_task
 from harness.reports import groups
 from harness.store.run import StoredRun
 from methods.group_greedy import GroupGreedy
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    pool = Pool()
+    yield pool
+    pool.close()
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory, pool: Pool) -> Path:
+    """Honest answers of the greedy cover to one group of twelve."""
+    method = GroupGreedy(t_max=2, neighbours=3)
+    cell = started(tmp_path_factory.mktemp("honest"), question(), method)
+    run_groups(cell, question(), method, True, 0, LIMITS, pool)
+    return cell.path
+
+
+@pytest.fixture
+def cell(honest: Path, tmp_path: Path) -> StoredRun:
+    """A copy of them to go on with."""
+    return StoredRun(Path(shutil.copytree(honest, tmp_path / "cell")))
+
 
 # --- asking -------------------------------------------------------------------------------------------------------
 
@@ -171,6 +195,29 @@ def test_what_goes_wrong_is_an_answer(act: str, status: tuple[str, str], said: s
 
 
 # --- checking and scoring -----------------------------------------------------------------------------------------
+
+
+def _merge(line: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    """Everybody at the first point, whatever has to change."""
+    for row in rows:
+        row.update(row=line["points"][0], point=0, status="FOUND")
+    line["changed"][0] = list(SPACE.names)
+
+
+BREACHES: dict[str, tuple[str, Callable[[dict[str, Any], list[dict[str, Any]]], None]]] = {
+    "too many features": ("beyond its limits", _merge),
+    "silent change": ("worse than claimed", lambda line, rows: line["changed"].__setitem__(0, [])),
+    "bound above": ("worse than claimed", lambda line, rows: line.update(bound=len(line["points"]) + 1)),
+    "proof without bound": ("worse than claimed", lambda line, rows: line.update(status="OPTIMAL")),
+    "proof with a gap": (
+        "worse than claimed",
+        lambda line, rows: line.update(status="OPTIMAL", bound=len(line["points"]) - 1),
+    ),
+    "served, yet uncoverable": (
+        "worse than claimed",
+        lambda line, rows: line["uncoverable"].append(next(row["factual"] for row in rows if row["row"])),
+    ),
+}
 
 
 def altered(cell: StoredRun, change: Callable[[dict[str, Any], list[dict[str, Any]]], None]) -> dict[Any, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
@@ -12,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
 from sklearn.linear_model import LogisticRegression
 
 from harness.core.explanation import Answer, GroupExplanation, Status
@@ -20,13 +18,11 @@ from harness.core.method import Method
 from harness.core.problem import Problem
 from harness.core.space import Feature, Space
 from harness.data import Dataset
-from harness.execution.experiment import run_groups
 from harness.execution.messages import GroupReply
-from harness.execution.pool import GroupOutcome, Limits, Pool
+from harness.execution.pool import GroupOutcome, Limits
 from harness.execution.task import Task, make_task
 from harness.models.train import train
 from harness.store.run import StoredRun
-from methods.group_greedy import GroupGreedy
 
 CONF = Path(__file__).parents[2] / "conf"
 LIMITS = Limits(time=30.0, fit=60.0)
@@ -77,28 +73,6 @@ def started(folder: Path, asked: Task, method: Method, /, **settings: Any) -> St
     return cell
 
 
-@pytest.fixture(scope="module")
-def pool() -> Iterator[Pool]:
-    pool = Pool()
-    yield pool
-    pool.close()
-
-
-@pytest.fixture(scope="module")
-def honest(tmp_path_factory: pytest.TempPathFactory, pool: Pool) -> Path:
-    """Honest answers of the greedy cover to one group of twelve."""
-    method = GroupGreedy(t_max=2, neighbours=3)
-    cell = started(tmp_path_factory.mktemp("honest"), question(), method)
-    run_groups(cell, question(), method, True, 0, LIMITS, pool)
-    return cell.path
-
-
-@pytest.fixture
-def cell(honest: Path, tmp_path: Path) -> StoredRun:
-    """A copy of them to go on with."""
-    return StoredRun(Path(shutil.copytree(honest, tmp_path / "cell")))
-
-
 class Recorder:
     """A pool that knows one point for everybody, and keeps what it was asked."""
 
@@ -116,26 +90,3 @@ def at_one(factuals: pd.DataFrame, **changes: Any) -> GroupReply:
     point = Answer(Status.FOUND, row)
     found = GroupExplanation((point,), dict.fromkeys(factuals.index, 0), changed=(SPACE.names,), bound=1.0)
     return GroupReply(replace(found, **changes), 0.5)
-
-
-def _merge(line: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    """Everybody at the first point, whatever has to change."""
-    for row in rows:
-        row.update(row=line["points"][0], point=0, status="FOUND")
-    line["changed"][0] = list(SPACE.names)
-
-
-BREACHES: dict[str, tuple[str, Callable[[dict[str, Any], list[dict[str, Any]]], None]]] = {
-    "too many features": ("beyond its limits", _merge),
-    "silent change": ("worse than claimed", lambda line, rows: line["changed"].__setitem__(0, [])),
-    "bound above": ("worse than claimed", lambda line, rows: line.update(bound=len(line["points"]) + 1)),
-    "proof without bound": ("worse than claimed", lambda line, rows: line.update(status="OPTIMAL")),
-    "proof with a gap": (
-        "worse than claimed",
-        lambda line, rows: line.update(status="OPTIMAL", bound=len(line["points"]) - 1),
-    ),
-    "served, yet uncoverable": (
-        "worse than claimed",
-        lambda line, rows: line["uncoverable"].append(next(row["factual"] for row in rows if row["row"])),
-    ),
-}
