@@ -18,7 +18,7 @@ import yaml
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from support.complete import complete
-from support.groups import CONF, LIMITS, POINTS, SPACE, Recorder, at_one, dataset, problem, question, started
+from support.groups import BREACHES, CONF, LIMITS, POINTS, SPACE, Recorder, at_one, dataset, problem, question, started
 
 from harness.core.errors import DatasetError
 from harness.core.explanation import GroupExplanation, Reason, Status
@@ -49,13 +49,13 @@ def pool() -> Iterator[Pool]:
 def honest(tmp_path_factory: pytest.TempPathFactory, pool: Pool) -> Path:
     """Honest answers of the greedy cover to one group of twelve."""
     method = GroupGreedy(t_max=2, neighbours=3)
-    cell = started(tmp_path_factory.mktemp("honest"), question(), method)
-    run_groups(cell, question(), method, True, 0, LIMITS, pool)
-    return cell.path
+    run = started(tmp_path_factory.mktemp("honest"), question(), method)
+    run_groups(run, question(), method, True, 0, LIMITS, pool)
+    return run.path
 
 
 @pytest.fixture
-def cell(honest: Path, tmp_path: Path) -> StoredRun:
+def run(honest: Path, tmp_path: Path) -> StoredRun:
     """A copy of them to go on with."""
     return StoredRun(Path(shutil.copytree(honest, tmp_path / "cell")))
 
@@ -97,11 +97,11 @@ def test_factuals_may_be_filled_from_training_rows() -> None:
     assert len(set(filled)) == len(filled) == (classifier.predict(POINTS) == "bad").sum()
 
 
-def test_each_factual_has_a_row_and_each_group_a_line(cell: StoredRun) -> None:
-    """The row holds the point that the factual is assigned to; seconds are the group's; the cell is done."""
-    (line,) = cell.groups()
-    rows = cell.rows()
-    assert cell.done
+def test_each_factual_has_a_row_and_each_group_a_line(run: StoredRun) -> None:
+    """The row holds the point that the factual is assigned to; seconds are the group's; the run is done."""
+    (line,) = run.groups()
+    rows = run.rows()
+    assert run.done
     assert [row["factual"] for row in rows] == question().factuals.index.tolist() == line["factuals"]
     assert {row["seconds"] for row in rows} == {line["seconds"]}
     assert {row["group"] for row in rows} == {"all"}
@@ -113,22 +113,22 @@ def test_each_factual_has_a_row_and_each_group_a_line(cell: StoredRun) -> None:
 def test_an_interrupted_cell_goes_on_with_the_groups_it_lacks(tmp_path: Path) -> None:
     """A group is asked again as a whole where a row of it is missing or failed, and no other."""
     method = GroupGreedy()
-    cell = started(tmp_path, question(), method)
+    run = started(tmp_path, question(), method)
     first = Recorder(lambda factuals: GroupReply(None, 0.0, Status.FAILED, Reason.CRASH, "a fault"))
-    run_groups(cell, question(), method, "sex", 0, LIMITS, first)  # type: ignore[arg-type]
+    run_groups(run, question(), method, "sex", 0, LIMITS, first)  # type: ignore[arg-type]
     assert first.asked == ["sex=f", "sex=m"]
-    assert {row["status"] for row in cell.rows()} == {"FAILED"}
-    assert not cell.done
+    assert {row["status"] for row in run.rows()} == {"FAILED"}
+    assert not run.done
     second = Recorder(at_one)
-    run_groups(cell, question(), method, "sex", 0, LIMITS, second)  # type: ignore[arg-type]
+    run_groups(run, question(), method, "sex", 0, LIMITS, second)  # type: ignore[arg-type]
     assert second.asked == first.asked
-    assert cell.done
-    rows = cell.path / "rows.jsonl"
+    assert run.done
+    rows = run.path / "rows.jsonl"
     rows.write_text("".join(rows.read_text().splitlines(keepends=True)[:-1]))
     third = Recorder(at_one)
-    run_groups(cell, question(), method, "sex", 0, LIMITS, third)  # type: ignore[arg-type]
+    run_groups(run, question(), method, "sex", 0, LIMITS, third)  # type: ignore[arg-type]
     assert third.asked == ["sex=m"]
-    assert len(cell.groups()) == 2
+    assert len(run.groups()) == 2
 
 
 def test_who_cannot_be_served_is_named(tmp_path: Path) -> None:
@@ -137,9 +137,9 @@ def test_who_cannot_be_served_is_named(tmp_path: Path) -> None:
     told = lambda factuals: at_one(  # noqa: E731
         factuals, assignment=dict.fromkeys(rest, 0), uncoverable=(first,), status=Status.OPTIMAL
     )
-    cell = started(tmp_path, question(), GroupGreedy())
-    run_groups(cell, question(), GroupGreedy(), True, 0, LIMITS, Recorder(told))  # type: ignore[arg-type]
-    status = {row["factual"]: (row["status"], row["reason"]) for row in cell.rows()}
+    run = started(tmp_path, question(), GroupGreedy())
+    run_groups(run, question(), GroupGreedy(), True, 0, LIMITS, Recorder(told))  # type: ignore[arg-type]
+    status = {row["factual"]: (row["status"], row["reason"]) for row in run.rows()}
     assert status[first] == ("INFEASIBLE", "proof")
     assert status[second] == ("GAVE_UP", "finished")
     assert {status[index] for index in rest} == {("OPTIMAL", "proof")}
@@ -185,93 +185,70 @@ class _Actor:
 )
 def test_what_goes_wrong_is_an_answer(act: str, status: tuple[str, str], said: str, pool: Pool, tmp_path: Path) -> None:
     """Of every factual of the group, and of the group itself."""
-    cell = started(tmp_path, question(), Acts(act))
-    run_groups(cell, question(), Acts(act), True, 0, replace(LIMITS, time=1.0), pool)
-    assert {(row["status"], row["reason"]) for row in cell.rows()} == {status}
-    assert all(said in row["detail"] for row in cell.rows())
-    assert [line["status"] for line in cell.groups()] == [status[0]]
-    checker.judge(cell)
-    assert status[0] in groups.write(cell, ["sex"])
+    run = started(tmp_path, question(), Acts(act))
+    run_groups(run, question(), Acts(act), True, 0, replace(LIMITS, time=1.0), pool)
+    assert {(row["status"], row["reason"]) for row in run.rows()} == {status}
+    assert all(said in row["detail"] for row in run.rows())
+    assert [line["status"] for line in run.groups()] == [status[0]]
+    checker.judge(run)
+    assert status[0] in groups.write(run, ["sex"])
 
 
 # --- checking and scoring -----------------------------------------------------------------------------------------
 
 
-def _merge(line: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    """Everybody at the first point, whatever has to change."""
-    for row in rows:
-        row.update(row=line["points"][0], point=0, status="FOUND")
-    line["changed"][0] = list(SPACE.names)
-
-
-BREACHES: dict[str, tuple[str, Callable[[dict[str, Any], list[dict[str, Any]]], None]]] = {
-    "too many features": ("beyond its limits", _merge),
-    "silent change": ("worse than claimed", lambda line, rows: line["changed"].__setitem__(0, [])),
-    "bound above": ("worse than claimed", lambda line, rows: line.update(bound=len(line["points"]) + 1)),
-    "proof without bound": ("worse than claimed", lambda line, rows: line.update(status="OPTIMAL")),
-    "proof with a gap": (
-        "worse than claimed",
-        lambda line, rows: line.update(status="OPTIMAL", bound=len(line["points"]) - 1),
-    ),
-    "served, yet uncoverable": (
-        "worse than claimed",
-        lambda line, rows: line["uncoverable"].append(next(row["factual"] for row in rows if row["row"])),
-    ),
-}
-
-
-def altered(cell: StoredRun, change: Callable[[dict[str, Any], list[dict[str, Any]]], None]) -> dict[Any, str]:
+def altered(run: StoredRun, change: Callable[[dict[str, Any], list[dict[str, Any]]], None]) -> dict[Any, str]:
     """Verdicts by factual after a change of the group's line and of its rows."""
-    (line,), rows = cell.groups(), cell.rows()
+    (line,), rows = run.groups(), run.rows()
     change(line, rows)
-    (cell.path / "groups.jsonl").write_text(json.dumps(line) + "\n")
-    (cell.path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return {verdict["factual"]: verdict["verdict"] for verdict in checker.verdicts(cell)}
+    (run.path / "groups.jsonl").write_text(json.dumps(line) + "\n")
+    (run.path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return {verdict["factual"]: verdict["verdict"] for verdict in checker.verdicts(run)}
 
 
-def test_honest_groups_are_valid(cell: StoredRun) -> None:
-    assert set(altered(cell, lambda line, rows: None).values()) <= {"valid", "none"}
+def test_honest_groups_are_valid(run: StoredRun) -> None:
+    assert set(altered(run, lambda line, rows: None).values()) <= {"valid", "none"}
 
 
 @pytest.mark.parametrize("breach", BREACHES)
-def test_the_checker_believes_no_group(cell: StoredRun, breach: str) -> None:
+def test_the_checker_believes_no_group(run: StoredRun, breach: str) -> None:
     word, change = BREACHES[breach]
-    assert word in altered(cell, change).values()
+    assert word in altered(run, change).values()
 
 
-def test_forgotten_people_break_a_proof(cell: StoredRun) -> None:
+def test_forgotten_people_break_a_proof(run: StoredRun) -> None:
     def forget(line: dict[str, Any], rows: list[dict[str, Any]]) -> None:
         line.update(status="OPTIMAL", bound=len(line["points"]))
         shared = next(row for row in rows if sum(row["point"] == other["point"] for other in rows) > 1)
         shared.update(row=None, point=None, status="GAVE_UP")
 
-    assert set(altered(cell, forget).values()) == {"worse than claimed"}
+    assert set(altered(run, forget).values()) == {"worse than claimed"}
 
 
-def test_a_group_is_scored(cell: StoredRun) -> None:
+def test_a_group_is_scored(run: StoredRun) -> None:
     """Points that serve somebody, counted from the rows; each factual has the numbers of its group."""
-    altered(cell, lambda line, rows: line.update(bound=1.5))
-    checker.judge(cell)
-    rows = cell.rows()
+    altered(run, lambda line, rows: line.update(bound=1.5))
+    checker.judge(run)
+    rows = run.rows()
     used = len({row["point"] for row in rows if row["row"] is not None})
-    table = scoring.group_table(cell).loc["all"]
+    table = scoring.group_table(run).loc["all"]
     assert (table["size"], table["points"], table["gap"]) == (12, used, used - 2)
     assert table["covered"] + table["uncoverable"] + table["left"] == 12
     assert table["covered"] == sum(row["row"] is not None for row in rows)
     problems = {index: question().problem(index) for index in question().factuals.index}
-    scores = scoring.score(cell, problems, [], "valid")
+    scores = scoring.score(run, problems, [], "valid")
     assert set(scores["group/points"]) == {used}
     assert scores["coverage"].sum() == table["covered"]
 
 
-def test_the_report_names_who_what_and_to_what(cell: StoredRun) -> None:
+def test_the_report_names_who_what_and_to_what(run: StoredRun) -> None:
     """Each explanation once, with its number of factuals; the division counts everybody once."""
-    checker.judge(cell)
-    text = groups.write(cell, ["sex", "no such feature"])
-    (line,) = cell.groups()
-    assert (cell.path / groups.REPORT).read_text() == text
+    checker.judge(run)
+    text = groups.write(run, ["sex", "no such feature"])
+    (line,) = run.groups()
+    assert (run.path / groups.REPORT).read_text() == text
     for point, values in enumerate(line["points"]):
-        served = sum(row["point"] == point for row in cell.rows())
+        served = sum(row["point"] == point for row in run.rows())
         said = " ".join(text.split(f"\n\n{point + 1}. ")[1].split("\n\n")[0].split())
         assert said.startswith(f"{served} factual")
         for name in line["changed"][point]:

@@ -90,3 +90,26 @@ def at_one(factuals: pd.DataFrame, **changes: Any) -> GroupReply:
     point = Answer(Status.FOUND, row)
     found = GroupExplanation((point,), dict.fromkeys(factuals.index, 0), changed=(SPACE.names,), bound=1.0)
     return GroupReply(replace(found, **changes), 0.5)
+
+
+def _merge(line: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    """Everybody at the first point, whatever has to change."""
+    for row in rows:
+        row.update(row=line["points"][0], point=0, status="FOUND")
+    line["changed"][0] = list(SPACE.names)
+
+
+BREACHES: dict[str, tuple[str, Callable[[dict[str, Any], list[dict[str, Any]]], None]]] = {
+    "too many features": ("beyond its limits", _merge),
+    "silent change": ("worse than claimed", lambda line, rows: line["changed"].__setitem__(0, [])),
+    "bound above": ("worse than claimed", lambda line, rows: line.update(bound=len(line["points"]) + 1)),
+    "proof without bound": ("worse than claimed", lambda line, rows: line.update(status="OPTIMAL")),
+    "proof with a gap": (
+        "worse than claimed",
+        lambda line, rows: line.update(status="OPTIMAL", bound=len(line["points"]) - 1),
+    ),
+    "served, yet uncoverable": (
+        "worse than claimed",
+        lambda line, rows: line["uncoverable"].append(next(row["factual"] for row in rows if row["row"])),
+    ),
+}

@@ -26,7 +26,7 @@ def runner(folder: Path) -> Run:
 
     def run(*arguments: str, module: str = "harness") -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", module, *arguments]
-        return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+        return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
 
     return run
 
