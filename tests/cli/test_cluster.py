@@ -16,8 +16,9 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.types import RunMode
 from mlflow import MlflowClient
 from omegaconf import DictConfig, OmegaConf
-from support.faults import SWEEP, Run, outcome, run
+from support.faults import SWEEP, outcome, run
 from support.served import served
+from support.sweep import Run
 
 from harness.cli import composition
 from harness.cli.process import CONF

@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 from mlflow import MlflowClient
-from support.faults import ONE, SWEEP, Run, outcome, stored
+from support.faults import ONE, SWEEP, outcome, run
+from support.sweep import Run, stored
 
 from harness.store.run import StoredRun
+
+__all__ = ["run"]  # the fixture
 
 KILLS = 20
 
@@ -35,13 +38,13 @@ def assert_each_is_logged_once(folder: Path) -> None:
     experiment = client.get_experiment_by_name("adhoc")
     assert experiment is not None
     runs = client.search_runs([experiment.experiment_id])
-    assert sorted(run.data.tags["fingerprint"] for run in runs) == sorted(
+    assert sorted(logged.data.tags["fingerprint"] for logged in runs) == sorted(
         cell.meta["fingerprint"] for cell in stored(folder).values()
     )
-    for run in runs:
-        assert run.info.status == "FINISHED"
-        assert "run/coverage" in run.data.metrics
-        files = {file.path for file in client.list_artifacts(run.info.run_id)}
+    for logged in runs:
+        assert logged.info.status == "FINISHED"
+        assert "run/coverage" in logged.data.metrics
+        files = {file.path for file in client.list_artifacts(logged.info.run_id)}
         assert {"counterfactuals.json", "counterfactuals.csv", "config.yaml"} <= files
 
 

@@ -147,7 +147,7 @@ def test_a_wrong_search_path_is_one_sentence(
     """Before anything runs."""
     monkeypatch.setattr(sys, "argv", ["harness", f"hydra.searchpath={search}"])
     monkeypatch.setattr(main.SearchPath, "asked", [])
-    monkeypatch.setattr(process, "_talk", lambda: None)
+    monkeypatch.setattr(main, "talk", lambda: None)
     monkeypatch.setattr(process.log, "propagate", True)
     with pytest.raises(SystemExit, match="1"):
         main.main()
@@ -165,8 +165,13 @@ def test_what_cannot_be_imported_is_named(tmp_path: Path, monkeypatch: pytest.Mo
         build._instantiate(OmegaConf.create({"_target_": "failing_module.Mine"}), "method mine")
     assert "\n" not in str(told.value)
     with pytest.raises(HarnessError, match=words) as told:
-        build.metrics({"names": ["failing_module.mine"]})
+        build.metrics_of({"names": ["failing_module.mine"]})
     assert "\n" not in str(told.value)
+
+
+def test_a_fingerprint_names_sources_that_exist() -> None:
+    """A name without a file would leave its code out, and stored answers would outlive a change of it."""
+    assert [name for name in fingerprint.SOURCES if not (process.PACKAGE / name).exists()] == []
 
 
 def test_a_fingerprint_follows_the_source(conf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

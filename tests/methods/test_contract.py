@@ -18,6 +18,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from support import laws
 from support.complete import CONF, complete, settings, targets
+from support.datasets import dataset_of, problem_on
 from support.laws import Case, Law
 from support.own import SETTINGS, own
 
@@ -25,10 +26,7 @@ from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
 from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
-from harness.core.target import Label
-from harness.data import Source, load_dataset, parse_target
 from harness.models import torch_mlp
-from harness.models import train as models
 from harness.models.equations import equations
 from methods.nearest import Nearest
 
@@ -135,18 +133,8 @@ def test_method_takes_some_model(small: Callable[[str, str], Case], method: str)
 @cache
 def packaged(dataset: str, model: str) -> tuple[Problem, pd.DataFrame]:
     """The problem of a dataset in ``conf/dataset``, and two factuals of its test rows."""
-    config: Any = OmegaConf.to_container(chosen("dataset", dataset))
-    for source in config["sources"]:
-        if not Source(**source).path.is_file():
-            pytest.skip(f"{source['file']} is neither packaged nor in CE_HARNESS_DATA")
-    data = load_dataset(**config)
-    train, labels = data.frame.iloc[data.train], data.labels[data.train]
-    node = chosen("model", model)
-    estimator = instantiate(node.estimator, _convert_="all")
-    classifier = models.train(estimator, data.space, train, labels, data.classes, node.get("threshold"))
-    wish = parse_target(data)
-    target = Label(data.classes[-1]) if isinstance(wish, str) else wish
-    problem = Problem(data.space, classifier, train, labels, target)
+    data, node = dataset_of(dataset), chosen("model", model)
+    problem = problem_on(data, instantiate(node.estimator, _convert_="all"), node.get("threshold"))
     rows = data.frame.iloc[data.test]
     return problem, rows.loc[~problem.valid(rows)].iloc[:2]
 

@@ -6,7 +6,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,24 +18,12 @@ import yaml
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from support.complete import complete
-from support.groups import (
-    BREACHES,
-    CONF,
-    LIMITS,
-    POINTS,
-    SPACE,
-    Acts,
-    Recorder,
-    at_one,
-    dataset,
-    problem,
-    question,
-    started,
-)
+from support.groups import BREACHES, CONF, LIMITS, POINTS, SPACE, Recorder, at_one, dataset, problem, question, started
 
 from harness.core.errors import DatasetError
 from harness.core.explanation import GroupExplanation, Reason, Status
 from harness.core.method import Deadline, GroupExplainer, Method
+from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.target import Label
 from harness.evaluation import checker, scoring
@@ -155,6 +143,34 @@ def test_who_cannot_be_served_is_named(tmp_path: Path) -> None:
     assert status[first] == ("INFEASIBLE", "proof")
     assert status[second] == ("GAVE_UP", "finished")
     assert {status[index] for index in rest} == {("OPTIMAL", "proof")}
+
+
+@dataclass(frozen=True)
+class Acts:
+    """A method that sleeps, raises, or breaks the contract of groups."""
+
+    act: str
+
+    def refuses(self, problem: Problem) -> str | None:
+        return "it takes nothing at all" if self.act == "refuse" else None
+
+    def objective(self, problem: Problem) -> Objective | None:
+        return None
+
+    def fit(self, problem: Problem) -> Any:
+        return object() if self.act == "alone" else _Actor(self.act)
+
+
+@dataclass
+class _Actor:
+    act: str
+
+    def explain_group(self, factuals: pd.DataFrame, rng: np.random.Generator, deadline: Deadline) -> GroupExplanation:
+        if self.act == "sleep":
+            time.sleep(60.0)
+        if self.act == "raise":
+            raise ZeroDivisionError
+        return GroupExplanation((), {"nobody": 0})
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -15,8 +14,7 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
 from harness.core.explanation import Answer, GroupExplanation, Status
-from harness.core.method import Deadline, Method
-from harness.core.objective import Objective
+from harness.core.method import Method
 from harness.core.problem import Problem
 from harness.core.space import Feature, Space
 from harness.data import Dataset
@@ -73,34 +71,6 @@ def started(folder: Path, asked: Task, method: Method, /, **settings: Any) -> St
     meta = {"dataset": "toy", "model": "lr", "method": "m", "n_counterfactuals": 1, "config": config}
     cell.start(meta, SPACE, asked.classifier, asked.targets, None, asked.factuals)
     return cell
-
-
-@dataclass(frozen=True)
-class Acts:
-    """A method that sleeps, raises, or breaks the contract of groups."""
-
-    act: str
-
-    def refuses(self, problem: Problem) -> str | None:
-        return "it takes nothing at all" if self.act == "refuse" else None
-
-    def objective(self, problem: Problem) -> Objective | None:
-        return None
-
-    def fit(self, problem: Problem) -> Any:
-        return object() if self.act == "alone" else _Actor(self.act)
-
-
-@dataclass
-class _Actor:
-    act: str
-
-    def explain_group(self, factuals: pd.DataFrame, rng: np.random.Generator, deadline: Deadline) -> GroupExplanation:
-        if self.act == "sleep":
-            time.sleep(60.0)
-        if self.act == "raise":
-            raise ZeroDivisionError
-        return GroupExplanation((), {"nobody": 0})
 
 
 class Recorder:

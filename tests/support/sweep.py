@@ -14,17 +14,23 @@ ROOT = Path(__file__).parents[2]
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
+def environment_in(folder: Path) -> dict[str, str]:
+    """The variables of a sweep whose cache is in a folder."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("MLFLOW")}
+    return kept | {"CE_HARNESS_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+
+
 def runner(folder: Path) -> Run:
     """Run ``python -m harness`` in a folder that holds everything it writes."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("MLFLOW")}
-    environment |= {"CE_HARNESS_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    environment = environment_in(folder)
 
     def run(*arguments: str, module: str = "harness") -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", module, *arguments]
-        return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+        return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
 
     return run
 
 
 def stored(folder: Path) -> dict[str, StoredRun]:
-    return {cell.label: cell for cell in stored_runs(folder / "results" / "adhoc")}
+    """The stored runs of an experiment without a name, by label."""
+    return {run.label: run for run in stored_runs(folder / "results" / "adhoc")}

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from omegaconf import OmegaConf
+from support.datasets import dataset_of
 
 from harness.core.errors import DatasetError
-from harness.data import Dataset, Source, data_folder, load_dataset
+from harness.data import data_folder, load_dataset
 
-CONF = Path(__file__).parents[3] / "conf"
 SHAPES = {
     "compas_carla": (6172, 7, 5028),
     "adult_carla": (48832, 13, 11687),
@@ -35,18 +34,10 @@ IMMUTABLE = {
 FAR = 1000.0
 
 
-def loaded(name: str, **settings: Any) -> Dataset:
-    config: Any = OmegaConf.to_container(OmegaConf.load(CONF / "dataset" / f"{name}.yaml"))
-    for source in config["sources"]:
-        if not Source(**source).path.is_file():
-            pytest.skip(f"{source['file']} is neither packaged nor in CE_HARNESS_DATA ({data_folder()})")
-    return load_dataset(**config, **settings)
-
-
 @pytest.mark.parametrize("name", CARLA)
 def test_carla_data_are_carlas(name: str) -> None:
     """Row by row and in order the values of CARLA's own file; numbers continuous, one 0/1 column a category."""
-    data = loaded(name)
+    data = dataset_of(name)
     rows, features, good = SHAPES[name]
     assert data.frame.shape == (rows, features)
     assert len(data.space.columns) == features
@@ -67,7 +58,7 @@ def test_carla_data_are_carlas(name: str) -> None:
 
 def test_statlog_heart_is_the_raw_file() -> None:
     """270 patients; the man of the demonstration is row 263, who has no disease."""
-    data = loaded("heart_statlog")
+    data = dataset_of("heart_statlog")
     assert data.frame.shape == (270, 13)
     assert (data.classes, data.desired) == (("presence", "absence"), "absence")
     assert pd.Series(data.labels).value_counts().to_dict() == {"absence": 150, "presence": 120}
@@ -81,7 +72,7 @@ def test_statlog_heart_is_the_raw_file() -> None:
 
 def test_the_case_study_is_the_papers() -> None:
     """Its person, and a full one-hot: 7 numbers and 54 columns of categories."""
-    data = loaded("german_credit_plain")
+    data = dataset_of("german_credit_plain")
     person = data.frame.loc[775]
     assert [person[name] for name in ("duration", "credit_amount", "age", "housing")] == [24, 1371, 25, "rent"]
     assert len(data.space.columns) == 7 + 54
@@ -92,15 +83,15 @@ def test_the_case_study_is_the_papers() -> None:
 def test_without_bounds_numbers_may_go_far() -> None:
     """A thousand training ranges beyond either end; bounds of a feature's own stand, null being the training rows'."""
     own = {"Glucose": {"bounds": [None, np.inf]}, "BMI": {"bounds": [0, 90]}}
-    free, mixed = loaded("pima_two", unbounded=True), loaded("pima_two", unbounded=True, overrides=own)
+    free, mixed = dataset_of("pima_two", unbounded=True), dataset_of("pima_two", unbounded=True, overrides=own)
     for feature in free.space.features:
         low, high = feature.scale
         assert feature.bounds == (low - FAR * (high - low), high + FAR * (high - low))
     glucose, weight = mixed.space["Glucose"], mixed.space["BMI"]
     assert glucose.bounds == (glucose.scale[0], free.space["Glucose"].bounds[1])
     assert weight.bounds == (0, 90)
-    assert loaded("pima_two").space["BMI"].bounds == loaded("pima_two").space["BMI"].scale
-    assert loaded("pima_two", overrides={"BMI": {"bounds": [None, None]}}).space["BMI"].bounds == weight.scale
+    assert dataset_of("pima_two").space["BMI"].bounds == dataset_of("pima_two").space["BMI"].scale
+    assert dataset_of("pima_two", overrides={"BMI": {"bounds": [None, None]}}).space["BMI"].bounds == weight.scale
 
 
 def test_outliers_are_dropped(tmp_path: Path) -> None:

@@ -27,7 +27,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from support.engines import CONF, engines, question_of
+from support.complete import CONF
+from support.engines import engines, question_of
 
 from harness.core import hull
 from harness.core.classifier import Classifier
@@ -39,6 +40,7 @@ from harness.core.space import Feature, Kind, Space
 from harness.core.target import Interval, Label, Probability
 from harness.data import load_dataset
 from harness.evaluation.checker import permitted
+from harness.models.train import train
 from methods.ce_ocl import CeOcl
 from methods.estimators.raw_target import raw_interval
 
@@ -299,9 +301,9 @@ def test_the_published_case_is_met() -> None:
         for f in plain.features
     }
     data = load_dataset(**settings, overrides=free)
-    train, labels = data.frame.iloc[data.train], data.labels[data.train]
-    svm = train(LinearSVC(C=0.1, dual=False), data.space, train, labels, data.classes)
-    problem, factual = Problem(data.space, svm, train, labels, Label("good")), data.frame.loc[[775]]
+    frame, labels = data.frame.iloc[data.train], data.labels[data.train]
+    svm = train(LinearSVC(C=0.1, dual=False), data.space, frame, labels, data.classes)
+    problem, factual = Problem(data.space, svm, frame, labels, Label("good")), data.frame.loc[[775]]
     score, margin = float(svm.raw(factual)[0]), 1e-6
     assert score == pytest.approx(-0.1340203090, abs=1e-9)
     for method, published in (

@@ -36,6 +36,7 @@ from harness.core.problem import Problem
 from harness.core.space import Feature
 from harness.data import load_dataset
 from harness.execution import task
+from harness.models.train import train
 from methods.ce_ocl import CeOcl
 from methods.ce_ocl.program_engine import ProgramEngine
 from methods.cells.search import CellSearch
@@ -357,8 +358,8 @@ LARGE: dict[str, Callable[[], Any]] = {
 def test_on_real_data_search_and_program_agree(model: str) -> None:
     """Ten factuals: both proven, of the same cost, and predicted as wanted."""
     dataset = load_dataset(**OmegaConf.to_container(OmegaConf.load(CONF / "dataset" / "compas.yaml")))
-    train, labels = dataset.frame.iloc[dataset.train], dataset.labels[dataset.train]
-    fitted = train(LARGE[model](), dataset.space, train, labels, dataset.classes)
+    frame, labels = dataset.frame.iloc[dataset.train], dataset.labels[dataset.train]
+    fitted = train(LARGE[model](), dataset.space, frame, labels, dataset.classes)
     question = task.make_task(dataset, fitted)
     (problem,) = question.problems.values()
     explainers = [CeOcl("l2sq", engine=engine).fit(problem) for engine in ("search", "milp")]
