@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from harness.core.inputs import Affine, Input
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import SAME, Feature, Kind
 from harness.core.target import Label
-from harness.models.torch_mlp import TorchMLPClassifier
+from methods.estimators.network import NETWORKS
 from methods.estimators.raw_target import raw_interval
 from methods.estimators.thresholds import beyond
 from methods.milp.distance import tolerance
@@ -76,7 +75,7 @@ class FewChanges:
     def takes(problem: Problem) -> bool:
         """Whether the model is a network of ReLUs, its inputs affine in all numbers."""
         estimator, space = problem.classifier.estimator, problem.space
-        if not isinstance(estimator, MLPClassifier | MLPRegressor | TorchMLPClassifier) or len(estimator.coefs_) < 2:
+        if not isinstance(estimator, NETWORKS) or len(estimator.coefs_) < 2:
             return False
         numeric = {feature.name for feature in space.features if feature.numeric}
         affine = all(isinstance(s, Affine) for s in problem.classifier.inputs if s.feature in numeric)

@@ -75,7 +75,7 @@ class Block(Protocol):
         """The feature's scaled columns."""
         ...
 
-    def bar(self, value: Any) -> None:
+    def forbid(self, value: Any) -> None:
         """Rule out a state: a category, or for numbers any move to ``value``'s side of the factual."""
         ...
 
@@ -83,7 +83,7 @@ class Block(Protocol):
         """1 where the posed feature changes, else 0."""
         ...
 
-    def apart(self, value: Any, separation: float) -> Linear:
+    def distance_form(self, value: Any, separation: float) -> Linear:
         """A form that is >= 1 only where the feature is apart from ``value``: another category, or that far away."""
         ...
 

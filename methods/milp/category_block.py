@@ -103,13 +103,13 @@ class CategoryBlock:
             return [Linear.of([(column, 1.0)]) for column in self.at]
         return [self._form(np.arange(self.size) / max(self.size - 1, 1))]
 
-    def bar(self, value: Any) -> None:
+    def forbid(self, value: Any) -> None:
         self.compiled.add_row(Linear.of(self._indicator(self.feature.categories.index(value))), high=0.0)
 
     def changed(self) -> Linear:
         return self._form((np.arange(self.size) != self.code).astype(float))
 
-    def apart(self, value: Any, separation: float) -> Linear:
+    def distance_form(self, value: Any, separation: float) -> Linear:
         code = self.feature.categories.index(value)
         return self._form((np.arange(self.size) != code).astype(float))
 

@@ -113,7 +113,7 @@ class IntervalBlock:
     def changed(self) -> Linear:
         return self._form((np.arange(len(self.values)) != self.home).astype(float))
 
-    def apart(self, value: Any, separation: float) -> Linear:
+    def distance_form(self, value: Any, separation: float) -> Linear:
         up, down = beyond(self.feature, float(value), separation)
         right = self._cut(np.nextafter(up, -math.inf) if self.feature.kind is not Kind.INTEGER else up - 1)
         left = self._cut(down)

@@ -48,7 +48,7 @@ class NumberBlock:
         )
         # For integers the link is stated in number / range, whose factual part is set by pose().
         self.move = program.add(2 * self.up + 2 * self.down - self.change <= 0)
-        self.leap = program.add(self.up - self.down - 2 * self.change >= 0)
+        self.minimum_jump = program.add(self.up - self.down - 2 * self.change >= 0)
         self.counted = True  # whether the number of changes matters
         self.sides = Sides(program, feature)
         self.side_columns: list[Any] = []
@@ -76,13 +76,15 @@ class NumberBlock:
         self.number_at, self.up_at, self.down_at, self.change_at = (
             compiled.column(v) for v in (self.number, self.up, self.down, self.change)
         )
-        self.link_at, self.move_at, self.leap_at = (compiled.row(c) for c in (self.link, self.move, self.leap))
+        self.link_at, self.move_at, self.minimum_jump_at = (
+            compiled.row(c) for c in (self.link, self.move, self.minimum_jump)
+        )
         self.up_entry = compiled.position(self.move, self.up)
         self.down_entry = compiled.position(self.move, self.down)
-        self.leap_entry = compiled.position(self.leap, self.change)
+        self.minimum_jump_entry = compiled.position(self.minimum_jump, self.change)
 
     def pose(self, value: Any, cost: Cost, within: Any = None) -> None:
-        """As in ``Block``. Where changes count nothing, "changed" needs no integrality but for a leap."""
+        """As in ``Block``. Where changes count nothing, "changed" needs no integrality but for a minimum jump."""
         feature, compiled, value = self.feature, self.compiled, float(value)
         self.value, self.rule = value, cost
         low, high = ((end - feature.scale[0]) / feature.range for end in feature.interval(value))
@@ -95,7 +97,7 @@ class NumberBlock:
             if not must and not coded:
                 low, high = min(low, origin), max(high, origin)
         rise, fall = max(high - origin, 0.0), max(origin - low, 0.0)
-        least = max(low - origin, origin - high, 0.0)  # a special code leaps at least to the nearer bound
+        least = max(low - origin, origin - high, 0.0)  # a special code jumps at least to the nearer bound
         if low > high:
             rise = fall = 0.0
         rise, fall = min(rise, cost.radius), min(fall, cost.radius)
@@ -116,10 +118,10 @@ class NumberBlock:
         compiled.high[self.change_at] = float(rise > 0 or fall > 0)
         compiled.data[self.up_entry] = 1.0 / rise if rise > 0 else 1.0
         compiled.data[self.down_entry] = 1.0 / fall if fall > 0 else 1.0
-        # up - down is at least the leap where the feature changes, or at most minus the leap.
-        compiled.row_low[self.leap_at] = 0.0 if least > 0 and low > origin else -math.inf
-        compiled.row_high[self.leap_at] = 0.0 if least > 0 and high < origin else math.inf
-        compiled.data[self.leap_entry] = -least if low > origin else least or 1.0
+        # up - down is at least the minimum jump where the feature changes, or at most minus that jump.
+        compiled.row_low[self.minimum_jump_at] = 0.0 if least > 0 and low > origin else -math.inf
+        compiled.row_high[self.minimum_jump_at] = 0.0 if least > 0 and high < origin else math.inf
+        compiled.data[self.minimum_jump_entry] = -least if low > origin else least or 1.0
         if self.side_columns:
             self._wall(bottom, top)
         self.rise, self.fall = rise, fall
@@ -192,13 +194,13 @@ class NumberBlock:
             return [Linear.of([(self.number_at, 1.0)])]
         return [Linear.of([(self.number_at, 1.0 / feature.range)], -feature.scale[0] / feature.range)]
 
-    def bar(self, value: Any) -> None:
+    def forbid(self, value: Any) -> None:
         self.compiled.high[self.up_at if value > self.value else self.down_at] = 0.0
 
     def changed(self) -> Linear:
         return Linear.of([(self.change_at, 1.0)])
 
-    def apart(self, value: Any, separation: float) -> Linear:
+    def distance_form(self, value: Any, separation: float) -> Linear:
         up, down = beyond(self.feature, float(value), separation)
         low, high = self.compiled.low[self.number_at], self.compiled.high[self.number_at]
         if self.feature.kind is not Kind.INTEGER:

@@ -33,6 +33,7 @@ from harness.data import load_dataset
 from harness.evaluation.checker import permitted
 from harness.execution import task
 from methods.ce_ocl import CeOcl
+from methods.ce_ocl.program_engine import Request
 from methods.cells import kernels, search
 from methods.cells.search import CellSearch, Closest
 from methods.estimators.trees import ensemble
@@ -222,7 +223,7 @@ def assert_same_optimum(method: CeOcl, problem: Problem, factual: pd.DataFrame, 
     answers = []
     for _ in range(n):
         found = closest(cells, factual, earlier, method.separation)
-        told = program._next(factual, earlier, lambda: factual.iloc[:0], Deadline.after(120.0))
+        told = program._next(Request(factual, lambda: factual.iloc[:0], Deadline.after(120.0)), earlier)
         answers.append(found)
         assert found.proven
         if found.row is None:
