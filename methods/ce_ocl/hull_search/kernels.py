@@ -583,3 +583,24 @@ def grow(first, last, before, after, value, start, base, low, high, slopes, poin
         else:
             grown_high[j] = stop
         stale[side, j] = True
+
+
+def compile_all() -> None:
+    """Load the kernels, or compile them where no cache holds them, before answers are timed."""
+    one, flag = np.zeros(1), np.zeros(1, dtype=bool)
+    ends, extra = np.zeros(2), np.zeros((0, 2))
+    prepare(one, one, one, one, one + 1, one, one, one, flag, ends, ends, ends + 1, extra, False)
+    span(ends, ends, ends)
+    basis = np.array([0, 2])
+    inside = np.ones(1, dtype=bool)
+    members = np.zeros(1, dtype=np.int64)
+    simplex(
+        np.zeros((1, 1)), np.zeros((2, 1, 1)), np.zeros((1, 1)), members, inside, 1, basis, one, ends, ends, ends + 1,
+        extra, 1.0,
+    )  # fmt: skip
+    lagrange(ends, ends, ends, ends, one, extra, 1, 0.0)
+    narrow(one, one, one, one + 1, flag, ends, ends, ends, ends, extra, 1.0)
+    leaf, start = np.zeros((1, 1)), np.array([0, 1])
+    greatest(leaf, leaf, one, start, 0.0, one, one)
+    cell(leaf, leaf, start, one, one, one)
+    grow(leaf, leaf, leaf, leaf, one, start, 0.0, one, one, np.zeros((2, 1)), one, one, one)
