@@ -45,7 +45,8 @@ class CeOcl(Parameters):
     Each answer is predicted as wanted by the fitted estimator: a solution that the estimator refuses (a tie, rounding)
     is excluded and the program solved again. OPTIMAL means that objective and proven bound agree within
     1e-6 times the distance, or times 1 where an unsquared distance is less.
-    Where no counterfactual exists, ``conflict`` names constraint groups that rule all of them out, none to be spared.
+    Where no counterfactual exists, ``conflict`` names constraint groups that together rule all of them out, none of
+    them superfluous.
 
     Parameters
     ----------
@@ -78,7 +79,7 @@ class CeOcl(Parameters):
         How several counterfactuals differ. ``distance``: each in a category, or by ``separation`` in a number, from all
         earlier ones [2]_. ``pool``: improving incumbents of one solve, filled up by ``distance``. ``features``: no
         earlier change is made again, a category entered or a number moved to the same side [3]_. ``clusters``: one for
-        each cluster's hull. ``epsilon``: one for each enlargement of the hull, as long as that pays.
+        each cluster's hull. ``epsilon``: one for each enlargement of the hull, as long as the objective improves.
     separation
         Scaled distance in one number that tells two counterfactuals apart, in (0, 1].
     margin

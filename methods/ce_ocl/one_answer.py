@@ -283,7 +283,7 @@ class AnswerSearch:
         form = program.changes() if fewest else self._cost(lexical)
         squared = program.squared and math.isfinite(budget)
         scale = 10.0 / max(budget, 1e-6) if squared else 1.0  # squares are small beside absolute tolerances
-        little = TOO_LITTLE * tolerance(budget if math.isfinite(budget) else 1.0, program.squared)
+        negligible = TOO_LITTLE * tolerance(budget if math.isfinite(budget) else 1.0, program.squared)
         feasibility = SHARP if program.squared and not program.splits else FEASIBILITY
         bound, repairs, patience = -math.inf, 0, PATIENCE
         settle = program.embedded.settle
@@ -307,7 +307,7 @@ class AnswerSearch:
                 repairs += 1
                 continue
             self._take(frame, inside=self.piece is None or (self.price is None and not self.piece.partial))
-            patience -= bound <= before + little and self.value >= known - little
+            patience -= bound <= before + negligible and self.value >= known - negligible
             if not patience or self.deadline.passed or not program.variables.refine(solution.x):
                 return Solution(solution.x, solution.objective, min(bound, solution.objective))
         return Solution(None, math.inf, bound)
@@ -371,6 +371,6 @@ class AnswerSearch:
 
 
 def _claimed(claim: Objective, space: Space, factual: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
-    """The objective without what lying outside the hull costs: that is asked of the cuts, not of all points."""
+    """The objective without what lying outside the hull costs: the cuts tell that, not all points."""
     terms = tuple(term for term in claim.terms if term.name != "slack")
     return replace(claim, terms=terms).evaluate(space, factual, frame)

@@ -29,7 +29,7 @@ WIDE = 1e3  # more than a feature within a hull costs by its distance
 
 @dataclass(frozen=True)
 class Parameters:
-    """The numbers and choices of CE-OCL; ``CeOcl`` says what each of them means."""
+    """The numbers and choices of CE-OCL; documented at ``CeOcl``."""
 
     distance: str = "l1"
     alpha: float = 0.0

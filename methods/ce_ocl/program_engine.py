@@ -35,7 +35,7 @@ NEAREST = 40  # rows of the hull that are tried together as first counterfactual
 
 @dataclass(frozen=True)
 class Request:
-    """A factual, valid points near it (computed where they are needed first), and the moment to answer by."""
+    """A factual, valid points near it (computed where they are needed first), and the deadline."""
 
     factual: pd.DataFrame
     guesses: Callable[[], pd.DataFrame]
@@ -180,7 +180,7 @@ class ProgramEngine:
         return found[:n]
 
     def _by_epsilon(self, request: Request, n: int) -> list[Answer]:
-        """An answer for each enlargement, as long as the manifold is active: as long as enlarging it pays."""
+        """An answer for each enlargement, as long as the manifold is active: as long as enlarging it improves."""
         answers: list[Answer] = []
         for manifold in self.manifolds:
             if len(answers) == n:

@@ -14,7 +14,7 @@ from harness.core.space import SAME, Feature, Kind
 from harness.solvers.highs import FEASIBILITY, Linear
 from harness.solvers.program import Compiled, Expression, Program
 from methods.estimators.thresholds import beyond
-from methods.milp.block import INTEGRAL
+from methods.milp.block import INTEGRAL, Block
 from methods.milp.cost import Cost
 from methods.milp.interval_block import Sides, cells
 
@@ -22,10 +22,10 @@ SQUARE = 1e-9  # a square this much above its column needs another tangent
 TANGENTS = 7  # of the square of a gap, to begin with
 
 
-class NumberBlock:
+class NumberBlock(Block):
     """A number as a scaled variable ``x = x̂ + up − down``, with a 0/1 column "changed".
 
-    Where splits look at the number as well, two rows hold it in the cell that the sides of the thresholds say; its
+    Where splits look at the number as well, two rows keep it in the cell that the sides of the thresholds give; its
     decoded value is clipped to that cell, so that the solver's tolerance decides no side.
 
     A squared gap is a column above its tangents, in units of the widest gap within the budget, so that the solver's
@@ -69,7 +69,7 @@ class NumberBlock:
         self.compiled = compiled
         self.sides.attach(compiled)
         if self.side_columns:
-            self.walls = [
+            self.cell_rows = [
                 (compiled.row(row), np.array([compiled.position(row, side) for side in self.side_columns]))
                 for row in (self.floor, self.ceiling)
             ]
@@ -123,7 +123,7 @@ class NumberBlock:
         compiled.row_high[self.minimum_jump_at] = 0.0 if least > 0 and high < origin else math.inf
         compiled.data[self.minimum_jump_entry] = -least if low > origin else least or 1.0
         if self.side_columns:
-            self._wall(bottom, top)
+            self._keep_in_cell(bottom, top)
         self.rise, self.fall = rise, fall
         self.square_at, self.unit = None, max(rise, fall) or 1.0
         if cost.quadratic:
@@ -131,29 +131,29 @@ class NumberBlock:
             for power in range(TANGENTS):
                 self._touch(self.unit / 2**power)
 
-    def _wall(self, bottom: float, top: float) -> None:
-        """Hold the number in the cell that the sides say, as far as it is within reach; leaving home is a change."""
+    def _keep_in_cell(self, bottom: float, top: float) -> None:
+        """Keep the number in the cell that the sides give, within reach; leaving the factual's cell is a change."""
         feature, compiled, at = self.feature, self.compiled, self.sides.at
         first, last = cells(feature, self.sides.ends)
         self.first, self.last = first, last
         if feature.kind is not Kind.INTEGER:
             first, last = ((ends - feature.scale[0]) / feature.range for ends in (first, last))
-        for (row, entries), ends in zip(self.walls, (first, last), strict=True):
+        for (row, entries), ends in zip(self.cell_rows, (first, last), strict=True):
             ends = np.clip(ends, bottom, top)
             compiled.data[entries] = -np.diff(ends)
-            if row == self.walls[0][0]:
+            if row == self.cell_rows[0][0]:
                 compiled.row_low[row] = ends[0]
             else:
                 compiled.row_high[row] = ends[0]
-        home = int(np.searchsorted(self.sides.ends, self.value, side="left"))
+        factual_cell = int(np.searchsorted(self.sides.ends, self.value, side="left"))
         reach = last >= bottom - FEASIBILITY, first <= top + FEASIBILITY
         least, most = int(reach[0].argmax()), len(first) - 1 - int(reach[1][::-1].argmax())
         steps = np.arange(1, len(first))
-        compiled.low[at], compiled.high[at] = steps <= min(least, home), steps <= max(most, home)
-        if home < len(at):
-            compiled.add_row(Linear.of([(at[home], 1.0), (self.change_at, -1.0)]), high=0.0)
-        if home > 0:
-            compiled.add_row(Linear.of([(at[home - 1], 1.0), (self.change_at, 1.0)]), low=1.0)
+        compiled.low[at], compiled.high[at] = steps <= min(least, factual_cell), steps <= max(most, factual_cell)
+        if factual_cell < len(at):
+            compiled.add_row(Linear.of([(at[factual_cell], 1.0), (self.change_at, -1.0)]), high=0.0)
+        if factual_cell > 0:
+            compiled.add_row(Linear.of([(at[factual_cell - 1], 1.0), (self.change_at, 1.0)]), low=1.0)
 
     def _touch(self, gap: float) -> None:
         """Bound the square from below by its tangent at a gap; for whole numbers by the chord to the next one."""

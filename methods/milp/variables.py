@@ -15,6 +15,7 @@ from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Program
 from methods.milp.category_block import CategoryBlock
 from methods.milp.cost import Cost
+from methods.milp.forms import scaled
 from methods.milp.interval_block import IntervalBlock
 from methods.milp.number_block import NumberBlock
 from methods.milp.sources import LevelSource, NumberSource, Source
@@ -85,13 +86,8 @@ class Variables:
 
     def changed(self, weights: np.ndarray) -> Linear:
         """The weighted number of changed features."""
-        forms = [block.changed() for block in self.blocks]
-        return Linear.sum(
-            [
-                Linear(form.columns, weight * form.coefficients, weight * form.constant)
-                for form, weight in zip(forms, weights, strict=True)
-            ]
-        )
+        forms = zip(self.blocks, weights, strict=True)
+        return Linear.sum([scaled(block.changed(), weight) for block, weight in forms])
 
     def distance_form(self, row: dict[str, Any], separation: float) -> Linear:
         """A form that is >= 1 iff some category differs from ``row``'s or some number is ``separation`` away."""

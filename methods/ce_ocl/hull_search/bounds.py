@@ -94,8 +94,8 @@ class BoxProgram:
     def first_basis(self) -> np.ndarray:
         """The basis of all ups, the first point and the slacks."""
         count = len(self.part.place)
-        basis = [np.arange(count), [2 * count + self.rows], 2 * count + np.arange(self.rows)]
-        return np.concatenate(basis).astype(np.int64)
+        first_point = np.array([2 * count + self.rows])
+        return np.concatenate([np.arange(count), first_point, 2 * count + np.arange(self.rows)]).astype(np.int64)
 
     def prepare(self, low: np.ndarray, high: np.ndarray, forced: np.ndarray, margin: float = 1.0) -> float:
         """Set the program to a box; returns what it costs in any case, or inf where it holds nothing."""
@@ -136,7 +136,7 @@ class BoxProgram:
         )  # fmt: skip
 
     def narrow(self, node: Node, solution: Solution, spare: float) -> None:
-        """Cut a node to what its multipliers say costs at most ``spare`` more than its bound."""
+        """Cut a node's box to moves that by its multipliers cost at most ``spare`` more than its bound."""
         node.low, node.high = node.low.copy(), node.high.copy()
         kernels.narrow(
             node.low, node.high, self.part.value, self.part.unit, self.part.integer, solution.duals, self.cost,

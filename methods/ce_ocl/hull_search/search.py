@@ -32,7 +32,7 @@ class BoxSearch:
     replaced by its convex envelope over the box. A point on which a sum of trees is invalid is grown to a box on which
     it surely is; x has to leave it by one of its faces. Points enter the program as they are needed. Bounds are
     Lagrangian: whatever the pivots did, they hold up to the rounding of one product with all points. A point
-    counts once the real model predicts it as wanted.
+    is taken once the real model predicts it as wanted.
 
     Parameters
     ----------

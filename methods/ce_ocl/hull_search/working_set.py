@@ -1,4 +1,4 @@
-"""The points of a hull, and those of them that the programs of its boxes hold."""
+"""The points of a hull, and the few of them in the programs of its boxes."""
 
 from __future__ import annotations
 

@@ -144,7 +144,8 @@ class _Layer:
     def settle(self, lp: Lp, until: float) -> int | None:
         """Narrow the sums' bounds to what the linear program allows: how many phases that fixes; None: none is left.
 
-        Units near to settled come first. Their nearer side is asked first, and after ``TRIALS`` in vain no more are.
+        Units near to settled come first, and of each its nearer side. After ``TRIALS`` units without a settled phase
+        no more are tried.
         """
         compiled = self.compiled
         low, high = compiled.low[self.sum_at].copy(), compiled.high[self.sum_at].copy()
