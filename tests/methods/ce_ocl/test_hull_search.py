@@ -228,3 +228,12 @@ def test_two_ends_of_trees_are_left_to_the_program() -> None:
     assert BoxSearch.takes(problem, Separable(0 * ones, ones, 0 * ones))
     both = Problem(problem.space, problem.classifier, problem.train, problem.labels, Interval(0.0, 5.0))
     assert not BoxSearch.takes(both, Separable(0 * ones, ones, 0 * ones))
+
+
+def test_a_pool_without_an_answer_states_the_reason_once() -> None:
+    """Why nothing within the hull can be reached stands once in the detail."""
+    problem = make(MODELS["logistic"], seed=3)
+    explainer = CeOcl(hull="hard", diversity="pool", max_changes=1, clusters=2).fit(problem)
+    answer = explainer.explain(factuals(problem, 1)[0], 3, np.random.default_rng(0), Deadline.after(30)).answers[0]
+    assert answer.status is Status.INFEASIBLE
+    assert answer.detail.count("no part of the data manifold") == 1
