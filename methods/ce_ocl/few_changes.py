@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from harness.core.inputs import Affine, Input
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import SAME, Feature, Kind
 from harness.core.target import Label
-from harness.models.torch_mlp import TorchMLPClassifier
+from methods.estimators.network import NETWORKS
 from methods.estimators.raw_target import raw_interval
 from methods.estimators.thresholds import beyond
 from methods.milp.distance import tolerance
@@ -48,14 +47,14 @@ class FewChanges:
     A *segment* is a way to change one feature: a number's move to one side, or another category. A box is one or two
     segments. Over a box the first layer's sums have exact bounds, deeper ones interval bounds, and a linear form lies
     above the network's margin over its target [1]_: a unit max(0, a) is at most its chord where it pushes towards the
-    target, and at least 0 or a where it pushes away. What the form lacks at the box's cheapest corner has to be bought
-    at the least marginal price: that bounds the cost from below and shortens the segments. Boxes are halved until no
-    bound lies below the best valid point.
+    target, and at least 0 or a where it pushes away. What the form is short of at the box's cheapest corner has to be
+    gained at the least marginal cost: that bounds the cost from below and shortens the segments. Boxes are halved until
+    no bound lies below the best valid point.
 
     Parameters
     ----------
     margin
-        What the raw output must be beyond its threshold, as in the mixed-integer program.
+        Least distance of the raw output from its threshold, as in the mixed-integer program.
     weights
         What a changed feature counts, shape (features,).
 
@@ -76,7 +75,7 @@ class FewChanges:
     def takes(problem: Problem) -> bool:
         """Whether the model is a network of ReLUs, its inputs affine in all numbers."""
         estimator, space = problem.classifier.estimator, problem.space
-        if not isinstance(estimator, MLPClassifier | MLPRegressor | TorchMLPClassifier) or len(estimator.coefs_) < 2:
+        if not isinstance(estimator, NETWORKS) or len(estimator.coefs_) < 2:
             return False
         numeric = {feature.name for feature in space.features if feature.numeric}
         affine = all(isinstance(s, Affine) for s in problem.classifier.inputs if s.feature in numeric)
@@ -94,8 +93,8 @@ class FewChanges:
     ) -> Few:
         """The cheapest valid point whose one or two changes count at most ``most`` and cost less than ``budget``.
 
-        It is apart from all earlier points: in some category, or by ``separation`` in some scaled number. ``price``:
-        fixed, linear and quadratic cost of a change by feature, in scaled units, shape (features, 3).
+        It is separated from all earlier points: in some category, or by ``separation`` in some scaled number.
+        ``price``: fixed, linear and quadratic cost of a change by feature, in scaled units, shape (features, 3).
         """
         segments = self._segments(factual, price, earlier, separation)
         chosen = segments.choices(most)
@@ -111,11 +110,11 @@ class FewChanges:
             boxes, tries = self._bounded(segments, boxes, budget)
             for moves in tries:
                 value = segments.cost(boxes.chosen, moves)
-                worth = np.flatnonzero(value < budget)
-                sums = segments.sums(boxes.chosen[worth], moves[worth])
-                worth = worth[(self.network.margins(sums) >= -2 * ROUNDING).all(axis=1)]
-                if len(worth):
-                    place = worth[value[worth].argmin()]
+                better = np.flatnonzero(value < budget)
+                sums = segments.sums(boxes.chosen[better], moves[better])
+                better = better[(self.network.margins(sums) >= -2 * ROUNDING).all(axis=1)]
+                if len(better):
+                    place = better[value[better].argmin()]
                     budget, best = float(value[place]), (boxes.chosen[place], moves[place])
             open_ = later.joined(boxes.halved(segments))
             enough = budget - tolerance(budget, bool(price[:, 2].any())) / 10 if math.isfinite(budget) else math.inf
@@ -134,7 +133,9 @@ class FewChanges:
         sources, features = self.problem.classifier.inputs, self.problem.space.features
         origin = weights @ np.array([source.of(factual[source.feature]) for source in sources]) + shifts
         listed = [_Segment(-1, np.zeros(len(shifts)), 0.0, 0.0, 0.0, np.zeros(3), None, [False] * len(earlier))]
-        stays = np.zeros((len(features) + 1, len(earlier)), dtype=bool)  # apart without a change; the last: no feature
+        stays = np.zeros(
+            (len(features) + 1, len(earlier)), dtype=bool
+        )  # separated without a change; the last: no feature
         for place, feature in enumerate(features):
             value, price = factual[feature.name], prices[place]
             others = [row[feature.name] for row in earlier]
@@ -146,8 +147,8 @@ class FewChanges:
                 for low, high in _parts(*_moves(feature, float(value)), step, ends):
                     side = 1.0 if high > 0 else -1.0
                     near, far = sorted((side * low, side * high))
-                    apart = [high <= first + SAME or low >= last - SAME for first, last in ends]
-                    listed.append(_Segment(place, side * rate, near, far, step, price, side, apart))
+                    separated = [high <= first + SAME or low >= last - SAME for first, last in ends]
+                    listed.append(_Segment(place, side * rate, near, far, step, price, side, separated))
                 continue
             stays[place] = [other != value for other in others]
             for level in feature.reachable(value):
@@ -156,13 +157,13 @@ class FewChanges:
                         weights[:, c] * (sources[c].of(level) - sources[c].of(value)) for c in self.inputs[feature.name]
                     )
                     gap = _gap(feature, value, level)
-                    spent = np.array([price @ (1.0, gap, gap**2), 0.0, 0.0])
-                    apart = [other != level for other in others]
-                    listed.append(_Segment(place, rate, 1.0, 1.0, 0.0, spent, level, apart))
+                    cost = np.array([price @ (1.0, gap, gap**2), 0.0, 0.0])
+                    separated = [other != level for other in others]
+                    listed.append(_Segment(place, rate, 1.0, 1.0, 0.0, cost, level, separated))
         return _Segments(origin, listed, self.weights, stays)
 
     def _bounded(self, segments: _Segments, boxes: _Boxes, budget: float) -> tuple[_Boxes, list[np.ndarray]]:
-        """The boxes that may hold a valid point below the budget, shortened, and points of each worth trying."""
+        """The boxes that may hold a valid point below the budget, shortened, and candidate points of each."""
         slope = segments.slope[boxes.chosen]
         half, middle = (boxes.far - boxes.near) / 2, (boxes.far + boxes.near) / 2
         centre = segments.origin + np.einsum("nsu,ns->nu", slope, middle)
@@ -174,23 +175,23 @@ class FewChanges:
         for weights, shift in self.network.above(lows, highs):
             rate = np.einsum("nu,nsu->ns", weights, slope)
             room = far - near
-            lack = -ROUNDING - shift - weights @ segments.origin - (rate * near).sum(axis=1)
+            missing = -ROUNDING - shift - weights @ segments.origin - (rate * near).sum(axis=1)
             gain = np.maximum(rate, 0.0) * room
-            spare = gain.sum(axis=1) - lack
+            spare = gain.sum(axis=1) - missing
             keep &= spare >= 0
             with np.errstate(divide="ignore", invalid="ignore"):
                 limit = np.where(rate != 0, spare[:, None] / np.abs(rate), np.inf)
             # A segment that helps must give what the others cannot; one that harms may take no more than they spare.
             near = np.where(rate > 0, np.maximum(near, far - limit), near)
             far = np.where(rate < 0, np.minimum(far, near + limit), far)
-            near, far = segments.whole(boxes.chosen, near, far)
-            lack = -ROUNDING - shift - weights @ segments.origin - (rate * near).sum(axis=1)
-            moves, cost = segments.bought(boxes.chosen, near, far, rate, lack)
+            near, far = segments.on_steps(boxes.chosen, near, far)
+            missing = -ROUNDING - shift - weights @ segments.origin - (rate * near).sum(axis=1)
+            moves, cost = segments.cheapest(boxes.chosen, near, far, rate, missing)
             least = np.maximum(least, cost)
             tries += [moves, np.where(rate > 0, far, near)]
         if math.isfinite(budget):
             far = np.minimum(far, segments.affordable(boxes.chosen, near, budget))
-            near, far = segments.whole(boxes.chosen, near, far)
+            near, far = segments.on_steps(boxes.chosen, near, far)
         kept = np.flatnonzero(keep & (far >= near).all(axis=1) & (least < budget))
         unsettled = ((lows[0] < 0) & (highs[0] > 0)).astype(float)
         doubt = np.einsum("nsu,nu->ns", np.abs(slope), unsettled) + 1e-3  # without such units the longest is halved
@@ -223,7 +224,7 @@ class _Segment:
 
     ``slope`` is what a unit of the move adds to the first layer's sums, shape (units,); the move goes from ``near`` to
     ``far`` in scaled steps (0: continuous) at a price of fixed + linear move + quadratic move²; ``what`` is the new
-    category or the sign of the move; ``apart`` says from which earlier points this change keeps apart.
+    category or the sign of the move; ``separated``: from which earlier points this change keeps the point.
     """
 
     feature: int
@@ -233,7 +234,7 @@ class _Segment:
     step: float
     price: np.ndarray
     what: Any
-    apart: list[bool]
+    separated: list[bool]
 
 
 class _Segments:
@@ -248,15 +249,15 @@ class _Segments:
         )
         self.price = np.array([segment.price for segment in listed])
         self.weight = np.append(weights, 0.0)[self.feature]
-        self.apart = np.array([segment.apart for segment in listed], dtype=bool)
+        self.separated = np.array([segment.separated for segment in listed], dtype=bool)
 
     def choices(self, most: float) -> np.ndarray:
         """Single segments, and pairs of different features, that count at most ``most``: shape (choices, 2)."""
         pairs = np.array(list(itertools.combinations(range(len(self.listed)), 2)), dtype=int).reshape(-1, 2)
         features = self.feature[pairs]
-        apart = self.apart[pairs].any(axis=1) | (self.stays.sum(axis=0) > self.stays[features].sum(axis=1))
+        separated = self.separated[pairs].any(axis=1) | (self.stays.sum(axis=0) > self.stays[features].sum(axis=1))
         different = features[:, 0] != features[:, 1]
-        return pairs[different & (self.weight[pairs].sum(axis=1) <= most) & apart.all(axis=1)]
+        return pairs[different & (self.weight[pairs].sum(axis=1) <= most) & separated.all(axis=1)]
 
     def cost(self, chosen: np.ndarray, moves: np.ndarray) -> np.ndarray:
         fixed, linear, quadratic = np.moveaxis(self.price[chosen], -1, 0)
@@ -270,8 +271,8 @@ class _Segments:
         """The least price of a further unit of each move."""
         return self.price[chosen, 1] + 2 * self.price[chosen, 2] * near
 
-    def whole(self, chosen: np.ndarray, near: np.ndarray, far: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Ends at whole steps inside those given."""
+    def on_steps(self, chosen: np.ndarray, near: np.ndarray, far: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Ends at full steps inside those given."""
         step = self.step[chosen]
         unit = np.where(step > 0, step, 1.0)
         return (
@@ -285,10 +286,10 @@ class _Segments:
             rest = (budget - self.cost(chosen, near))[:, None] / self.marginal(chosen, near)
         return near + np.where(np.isnan(rest), np.inf, np.maximum(rest, 0.0))
 
-    def bought(
-        self, chosen: np.ndarray, near: np.ndarray, far: np.ndarray, rate: np.ndarray, lack: np.ndarray
+    def cheapest(
+        self, chosen: np.ndarray, near: np.ndarray, far: np.ndarray, rate: np.ndarray, missing: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The cheapest moves that gain what a linear form lacks, in whole steps, and a lower bound on their cost."""
+        """The cheapest moves that gain what a linear form is short of, in full steps, and a bound on their cost."""
         marginal, room = self.marginal(chosen, near), far - near
         with np.errstate(divide="ignore", invalid="ignore"):
             order = np.argsort(np.where(rate > 0, marginal / rate, np.inf), axis=1)
@@ -296,13 +297,13 @@ class _Segments:
         for segment in order.T:
             pace = np.maximum(rate[rows, segment], 0.0)
             with np.errstate(divide="ignore", invalid="ignore"):
-                part = np.where(pace > 0, np.minimum(np.maximum(lack, 0.0) / pace, room[rows, segment]), 0.0)
+                part = np.where(pace > 0, np.minimum(np.maximum(missing, 0.0) / pace, room[rows, segment]), 0.0)
             moves[rows, segment] += part
             cost += part * marginal[rows, segment]
-            lack = lack - part * pace
+            missing = missing - part * pace
         step = self.step[chosen]
-        whole = np.ceil(moves / np.where(step > 0, step, 1.0) - SAME) * step
-        return np.where(step > 0, np.minimum(whole, far), moves), cost
+        rounded = np.ceil(moves / np.where(step > 0, step, 1.0) - SAME) * step
+        return np.where(step > 0, np.minimum(rounded, far), moves), cost
 
 
 @dataclass(frozen=True)
@@ -405,14 +406,14 @@ def _moves(feature: Feature, value: float) -> tuple[float, float]:
 
 
 def _close(feature: Feature, value: float, other: float, separation: float) -> tuple[float, float]:
-    """Ends of the scaled moves between which a number is not apart from an earlier point's."""
+    """Ends of the scaled moves between which a number is not separated from an earlier point's."""
     up, down = beyond(feature, other, separation)
     room = 0.0 if feature.kind is Kind.INTEGER else SAME  # for the rounding of decoded values
     return (down - value) / feature.range - room, (up - value) / feature.range + room
 
 
 def _parts(low: float, high: float, step: float, ends: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """All moves from low to high but none at all, in parts to one side that are apart, or not, from each point."""
+    """All moves from low to high but none at all, in parts to one side, each separated from an earlier point or not."""
     parts = [(low, min(high, -step)), (max(low, step), high)]
     for first, last in ends:
         parts = [

@@ -1,4 +1,4 @@
-"""A cheap first counterfactual, whose cost bounds what is worth looking at: unlike neighbours moved to the factual."""
+"""First counterfactuals, whose cost bounds the search: training rows of the wanted class, moved towards the factual."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ HALVINGS = 8  # of a number's way back to the factual
 class FirstGuess:
     """Valid points near a factual: the nearest training rows of the desired class, pulled back feature by feature.
 
-    Works on scaled rows; whether a row is valid is asked of the model itself, many rows a call.
+    Works on scaled rows; the model itself predicts whether they are valid, many rows a call.
     """
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.meets = _judge(problem)
+        self.valid = _validity_test(problem)
         desired = problem.train.loc[problem.valid(problem.train)]
         rows = np.unique(problem.space.encode(desired), axis=0)
         self.rows = np.random.default_rng(0).permutation(rows)[:ROWS]
@@ -39,7 +39,7 @@ class FirstGuess:
         ]
 
     def near(self, factual: pd.DataFrame, weights: np.ndarray) -> pd.DataFrame:
-        """Decoded valid points, best guesses, possibly none; ``weights``: what a changed feature is worth avoiding."""
+        """Decoded valid points, the best guesses, possibly none; ``weights``: the cost of a changed feature."""
         space = self.problem.space
         origin = space.encode(factual)[0]
         low, high = space.reach(factual)
@@ -50,7 +50,7 @@ class FirstGuess:
         changed = np.column_stack([(gaps[:, columns] > SAME).any(axis=1) for columns in self.groups])
         order = np.argsort(changed @ weights + gaps.sum(axis=1), kind="stable")
         points = np.unique(points[order[: 8 * NEIGHBOURS]], axis=0)
-        points = points[self.meets(points)]
+        points = points[self.valid(points)]
         gaps = np.abs(points - origin).sum(axis=1)
         points = points[np.argsort(gaps, kind="stable")[:NEIGHBOURS]]
         if not len(points):
@@ -75,7 +75,7 @@ class FirstGuess:
             half = len(points)
             trial[:half, self.groups[forward]] = origin[self.groups[forward]]
             trial[half:, self.groups[backward]] = origin[self.groups[backward]]
-            kept = self.meets(trial)
+            kept = self.valid(trial)
             starts[kept] = trial[kept]
         return np.unique(starts, axis=0)
 
@@ -93,14 +93,14 @@ class FirstGuess:
             for _ in range(HALVINGS):
                 middle = (near + far) / 2
                 trial[:, column] = near + np.rint((middle - near) / unit) * unit if unit else middle
-                ok = self.meets(trial)
+                ok = self.valid(trial)
                 far, near = np.where(ok, trial[:, column], far), np.where(ok, near, trial[:, column])
             points[away, column] = far
         return points
 
 
-def _judge(problem: Problem) -> Callable[[np.ndarray], np.ndarray]:
-    """Whether scaled rows are valid, as fast as the model's inputs allow; decoded rows are asked again."""
+def _validity_test(problem: Problem) -> Callable[[np.ndarray], np.ndarray]:
+    """A test of scaled rows for validity, as fast as the model's inputs allow; decoded rows are tested again."""
     classifier, target = problem.classifier, problem.target
     if isinstance(target, Label) and classifier.opaque is None:
         code, decide = classifier.code(target.value), quick_decide(classifier)

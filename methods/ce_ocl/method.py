@@ -2,47 +2,29 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from harness.core.conflict import equations_of, groups_of, irreducible, lifted
 from harness.core.errors import UnsupportedError
-from harness.core.explanation import Answer, Explanation, Reason, Status
+from harness.core.explanation import Explanation, Status
 from harness.core.method import Deadline
-from harness.core.objective import Limit, Objective, Term, mad, mahalanobis_factor
 from harness.core.problem import Problem
-from harness.core.space import Kind
 from harness.core.target import Label
-from harness.solvers.highs import PROVEN
 from harness.solvers.program import Program
-from methods.ce_ocl.one_answer import nothing
-from methods.ce_ocl.program_engine import ProgramEngine, build, coupled
-from methods.cells.grid import WORD, ensemble
-from methods.cells.search import CellSearch, Closest
-from methods.estimators.raw_target import raw_interval
-from methods.milp.hull import SUPPORTS, clustered, supports
+from methods.ce_ocl.cell_engine import CellEngine
+from methods.ce_ocl.formulation import build
+from methods.ce_ocl.parameters import Parameters
+from methods.ce_ocl.program_engine import ProgramEngine
 
-ALLOWED = {
-    "distance": ("l0", "l1", "mad_l1", "gower", "l2sq", "linf", "mahalanobis"),
-    "count": ("features", "columns"),
-    "engine": ("auto", "search", "milp"),
-    "hull": ("none", "hard", "penalised", "fallback"),
-    "hull_norm": (1, 2, "inf"),
-    "hull_points": SUPPORTS,
-    "diversity": ("distance", "pool", "features", "clusters", "epsilon"),
-}
 MANIFOLD = "data manifold"  # as a constraint group
-WIDE = 1e3  # more than a feature within a hull costs by its distance
 RESERVE = 0.05  # of the time limit: for reading and checking the last solution
 
 
 @dataclass(frozen=True)
-class CeOcl:
+class CeOcl(Parameters):
     r"""Closest point, by a distance and the number of changed features, that the fitted model puts in the wanted class.
 
     .. math::
@@ -63,7 +45,8 @@ class CeOcl:
     Each answer is predicted as wanted by the fitted estimator: a solution that the estimator refuses (a tie, rounding)
     is excluded and the program solved again. OPTIMAL means that objective and proven bound agree within
     1e-6 times the distance, or times 1 where an unsquared distance is less.
-    Where no counterfactual exists, ``conflict`` names constraint groups that rule all of them out, none to be spared.
+    Where no counterfactual exists, ``conflict`` names constraint groups that together rule all of them out, none of
+    them superfluous.
 
     Parameters
     ----------
@@ -96,7 +79,7 @@ class CeOcl:
         How several counterfactuals differ. ``distance``: each in a category, or by ``separation`` in a number, from all
         earlier ones [2]_. ``pool``: improving incumbents of one solve, filled up by ``distance``. ``features``: no
         earlier change is made again, a category entered or a number moved to the same side [3]_. ``clusters``: one for
-        each cluster's hull. ``epsilon``: one for each enlargement of the hull, as long as that pays.
+        each cluster's hull. ``epsilon``: one for each enlargement of the hull, as long as the objective improves.
     separation
         Scaled distance in one number that tells two counterfactuals apart, in (0, 1].
     margin
@@ -104,7 +87,7 @@ class CeOcl:
     engine
         ``search``: branch and bound over the cells of a tree ensemble (``methods/cells``), without a solver and without
         a margin. ``milp``: the mixed-integer program. ``auto``: the search wherever it applies, and inside hulls one
-        over boxes (``methods/boxes.py``) for trees and linear models; else the program. Same optimum.
+        over boxes (``methods/ce_ocl/hull_search``) for trees and linear models; else the program. Same optimum.
 
     References
     ----------
@@ -115,62 +98,13 @@ class CeOcl:
     .. [3] Russell, C. (2019). Efficient search for diverse coherent explanations. *FAT**.
     """
 
-    distance: str = "l1"
-    alpha: float = 0.0
-    max_changes: int | None = None
-    count: str = "features"
-    hull: str = "none"
-    epsilon: float | Sequence[float] = 0.0
-    hull_norm: int | str = 1
-    penalty: float = 1.0
-    hull_points: str = "labelled"
-    clusters: int = 1
-    causality: bool = False
-    diversity: str = "distance"
-    separation: float = 0.05
-    margin: float = 1e-6
-    engine: str = "auto"
-
-    def __post_init__(self) -> None:
-        for name, allowed in ALLOWED.items():
-            if (value := getattr(self, name)) not in allowed:
-                raise ValueError(f"{name} is {value!r}; allowed: {', '.join(map(str, allowed))}.")
-        if self.alpha < 0:
-            raise ValueError(f"alpha is {self.alpha}; it must be >= 0.")
-        if self.max_changes is not None and self.max_changes < 1:
-            raise ValueError(f"max_changes is {self.max_changes}; it must be >= 1, or null for no bound.")
-        if not self.epsilons or min(self.epsilons) < 0:
-            raise ValueError(f"epsilon is {self.epsilon}; it must be >= 0, or a list of such numbers.")
-        if list(self.epsilons) != sorted(self.epsilons):
-            raise ValueError(f"epsilon is {self.epsilon}; list enlargements from the smallest up.")
-        if self.penalty <= 0:
-            raise ValueError(f"penalty is {self.penalty}; it must be > 0.")
-        if self.clusters < 1:
-            raise ValueError(f"clusters is {self.clusters}; it must be >= 1.")
-        if self.hull == "none" and self.diversity in {"clusters", "epsilon"}:
-            raise ValueError(f"diversity={self.diversity} needs a data manifold; set hull to hard.")
-        if self.diversity == "epsilon" and self.hull != "hard":
-            raise ValueError("diversity=epsilon enlarges a hard hull; set hull to hard.")
-        if self.hull == "fallback" and any(self.epsilons):
-            raise ValueError(f"epsilon is {self.epsilon}; it enlarges a hard hull. With hull=fallback leave it 0.")
-        if not 0 < self.separation <= 1:
-            raise ValueError(f"separation is {self.separation}; it must be in (0, 1].")
-        if self.margin < PROVEN:
-            raise ValueError(f"margin is {self.margin}; it must be at least {PROVEN}, above the solver's tolerance.")
-
-    @property
-    def epsilons(self) -> tuple[float, ...]:
-        """The enlargements of the hull, in the order in which they are tried."""
-        listed = [self.epsilon] if isinstance(self.epsilon, int | float) else list(self.epsilon)
-        return tuple(float(value) for value in listed)
-
     def refuses(self, problem: Problem) -> str | None:
         if problem.classifier.opaque:
             return problem.classifier.opaque
         if not isinstance(problem.target, Label) and len(problem.classifier.classes) > 2:
             return "a probability of one of several classes cannot be embedded; set 'desired' to a class."
         try:
-            if self.engine == "search" and not self.searches(problem):
+            if self.engine == "search" and not CellEngine.takes(self, problem):
                 name = type(problem.classifier.estimator).__name__
                 return (
                     f"engine=search needs a tree, forest or boosting model (here: {name}), a one-sided target, a "
@@ -181,57 +115,19 @@ class CeOcl:
             return str(fault)
         return None
 
-    def objective(self, problem: Problem) -> Objective:
-        params: dict[str, Any] = {}
-        if self.distance == "mad_l1":
-            params = mad(problem.space, problem.train)
-        elif self.distance == "mahalanobis":
-            params = {"factor": mahalanobis_factor(problem.encoded)}
-        terms = [Term(self.distance, 1.0, params)]
-        if self.alpha:
-            terms.append(Term("l0", self.alpha))
-        limits = [] if self.max_changes is None else [Limit(Term("l0"), self.max_changes)]
-        if self.hull != "none":
-            points = np.unique(problem.space.encode(problem.reference.loc[supports(problem, self.hull_points)]), axis=0)
-            hull: dict[str, Any] = {"points": points, "norm": self.hull_norm if self.hull == "hard" else 1}
-            if self.clusters > 1:
-                hull["cluster"] = clustered(points, self.clusters)
-            if self.hull == "fallback":  # more than any distance within a hull: outside comes after inside
-                hull["entry"] = (self.alpha * self.weights(problem).sum() + WIDE * len(points.T)) / self.penalty
-            if self.hull == "hard":
-                limits.append(Limit(Term("slack", 1.0, hull), max(self.epsilons)))
-            else:
-                terms.append(Term("slack", self.penalty, hull))
-        causal = self.causality and bool(problem.equations)
-        return Objective(tuple(terms), count=self.count, limits=tuple(limits), causal=causal)
-
     def fit(self, problem: Problem) -> _Explainer:
         return _Explainer(self, problem)
 
-    def start(self, problem: Problem) -> _CellEngine | ProgramEngine:
+    def start(self, problem: Problem) -> CellEngine | ProgramEngine:
         """The engine that answers."""
-        if self.engine != "milp" and self.searches(problem):
+        if self.engine != "milp" and CellEngine.takes(self, problem):
             try:
-                return _CellEngine(self, problem)
+                return CellEngine(self, problem)
             except UnsupportedError:
                 if self.engine == "search":
                     raise
-        return ProgramEngine(self, problem)
-
-    def searches(self, problem: Problem) -> bool:
-        """Whether the cell search takes the question: constraints by feature, a sum of trees, one end of its output."""
-        estimator = problem.classifier.estimator
-        if coupled(self, problem) or self.diversity != "distance":
-            return False
-        if ensemble.dispatch(type(estimator)) is ensemble.dispatch(object) or len(problem.classifier.classes) > 2:
-            return False
-        few = all(f.kind is not Kind.CATEGORICAL or len(f.categories) <= WORD for f in problem.space.features)
-        return few and raw_interval(problem).sense != 0
-
-    def weights(self, problem: Problem) -> np.ndarray:
-        """What each changed feature counts, shape (features,)."""
-        double = [self.count == "columns" and feature.kind is Kind.CATEGORICAL for feature in problem.space.features]
-        return np.where(double, 2.0, 1.0)
+        plain = replace(self, hull="none", diversity="distance").start(problem) if self.soft else None
+        return ProgramEngine(self, problem, plain)
 
 
 class _Explainer:
@@ -267,7 +163,7 @@ class _Explainer:
             built, engine = method.hull == self.method.hull, self.engine
             built = built and len(problem.equations) == len(self.problem.equations)
             if built and isinstance(engine, ProgramEngine):
-                with engine.asked(method, problem):
+                with engine.under(method, problem):
                     answer = engine.answers(factual, 1, deadline)[0]
             else:
                 answer = method.start(problem).answers(factual, 1, deadline)[0]
@@ -278,40 +174,3 @@ class _Explainer:
         groups += equations_of(self.problem) if self.method.causality else []
         groups += [MANIFOLD] if self.method.hull == "hard" else []
         return irreducible(groups, infeasible)
-
-
-class _CellEngine:
-    """CE-OCL on trees without a solver: the cheapest cell of the wanted class."""
-
-    def __init__(self, method: CeOcl, problem: Problem) -> None:
-        self.method = method
-        coefficients = method.objective(problem).separable(problem.space)
-        assert coefficients is not None
-        most = math.inf if method.max_changes is None else float(method.max_changes)
-        self.search = CellSearch(problem, coefficients, method.weights(problem), most)
-        self.search.compile(problem.train.iloc[[0]].to_dict("records")[0])
-
-    def answers(self, factual: pd.DataFrame, n: int, deadline: Deadline) -> list[Answer]:
-        """The best answers, each apart from those before; fewer than ``n`` end with one that has no point."""
-        origin = dict(zip(factual.columns, factual.to_numpy(object)[0].tolist(), strict=True))  # to_dict is slower
-        answers: list[Answer] = []
-        passed: tuple[dict[str, Any], ...] = ()
-        while len(answers) < n:
-            earlier = [answer.row for answer in answers if answer.row is not None]
-            found = self.search.closest(origin, earlier, self.method.separation, deadline, passed)
-            passed = (*found.passed, *passed)
-            answers.append(_told(found, bool(earlier)))
-            if found.row is None:
-                break
-        return answers
-
-
-def _told(found: Closest, further: bool) -> Answer:
-    """What a search found, as an answer."""
-    if found.row is None:
-        if found.proven:
-            return Answer(Status.INFEASIBLE, None, Reason.PROOF, detail=nothing(further))
-        return Answer(Status.GAVE_UP, None, Reason.TIME_LIMIT, detail="no counterfactual was found within the limits")
-    if found.proven:
-        return Answer(Status.OPTIMAL, found.row, Reason.PROOF, found.value, found.value)
-    return Answer(Status.FOUND, found.row, Reason.TIME_LIMIT, found.value, found.bound)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,15 +13,25 @@ import pandas as pd
 from harness.core.explanation import Answer, Reason, Status
 from harness.core.method import Deadline
 from harness.core.objective import Objective
+from harness.core.space import Space
 from harness.solvers.highs import FEASIBILITY, PROVEN, Linear, Solution
+from methods.ce_ocl.answers import gave_up, infeasible
 from methods.ce_ocl.few_changes import FewChanges
 from methods.ce_ocl.hull_search.search import BoxSearch
+from methods.ce_ocl.program import CounterfactualProgram
 from methods.milp.distance import Separable, tolerance
 from methods.milp.hull import INSIDE, Outside, Piece, Shares
 from methods.milp.manifold import Manifold
 
-if TYPE_CHECKING:
-    from methods.ce_ocl.program_engine import ProgramEngine
+BOXED = 0.6  # share of the time left for the box search, where it only finds the fewest changes
+REPAIRS = 25  # solutions that the real model refuses before the search gives up
+ROUNDS = 60  # of cuts on the relaxation, before integers are looked at
+TOO_LITTLE = 1e-4  # tolerances of progress in bound and incumbent: after PATIENCE rounds more tangents would not help
+PATIENCE = 4
+SHARP = 1e-9  # feasibility under squares: what a row may be missed by counts more than their own tolerance
+POOLING = 0.3  # share of the time left that a pool's own solve may take
+PRICED = 8  # guesses whose distance from the hull is computed
+DIGITS = 4  # of scaled columns, in which counterfactuals of one pool differ
 
 
 class AnswerSearch:
@@ -29,36 +39,37 @@ class AnswerSearch:
 
     def __init__(
         self,
-        explainer: ProgramEngine,
+        program: CounterfactualProgram,
+        boxes: BoxSearch | None,
         factual: pd.DataFrame,
         earlier: Sequence[dict[str, Any]],
         deadline: Deadline,
         manifold: Manifold | None,
         label: Any,
     ) -> None:
-        self.explainer, self.factual, self.earlier, self.deadline = explainer, factual, earlier, deadline
+        self.program, self.boxes, self.deadline = program, boxes, deadline
+        self.factual, self.earlier = factual, earlier
         self.manifold, self.label = manifold, label
-        self.problem = explainer.problem
-        method = explainer.method
-        self.most = math.inf if method.max_changes is None else float(method.max_changes)
+        self.problem, self.parameters = program.problem, program.parameters
+        self.most = self.parameters.most
         self.row: dict[str, Any] | None = None
         self.count = self.distance = self.value = math.inf
         self.price, self.entry = (None, 0.0) if manifold is None else (manifold.price, manifold.entry)
-        self.lexical = self.price is None and explainer.lexical(factual, manifold)
+        self.lexical = self.price is None and program.lexical(factual, manifold)
         self.piece: Piece | None = None
         self.least, self.settled = 1.0, False
         self.pool: list[tuple[float, dict[str, Any]]] = []
-        self.pooling = method.diversity == "pool"
+        self.pooling = self.parameters.diversity == "pool"
 
     def guess(self, frame: pd.DataFrame, inside: bool = False) -> None:
         """Take the best of some valid points as incumbent, as far as they are allowed; ``inside``: of the manifold."""
         if frame.empty:
             return
-        space, explainer = self.problem.space, self.explainer
-        changes = space.changed(self.factual, frame) @ explainer.weights
+        space, program = self.problem.space, self.program
+        changes = space.changed(self.factual, frame) @ program.weights
         features = space.changed(self.factual, frame).sum(axis=1)
-        values = _claimed(explainer.claim, space, self.factual, frame)
-        allowed = (features > 0) & (changes <= self.most) & self._apart(frame)
+        values = _claimed(program.claim, space, self.factual, frame)
+        allowed = (features > 0) & (changes <= self.most) & self._separated(frame)
         order = [int(i) for i in np.argsort(values, kind="stable") if allowed[i]]
         for place in order[: PRICED if self.manifold is not None or self.pooling else 1]:
             if values[place] >= self.value and not self.pooling:
@@ -67,26 +78,28 @@ class AnswerSearch:
             if (inside or (self.price is None and self.row is not None)) and not self.pooling:
                 return
 
-    def _apart(self, frame: pd.DataFrame) -> np.ndarray:
-        apart = np.ones(len(frame), dtype=bool)
+    def _separated(self, frame: pd.DataFrame) -> np.ndarray:
+        """Which rows are separated from all earlier counterfactuals, bool of shape (rows,)."""
+        separated = np.ones(len(frame), dtype=bool)
+        rule = self._repeats_none if self.parameters.diversity == "features" else self._far
         for row in self.earlier:
-            other = self.problem.space.frame([row])
-            if self.explainer.method.diversity == "features":
-                apart &= self._state(frame, row)
-                continue
-            differs = np.zeros(len(frame), dtype=bool)
-            for feature in self.problem.space.features:
-                values, value = frame[feature.name], row[feature.name]
-                if feature.numeric:
-                    gap = np.abs(values.to_numpy(float) - float(other[feature.name].iloc[0])) / feature.range
-                    differs |= gap >= self.explainer.method.separation
-                else:
-                    differs |= (values != value).to_numpy(bool)
-            apart &= differs
-        return apart
+            separated &= rule(frame, row)
+        return separated
 
-    def _state(self, frame: pd.DataFrame, row: dict[str, Any]) -> np.ndarray:
-        """Which rows take no state that an earlier counterfactual's changed features took."""
+    def _far(self, frame: pd.DataFrame, row: dict[str, Any]) -> np.ndarray:
+        """Which rows differ from an earlier counterfactual in a category, or by ``separation`` in a number."""
+        far = np.zeros(len(frame), dtype=bool)
+        for feature in self.problem.space.features:
+            values = frame[feature.name]
+            if feature.numeric:
+                gap = np.abs(values.to_numpy(float) - float(row[feature.name])) / feature.range
+                far |= gap >= self.parameters.separation
+            else:
+                far |= (values != row[feature.name]).to_numpy(bool)
+        return far
+
+    def _repeats_none(self, frame: pd.DataFrame, row: dict[str, Any]) -> np.ndarray:
+        """Which rows make none of an earlier counterfactual's changes: a category, or a number to the same side."""
         free = np.ones(len(frame), dtype=bool)
         for feature in self.problem.space.features:
             origin, value, values = self.factual[feature.name].iloc[0], row[feature.name], frame[feature.name]
@@ -100,8 +113,8 @@ class AnswerSearch:
 
     def _take(self, frame: pd.DataFrame, inside: bool = True) -> None:
         """A new incumbent, if it is better and lies in the manifold (``inside``: known to)."""
-        explainer, space = self.explainer, self.problem.space
-        value = float(_claimed(explainer.claim, space, self.factual, frame)[0])
+        program, space = self.program, self.problem.space
+        value = float(_claimed(program.claim, space, self.factual, frame)[0])
         if value >= self.value and not self.pooling:
             return
         if self.manifold is not None and not inside:
@@ -115,20 +128,20 @@ class AnswerSearch:
             self.pool.append((value, row))
         if value < self.value:
             self.row, self.value = row, value
-            self.count = float((space.changed(self.factual, frame) @ explainer.weights)[0])
-            self.distance = value - explainer.method.alpha * self.count
+            self.count = float((space.changed(self.factual, frame) @ program.weights)[0])
+            self.distance = value - self.parameters.alpha * self.count
 
     def settle(self, few: FewChanges) -> None:
         """Take the cheapest point of few changes, and what that proves; ``engine=milp`` takes no proof."""
-        explainer, origin = self.explainer, self.factual.to_dict("records")[0]
-        distance, proves = explainer.distance, explainer.method.engine != "milp"
+        program, origin = self.program, self.factual.to_dict("records")[0]
+        distance, proves = program.distance, self.parameters.engine != "milp"
         assert isinstance(distance, Separable)
-        extra = 0.0 if self.lexical else explainer.extra
+        extra = 0.0 if self.lexical else program.extra
         price = np.column_stack([distance.fixed + extra, distance.linear, distance.quadratic])
         for most in (1.0, 2.0) if self.lexical else (min(2.0, self.most),):
             if most > self.most:
                 return
-            found = few.closest(origin, price, most, math.inf, self.earlier, explainer.method.separation, self.deadline)
+            found = few.closest(origin, price, most, math.inf, self.earlier, self.parameters.separation, self.deadline)
             if found.row is not None:
                 self._take(self.problem.space.frame([found.row]))
             if proves and found.proven:
@@ -142,8 +155,8 @@ class AnswerSearch:
         if self.manifold is None:
             return self._answer(math.inf if self.settled else self._prove(self.least))
         bound = math.inf
-        for piece in self.manifold.pieces(self.factual, self.explainer.least, self.label):
-            if piece.least >= self.value - tolerance(self.distance, self.explainer.squared):
+        for piece in self.manifold.pieces(self.factual, self.program.least, self.label):
+            if piece.least >= self.value - tolerance(self.distance, self.program.squared):
                 bound = min(bound, self.value)
                 break
             if self.deadline.passed:
@@ -155,7 +168,7 @@ class AnswerSearch:
 
     def pooled(self, n: int) -> list[Answer]:
         """The improving incumbents of one solve, the best first and proven, up to ``n`` distinct ones."""
-        pieces = [None] if self.manifold is None else self.manifold.pieces(self.factual, self.explainer.least)
+        pieces = [None] if self.manifold is None else self.manifold.pieces(self.factual, self.program.least)
         for piece in pieces:
             self.piece = piece
             best = self._distinct(n)
@@ -163,17 +176,21 @@ class AnswerSearch:
             if self.deadline.passed or (piece is not None and piece.least >= radius):
                 break
             self._collect(radius)
-        answer = self.explainer._explained(self.run(), self.factual)
-        others = [entry for entry in self._distinct(n + 1) if entry[1] != answer.row]
-        others = [(v, row) for v, row in others if answer.row is None or self.explainer._other(row, answer.row)]
+        answer = self.run()
         if answer.row is None:
             return [answer]
-        return [answer, *(Answer(Status.FOUND, row, Reason.FINISHED, v, answer.bound) for v, row in others)][:n]
+        proven = self._printed(answer.row)
+        others = [
+            Answer(Status.FOUND, row, Reason.FINISHED, value, answer.bound)
+            for value, row in self._distinct(n + 1)
+            if row != answer.row and self._printed(row) != proven
+        ]
+        return [answer, *others][:n]
 
     def _collect(self, radius: float) -> None:
         """Let the incumbents of one solve join the pool; a part of the time, as what is best is proven afterwards."""
-        compiled = self.explainer.compiled
-        self.explainer.pose(self.factual, self.earlier, self.most, radius, piece=self.piece)
+        compiled = self.program.compiled
+        self.program.pose(self.factual, self.earlier, self.most, radius, piece=self.piece)
         form = self._cost()
         if self._relax(form):
             return
@@ -184,20 +201,25 @@ class AnswerSearch:
 
     def _distinct(self, n: int) -> list[tuple[float, dict[str, Any]]]:
         """The best of the pool that differ after rounding."""
-        space, seen = self.problem.space, set()
+        seen = set()
         kept: list[tuple[float, dict[str, Any]]] = []
         for value, row in sorted(self.pool, key=lambda entry: entry[0]):
-            key = tuple(np.round(space.encode(space.frame([row]))[0], DIGITS))
-            if key not in seen and len(kept) < n:
-                seen.add(key)
+            printed = self._printed(row)
+            if printed not in seen and len(kept) < n:
+                seen.add(printed)
                 kept.append((value, row))
         return kept
 
+    def _printed(self, row: dict[str, Any]) -> tuple[float, ...]:
+        """The scaled columns of a row, rounded to ``DIGITS``."""
+        space = self.problem.space
+        return tuple(np.round(space.encode(space.frame([row]))[0], DIGITS))
+
     def _prove(self, least: float) -> float:
         """A lower bound on what the piece holds, of at least ``least`` changes; inf: nothing below the incumbent."""
-        explainer, boxed = self.explainer, self._boxed()
-        alpha, dominated = explainer.method.alpha, self.lexical
-        if boxed and not explainer.squared:
+        program, boxed = self.program, self._boxed()
+        alpha, dominated = self.parameters.alpha, self.lexical
+        if boxed and not program.squared:
             boxes, piece = boxed
             row, _, bound = boxes.closest(self.factual, piece, self.value, self.deadline, dominated)
             self._accept(row)
@@ -213,7 +235,7 @@ class AnswerSearch:
                 return math.inf
             least = max(min(fewest, self.count), least)
         if self.count > least:
-            first = self._stage(self._changes, min(self.most, self.count - 1), math.inf)
+            first = self._stage(min(self.most, self.count - 1), math.inf, fewest=True)
             if first.infeasible and self.row is None:
                 return math.inf
             if first.x is None and not first.infeasible:
@@ -221,7 +243,7 @@ class AnswerSearch:
             least = self.count if first.infeasible else max(math.ceil(first.bound - 1e-6), least)
         if self.count > least:
             return alpha * least if dominated else max(alpha * least, self._together())
-        second = self._stage(self._cost, self.count, self.distance, lexical=True)
+        second = self._stage(self.count, self.distance, lexical=True)
         bound = math.inf if second.infeasible else alpha * self.count + second.bound
         if dominated:
             return bound
@@ -230,7 +252,7 @@ class AnswerSearch:
 
     def _boxed(self) -> tuple[BoxSearch, Shares | Outside] | None:
         """The box search and the piece it is to search, where it can."""
-        boxes, piece = self.explainer.boxes, self.piece
+        boxes, piece = self.boxes, self.piece
         if boxes is None or self.manifold is None or not self.manifold.exact or self.earlier:
             return None
         return (boxes, piece) if isinstance(piece, Shares | Outside) else None
@@ -241,45 +263,35 @@ class AnswerSearch:
 
     def _together(self) -> float:
         """A lower bound on changes and distance in one stage; inf: nothing below the incumbent."""
-        solution = self._stage(self._cost, self.most, self.value - self.entry)
+        solution = self._stage(self.most, self.value - self.entry)
         return math.inf if solution.infeasible else solution.bound + self.entry
 
     def _cost(self, lexical: bool = False) -> Linear:
-        explainer = self.explainer
-        extra = np.zeros(len(explainer.extra)) if lexical else explainer.extra
-        form = explainer.distance.form(explainer.variables, extra, explainer.compiled)
+        form = self.program.cost(lexical)
         return form if self.piece is None else Linear.sum([form, self.piece.cost()])
 
-    def _changes(self, lexical: bool = False) -> Linear:
-        return self.explainer.variables.changed(self.explainer.weights)
-
-    def _stage(
-        self,
-        objective: Callable[[bool], Linear],
-        count: float,
-        budget: float,
-        lexical: bool = False,
-    ) -> Solution:
+    def _stage(self, count: float, budget: float, lexical: bool = False, fewest: bool = False) -> Solution:
         """Minimise under at most ``count`` changes and a cost of at most ``budget``; valid solutions become incumbents.
 
-        The bound returned is valid whatever happened; ``infeasible`` is a proof that nothing is better than the
-        incumbent within the limits.
+        The objective is the cost; with ``lexical`` the distance alone, with ``fewest`` the number of changes. The bound
+        returned is valid whatever happened; ``infeasible`` is a proof that nothing is better than the incumbent within
+        the limits.
         """
-        explainer, compiled = self.explainer, self.explainer.compiled
+        program, compiled = self.program, self.program.compiled
         slack = budget + PROVEN * max(1.0, abs(budget)) if math.isfinite(budget) else math.inf
-        explainer.pose(self.factual, self.earlier, count, slack, lexical, self.piece)
-        form = objective(lexical)
-        squared = explainer.squared and math.isfinite(budget)
+        program.pose(self.factual, self.earlier, count, slack, lexical, self.piece)
+        form = program.changes() if fewest else self._cost(lexical)
+        squared = program.squared and math.isfinite(budget)
         scale = 10.0 / max(budget, 1e-6) if squared else 1.0  # squares are small beside absolute tolerances
-        little = TOO_LITTLE * tolerance(budget if math.isfinite(budget) else 1.0, explainer.squared)
-        feasibility = SHARP if explainer.squared and not explainer.splits else FEASIBILITY
+        negligible = TOO_LITTLE * tolerance(budget if math.isfinite(budget) else 1.0, program.squared)
+        feasibility = SHARP if program.squared and not program.splits else FEASIBILITY
         bound, repairs, patience = -math.inf, 0, PATIENCE
-        settle = explainer.embedded.settle
+        settle = program.embedded.settle
         if self._relax(form) or (settle and math.isfinite(slack) and settle(form, slack, 0.2 * self.deadline.left)):
             return Solution(None, math.inf, math.inf, infeasible=True)
         while repairs < REPAIRS:
             solution = compiled.solve(form, self.deadline.left, scale=scale, cutoff=slack, feasibility=feasibility)
-            exact = repairs == 0 or explainer.splits  # a wider margin proves nothing of the narrower one
+            exact = repairs == 0 or program.splits  # a wider margin proves nothing of the narrower one
             before, known = bound, self.value
             bound = max(bound, solution.bound) if exact else bound
             if solution.x is None:
@@ -289,26 +301,22 @@ class AnswerSearch:
                 continue
             if self.deadline.passed and self.piece is not None and self.piece.partial:
                 break
-            frame = self._read(solution.x)
+            frame = program.read(solution.x, self.factual)
             if not self.problem.valid(frame)[0]:
-                self._exclude(solution.x, 10.0 ** (repairs + 1))
+                program.exclude(solution.x, 10.0 ** (repairs + 1))
                 repairs += 1
                 continue
             self._take(frame, inside=self.piece is None or (self.price is None and not self.piece.partial))
-            patience -= bound <= before + little and self.value >= known - little
-            if not patience or self.deadline.passed or not explainer.variables.refine(solution.x):
+            patience -= bound <= before + negligible and self.value >= known - negligible
+            if not patience or self.deadline.passed or not program.variables.refine(solution.x):
                 return Solution(solution.x, solution.objective, min(bound, solution.objective))
         return Solution(None, math.inf, bound)
 
-    def _read(self, x: np.ndarray) -> pd.DataFrame:
-        row, causality = self.explainer.variables.read(x), self.explainer.causality
-        return self.problem.space.frame([row if causality is None else causality.settle(self.factual, row)])
-
     def _meet(self, x: np.ndarray) -> None:
         """Let an incumbent of the solver join the pool, if it is a counterfactual."""
-        frame = self._read(x)
-        changes = self.problem.space.changed(self.factual, frame) @ self.explainer.weights
-        if self.problem.valid(frame)[0] and 0 < changes[0] <= self.most and self._apart(frame)[0]:
+        frame = self.program.read(x, self.factual)
+        changes = self.problem.space.changed(self.factual, frame) @ self.program.weights
+        if self.problem.valid(frame)[0] and 0 < changes[0] <= self.most and self._separated(frame)[0]:
             self._take(frame, inside=self.manifold is None)
 
     def _relax(self, form: Linear, around: np.ndarray | None = None) -> bool:
@@ -317,7 +325,7 @@ class AnswerSearch:
         With a solution ``around``, its 0/1 columns stay as they are: the cuts near its categories and phases, at the
         price of a linear program each instead of a mixed-integer one.
         """
-        compiled = self.explainer.compiled
+        compiled = self.program.compiled
         if self.piece is None or not self.piece.partial or (compiled.low > compiled.high).any():
             return False
         lp = compiled.relaxation()
@@ -344,62 +352,25 @@ class AnswerSearch:
         """The cuts that a solution lacks, added to the program; none in time, where time is up."""
         cuts = [] if self.piece is None or self.deadline.passed else self.piece.refine(x, self.deadline.left)
         for cut, end in cuts:
-            self.explainer.compiled.add_row(cut, high=end)
+            self.program.compiled.add_row(cut, high=end)
         return cuts
-
-    def _exclude(self, x: np.ndarray, factor: float) -> None:
-        """Rule out a solution that the real model refuses: its combination of leaves, or a margin ten times as wide."""
-        explainer, compiled = self.explainer, self.explainer.compiled
-        if explainer.splits:
-            chosen = [int(tree[x[tree].argmax()]) for tree in explainer.leaves]
-            compiled.add_row(Linear.of([(leaf, 1.0) for leaf in chosen]), high=len(chosen) - 1.0)
-            return
-        for row in explainer.valid_rows:
-            start, end = compiled.matrix.indptr[row], compiled.matrix.indptr[row + 1]
-            form = Linear(compiled.matrix.indices[start:end], compiled.matrix.data[start:end])
-            extra = explainer.method.margin * factor
-            if math.isfinite(compiled.row_low[row]):
-                compiled.add_row(form, low=compiled.row_low[row] + extra)
-            else:
-                compiled.add_row(form, high=compiled.row_high[row] - extra)
 
     def _answer(self, bound: float) -> Answer:
         """The incumbent with its proof; ``bound`` is one on everything but the incumbent."""
-        late = self.deadline.passed
+        reason = Reason.TIME_LIMIT if self.deadline.passed else Reason.FINISHED
         if self.row is None:
             if bound == math.inf:
-                return Answer(Status.INFEASIBLE, None, Reason.PROOF, detail=nothing(bool(self.earlier)))
-            reason = Reason.TIME_LIMIT if late else Reason.FINISHED
-            return Answer(Status.GAVE_UP, None, reason, detail="no counterfactual was found within the limits")
+                return infeasible(bool(self.earlier))
+            return gave_up(reason)
         bound = min(bound, self.value)
         rest = self.distance - self.entry  # what counts changes, or being outside at all, has no part in the tolerance
         rounding = 4 * np.finfo(float).eps * abs(self.value)
-        if self.value - bound <= tolerance(rest, self.explainer.squared) + rounding:
+        if self.value - bound <= tolerance(rest, self.program.squared) + rounding:
             return Answer(Status.OPTIMAL, self.row, Reason.PROOF, self.value, bound)
-        reason = Reason.TIME_LIMIT if late else Reason.FINISHED
         return Answer(Status.FOUND, self.row, reason, self.value, bound if math.isfinite(bound) else None)
 
 
-def _claimed(claim: Objective, space: Any, factual: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
-    """The objective without what lying outside the hull costs: that is asked of the cuts, not of all points."""
+def _claimed(claim: Objective, space: Space, factual: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
+    """The objective without what lying outside the hull costs: the cuts tell that, not all points."""
     terms = tuple(term for term in claim.terms if term.name != "slack")
     return replace(claim, terms=terms).evaluate(space, factual, frame)
-
-
-BOXED = 0.6  # share of the time left for the box search, where it only finds the fewest changes
-REPAIRS = 25  # solutions that the real model refuses before the answer is given up
-ROUNDS = 60  # of cuts on the relaxation, before integers are looked at
-TOO_LITTLE = 1e-4  # tolerances of progress in bound and incumbent: after PATIENCE rounds more tangents would not help
-PATIENCE = 4
-SHARP = 1e-9  # feasibility under squares: what a row may be missed by counts more than their own tolerance
-POOLING = 0.3  # share of the time left that a pool's own solve may take
-DIGITS = 4  # of scaled columns, in which counterfactuals of one pool differ
-
-
-def nothing(further: bool) -> str:
-    """Why there is no (further) counterfactual."""
-    beyond = " further from those before it" if further else ""
-    return f"no point within the features' actionability, bounds and sparsity is classified as wanted{beyond}"
-
-
-PRICED = 8  # guesses whose distance from the hull is asked for

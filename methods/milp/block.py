@@ -17,7 +17,7 @@ INTEGRAL = 10 * FEASIBILITY  # a column this near to 0 counts as 0
 
 
 class Free:
-    """An arbitrary linear expression as an input: a shifted copy, a structural equation. Shares binaries with nobody.
+    """An arbitrary linear expression as an input: a shifted copy, a structural equation. It shares no binaries.
 
     A split keeps ``margin`` away from its threshold on either side, more than the solver's tolerance.
     """
@@ -75,7 +75,7 @@ class Block(Protocol):
         """The feature's scaled columns."""
         ...
 
-    def bar(self, value: Any) -> None:
+    def forbid(self, value: Any) -> None:
         """Rule out a state: a category, or for numbers any move to ``value``'s side of the factual."""
         ...
 
@@ -83,12 +83,12 @@ class Block(Protocol):
         """1 where the posed feature changes, else 0."""
         ...
 
-    def apart(self, value: Any, separation: float) -> Linear:
-        """A form that is >= 1 only where the feature is apart from ``value``: another category, or that far away."""
+    def distance_form(self, value: Any, separation: float) -> Linear:
+        """A form that is >= 1 only where the feature is another category than ``value``, or ``separation`` away."""
         ...
 
     def values_listed(self) -> Sequence[Any]:
-        """The other values worth trying for this feature alone; empty where there are too many to list."""
+        """The other values that this feature can take; empty where they are too many to list."""
         ...
 
     def read(self, x: np.ndarray) -> Any:

@@ -11,10 +11,11 @@ import numpy as np
 from harness.core.space import SAME, Feature, Kind
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Expression, Program
+from methods.milp.block import Block
 from methods.milp.cost import Cost
 
 
-class CategoryBlock:
+class CategoryBlock(Block):
     """A binary, ordinal or categorical feature.
 
     Categorical: one 0/1 column a level, exactly one of them 1. Binary: one 0/1 column. Ordinal: one 0/1 column a step,
@@ -33,7 +34,7 @@ class CategoryBlock:
                 program.add(following <= step)
 
     def level(self, code: int) -> Expression:
-        """1 iff the feature holds its ``code``-th category."""
+        """1 iff the feature is in its ``code``-th category."""
         if self.feature.kind is Kind.CATEGORICAL:
             return self.columns[code]
         above = self.columns[code] if code < self.size - 1 else 0
@@ -53,7 +54,7 @@ class CategoryBlock:
         return below + ([(self.at[code], -1.0)] if code < self.size - 1 else [])
 
     def _form(self, weights: np.ndarray) -> Linear:
-        """The weight of the level that the feature holds."""
+        """The weight of the level that the feature is at."""
         if self.feature.kind is Kind.CATEGORICAL:
             used = np.flatnonzero(weights)
             return Linear(self.at[used], weights[used])
@@ -103,13 +104,13 @@ class CategoryBlock:
             return [Linear.of([(column, 1.0)]) for column in self.at]
         return [self._form(np.arange(self.size) / max(self.size - 1, 1))]
 
-    def bar(self, value: Any) -> None:
+    def forbid(self, value: Any) -> None:
         self.compiled.add_row(Linear.of(self._indicator(self.feature.categories.index(value))), high=0.0)
 
     def changed(self) -> Linear:
         return self._form((np.arange(self.size) != self.code).astype(float))
 
-    def apart(self, value: Any, separation: float) -> Linear:
+    def distance_form(self, value: Any, separation: float) -> Linear:
         code = self.feature.categories.index(value)
         return self._form((np.arange(self.size) != code).astype(float))
 

@@ -36,7 +36,7 @@ class Causality:
 
     .. math:: \frac{x_i - c_i(p_i)}{R_i} = \frac{\hat x_i - c_i(\hat p_i)}{R_i} .  \qquad (7)
 
-    Only the right side depends on the factual. Bounds and actionability of the endogenous feature hold beside it.
+    Only the right side depends on the factual. Bounds and actionability of the endogenous feature apply as well.
 
     Parameters
     ----------
@@ -78,8 +78,8 @@ class Causality:
     def pose(self, factual: pd.DataFrame, limits: Limits | None = None) -> None:
         """Set the right sides for a factual, whose variables are posed already.
 
-        ``limits`` says how much change is still worth looking at, for the bounds inside networks; without it they are
-        those of the variables' reach.
+        ``limits`` bounds the changes that are searched, for the bounds inside networks; without it these are those of
+        the variables' reach.
         """
         count = len(self.space.features)
         limits = limits or ([Cost(0.0, 0.0, 0.0)] * count, np.ones(count), math.inf, math.inf)
@@ -97,7 +97,7 @@ class Causality:
         """A decoded solution in which (7) holds by the models themselves, within ``INTEGRAL`` of each range.
 
         What is within that stays as it is, since a value may stand right beside a split; what the solver's tolerances,
-        added up in a network, left further off is computed anew. Whether the row is still valid has to be asked again.
+        added up in a network, left further off is computed anew. The row has to be predicted again.
         """
         frame = self.space.frame([row])
         for equation in self.equations:

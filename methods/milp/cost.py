@@ -15,7 +15,7 @@ from harness.core.space import SAME
 class Cost:
     """What a changed feature costs: ``fixed`` + ``linear`` gap + ``quadratic`` gap², its gap in scaled units.
 
-    ``budget`` is what the whole change may cost: a value that costs more by itself is ruled out.
+    ``budget`` bounds the cost of all changes: a value that costs more by itself is ruled out.
     """
 
     fixed: float

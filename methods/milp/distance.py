@@ -14,6 +14,7 @@ from harness.core.space import Space
 from harness.solvers.highs import PROVEN, Linear
 from harness.solvers.program import Compiled
 from methods.milp.cost import Cost
+from methods.milp.forms import difference, scaled
 from methods.milp.variables import Variables
 
 SMALL = 1e-6  # squares below it are proven to an absolute gap
@@ -32,7 +33,7 @@ class Distance(Protocol):
         ...
 
     def box(self, extra: np.ndarray, budget: float, origin: np.ndarray) -> list[Any] | None:
-        """By feature the least and greatest scaled number within the budget, where ``costs`` do not say it."""
+        """By feature the least and greatest scaled number within the budget, where ``costs`` do not bound it."""
         ...
 
     def form(self, variables: Variables, extra: np.ndarray, compiled: Compiled) -> Linear:
@@ -72,7 +73,7 @@ class Separable:
 
 
 class Coupled:
-    """A distance that is no sum over features: costs say what a change counts, the box how far numbers may go."""
+    """A distance that is no sum over features: ``costs`` are those of a change, ``box`` bounds the numbers."""
 
     def __init__(self, problem: Problem) -> None:
         self.space = problem.space
@@ -107,7 +108,7 @@ class Chebyshev(Coupled):
     def form(self, variables: Variables, extra: np.ndarray, compiled: Compiled) -> Linear:
         above = Linear.of([(compiled.add_column(0.0, math.inf, integer=False), 1.0)])
         for gap in variables.gaps():
-            compiled.add_row(_minus(above, gap), low=0.0)
+            compiled.add_row(difference(above, gap), low=0.0)
         return Linear.sum([variables.changed(extra), above])
 
     def most(self, gaps: np.ndarray) -> float:
@@ -157,15 +158,6 @@ def dominated(
     origin = space.encode(factual)[0]
     reach = np.maximum(np.abs(high - origin), np.abs(low - origin))
     return alpha > distance.most(np.array([reach[columns].max(initial=0.0) for columns in space.slices]))
-
-
-def scaled(form: Linear, factor: float) -> Linear:
-    """A form times a number."""
-    return Linear(form.columns, factor * form.coefficients, factor * form.constant)
-
-
-def _minus(form: Linear, other: Linear) -> Linear:
-    return Linear.sum([form, scaled(other, -1.0)])
 
 
 def distance_of(term: Term, problem: Problem, count: str) -> Distance:

@@ -16,6 +16,7 @@ from harness.core.space import SAME
 from harness.solvers.highs import Linear
 from harness.solvers.lp import Lp
 from harness.solvers.program import Compiled
+from methods.milp.forms import scaled
 
 INSIDE = 5e-7  # a point this near to a hull, in scaled units, is in it; above the solver's tolerance
 PULL = 1e4  # weight of "the shares sum to 1" among least squares
@@ -138,8 +139,8 @@ class Piece(Protocol):
     """A part of the manifold in which a counterfactual is sought by itself.
 
     ``least`` is a lower bound on what the objective costs there, ``changes`` one on the weighted number of changes.
-    ``box`` says, feature by feature, what stays within it (see ``Variables.pose``). ``partial``: only ``refine`` states
-    the whole of it.
+    ``box`` is by feature what stays within it (see ``Variables.pose``). ``partial``: ``pose`` states only a part of it,
+    ``refine`` adds what a solution lacks.
     """
 
     box: list[Any] | None
@@ -194,12 +195,12 @@ class Shares:
             form, values = columns[int(column)], self.points[:, place]
             used = values != 0
             off = self._slack[[place, count + place]] if wide else self._slack
-            whole = Linear(
+            row = Linear(
                 np.concatenate([form.columns, shares[used], off]),
                 np.concatenate([form.coefficients, -values[used], [1.0, -1.0] if wide else []]),
                 form.constant,
             )
-            compiled.add_row(whole, low=0.0, high=0.0)
+            compiled.add_row(row, low=0.0, high=0.0)
 
     def refine(self, x: np.ndarray, seconds: float) -> list[tuple[Linear, float]]:
         return []
@@ -245,10 +246,7 @@ class Outside:
 
     def _row(self, cut: Cut) -> tuple[Linear, float]:
         used = np.flatnonzero(cut.normal)
-        forms = [
-            Linear(form.columns, weight * form.coefficients, weight * form.constant)
-            for form, weight in ((self._columns[int(i)], float(cut.normal[i])) for i in used)
-        ]
+        forms = [scaled(self._columns[int(i)], float(cut.normal[i])) for i in used]
         if self.price is not None:
             forms.append(Linear.of([(self._slack, -1.0)]))
         return Linear.sum(forms), cut.end + self.most

@@ -56,6 +56,8 @@ def cells(feature: Feature, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 class IntervalBlock:
     """A number seen only through thresholds: the cells between them, each at its value nearest to the factual.
 
+    Of a ``Block`` it has what trees need, neither scaled columns nor moves to one side.
+
     Nothing but splits bounds the number, so a separable distance is one constant a cell and the program needs no
     variable for the value itself, and no tolerance decides a side.
     """
@@ -87,15 +89,15 @@ class IntervalBlock:
         feature, cost, value = self.feature, self.rule, self.value
         low, high = feature.interval(value)
         first, last = cells(feature, self.ends)
-        self.home = int(np.searchsorted(self.ends, value, side="left"))
+        self.factual_cell = int(np.searchsorted(self.ends, value, side="left"))
         self.values = np.clip(value, np.maximum(first, low), np.minimum(last, high))
         empty = np.maximum(first, low) > np.minimum(last, high)
-        self.values[self.home] = value
-        empty[self.home] = False
+        self.values[self.factual_cell] = value
+        empty[self.factual_cell] = False
         gaps = np.abs(self.values - value) / feature.range
         self.weights = cost(gaps)
         open_ = ~empty & (self.weights <= cost.budget)
-        open_[self.home] = True
+        open_[self.factual_cell] = True
         self.open = open_
         reach = np.flatnonzero(open_)
         sides = np.arange(1, len(self.values))
@@ -111,9 +113,9 @@ class IntervalBlock:
         return self._form(self.weights)
 
     def changed(self) -> Linear:
-        return self._form((np.arange(len(self.values)) != self.home).astype(float))
+        return self._form((np.arange(len(self.values)) != self.factual_cell).astype(float))
 
-    def apart(self, value: Any, separation: float) -> Linear:
+    def distance_form(self, value: Any, separation: float) -> Linear:
         up, down = beyond(self.feature, float(value), separation)
         right = self._cut(np.nextafter(up, -math.inf) if self.feature.kind is not Kind.INTEGER else up - 1)
         left = self._cut(down)
@@ -135,7 +137,7 @@ class IntervalBlock:
         return column
 
     def values_listed(self) -> Sequence[Any]:
-        return [self._plain(self.values[cell]) for cell in np.flatnonzero(self.open) if cell != self.home]
+        return [self._plain(self.values[cell]) for cell in np.flatnonzero(self.open) if cell != self.factual_cell]
 
     def _plain(self, value: float) -> Any:
         return int(value) if self.feature.kind is Kind.INTEGER else float(value)

@@ -1,4 +1,4 @@
-"""Bounds of linear forms of the inputs over the changes still worth looking at: knapsacks, not boxes."""
+"""Bounds of linear forms of the inputs over changes within a count and a budget: knapsacks, not boxes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from methods.milp.variables import Variables
 class Knapsack:
     """Greatest and least values of ``weights @ inputs + shift`` over {at most K features change, cost ≤ budget}.
 
-    What a form can gain from one feature is at most its gain over the feature's whole reach, at a cost in proportion;
+    What a form can gain from one feature is at most its gain over the feature's reach, at a cost in proportion;
     the sum over features is then the least of two bounds: the K largest gains, and the fractional knapsack of gains
     under the budget (for squared costs, the ellipsoid's).
 
@@ -41,7 +41,7 @@ class Knapsack:
         self.count, self.budget = math.inf, math.inf
 
     def limit(self, costs: Sequence[Cost], weights: np.ndarray, count: float, budget: float) -> None:
-        """What a change costs per feature, how much each counts, and how much change is still worth looking at."""
+        """Set the cost of a change and its weight by feature, and the most changes and the budget."""
         self.costs, self.weights, self.count, self.budget = costs, weights, count, budget
 
     def __call__(self, weights: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

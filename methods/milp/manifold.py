@@ -54,7 +54,10 @@ class Manifold:
             self._group()
 
     def _group(self) -> None:
-        """With nothing to spare, 0/1 columns are extreme values: only points of x's own categories have a share."""
+        """Group the points by cluster and categories.
+
+        0/1 columns are extreme values: without slack, only points of x's own categories have a share.
+        """
         space = self.space
         places = [(place, f, c) for place, (f, c) in enumerate(zip(space.features, space.slices, strict=True))]
         self.categorical = [(p, f, c) for p, f, c in places if f.kind in {Kind.CATEGORICAL, Kind.BINARY}]

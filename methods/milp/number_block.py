@@ -14,7 +14,7 @@ from harness.core.space import SAME, Feature, Kind
 from harness.solvers.highs import FEASIBILITY, Linear
 from harness.solvers.program import Compiled, Expression, Program
 from methods.estimators.thresholds import beyond
-from methods.milp.block import INTEGRAL
+from methods.milp.block import INTEGRAL, Block
 from methods.milp.cost import Cost
 from methods.milp.interval_block import Sides, cells
 
@@ -22,10 +22,10 @@ SQUARE = 1e-9  # a square this much above its column needs another tangent
 TANGENTS = 7  # of the square of a gap, to begin with
 
 
-class NumberBlock:
+class NumberBlock(Block):
     """A number as a scaled variable ``x = x̂ + up − down``, with a 0/1 column "changed".
 
-    Where splits look at the number as well, two rows hold it in the cell that the sides of the thresholds say; its
+    Where splits look at the number as well, two rows keep it in the cell that the sides of the thresholds give; its
     decoded value is clipped to that cell, so that the solver's tolerance decides no side.
 
     A squared gap is a column above its tangents, in units of the widest gap within the budget, so that the solver's
@@ -48,7 +48,7 @@ class NumberBlock:
         )
         # For integers the link is stated in number / range, whose factual part is set by pose().
         self.move = program.add(2 * self.up + 2 * self.down - self.change <= 0)
-        self.leap = program.add(self.up - self.down - 2 * self.change >= 0)
+        self.minimum_jump = program.add(self.up - self.down - 2 * self.change >= 0)
         self.counted = True  # whether the number of changes matters
         self.sides = Sides(program, feature)
         self.side_columns: list[Any] = []
@@ -69,20 +69,22 @@ class NumberBlock:
         self.compiled = compiled
         self.sides.attach(compiled)
         if self.side_columns:
-            self.walls = [
+            self.cell_rows = [
                 (compiled.row(row), np.array([compiled.position(row, side) for side in self.side_columns]))
                 for row in (self.floor, self.ceiling)
             ]
         self.number_at, self.up_at, self.down_at, self.change_at = (
             compiled.column(v) for v in (self.number, self.up, self.down, self.change)
         )
-        self.link_at, self.move_at, self.leap_at = (compiled.row(c) for c in (self.link, self.move, self.leap))
+        self.link_at, self.move_at, self.minimum_jump_at = (
+            compiled.row(c) for c in (self.link, self.move, self.minimum_jump)
+        )
         self.up_entry = compiled.position(self.move, self.up)
         self.down_entry = compiled.position(self.move, self.down)
-        self.leap_entry = compiled.position(self.leap, self.change)
+        self.minimum_jump_entry = compiled.position(self.minimum_jump, self.change)
 
     def pose(self, value: Any, cost: Cost, within: Any = None) -> None:
-        """As in ``Block``. Where changes count nothing, "changed" needs no integrality but for a leap."""
+        """As in ``Block``. Where changes count nothing, "changed" needs no integrality but for a minimum jump."""
         feature, compiled, value = self.feature, self.compiled, float(value)
         self.value, self.rule = value, cost
         low, high = ((end - feature.scale[0]) / feature.range for end in feature.interval(value))
@@ -95,7 +97,7 @@ class NumberBlock:
             if not must and not coded:
                 low, high = min(low, origin), max(high, origin)
         rise, fall = max(high - origin, 0.0), max(origin - low, 0.0)
-        least = max(low - origin, origin - high, 0.0)  # a special code leaps at least to the nearer bound
+        least = max(low - origin, origin - high, 0.0)  # a special code jumps at least to the nearer bound
         if low > high:
             rise = fall = 0.0
         rise, fall = min(rise, cost.radius), min(fall, cost.radius)
@@ -116,12 +118,12 @@ class NumberBlock:
         compiled.high[self.change_at] = float(rise > 0 or fall > 0)
         compiled.data[self.up_entry] = 1.0 / rise if rise > 0 else 1.0
         compiled.data[self.down_entry] = 1.0 / fall if fall > 0 else 1.0
-        # up - down is at least the leap where the feature changes, or at most minus the leap.
-        compiled.row_low[self.leap_at] = 0.0 if least > 0 and low > origin else -math.inf
-        compiled.row_high[self.leap_at] = 0.0 if least > 0 and high < origin else math.inf
-        compiled.data[self.leap_entry] = -least if low > origin else least or 1.0
+        # up - down is at least the minimum jump where the feature changes, or at most minus that jump.
+        compiled.row_low[self.minimum_jump_at] = 0.0 if least > 0 and low > origin else -math.inf
+        compiled.row_high[self.minimum_jump_at] = 0.0 if least > 0 and high < origin else math.inf
+        compiled.data[self.minimum_jump_entry] = -least if low > origin else least or 1.0
         if self.side_columns:
-            self._wall(bottom, top)
+            self._keep_in_cell(bottom, top)
         self.rise, self.fall = rise, fall
         self.square_at, self.unit = None, max(rise, fall) or 1.0
         if cost.quadratic:
@@ -129,29 +131,29 @@ class NumberBlock:
             for power in range(TANGENTS):
                 self._touch(self.unit / 2**power)
 
-    def _wall(self, bottom: float, top: float) -> None:
-        """Hold the number in the cell that the sides say, as far as it is within reach; leaving home is a change."""
+    def _keep_in_cell(self, bottom: float, top: float) -> None:
+        """Keep the number in the cell that the sides give, within reach; leaving the factual's cell is a change."""
         feature, compiled, at = self.feature, self.compiled, self.sides.at
         first, last = cells(feature, self.sides.ends)
         self.first, self.last = first, last
         if feature.kind is not Kind.INTEGER:
             first, last = ((ends - feature.scale[0]) / feature.range for ends in (first, last))
-        for (row, entries), ends in zip(self.walls, (first, last), strict=True):
+        for (row, entries), ends in zip(self.cell_rows, (first, last), strict=True):
             ends = np.clip(ends, bottom, top)
             compiled.data[entries] = -np.diff(ends)
-            if row == self.walls[0][0]:
+            if row == self.cell_rows[0][0]:
                 compiled.row_low[row] = ends[0]
             else:
                 compiled.row_high[row] = ends[0]
-        home = int(np.searchsorted(self.sides.ends, self.value, side="left"))
+        factual_cell = int(np.searchsorted(self.sides.ends, self.value, side="left"))
         reach = last >= bottom - FEASIBILITY, first <= top + FEASIBILITY
         least, most = int(reach[0].argmax()), len(first) - 1 - int(reach[1][::-1].argmax())
         steps = np.arange(1, len(first))
-        compiled.low[at], compiled.high[at] = steps <= min(least, home), steps <= max(most, home)
-        if home < len(at):
-            compiled.add_row(Linear.of([(at[home], 1.0), (self.change_at, -1.0)]), high=0.0)
-        if home > 0:
-            compiled.add_row(Linear.of([(at[home - 1], 1.0), (self.change_at, 1.0)]), low=1.0)
+        compiled.low[at], compiled.high[at] = steps <= min(least, factual_cell), steps <= max(most, factual_cell)
+        if factual_cell < len(at):
+            compiled.add_row(Linear.of([(at[factual_cell], 1.0), (self.change_at, -1.0)]), high=0.0)
+        if factual_cell > 0:
+            compiled.add_row(Linear.of([(at[factual_cell - 1], 1.0), (self.change_at, 1.0)]), low=1.0)
 
     def _touch(self, gap: float) -> None:
         """Bound the square from below by its tangent at a gap; for whole numbers by the chord to the next one."""
@@ -192,13 +194,13 @@ class NumberBlock:
             return [Linear.of([(self.number_at, 1.0)])]
         return [Linear.of([(self.number_at, 1.0 / feature.range)], -feature.scale[0] / feature.range)]
 
-    def bar(self, value: Any) -> None:
+    def forbid(self, value: Any) -> None:
         self.compiled.high[self.up_at if value > self.value else self.down_at] = 0.0
 
     def changed(self) -> Linear:
         return Linear.of([(self.change_at, 1.0)])
 
-    def apart(self, value: Any, separation: float) -> Linear:
+    def distance_form(self, value: Any, separation: float) -> Linear:
         up, down = beyond(self.feature, float(value), separation)
         low, high = self.compiled.low[self.number_at], self.compiled.high[self.number_at]
         if self.feature.kind is not Kind.INTEGER:

@@ -15,6 +15,7 @@ from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Program
 from methods.milp.category_block import CategoryBlock
 from methods.milp.cost import Cost
+from methods.milp.forms import scaled
 from methods.milp.interval_block import IntervalBlock
 from methods.milp.number_block import NumberBlock
 from methods.milp.sources import LevelSource, NumberSource, Source
@@ -64,12 +65,12 @@ class Variables:
             else:
                 block.pose(value, cost, box[place])
 
-    def bar(self, row: dict[str, Any], factual: pd.DataFrame) -> None:
+    def forbid(self, row: dict[str, Any], factual: pd.DataFrame) -> None:
         """Rule out the states that an earlier counterfactual's changed features took."""
         for block in self.blocks:
             name = block.feature.name
             if row[name] != factual[name].iloc[0]:
-                block.bar(row[name])
+                block.forbid(row[name])
 
     def encoded(self) -> list[Linear]:
         """The scaled columns of the space, in its order."""
@@ -85,17 +86,12 @@ class Variables:
 
     def changed(self, weights: np.ndarray) -> Linear:
         """The weighted number of changed features."""
-        forms = [block.changed() for block in self.blocks]
-        return Linear.sum(
-            [
-                Linear(form.columns, weight * form.coefficients, weight * form.constant)
-                for form, weight in zip(forms, weights, strict=True)
-            ]
-        )
+        forms = zip(self.blocks, weights, strict=True)
+        return Linear.sum([scaled(block.changed(), weight) for block, weight in forms])
 
-    def apart(self, row: dict[str, Any], separation: float) -> Linear:
+    def distance_form(self, row: dict[str, Any], separation: float) -> Linear:
         """A form that is >= 1 iff some category differs from ``row``'s or some number is ``separation`` away."""
-        return Linear.sum([block.apart(row[block.feature.name], separation) for block in self.blocks])
+        return Linear.sum([block.distance_form(row[block.feature.name], separation) for block in self.blocks])
 
     def refine(self, x: np.ndarray) -> bool:
         """Tighten what stands for squared gaps around a solution; whether there was anything to tighten."""

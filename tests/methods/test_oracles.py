@@ -33,7 +33,7 @@ from harness.core.target import Label
 from harness.evaluation.checker import permitted
 from harness.solvers.highs import Linear
 from methods.ce_ocl import CeOcl
-from methods.ce_ocl.program_engine import ProgramEngine
+from methods.ce_ocl.program import CounterfactualProgram
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -44,12 +44,12 @@ def scip_optimum(method: CeOcl, problem: Problem, factual: pd.DataFrame) -> floa
     """The least distance over the posed program's rows, by SCIP; infinite where there is no point."""
     scip = pytest.importorskip("pyscipopt", reason="SCIP is in the extra 'scip'")
     # Never cells: x is then a column, whatever the model, and the distance a function of x.
-    engine = ProgramEngine(
+    program = CounterfactualProgram(
         CeOcl("l1", method.alpha, method.max_changes, margin=method.margin, diversity="features"), problem
     )
-    engine.pose(factual, [], method.max_changes or math.inf, math.inf)
-    compiled, space = engine.compiled, problem.space
-    forms, origin = engine.variables.encoded(), space.encode(factual)[0]
+    program.pose(factual, [], method.max_changes or math.inf, math.inf)
+    compiled, space = program.compiled, problem.space
+    forms, origin = program.variables.encoded(), space.encode(factual)[0]
     model = scip.Model()
     model.hideOutput()
     model.setParam("numerics/feastol", SOLVER)
@@ -84,7 +84,7 @@ def scip_optimum(method: CeOcl, problem: Problem, factual: pd.DataFrame) -> floa
             float(c) * columns[j] for j, c in zip(form.columns, form.coefficients, strict=True)
         ) + float(form.constant)
 
-    power, total = (2 if method.distance == "l2sq" else 1), stated(engine.variables.changed(engine.extra))
+    power, total = (2 if method.distance == "l2sq" else 1), stated(program.variables.changed(program.extra))
     for feature, at in zip(space.features, space.slices, strict=True):
         if feature.kind is Kind.CATEGORICAL:
             total += 1 - stated(forms[at][int(origin[at].argmax())])

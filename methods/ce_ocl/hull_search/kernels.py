@@ -1,4 +1,4 @@
-"""Compiled kernels of the search over boxes in a hull: a bounded dual simplex, wrong boxes of a sum of trees.
+"""Compiled kernels of the search over boxes in a hull: a bounded dual simplex, invalid boxes of a sum of trees.
 
 The linear program of a box, over m = d + 1 + R rows:
 
@@ -9,7 +9,7 @@ The linear program of a box, over m = d + 1 + R rows:
 
 all variables bounded. Columns: d ups, d downs, R slacks, then the shares of the points in the working set. As every
 column has two ends, any basis is dual feasible once each other column stands at the end that its reduced cost wants.
-What is proven is not the simplex's word: any multipliers y give the Lagrangian bound of ``lagrange``.
+No proof rests on the simplex: any multipliers y give the Lagrangian bound of ``lagrange``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ REFRESH = 40  # pivots until the inverse is computed anew
 ITERATIONS = 2000
 BLOCK = 64  # points that are passed over together
 ENTER = 8  # points that enter the working set at once
-TINY = 1e-9  # scores this near to the threshold are for the real model to judge
+TINY = 1e-9  # scores this near to the threshold are left to the real model
 
 
 @njit(cache=True)
@@ -389,13 +389,13 @@ def prepare(low, high, value, shift, unit, fixed, linear, weight, forced, cost, 
     constant, changes = 0.0, 0.0
     for j in range(d):
         rise, fall = (high[j] - value[j]) / unit[j], (value[j] - low[j]) / unit[j]
-        home = rise >= 0.0 and fall >= 0.0
-        ends_low[j] = 0.0 if home else max(-fall, 0.0)
+        stays = rise >= 0.0 and fall >= 0.0
+        ends_low[j] = 0.0 if stays else max(-fall, 0.0)
         ends_high[j] = max(rise, 0.0)
-        ends_low[d + j] = 0.0 if home else max(-rise, 0.0)
+        ends_low[d + j] = 0.0 if stays else max(-rise, 0.0)
         ends_high[d + j] = max(fall, 0.0)
         cost[j] = cost[d + j] = linear[j]
-        sure = forced[j] or not home
+        sure = forced[j] or not stays
         if sure:
             constant += fixed[j]
             changes += weight[j]
@@ -484,7 +484,7 @@ def cell(first, last, start, point, low, high):
 
 @njit(cache=True)
 def grow(first, last, before, after, value, start, base, low, high, slopes, point, grown_low, grown_high):
-    """Grow the box of a point on which the score is surely wrong, within [low, high].
+    """Grow the box of a point that is surely invalid, within [low, high].
 
     The face that is cheapest to leave the box by goes first, one threshold at a time. ``before`` and ``after`` are the
     values next to a leaf's ends, outside it; ``slopes`` what a unit of either way costs, shape (2, d).
@@ -583,3 +583,24 @@ def grow(first, last, before, after, value, start, base, low, high, slopes, poin
         else:
             grown_high[j] = stop
         stale[side, j] = True
+
+
+def compile_all() -> None:
+    """Load the kernels, or compile them where no cache holds them, before answers are timed."""
+    one, flag = np.zeros(1), np.zeros(1, dtype=bool)
+    ends, extra = np.zeros(2), np.zeros((0, 2))
+    prepare(one, one, one, one, one + 1, one, one, one, flag, ends, ends, ends + 1, extra, False)
+    span(ends, ends, ends)
+    basis = np.array([0, 2])
+    inside = np.ones(1, dtype=bool)
+    members = np.zeros(1, dtype=np.int64)
+    simplex(
+        np.zeros((1, 1)), np.zeros((2, 1, 1)), np.zeros((1, 1)), members, inside, 1, basis, one, ends, ends, ends + 1,
+        extra, 1.0,
+    )  # fmt: skip
+    lagrange(ends, ends, ends, ends, one, extra, 1, 0.0)
+    narrow(one, one, one, one + 1, flag, ends, ends, ends, ends, extra, 1.0)
+    leaf, start = np.zeros((1, 1)), np.array([0, 1])
+    greatest(leaf, leaf, one, start, 0.0, one, one)
+    cell(leaf, leaf, start, one, one, one)
+    grow(leaf, leaf, leaf, leaf, one, start, 0.0, one, one, np.zeros((2, 1)), one, one, one)

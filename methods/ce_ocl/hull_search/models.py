@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
@@ -13,16 +14,17 @@ from harness.core.inputs import Affine, by_category
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
 from methods.ce_ocl.hull_search.kernels import TINY
+from methods.estimators.raw_target import RawInterval, raw_interval
 from methods.estimators.thresholds import last_decoded, seen
-from methods.estimators.trees import ensemble, leaves_of
+from methods.estimators.trees import ensemble, leaves_of, splits_only
 
 LINEAR = (LogisticRegression, LinearSVC, RidgeClassifier, LinearRegression, Ridge)
 
 
 class Trees:
-    """A sum of trees as flat arrays over its leaves; right is a score of base + the leaves' values above 0.
+    """A sum of trees as flat arrays over its leaves; valid is a score of base + the leaves' values above 0.
 
-    Scores count in a unit that makes ``TINY`` of it what the model itself may be off by where it adds up.
+    Scores are in a unit of which ``TINY`` is the rounding error of the model's own summation.
     """
 
     def __init__(self, problem: Problem, sense: int, threshold: float) -> None:
@@ -79,7 +81,7 @@ def _after(feature: Feature, value: float) -> float:
     return float(np.nextafter(value, math.inf)) if feature.kind is Kind.CONTINUOUS else math.floor(value) + 1.0
 
 
-def climbs(feature: Feature) -> bool:
+def _climbs(feature: Feature) -> bool:
     """Whether the ranks that an ordinal feature can reach may be no interval: it climbs an order of its own."""
     return feature.kind is Kind.ORDINAL and feature.ladder != feature.categories
 
@@ -114,4 +116,43 @@ class Line:
             self.constant += float(self.tables[j][0])
 
 
-WHOLE = 0.01  # of a change: what the distance counts where changes are counted
+@dataclass(frozen=True)
+class Model:
+    """A linear model or a sum of trees as arrays (the other is None), and what its score has to meet.
+
+    ``limits`` are those of a linear model's score, kept by ``margin``; a sum of trees is valid above 0.
+    """
+
+    problem: Problem
+    limits: RawInterval
+    margin: float
+    line: Line | None
+    trees: Trees | None
+
+    @classmethod
+    def of(cls, problem: Problem, margin: float) -> Model:
+        """The model of a problem that ``searchable`` takes."""
+        limits = raw_interval(problem)
+        if isinstance(problem.classifier.estimator, LINEAR):
+            return cls(problem, limits, margin, Line(problem), None)
+        end = limits.low if limits.sense > 0 else limits.high
+        return cls(problem, limits, margin, None, Trees(problem, limits.sense, end))
+
+
+def searchable(problem: Problem) -> bool:
+    """Whether the model is linear, or a sum of trees with one end, whose features can be searched as intervals."""
+    classifier = problem.classifier
+    if len(classifier.classes) > 2 or any(_climbs(feature) for feature in problem.space.features):
+        return False
+    try:
+        if isinstance(classifier.estimator, LINEAR):
+            Line(problem)
+            return True
+        if not splits_only(classifier.estimator):
+            return False
+        sense = raw_interval(problem).sense
+        if sense:
+            Trees(problem, sense, 0.0)
+        return sense != 0
+    except UnsupportedError:
+        return False

@@ -1,129 +1,176 @@
-"""One part of a search within hulls: a combination of categories."""
+"""One part of a search within hulls: a combination of categories, with the numbers that can move."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from harness.core.space import SAME, Feature, Kind
 from methods.ce_ocl.hull_search import kernels
-from methods.ce_ocl.hull_search.models import WHOLE
+from methods.ce_ocl.hull_search.models import Line, Model, Trees
+from methods.ce_ocl.hull_search.working_set import WorkingSet
 from methods.milp.hull import Outside, Shares
 
-if TYPE_CHECKING:
-    from methods.ce_ocl.hull_search.search import BoxSearch
+TIES = 0.01  # of a change: what the distance adds at most where changes are counted, to tell equals apart
+
+
+class Leaves(NamedTuple):
+    """The leaves of a sum of trees that a part can meet, as arrays over leaves and its moving numbers."""
+
+    first: np.ndarray  # (leaves, numbers), least decoded value of the leaf
+    last: np.ndarray  # (leaves, numbers), greatest decoded value
+    before: np.ndarray  # (leaves, numbers), the value below the first
+    after: np.ndarray  # (leaves, numbers), the value above the last
+    value: np.ndarray  # (leaves,), what the leaf adds to the score
+    start: np.ndarray  # (trees + 1,), first leaf of each tree
+    base: float  # of the score
+
+    def greatest(self, low: np.ndarray, high: np.ndarray) -> float:
+        """An upper bound on the score within a box; exact at a point."""
+        return kernels.greatest(self.first, self.last, self.value, self.start, self.base, low, high)
+
+    def cell(self, point: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
+        """Shrink a box to the cell of a point."""
+        kernels.cell(self.first, self.last, self.start, point, low, high)
+
+    def grow(
+        self,
+        valid: bool,
+        within: tuple[np.ndarray, np.ndarray],
+        slopes: np.ndarray,
+        point: np.ndarray,
+        low: np.ndarray,
+        high: np.ndarray,
+    ) -> None:
+        """Grow the cell of a point, where all of the box is surely valid, or where all of it is surely invalid.
+
+        ``slopes``: what a step down and a step up costs, shape (2, numbers); the cheapest steps are taken first.
+        """
+        sign = -1.0 if valid else 1.0
+        kernels.grow(
+            self.first, self.last, self.before, self.after, sign * self.value, self.start, sign * self.base,
+            *within, slopes, point, low, high,
+        )  # fmt: skip
 
 
 class Part:
     """A piece of the manifold as this factual reaches it: which numbers move, and where; everything else fixed."""
 
-    def __init__(self, search: BoxSearch, factual: pd.DataFrame, piece: Shares | Outside) -> None:
-        space = search.space
-        self.search, self.factual = search, factual
+    def __init__(
+        self, model: Model, weights: np.ndarray, points: WorkingSet, factual: pd.DataFrame, piece: Shares | Outside
+    ) -> None:
+        space = model.problem.space
+        self.model, self.weights, self.points = model, weights, points
         self.origin_row = factual.to_dict("records")[0]
-        reach_low, reach_high = space.reach(factual)
-        features = len(space.features)
         moving = {int(column): k for k, column in enumerate(piece.at)}
-        count = len(moving)
+        features, count = len(space.features), len(moving)
         self.possible = True
-        self.work = search.work(piece)
         self.place = np.zeros(count, dtype=int)  # feature of each moving number
         self.row: dict[str, Any] = {}  # values of the features that do not move
         self.gaps, self.changed = np.zeros(features), np.zeros(features, dtype=bool)  # of those
+        self.fixed = np.zeros(features)  # codes, ranks or values of those
         self.shift, self.unit, self.value = np.zeros(count), np.ones(count), np.zeros(count)
         self.low, self.high = np.zeros(count), np.zeros(count)
         self.hole = np.full((2, count), np.nan)  # ends of what lies between the factual's value and its reach
-        self.whole = np.zeros(count, dtype=bool)
-        stays = np.zeros(features)  # codes, ranks or values of the features that do not move
+        self.integer = np.zeros(count, dtype=bool)
         assert piece.box is not None
+        reach = space.reach(factual)
         for j, (feature, columns) in enumerate(zip(space.features, space.slices, strict=True)):
-            box, value = piece.box[j], self.factual[feature.name].iloc[0]
+            box, value = piece.box[j], factual[feature.name].iloc[0]
             if feature.kind in {Kind.CATEGORICAL, Kind.BINARY}:
-                stays[j], self.row[feature.name] = box, feature.categories[box]
-                self.changed[j] = feature.categories[box] != value
-                self.gaps[j] = float(self.changed[j])
+                category = feature.categories[box]
+                self._fix(j, box, category, float(category != value))
                 continue
-            start = columns.start
-            shift, unit, place = feature.scale[0], feature.range, float(value) if feature.numeric else 0.0
-            low, high = feature.interval(place) if feature.numeric else (0.0, 0.0)
-            if not feature.numeric:
-                shift, unit = 0.0, float(max(len(feature.categories) - 1, 1))
-                place = float(feature.categories.index(value))
-                low, high = np.rint(reach_low[start] * unit), np.rint(reach_high[start] * unit)
-            whole = feature.kind is not Kind.CONTINUOUS
-            floor, top = shift + box[0] * unit, shift + box[1] * unit
-            if whole:
-                floor, top = np.rint(floor), np.rint(top)
-            home = floor - SAME * unit <= place <= top + SAME * unit
-            slack = 0.0 if whole else SAME * unit
-            possible = max(low, floor) <= min(high, top) + slack
-            low, high = min(max(low, floor), high), max(min(high, top), low)
-            if start not in moving:
-                self.possible &= bool(home or possible)
-                stays[j] = place if home else min(max(floor, low), high)
-                self.row[feature.name] = value if home else _plain(feature, stays[j])
-                self.changed[j] = not home
-                self.gaps[j] = 0.0 if home else abs(stays[j] - place) / unit
-                continue
-            k = moving[start]
-            self.place[k], self.shift[k], self.unit[k], self.value[k], self.whole[k] = j, shift, unit, place, whole
-            if not possible:
-                self.possible &= bool(home)
-                low = high = place
-            elif home:
-                if place < low:
-                    self.hole[:, k] = place, low
-                elif place > high:
-                    self.hole[:, k] = high, place
-                low, high = min(low, place), max(high, place)
-            self.low[k], self.high[k] = low, high
-        self.origin = (self.value - self.shift) / self.unit
-        self._embed(stays)
-
-    def _embed(self, stays: np.ndarray) -> None:
-        """The model with all other features fixed."""
-        search, space = self.search, self.search.space
-        still = [j for j in range(len(space.features)) if j not in set(self.place.tolist())]
-        if search.line is not None:
-            line = search.line
-            self.slope = line.slope[self.place] * self.unit
-            self.score = line.constant + float(line.slope[self.place] @ self.value)
-            for j in still:
-                feature = space.features[j]
-                straight = feature.numeric or feature.kind is Kind.ORDINAL
-                self.score += line.slope[j] * stays[j] if straight else line.tables[j][int(stays[j])]
-            return
-        trees = search.trees
-        assert trees is not None
-        kept = np.ones(len(trees.value), dtype=bool)
-        for j in still:
-            feature = space.features[j]
-            if feature.numeric or feature.kind is Kind.ORDINAL:
-                kept &= (trees.first[:, j] <= stays[j]) & (trees.last[:, j] >= stays[j])
+            number = _number(feature, value, box, (reach[0][columns.start], reach[1][columns.start]))
+            self.possible &= number.stays or number.possible
+            if columns.start in moving:
+                self._move(moving[columns.start], j, number)
+            elif number.stays:
+                self._fix(j, number.value, value, 0.0)
             else:
-                kept &= trees.met[j][:, int(stays[j])]
+                nearest = min(number.low, number.high)
+                self._fix(j, nearest, _plain(feature, nearest), abs(nearest - number.value) / number.unit, changed=True)
+        self.origin = (self.value - self.shift) / self.unit
+        if model.line is not None:
+            self._fix_line(model.line)
+        else:
+            assert model.trees is not None
+            self.leaves = self._fix_trees(model.trees)
+
+    def _fix(self, j: int, code: float, value: Any, gap: float, changed: bool = False) -> None:
+        """Fix feature j at a code, rank or number that decodes to ``value``."""
+        feature = self.model.problem.space.features[j]
+        self.fixed[j], self.row[feature.name] = code, value
+        self.gaps[j], self.changed[j] = gap, changed or gap > 0
+
+    def _move(self, k: int, j: int, number: _Number) -> None:
+        """Let feature j be moving number k, from the factual's value to its reach, where the piece holds both."""
+        self.place[k], self.shift[k], self.unit[k] = j, number.shift, number.unit
+        self.value[k], self.integer[k] = number.value, number.integer
+        low, high = number.low, number.high
+        if not number.possible:
+            low = high = number.value
+        elif number.stays:
+            if number.value < low:
+                self.hole[:, k] = number.value, low
+            elif number.value > high:
+                self.hole[:, k] = high, number.value
+            low, high = min(low, number.value), max(high, number.value)
+        self.low[k], self.high[k] = low, high
+
+    def _still(self) -> list[tuple[int, Feature]]:
+        """The features that do not move, with their places."""
+        moving = set(self.place.tolist())
+        return [(j, feature) for j, feature in enumerate(self.model.problem.space.features) if j not in moving]
+
+    def _fix_line(self, line: Line) -> None:
+        """The linear model with all other features fixed: its slopes, and its score at the factual's numbers."""
+        self.slope = line.slope[self.place] * self.unit
+        self.score = line.constant + float(line.slope[self.place] @ self.value)
+        for j, feature in self._still():
+            straight = feature.numeric or feature.kind is Kind.ORDINAL
+            self.score += line.slope[j] * self.fixed[j] if straight else line.tables[j][int(self.fixed[j])]
+
+    def _fix_trees(self, trees: Trees) -> Leaves:
+        """The leaves that are left with all other features fixed."""
+        kept = np.ones(len(trees.value), dtype=bool)
+        for j, feature in self._still():
+            if feature.numeric or feature.kind is Kind.ORDINAL:
+                kept &= (trees.first[:, j] <= self.fixed[j]) & (trees.last[:, j] >= self.fixed[j])
+            else:
+                kept &= trees.met[j][:, int(self.fixed[j])]
         kept &= (trees.first[:, self.place] <= self.high).all(axis=1)
         kept &= (trees.last[:, self.place] >= self.low).all(axis=1)
         order = np.flatnonzero(kept)
-        owner = trees.owner[order]
-        start = np.searchsorted(owner, np.arange(trees.owner[-1] + 2)).astype(np.int64)
+        start = np.searchsorted(trees.owner[order], np.arange(trees.owner[-1] + 2)).astype(np.int64)
         first = np.ascontiguousarray(trees.first[order][:, self.place])
         last = np.ascontiguousarray(trees.last[order][:, self.place])
-        step = np.where(self.whole, 1.0, 0.0)
-        before = np.where(self.whole, first - step, np.nextafter(first, -np.inf))
-        after = np.where(self.whole, last + step, np.nextafter(last, np.inf))
-        self.leaves = (first, last, before, after, trees.value[order], start, trees.base)
+        step = np.where(self.integer, 1.0, 0.0)
+        before = np.where(self.integer, first - step, np.nextafter(first, -np.inf))
+        after = np.where(self.integer, last + step, np.nextafter(last, np.inf))
+        return Leaves(first, last, before, after, trees.value[order], start, trees.base)
 
     def read(self, point: np.ndarray) -> dict[str, Any]:
         """Decoded values of a point of moving numbers."""
+        space = self.model.problem.space
         row = dict(self.row)
         for k, j in enumerate(self.place):
-            feature = self.search.space.features[j]
+            feature = space.features[j]
             same = point[k] == self.value[k]
             row[feature.name] = self.origin_row[feature.name] if same else _plain(feature, point[k])
-        return {name: row[name] for name in self.search.space.names}
+        return {name: row[name] for name in space.names}
+
+    def decoded(self, x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """Values of moving numbers from scaled ones, clipped to a box; integers are rounded."""
+        point = np.clip(self.shift + self.unit * x, low, high)
+        return np.where(self.integer, np.rint(point), point)
+
+    def off(self, x: np.ndarray, point: np.ndarray) -> float:
+        """How far values of moving numbers are from scaled ones, in scaled units, all together."""
+        return float((np.abs(self.shift + self.unit * x - point) / self.unit).sum())
 
     def moved(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Scaled gaps of the moving numbers, and which of them are changes."""
@@ -131,29 +178,66 @@ class Part:
         return gaps, gaps > SAME
 
     def price(self, row: dict[str, Any], fixed: np.ndarray, linear: np.ndarray) -> float:
-        """What a row costs."""
+        """What a row costs, from the cost of a change and of a scaled unit by feature."""
         gaps, changed = self._gaps(row)
         return float(changed @ fixed + gaps @ linear)
 
     def changes(self, row: dict[str, Any]) -> float:
         """The weighted number of changes of a row."""
-        return float(self._gaps(row)[1] @ self.search.weights)
+        return float(self._gaps(row)[1] @ self.weights)
 
     def spread(self, linear: np.ndarray) -> float:
-        """What to multiply the distance with, so that it never exceeds ``WHOLE`` in this piece."""
+        """What to multiply the distance with, so that it never exceeds ``TIES`` in this piece."""
         gaps = self.gaps.copy()
         gaps[self.place] = np.maximum(np.abs(self.high - self.value), np.abs(self.low - self.value)) / self.unit
-        return WHOLE / max(float(gaps @ linear), 1.0)
+        return TIES / max(float(gaps @ linear), 1.0)
 
     def _gaps(self, row: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+        """Scaled gaps of a row by feature, and which features change."""
         gaps, changed = self.gaps.copy(), self.changed.copy()
         point = np.empty(len(self.place))
         for k, j in enumerate(self.place):
-            feature = self.search.space.features[j]
+            feature = self.model.problem.space.features[j]
             value = row[feature.name]
             point[k] = value if feature.numeric else feature.categories.index(value)
         gaps[self.place], changed[self.place] = self.moved(point)
         return gaps, changed
+
+
+@dataclass(frozen=True)
+class _Number:
+    """A number or rank as a factual reaches it in a piece: decoded ends are value = shift + unit * scaled.
+
+    ``stays``: the piece holds the factual's value; ``possible``: it holds some of [low, high], which is the reach.
+    """
+
+    value: float
+    shift: float
+    unit: float
+    low: float
+    high: float
+    integer: bool
+    stays: bool
+    possible: bool
+
+
+def _number(feature: Feature, own: Any, box: tuple[float, float], reach: tuple[float, float]) -> _Number:
+    """A number or rank of value ``own``, between the scaled ends of a piece's box and of the factual's reach."""
+    if feature.numeric:
+        shift, unit, value = feature.scale[0], feature.range, float(own)
+        low, high = feature.interval(value)
+    else:
+        shift, unit = 0.0, float(max(len(feature.categories) - 1, 1))
+        value = float(feature.categories.index(own))
+        low, high = np.rint(reach[0] * unit), np.rint(reach[1] * unit)
+    integer = feature.kind is not Kind.CONTINUOUS
+    floor, top = shift + box[0] * unit, shift + box[1] * unit
+    if integer:
+        floor, top = np.rint(floor), np.rint(top)
+    stays = bool(floor - SAME * unit <= value <= top + SAME * unit)
+    possible = bool(max(low, floor) <= min(high, top) + (0.0 if integer else SAME * unit))
+    low, high = min(max(low, floor), high), max(min(high, top), low)
+    return _Number(value, shift, unit, low, high, integer, stays, possible)
 
 
 def _plain(feature: Feature, value: float) -> Any:
@@ -161,35 +245,3 @@ def _plain(feature: Feature, value: float) -> Any:
     if feature.kind is Kind.ORDINAL:
         return feature.categories[int(value)]
     return int(value) if feature.kind is Kind.INTEGER else float(value)
-
-
-def compile() -> None:
-    """Load the kernels, or compile them where no cache holds them: outside of what answers are timed by."""
-    one, flag = np.zeros(1), np.zeros(1, dtype=bool)
-    ends, extra = np.zeros(2), np.zeros((0, 2))
-    kernels.prepare(one, one, one, one, one + 1, one, one, one, flag, ends, ends, ends + 1, extra, False)
-    kernels.span(ends, ends, ends)
-    basis = np.array([0, 2])
-    inside = np.ones(1, dtype=bool)
-    members = np.zeros(1, dtype=np.int64)
-    kernels.simplex(
-        np.zeros((1, 1)),
-        np.zeros((2, 1, 1)),
-        np.zeros((1, 1)),
-        members,
-        inside,
-        1,
-        basis,
-        one,
-        ends,
-        ends,
-        ends + 1,
-        extra,
-        1.0,
-    )
-    kernels.lagrange(ends, ends, ends, ends, one, extra, 1, 0.0)
-    kernels.narrow(one, one, one, one + 1, flag, ends, ends, ends, ends, extra, 1.0)
-    leaf, start = np.zeros((1, 1)), np.array([0, 1])
-    kernels.greatest(leaf, leaf, one, start, 0.0, one, one)
-    kernels.cell(leaf, leaf, start, one, one, one)
-    kernels.grow(leaf, leaf, leaf, leaf, one, start, 0.0, one, one, np.zeros((2, 1)), one, one, one)

@@ -13,7 +13,7 @@ from harness.solvers.program import Compiled, Expression
 
 
 class Bounds(Protocol):
-    """Bounds of linear forms of the estimator's inputs over the changes still worth looking at."""
+    """Bounds of linear forms of the estimator's inputs over the changes that are searched."""
 
     def __call__(self, weights: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Least and greatest ``weights @ inputs + shift``; weights (forms, inputs), results (forms,)."""

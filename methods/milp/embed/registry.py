@@ -34,5 +34,5 @@ def embed(estimator: Any, program: Program, inputs: Sequence[Source], sense: int
     known = sorted({kind.__name__ for kind in (*embed.registry, *ensemble.registry) if kind is not object})
     raise UnsupportedError(
         f"cannot embed {type(estimator).__name__} in a mixed-integer program; known: {', '.join(known)}. "
-        f"To add one, register an encoder in methods/milp/embed/, or a reader of trees in methods/trees.py."
+        f"To add one, register an encoder in methods/milp/embed/, or a reader of trees in methods/estimators/trees.py."
     )

@@ -39,34 +39,49 @@ def embed_network(estimator: Any, program: Program, inputs: Sequence[Source], se
     if estimator.out_activation_ == "exp":
         raise UnsupportedError("cannot embed a network with loss 'poisson', an exponential; use 'squared_error'.")
     layers: list[_Layer] = []
-    values: list[Any] = []
+    hidden, outgoing = len(estimator.coefs_) - 1, estimator.coefs_[-1]
     for depth, (weights, shifts) in enumerate(zip(estimator.coefs_[:-1], estimator.intercepts_[:-1], strict=True)):
-        last = depth == len(estimator.coefs_) - 2
-        outgoing = estimator.coefs_[-1]
         layer = _Layer(weights.T, shifts)
         for unit in range(weights.shape[1]):
-            incoming = weights[:, unit]
             if depth == 0:
-                total = affine(incoming, shifts[unit], inputs)
+                total = affine(weights[:, unit], shifts[unit], inputs)
             else:
-                total = sum(float(w) * v for w, v in zip(incoming, values, strict=True)) + float(shifts[unit])
+                total = _weighted(weights[:, unit], layers[-1].outputs, shifts[unit])
+            last = depth == hidden - 1
             harmless = last and sense != 0 and outgoing.shape[1] == 1 and sense * outgoing[unit, 0] <= 0
             layer.add(program, total, phase=not harmless)
         layers.append(layer)
-        values = layer.outputs
-    ends = zip(estimator.coefs_[-1].T, estimator.intercepts_[-1], strict=True)
+    ends = zip(outgoing.T, estimator.intercepts_[-1], strict=True)
     if layers:
-        outputs = tuple(sum(float(w) * v for w, v in zip(ws, values, strict=True)) + float(b) for ws, b in ends)
+        outputs = tuple(_weighted(weights, layers[-1].outputs, shift) for weights, shift in ends)
     else:
-        outputs = tuple(affine(ws, b, inputs) for ws, b in ends)
+        outputs = tuple(affine(weights, shift, inputs) for weights, shift in ends)
+    network = _Network(layers)
+    return Embedded(outputs, attach=network.attach, tighten=network.tighten, settle=network.settle if layers else None)
 
-    def attach(compiled: Compiled) -> None:
-        for layer in layers:
+
+for kind in NETWORKS:
+    embed.register(kind)(embed_network)
+
+
+def _weighted(weights: np.ndarray, values: Sequence[Any], shift: float) -> Any:
+    """The weighted sum of the outputs of a layer, plus a shift."""
+    return sum(float(w) * v for w, v in zip(weights, values, strict=True)) + float(shift)
+
+
+@dataclass(frozen=True)
+class _Network:
+    """The hidden layers of an embedded network; its methods are those of ``Embedded``."""
+
+    layers: list[_Layer]
+
+    def attach(self, compiled: Compiled) -> None:
+        for layer in self.layers:
             layer.attach(compiled)
 
-    def tighten(bounds: Bounds) -> None:
+    def tighten(self, bounds: Bounds) -> None:
         low = high = np.zeros(0)
-        for depth, layer in enumerate(layers):
+        for depth, layer in enumerate(self.layers):
             if depth == 0:
                 low, high = bounds(layer.weights, layer.shifts)
             else:
@@ -75,8 +90,8 @@ def embed_network(estimator: Any, program: Program, inputs: Sequence[Source], se
             layer.set(low, high)
             low, high = np.maximum(low, 0), np.maximum(high, 0)
 
-    def settle(cost: Linear, budget: float, seconds: float) -> bool:
-        compiled, until = layers[0].compiled, time.monotonic() + seconds
+    def settle(self, cost: Linear, budget: float, seconds: float) -> bool:
+        compiled, until = self.layers[0].compiled, time.monotonic() + seconds
         for _ in range(ROUNDS):
             lp = compiled.relaxation()
             lp.add(
@@ -84,7 +99,7 @@ def embed_network(estimator: Any, program: Program, inputs: Sequence[Source], se
                 np.array([-math.inf]), np.array([budget - cost.constant]),
             )  # fmt: skip
             settled = 0
-            for layer in layers:
+            for layer in self.layers:
                 found = layer.settle(lp, until)
                 if found is None:
                     return True
@@ -92,12 +107,6 @@ def embed_network(estimator: Any, program: Program, inputs: Sequence[Source], se
             if settled <= 1:
                 break
         return False
-
-    return Embedded(outputs, attach=attach, tighten=tighten, settle=settle if layers else None)
-
-
-for kind in NETWORKS:
-    embed.register(kind)(embed_network)
 
 
 @dataclass
@@ -135,7 +144,8 @@ class _Layer:
     def settle(self, lp: Lp, until: float) -> int | None:
         """Narrow the sums' bounds to what the linear program allows: how many phases that fixes; None: none is left.
 
-        Units near to settled come first. Their nearer side is asked first, and after ``TRIALS`` in vain no more are.
+        Units near to settled come first, and of each its nearer side. After ``TRIALS`` units without a settled phase
+        no more are tried.
         """
         compiled = self.compiled
         low, high = compiled.low[self.sum_at].copy(), compiled.high[self.sum_at].copy()

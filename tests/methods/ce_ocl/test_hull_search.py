@@ -81,20 +81,20 @@ def searched(
 ) -> tuple[dict | None, float, float]:
     """The best over all pieces, as a search would go through them, with no incumbent to start from."""
     method = CeOcl(alpha=alpha, hull="hard", max_changes=None if most is None else int(most), engine="milp")
-    explainer = ProgramEngine(method, problem)
-    assert isinstance(explainer.distance, Separable)
-    search = BoxSearch(problem, explainer.distance, alpha, explainer.weights, most, method.margin)
+    engine = ProgramEngine(method, problem)
+    assert isinstance(engine.program.distance, Separable)
+    search = BoxSearch(problem, engine.program.distance, alpha, engine.program.weights, most, method.margin)
     best, value, bound = None, math.inf, math.inf
-    frame = problem.space.decode(explainer.rows, like=factual)
+    frame = problem.space.decode(engine.rows, like=factual)
     frame = frame.loc[[not faults for faults in problem.space.violations(factual, frame)]]
     if len(frame):
-        values = explainer.claim.evaluate(problem.space, factual, frame)
-        changes = problem.space.changed(factual, frame) @ explainer.weights
+        values = engine.program.claim.evaluate(problem.space, factual, frame)
+        changes = problem.space.changed(factual, frame) @ engine.program.weights
         for place in range(len(frame)):
             if values[place] < value and 0 < changes[place] <= (most or math.inf):
                 best, value = frame.iloc[[place]].to_dict("records")[0], float(values[place])
-    deadline, lexical = Deadline.after(seconds), explainer.lexical(factual, explainer.manifolds[0])
-    for piece in explainer.manifolds[0].pieces(factual, explainer.least):
+    deadline, lexical = Deadline.after(seconds), engine.program.lexical(factual, engine.manifolds[0])
+    for piece in engine.manifolds[0].pieces(factual, engine.program.least):
         if piece.least >= value:
             bound = min(bound, value)
             break
@@ -208,10 +208,10 @@ def test_the_fewest_changes_are_found_whatever_the_distance(model: str) -> None:
     problem = make(MODELS[model], seed=8)
     ones = np.ones(5)
     for factual in factuals(problem, 4):
-        explainer = ProgramEngine(CeOcl(hull="hard", engine="milp"), problem)
+        engine = ProgramEngine(CeOcl(hull="hard", engine="milp"), problem)
         search = BoxSearch(problem, Separable(0 * ones, 0 * ones, ones), 1e4, ones, None, 1e-6)
         least = math.inf
-        for piece in explainer.manifolds[0].pieces(factual, explainer.least):
+        for piece in engine.manifolds[0].pieces(factual, engine.program.least):
             assert isinstance(piece, Shares | Outside)
             row, bound = search.fewest(factual, piece, least, Deadline.after(30))
             if row is not None:
@@ -228,3 +228,12 @@ def test_two_ends_of_trees_are_left_to_the_program() -> None:
     assert BoxSearch.takes(problem, Separable(0 * ones, ones, 0 * ones))
     both = Problem(problem.space, problem.classifier, problem.train, problem.labels, Interval(0.0, 5.0))
     assert not BoxSearch.takes(both, Separable(0 * ones, ones, 0 * ones))
+
+
+def test_a_pool_without_an_answer_states_the_reason_once() -> None:
+    """Why nothing within the hull can be reached stands once in the detail."""
+    problem = make(MODELS["logistic"], seed=3)
+    explainer = CeOcl(hull="hard", diversity="pool", max_changes=1, clusters=2).fit(problem)
+    answer = explainer.explain(factuals(problem, 1)[0], 3, np.random.default_rng(0), Deadline.after(30)).answers[0]
+    assert answer.status is Status.INFEASIBLE
+    assert answer.detail.count("no part of the data manifold") == 1

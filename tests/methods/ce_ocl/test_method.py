@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -17,22 +16,29 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
     ExtraTreesClassifier,
-    GradientBoostingClassifier,
-    GradientBoostingRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
 )
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.svm import LinearSVC
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.tree import DecisionTreeClassifier
+from support.applicants import (
+    FREE,
+    GRID,
+    MODELS,
+    REGRESSORS,
+    SPACES,
+    SPLITTING,
+    ask,
+    classifier,
+    factuals,
+    merit,
+    problem_of,
+)
 from support.complete import CONF
-from support.engines import engines, question_of
+from support.engines import engines
 
-from harness.core import hull
 from harness.core.classifier import Classifier
-from harness.core.explanation import Answer, Explanation, Status
+from harness.core.explanation import Answer, Status
 from harness.core.inputs import Affine, space_inputs
 from harness.core.method import Deadline
 from harness.core.problem import Problem
@@ -50,91 +56,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 def label(method: CeOcl) -> str:
     """A test's name for a method."""
     return f"{method.distance}-{method.alpha:g}"
-
-
-MODELS: dict[str, Any] = {
-    "lr": LogisticRegression(),
-    "svm": LinearSVC(),
-    "cart": DecisionTreeClassifier(max_depth=4, random_state=0),
-    "rf": RandomForestClassifier(8, max_depth=3, random_state=0),
-    "gbm": GradientBoostingClassifier(n_estimators=8, max_depth=2, random_state=0),
-    "mlp": MLPClassifier((8,), max_iter=300, learning_rate_init=0.02, random_state=0),
-}
-REGRESSORS: dict[str, Any] = {
-    "linear": LinearRegression(),
-    "cart": DecisionTreeRegressor(max_depth=4, random_state=0),
-    "rf": RandomForestRegressor(8, max_depth=3, random_state=0),
-    "gbm": GradientBoostingRegressor(n_estimators=8, max_depth=2, random_state=0),
-    "mlp": MLPRegressor(hidden_layer_sizes=(8,), max_iter=300, learning_rate_init=0.02, random_state=0),
-}
-SPLITTING = ("cart", "rf", "gbm")
-
-FREE = Space(
-    (
-        Feature("age", "integer", scale=(0, 7), bounds=(0, 7)),
-        Feature("debt", "integer", scale=(0, 5), bounds=(0, 5)),
-        Feature("member", "binary", (False, True)),
-        Feature("grade", "ordinal", ("low", "mid", "high")),
-        Feature("region", "categorical", ("n", "s", "w")),
-    )
-)
-SPACES = {
-    "free": FREE,
-    "kept": FREE.replace(
-        {
-            "age": {"actionability": "increase", "bounds": (0, 5)},
-            "member": {"actionability": "immutable"},
-            "grade": {"actionability": "increase"},
-            "region": {"actionability": "conditional", "order": ("w", "n", "s")},
-        }
-    ),
-    "coded": FREE.replace(
-        {
-            "age": {"actionability": "decrease"},
-            "debt": {"bounds": (1, 4), "special": (-2, 9)},
-            "region": {"actionability": "conditional", "order": ("s", "w")},
-        }
-    ),
-}
-VALUES = {
-    "age": range(8),
-    "debt": range(-2, 10),
-    "member": (False, True),
-    "grade": ("low", "mid", "high"),
-    "region": ("n", "s", "w"),
-}
-GRID = FREE.frame(dict(zip(VALUES, row, strict=True)) for row in itertools.product(*VALUES.values()))
-
-
-def merit(frame: pd.DataFrame) -> np.ndarray:
-    """What the models learn: neither linear nor monotone, and no feature idle."""
-    grade = frame["grade"].map({"low": 0, "mid": 1, "high": 1.5}).to_numpy(float)
-    age, debt = frame["age"].to_numpy(float), frame["debt"].to_numpy(float)
-    member, region = frame["member"].to_numpy(bool), frame["region"].to_numpy()
-    return np.sin(age) + age / 4 + grade * (1 + member) - debt / 2 + 0.8 * (region == "s") - 0.5 * (debt < 0)
-
-
-@cache
-def classifier(model: str, classes: int = 2, threshold: float | None = None) -> Classifier:
-    frame = GRID.sample(300, random_state=0)
-    noise = np.random.default_rng(1).normal(0, 0.3, len(frame))
-    codes = np.searchsorted(np.quantile(merit(GRID), np.arange(1, classes) / classes), merit(frame) + noise)
-    estimator = clone(MODELS[model])
-    estimator.fit(FREE.encode(frame), codes)
-    return Classifier(estimator, space_inputs(FREE), ("no", "yes", "very")[:classes], threshold)
-
-
-def problem_of(fitted: Classifier, target: str, space: Space = FREE) -> Problem:
-    frame = GRID.sample(300, random_state=0)
-    return Problem(space, fitted, frame, np.empty(300, dtype=object), Label(target))
-
-
-def factuals(problem: Problem, count: int, seed: int = 0) -> list[pd.DataFrame]:
-    """Points of the grid that the model puts elsewhere, one with a debt of -2 or 9: special codes, in one space."""
-    candidates = GRID[~problem.valid(GRID)].sample(frac=1, random_state=seed)
-    special = candidates["debt"].isin((-2, 9))
-    coded, plain = candidates[special], candidates[~special]
-    return [part.iloc[[row]] for part, rows in ((plain, count - 1), (coded, 1)) for row in range(min(rows, len(part)))]
 
 
 def separate(space: Space, frame: pd.DataFrame, row: dict[str, Any], separation: float) -> np.ndarray:
@@ -178,11 +99,6 @@ def best(
         keep &= separate(space, grid, row, method.separation)
     values = method.objective(problem).evaluate(space, factual, grid[keep])
     return float(values.min(initial=np.inf))
-
-
-def ask(method: CeOcl, problem: Problem, factual: pd.DataFrame, n: int = 1, seconds: float = 60.0) -> Explanation:
-    assert method.refuses(problem) is None
-    return method.fit(problem).explain(factual, n, np.random.default_rng(0), Deadline.after(seconds))
 
 
 def assert_lawful(problem: Problem, factual: pd.DataFrame, answer: Answer) -> None:
@@ -494,25 +410,6 @@ def test_explaining_leaves_nothing_behind() -> None:
                 assert [a.objective for a in used.answers] == pytest.approx([a.objective for a in fresh.answers])
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"distance": "l3"},
-        {"alpha": -1.0},
-        {"max_changes": 0},
-        {"separation": 0.0},
-        {"separation": 1.5},
-        {"margin": 1e-9},
-        {"count": "rows"},
-        {"engine": "annealing"},
-    ],
-    ids=str,
-)
-def test_wrong_parameters_are_named(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        CeOcl(**wrong)
-
-
 def test_refusals_have_a_reason() -> None:
     """A sentence that says what is known or what to set."""
     fitted = classifier("lr")
@@ -529,66 +426,6 @@ def test_refusals_have_a_reason() -> None:
         assert type(estimator).__name__ in reason
         assert "LogisticRegression" in reason
         assert "RandomForestClassifier" in reason
-
-
-def verdict(problem: Problem, factual: pd.DataFrame, answer: Answer) -> str:
-    """The answer's status; ``invalid`` for a row that the estimator itself or a feature's actionability refuses."""
-    if answer.row is None:
-        return answer.status.value
-    frame = problem.space.frame([answer.row])
-    kept = all(permitted(f, factual[f.name].iloc[0], answer.row[f.name]) for f in problem.space.features)
-    return answer.status.value if kept and problem.valid(frame).all() else "invalid"
-
-
-DATASETS = ("compas", "adult", "german_credit", "heloc", "give_me_some_credit")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("name", DATASETS)
-def test_no_answer_on_real_data_is_invalid(name: str, model: str) -> None:
-    """Every returned row of 30 factuals is predicted as desired and keeps to what may change."""
-    question = question_of(name, model)
-    (problem,) = question.problems.values()
-    for method in (*engines(CeOcl("l1", 1e4), problem), *engines(CeOcl("l1"), problem)):
-        explainer = method.fit(problem)
-        verdicts: Counter[str] = Counter()
-        for index in question.factuals.index:
-            factual = question.factuals.loc[[index]]
-            explanation = explainer.explain(factual, 2, np.random.default_rng(0), Deadline.after(5))
-            verdicts.update(verdict(problem, factual, answer) for answer in explanation.answers)
-        assert not verdicts["invalid"], verdicts
-        assert verdicts["OPTIMAL"] + verdicts["FOUND"], verdicts
-
-
-def inside(problem: Problem, points: np.ndarray, row: dict[str, Any]) -> bool:
-    """Whether a row is within 1e-6 of a hull, scaled: that of the points of its own categories, a part of it."""
-    x = problem.space.encode(problem.space.frame([row]))[0]
-    kinds = zip(problem.space.features, problem.space.slices, strict=True)
-    whole = [np.arange(x.size)[c] for f, c in kinds if f.kind in {Kind.CATEGORICAL, Kind.BINARY}]
-    at = np.concatenate([np.zeros(0, dtype=int), *whole])
-    own = points[(points[:, at] == x[at]).all(axis=1)]
-    return len(own) > 0 and hull.distance(own, x, 1) <= 1e-6
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("name", DATASETS)
-def test_no_answer_on_real_data_is_outside_the_hull(name: str, model: str) -> None:
-    """Every returned row of 10 factuals is also a convex combination of training rows labelled as desired."""
-    question = question_of(name, model, count=10)
-    (problem,) = question.problems.values()
-    assert isinstance(problem.target, Label)
-    labelled = problem.reference[np.asarray(problem.reference_labels) == problem.target.value]
-    points = np.unique(problem.space.encode(labelled), axis=0)
-    explainer = CeOcl("l1", hull="hard").fit(problem)
-    verdicts: Counter[str] = Counter()
-    for index in question.factuals.index:
-        factual = question.factuals.loc[[index]]
-        (answer,) = explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(10)).answers
-        told = verdict(problem, factual, answer)
-        verdicts[told if answer.row is None or inside(problem, points, answer.row) else "outside"] += 1
-    assert not verdicts["invalid"] + verdicts["outside"], verdicts
 
 
 @pytest.mark.parametrize("engine", ["milp", "search"])

@@ -41,6 +41,7 @@ from harness.evaluation.checker import permitted
 from harness.execution.task import make_task
 from harness.models.train import train
 from methods.ce_ocl import CeOcl
+from methods.ce_ocl.program_engine import Request
 from methods.cells import kernels, search
 from methods.cells.search import Closest
 
@@ -52,7 +53,7 @@ def assert_same_optimum(method: CeOcl, problem: Problem, factual: pd.DataFrame, 
     answers = []
     for _ in range(n):
         found = closest(cells, factual, earlier, method.separation)
-        reply = program._next(factual, earlier, lambda: factual.iloc[:0], Deadline.after(120.0))
+        reply = program._next(Request(factual, lambda: factual.iloc[:0], Deadline.after(120.0)), earlier)
         answers.append(found)
         assert found.proven
         if found.row is None:

@@ -176,7 +176,7 @@ def test_apart_is_another_category_or_that_far(feature: Feature, cells: bool, se
             if not permitted(feature, old, new):
                 continue
             alone.pose(old, cost_of(alone.space, L1))
-            alone.compiled.add_row(alone.variables.apart({"f": earlier}, separation), low=1.0)
+            alone.compiled.add_row(alone.variables.distance_form({"f": earlier}, separation), low=1.0)
             alone.put(new)
             apart = abs(new - earlier) / 10 >= separation - 1e-9 if feature.numeric else new != earlier
             assert (alone.solve(Linear.of()).x is not None) == apart, (old, earlier, new)
@@ -226,7 +226,7 @@ def test_several_earlier_answers_keep_their_distance(kind: str, cells: bool) -> 
     while True:
         alone.pose(4, cost_of(alone.space, L1))
         for earlier in found:
-            alone.compiled.add_row(alone.variables.apart({"f": earlier}, 0.3), low=1.0)
+            alone.compiled.add_row(alone.variables.distance_form({"f": earlier}, 0.3), low=1.0)
         solution = alone.solve(alone.variables.cost())
         if solution.x is None:
             break

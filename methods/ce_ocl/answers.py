@@ -1,0 +1,17 @@
+"""Answers without a counterfactual, the same whichever engine gives them."""
+
+from __future__ import annotations
+
+from harness.core.explanation import Answer, Reason, Status
+
+
+def infeasible(further: bool) -> Answer:
+    """A proof that there is no counterfactual; ``further``: none besides those found before."""
+    beyond = " further from those before it" if further else ""
+    detail = f"no point within the features' actionability, bounds and sparsity is classified as wanted{beyond}"
+    return Answer(Status.INFEASIBLE, None, Reason.PROOF, detail=detail)
+
+
+def gave_up(reason: Reason) -> Answer:
+    """Neither a counterfactual nor a proof that there is none."""
+    return Answer(Status.GAVE_UP, None, reason, detail="no counterfactual was found within the limits")

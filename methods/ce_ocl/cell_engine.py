@@ -1,0 +1,63 @@
+"""CE-OCL on trees by branch and bound over their cells, without a solver."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from harness.core.explanation import Answer, Reason, Status
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Kind
+from methods.ce_ocl.answers import gave_up, infeasible
+from methods.ce_ocl.parameters import Parameters
+from methods.cells.grid import WORD
+from methods.cells.search import CellSearch, Closest
+from methods.estimators.raw_target import raw_interval
+from methods.estimators.trees import splits_only
+
+
+class CellEngine:
+    """CE-OCL on trees without a solver: the cheapest cell of the wanted class."""
+
+    def __init__(self, parameters: Parameters, problem: Problem) -> None:
+        self.separation = parameters.separation
+        coefficients = parameters.objective(problem).separable(problem.space)
+        assert coefficients is not None
+        self.search = CellSearch(problem, coefficients, parameters.weights(problem), parameters.most)
+        self.search.compile(problem.train.iloc[[0]].to_dict("records")[0])
+
+    @staticmethod
+    def takes(parameters: Parameters, problem: Problem) -> bool:
+        """Whether the cell search takes the problem: constraints by feature, a sum of trees, one end of its output."""
+        estimator = problem.classifier.estimator
+        if parameters.coupled(problem) or parameters.diversity != "distance":
+            return False
+        if not splits_only(estimator) or len(problem.classifier.classes) > 2:
+            return False
+        few = all(f.kind is not Kind.CATEGORICAL or len(f.categories) <= WORD for f in problem.space.features)
+        return few and raw_interval(problem).sense != 0
+
+    def answers(self, factual: pd.DataFrame, n: int, deadline: Deadline) -> list[Answer]:
+        """The best answers, each separated from those before; fewer than ``n`` end with one that has no point."""
+        origin = dict(zip(factual.columns, factual.to_numpy(object)[0].tolist(), strict=True))  # to_dict is slower
+        answers: list[Answer] = []
+        passed: tuple[dict[str, Any], ...] = ()
+        while len(answers) < n:
+            earlier = [answer.row for answer in answers if answer.row is not None]
+            found = self.search.closest(origin, earlier, self.separation, deadline, passed)
+            passed = (*found.passed, *passed)
+            answers.append(_answer(found, bool(earlier)))
+            if found.row is None:
+                break
+        return answers
+
+
+def _answer(found: Closest, further: bool) -> Answer:
+    """What a search found, as an answer; ``further``: there are answers before it."""
+    if found.row is None:
+        return infeasible(further) if found.proven else gave_up(Reason.TIME_LIMIT)
+    if found.proven:
+        return Answer(Status.OPTIMAL, found.row, Reason.PROOF, found.value, found.value)
+    return Answer(Status.FOUND, found.row, Reason.TIME_LIMIT, found.value, found.bound)

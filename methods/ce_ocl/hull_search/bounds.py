@@ -1,0 +1,144 @@
+"""Bounds of boxes within a hull: the linear program of a box, and what a point of it costs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from harness.core.space import SAME
+from methods.ce_ocl.hull_search import kernels
+from methods.ce_ocl.hull_search.part import Part
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What the points of a part cost.
+
+    Parameters
+    ----------
+    fixed, linear, weight
+        Cost of a change, of a scaled unit, and weight of a change, each of shape (numbers,).
+    constant
+        Cost of the features that do not move.
+    rest
+        Greatest weighted number of changes left for the moving numbers.
+    counting
+        Costs are numbers of changes, but for less than ``TIES``.
+    """
+
+    fixed: np.ndarray
+    linear: np.ndarray
+    weight: np.ndarray
+    constant: float
+    rest: float
+    counting: bool
+
+    @classmethod
+    def of(cls, part: Part, fixed: np.ndarray, linear: np.ndarray, most: float, counting: bool = False) -> Costs:
+        """The costs on a part, from those of a change and of a scaled unit by feature, and the most changes."""
+        constant = float(part.changed @ fixed + part.gaps @ linear)
+        rest = most - float(part.changed @ part.weights)
+        return cls(fixed[part.place], linear[part.place], part.weights[part.place], constant, rest, counting)
+
+
+@dataclass(order=True)
+class Node:
+    """A box of decoded values, which numbers surely change, and what is known of it."""
+
+    bound: float
+    number: int
+    low: np.ndarray = field(compare=False)
+    high: np.ndarray = field(compare=False)
+    forced: np.ndarray = field(compare=False)
+    basis: np.ndarray = field(compare=False)
+    margin: float = field(compare=False, default=1.0)  # factor of a linear model's
+
+
+class Solution(NamedTuple):
+    """What ``kernels.simplex`` returns."""
+
+    status: int
+    bound: float  # of the cost besides the constant
+    moves: np.ndarray  # (numbers,), in scaled units
+    duals: np.ndarray  # (rows,)
+    used: int  # size of the working set
+    pivots: int
+    support: float  # greatest product of the duals with a point
+
+
+class Solved(NamedTuple):
+    """A node whose program is solved; ``basis`` is the last one."""
+
+    node: Node
+    solution: Solution
+    basis: np.ndarray
+
+
+class BoxProgram:
+    """The linear program over the boxes of a part; ``prepare`` sets it to one of them."""
+
+    def __init__(self, part: Part, costs: Costs) -> None:
+        self.part, self.costs = part, costs
+        self.line, self.counts = part.model.line is not None, math.isfinite(costs.rest)
+        count = len(part.place)
+        self.rows = int(self.line) + int(self.counts)
+        self.extra = np.zeros((self.rows, 2 * count))
+        if self.line:
+            self.extra[0] = np.concatenate([part.slope, -part.slope])
+        size = 2 * count + self.rows
+        self.cost, self.ends_low, self.ends_high = np.zeros(size), np.zeros(size), np.zeros(size)
+
+    def first_basis(self) -> np.ndarray:
+        """The basis of all ups, the first point and the slacks."""
+        count = len(self.part.place)
+        first_point = np.array([2 * count + self.rows])
+        return np.concatenate([np.arange(count), first_point, 2 * count + np.arange(self.rows)]).astype(np.int64)
+
+    def prepare(self, low: np.ndarray, high: np.ndarray, forced: np.ndarray, margin: float = 1.0) -> float:
+        """Set the program to a box; returns what it costs in any case, or inf where it holds nothing."""
+        part, costs = self.part, self.costs
+        constant, changes = kernels.prepare(
+            low, high, part.value, part.shift, part.unit, costs.fixed, costs.linear, costs.weight, forced, self.cost,
+            self.ends_low, self.ends_high, self.extra, self.counts,
+        )  # fmt: skip
+        at = 2 * len(low)
+        if self.line:
+            least, most = part.model.limits.bounds(part.model.margin * margin)
+            span = kernels.span(self.extra[0], self.ends_low, self.ends_high)
+            self.ends_low[at] = max(least - part.score, span[0])
+            self.ends_high[at] = min(most - part.score, span[1])
+            if self.ends_low[at] > self.ends_high[at]:
+                return math.inf
+        if self.counts:
+            self.ends_low[at + self.rows - 1], self.ends_high[at + self.rows - 1] = 0.0, costs.rest - changes
+            if changes > costs.rest + SAME:
+                return math.inf
+        return costs.constant + constant
+
+    def solve(self, basis: np.ndarray, upper: float) -> Solution:
+        """The cheapest point of the box in the hull; ``basis`` changes, and bounds above ``upper`` need no proof."""
+        points = self.part.points
+        found = Solution(*kernels.simplex(
+            points.points, points.corners, points.work, points.members, points.inside, points.used, basis,
+            self.part.origin, self.cost, self.ends_low, self.ends_high, self.extra, upper,
+        ))  # fmt: skip
+        points.used = found.used
+        return found
+
+    def lagrangian(self, solution: Solution) -> float:
+        """The bound that another box's multipliers give the one that the program is set to."""
+        return kernels.lagrange(
+            solution.duals, self.cost, self.ends_low, self.ends_high, self.part.origin, self.extra,
+            len(self.part.place), solution.support,
+        )  # fmt: skip
+
+    def narrow(self, node: Node, solution: Solution, spare: float) -> None:
+        """Cut a node's box to moves that by its multipliers cost at most ``spare`` more than its bound."""
+        node.low, node.high = node.low.copy(), node.high.copy()
+        kernels.narrow(
+            node.low, node.high, self.part.value, self.part.unit, self.part.integer, solution.duals, self.cost,
+            self.ends_low, self.ends_high, self.extra, spare,
+        )  # fmt: skip

@@ -1,0 +1,140 @@
+"""The best point of a part found so far, and ways to a better one besides branching."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from harness.core.method import Deadline
+from harness.core.space import SAME
+from methods.ce_ocl.hull_search.bounds import BoxProgram, Solved
+from methods.ce_ocl.hull_search.kernels import OPTIMAL, TINY
+
+NEAR = 1e-7  # scaled moves from the program's point, all features together, by which a point is still in the hull
+CLOSE = 1e-9  # costs this near are equal
+SEEDS = 20  # points of the hull that first incumbents start from
+
+
+class Incumbents:
+    """The best valid point found so far as a row, and ``upper``: only what costs less is looked for."""
+
+    def __init__(self, program: BoxProgram, upper: float, deadline: Deadline) -> None:
+        self.program, self.part, self.costs = program, program.part, program.costs
+        self.upper, self.deadline = upper, deadline
+        self.row: dict[str, Any] | None = None
+        self.tried: set[bytes] = set()
+
+    def loses(self, point: np.ndarray) -> bool:
+        """Whether a point is no better than what is known."""
+        cost, changes = self._cost(point)
+        return cost >= self.upper - CLOSE or changes > self.costs.rest + SAME
+
+    def _cost(self, point: np.ndarray) -> tuple[float, float]:
+        """Cost and weighted changes of moving numbers' values."""
+        gaps, changed = self.part.moved(point)
+        cost = self.costs.constant + float(changed @ self.costs.fixed + gaps @ self.costs.linear)
+        return cost, float(changed @ self.costs.weight)
+
+    def take(self, point: np.ndarray) -> bool:
+        """Take a point of the hull as incumbent, if it is better and the real model agrees."""
+        if self.loses(point):
+            return False
+        row, problem = self.part.read(point), self.part.model.problem
+        if not problem.valid(problem.space.frame([row]))[0]:
+            return False
+        self.row = row
+        self.upper = self._cost(point)[0]
+        if self.costs.counting:
+            self.upper = math.floor(self.upper + CLOSE) - 0.5
+        return True
+
+    def round(self, point: np.ndarray, solved: Solved) -> None:
+        """Take the rounded point of a solved node, if it is better, valid and in the hull."""
+        part, program = self.part, self.program
+        if self.loses(point) or point.tobytes() in self.tried:
+            return
+        self.tried.add(point.tobytes())
+        if ((point < part.low) | (point > part.high)).any():
+            return
+        if program.prepare(point, point, solved.node.forced) == math.inf:
+            return
+        solution = program.solve(solved.basis.copy(), math.inf)
+        x = part.origin + solution.moves
+        if solution.status == OPTIMAL and np.abs(x - (point - part.shift) / part.unit).sum() <= NEAR:
+            self.take(point)
+
+    def seed(self) -> None:
+        """First incumbents: the nearest valid points that span the hull, thinned."""
+        part = self.part
+        points = part.points.points
+        moves = np.abs(points - part.origin[:, None])
+        seeds = 0
+        for row in np.argsort(moves.sum(axis=0), kind="stable"):
+            if seeds == SEEDS or self.deadline.passed:
+                return
+            point = part.shift + part.unit * points[:, row]
+            point = np.where(part.integer, np.rint(point), point)
+            if ((point < part.low) | (point > part.high)).any() or not self._valid(point):
+                continue
+            seeds += 1
+            self.take(point)
+            self.thin(point)
+
+    def _valid(self, point: np.ndarray) -> bool:
+        """Whether the model is valid at a point, up to rounding."""
+        part = self.part
+        if self.program.line:
+            score = part.score + float(part.slope @ ((point - part.value) / part.unit))
+            least, most = part.model.limits.bounds(part.model.margin)
+            return bool(least <= score <= most)
+        return bool(part.leaves.greatest(point, point) >= -TINY)
+
+    def thin(self, point: np.ndarray) -> None:
+        """Put a valid point's numbers back one by one, the nearest first, as far as hull and model allow it."""
+        part = self.part
+        gaps, changed = part.moved(point)
+        while not self.deadline.passed:
+            low, high = self._valid_box(point)
+            low, high = np.where(changed, low, part.value), np.where(changed, high, part.value)
+            best = point
+            for k in np.argsort(gaps, kind="stable"):
+                if not changed[k] or not low[k] <= part.value[k] <= high[k]:
+                    continue
+                ends = low[k], high[k]
+                low[k] = high[k] = part.value[k]
+                moved = self._cheapest(low, high)
+                if moved is None:
+                    low[k], high[k] = ends
+                else:
+                    best = moved
+            if best is point:
+                return
+            point = best
+            gaps, changed = part.moved(point)
+            self.take(point)
+
+    def _cheapest(self, low: np.ndarray, high: np.ndarray) -> np.ndarray | None:
+        """The cheapest point of the hull in a box on which the model is valid, if its integers are whole."""
+        part, program = self.part, self.program
+        if program.prepare(low, high, np.zeros(len(low), dtype=bool)) == math.inf:
+            return None
+        solution = program.solve(program.first_basis(), math.inf)
+        if solution.status != OPTIMAL:
+            return None
+        x = part.origin + solution.moves
+        point = part.decoded(x, low, high)
+        return point if part.off(x, point) <= NEAR else None
+
+    def _valid_box(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A box around a valid point, as far towards the factual as the trees are surely valid on all of it."""
+        part = self.part
+        low, high = part.low.copy(), part.high.copy()
+        if self.program.line:
+            return low, high
+        part.leaves.cell(point, low, high)
+        nearer = np.array([point > part.value, point < part.value])
+        slopes = np.where(nearer, 1.0, 1e6) / part.unit
+        part.leaves.grow(True, (part.low, part.high), slopes, point, low, high)
+        return low, high

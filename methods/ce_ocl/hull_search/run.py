@@ -1,0 +1,119 @@
+"""One minimisation over a part: best-first branch and bound, with dives."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from typing import Any
+
+import numpy as np
+
+from harness.core.method import Deadline
+from methods.ce_ocl.hull_search.bounds import BoxProgram, Costs, Node, Solved
+from methods.ce_ocl.hull_search.branching import SNAP, Branching
+from methods.ce_ocl.hull_search.incumbents import CLOSE, NEAR, Incumbents
+from methods.ce_ocl.hull_search.kernels import INFEASIBLE, STUCK, TINY
+from methods.ce_ocl.hull_search.part import Part
+
+DIVES = 10  # nodes from one that is followed down to its end to the next
+EASY = 30  # nodes before a search for the fewest changes looks for incumbents elsewhere
+WIDER = 10.0  # the margin's factor where the real model refuses a point of a linear one
+
+
+class Run:
+    """One minimisation over a part.
+
+    ``bound`` is one on all that the part holds; ``upper``: only what costs less is looked for.
+    """
+
+    def __init__(self, part: Part, costs: Costs, upper: float, deadline: Deadline) -> None:
+        self.part, self.costs, self.deadline = part, costs, deadline
+        self.program = BoxProgram(part, costs)
+        self.incumbents = Incumbents(self.program, upper, deadline)
+        self.branching = Branching(self.incumbents)
+        self.bound = math.inf
+
+    def search(self) -> tuple[dict[str, Any] | None, float]:
+        """The best row and its cost (without a row: ``upper`` as it was)."""
+        part, incumbents = self.part, self.incumbents
+        if self.costs.rest < 0 or self.costs.constant >= incumbents.upper - CLOSE:
+            return None, incumbents.upper
+        forced = np.zeros(len(part.place), dtype=bool)
+        heap = [Node(self.costs.constant, 0, part.low, part.high, forced, self.program.first_basis())]
+        seen = 0
+        while heap:
+            node: Node | None = heapq.heappop(heap)
+            assert node is not None
+            if node.bound >= incumbents.upper - CLOSE:
+                break
+            if self.costs.counting and seen == EASY:
+                incumbents.seed()
+            dives = seen % DIVES == 0
+            seen += 1
+            while node is not None:
+                if self.deadline.passed:
+                    heap.append(node)
+                    self.bound = min(self.branching.undecided, min(other.bound for other in heap))
+                    return incumbents.row, incumbents.upper
+                children = [child for child in self._expand(node) if child.bound < incumbents.upper - CLOSE]
+                node = min(children) if dives and children else None
+                for child in children:
+                    if child is not node:
+                        heapq.heappush(heap, child)
+        found = incumbents.upper + 0.5 if self.costs.counting else incumbents.upper
+        self.bound = min(self.branching.undecided, math.inf if incumbents.row is None else found)
+        return incumbents.row, incumbents.upper
+
+    def _expand(self, node: Node) -> list[Node]:
+        """The children of a node, after its program is solved and its point was looked at."""
+        part, incumbents, branching = self.part, self.incumbents, self.branching
+        solved = self._solve(node)
+        if solved is None:
+            return []
+        solution = solved.solution
+        x = part.origin + solution.moves
+        point = part.decoded(x, node.low, node.high)
+        stays = (np.abs(solution.moves) <= SNAP) & (node.low <= part.value) & (part.value <= node.high)
+        point = np.where(stays, part.value, point)
+        hollow = np.flatnonzero((part.hole[0] < point) & (point < part.hole[1]))
+        if len(hollow):
+            return branching.split(solved, int(hollow[0]), part.hole[0, hollow[0]], part.hole[1, hollow[0]])
+        inside = solution.status != STUCK and part.off(x, point) <= NEAR
+        if not self.program.line and part.leaves.greatest(point, point) < -TINY:
+            return branching.leave(solved, point, invalid=True)
+        if not inside:
+            incumbents.round(point, solved)
+            return branching.change(solved) or branching.integer(solved) or branching.halve(solved)
+        if incumbents.take(point):
+            if self.costs.counting:
+                incumbents.thin(point)
+            if node.bound >= incumbents.upper - CLOSE:
+                return []
+            return branching.change(solved) or branching.halve(solved)
+        if incumbents.loses(point):
+            return branching.change(solved) or branching.halve(solved)
+        if not self.program.line:
+            return branching.leave(solved, point, invalid=False)
+        branching.undecided = min(branching.undecided, node.bound)
+        if node.margin >= 1e6:
+            return []
+        return [branching.child(solved, node.low, node.high, node.forced, node.margin * WIDER)]
+
+    def _solve(self, node: Node) -> Solved | None:
+        """A node with the solution of its program, its bound raised and its box narrowed; None where it is done."""
+        program, upper = self.program, self.incumbents.upper
+        if not program.line and self.part.leaves.greatest(node.low, node.high) < -TINY:
+            return None
+        constant = program.prepare(node.low, node.high, node.forced, node.margin)
+        if constant >= upper - CLOSE:
+            return None
+        basis = node.basis.copy()
+        solution = program.solve(basis, upper - CLOSE - constant)
+        if solution.status == INFEASIBLE:
+            return None
+        node.bound = max(node.bound, constant + solution.bound)
+        if node.bound >= upper - CLOSE:
+            return None
+        if math.isfinite(upper):
+            program.narrow(node, solution, upper - constant - solution.bound)
+        return Solved(node, solution, basis)

@@ -1,0 +1,130 @@
+"""Parameters of CE-OCL."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from harness.core.objective import Limit, Objective, Term, mad, mahalanobis_factor
+from harness.core.problem import Problem
+from harness.core.space import Kind
+from harness.solvers.highs import PROVEN
+from methods.milp.hull import SUPPORTS, clustered, supports
+
+ALLOWED = {
+    "distance": ("l0", "l1", "mad_l1", "gower", "l2sq", "linf", "mahalanobis"),
+    "count": ("features", "columns"),
+    "engine": ("auto", "search", "milp"),
+    "hull": ("none", "hard", "penalised", "fallback"),
+    "hull_norm": (1, 2, "inf"),
+    "hull_points": SUPPORTS,
+    "diversity": ("distance", "pool", "features", "clusters", "epsilon"),
+}
+WIDE = 1e3  # more than a feature within a hull costs by its distance
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The numbers and choices of CE-OCL; documented at ``CeOcl``."""
+
+    distance: str = "l1"
+    alpha: float = 0.0
+    max_changes: int | None = None
+    count: str = "features"
+    hull: str = "none"
+    epsilon: float | Sequence[float] = 0.0
+    hull_norm: int | str = 1
+    penalty: float = 1.0
+    hull_points: str = "labelled"
+    clusters: int = 1
+    causality: bool = False
+    diversity: str = "distance"
+    separation: float = 0.05
+    margin: float = 1e-6
+    engine: str = "auto"
+
+    def __post_init__(self) -> None:
+        for name, allowed in ALLOWED.items():
+            if (value := getattr(self, name)) not in allowed:
+                raise ValueError(f"{name} is {value!r}; allowed: {', '.join(map(str, allowed))}.")
+        if self.alpha < 0:
+            raise ValueError(f"alpha is {self.alpha}; it must be >= 0.")
+        if self.max_changes is not None and self.max_changes < 1:
+            raise ValueError(f"max_changes is {self.max_changes}; it must be >= 1, or null for no bound.")
+        if not self.epsilons or min(self.epsilons) < 0:
+            raise ValueError(f"epsilon is {self.epsilon}; it must be >= 0, or a list of such numbers.")
+        if list(self.epsilons) != sorted(self.epsilons):
+            raise ValueError(f"epsilon is {self.epsilon}; list enlargements from the smallest up.")
+        if self.penalty <= 0:
+            raise ValueError(f"penalty is {self.penalty}; it must be > 0.")
+        if self.clusters < 1:
+            raise ValueError(f"clusters is {self.clusters}; it must be >= 1.")
+        if self.hull == "none" and self.diversity in {"clusters", "epsilon"}:
+            raise ValueError(f"diversity={self.diversity} needs a data manifold; set hull to hard.")
+        if self.diversity == "epsilon" and self.hull != "hard":
+            raise ValueError("diversity=epsilon enlarges a hard hull; set hull to hard.")
+        if self.hull == "fallback" and any(self.epsilons):
+            raise ValueError(f"epsilon is {self.epsilon}; it enlarges a hard hull. With hull=fallback leave it 0.")
+        if not 0 < self.separation <= 1:
+            raise ValueError(f"separation is {self.separation}; it must be in (0, 1].")
+        if self.margin < PROVEN:
+            raise ValueError(f"margin is {self.margin}; it must be at least {PROVEN}, above the solver's tolerance.")
+
+    @property
+    def epsilons(self) -> tuple[float, ...]:
+        """The enlargements of the hull, in the order in which they are tried."""
+        listed = [self.epsilon] if isinstance(self.epsilon, int | float) else list(self.epsilon)
+        return tuple(float(value) for value in listed)
+
+    def weights(self, problem: Problem) -> np.ndarray:
+        """What a changed feature counts, in changes, shape (features,)."""
+        double = [self.count == "columns" and feature.kind is Kind.CATEGORICAL for feature in problem.space.features]
+        return np.where(double, 2.0, 1.0)
+
+    @property
+    def most(self) -> float:
+        """The greatest weighted number of changes, inf for no bound."""
+        return math.inf if self.max_changes is None else float(self.max_changes)
+
+    @property
+    def soft(self) -> bool:
+        """Whether points outside the hull are accepted at a price."""
+        return self.hull in {"penalised", "fallback"}
+
+    def coupled(self, problem: Problem) -> bool:
+        """Whether anything but the model depends on the values of numbers: a tree's cells are then not enough."""
+        return (
+            self.hull != "none"
+            or self.distance in {"linf", "mahalanobis"}
+            or self.diversity == "features"
+            or (self.causality and bool(problem.equations))
+        )
+
+    def objective(self, problem: Problem) -> Objective:
+        """(2a), with the bounds on it that are no constraints of the space."""
+        params: dict[str, Any] = {}
+        if self.distance == "mad_l1":
+            params = mad(problem.space, problem.train)
+        elif self.distance == "mahalanobis":
+            params = {"factor": mahalanobis_factor(problem.encoded)}
+        terms = [Term(self.distance, 1.0, params)]
+        if self.alpha:
+            terms.append(Term("l0", self.alpha))
+        limits = [] if self.max_changes is None else [Limit(Term("l0"), self.max_changes)]
+        if self.hull != "none":
+            points = np.unique(problem.space.encode(problem.reference.loc[supports(problem, self.hull_points)]), axis=0)
+            hull: dict[str, Any] = {"points": points, "norm": self.hull_norm if self.hull == "hard" else 1}
+            if self.clusters > 1:
+                hull["cluster"] = clustered(points, self.clusters)
+            if self.hull == "fallback":  # more than any distance within a hull: outside comes after inside
+                hull["entry"] = (self.alpha * self.weights(problem).sum() + WIDE * len(points.T)) / self.penalty
+            if self.hull == "hard":
+                limits.append(Limit(Term("slack", 1.0, hull), max(self.epsilons)))
+            else:
+                terms.append(Term("slack", self.penalty, hull))
+        causal = self.causality and bool(problem.equations)
+        return Objective(tuple(terms), count=self.count, limits=tuple(limits), causal=causal)

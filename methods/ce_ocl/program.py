@@ -1,0 +1,142 @@
+"""The compiled program of one problem, posed for one factual after another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness.core.problem import Problem
+from harness.solvers.highs import Linear
+from harness.solvers.program import Compiled, Program
+from methods.ce_ocl import formulation
+from methods.ce_ocl.parameters import Parameters
+from methods.estimators.trees import splits_only
+from methods.milp.distance import Separable, distance_of, dominated
+from methods.milp.hull import Piece
+from methods.milp.knapsack import Knapsack
+from methods.milp.manifold import Manifold
+from methods.milp.number_block import NumberBlock
+
+
+class CounterfactualProgram:
+    """The program of one problem; factuals change bounds, coefficients and temporary rows only."""
+
+    def __init__(self, parameters: Parameters, problem: Problem) -> None:
+        self.claim = parameters.objective(problem)
+        self.distance = distance_of(self.claim.terms[0], problem, parameters.count)
+        self.weights = parameters.weights(problem)
+        self.extra = parameters.alpha * self.weights  # cost of a change besides its distance
+        self.squared = isinstance(self.distance, Separable) and bool(self.distance.quadratic.any())
+        program = Program()
+        self.variables, self.embedded, self.causality = formulation.build(program, parameters, problem)
+        self.variables.close()
+        rows = formulation.validity(program, self.embedded, parameters.margin, problem)
+        self.compiled: Compiled = program.compile()
+        self.variables.attach(self.compiled)
+        self.embedded.attach(self.compiled)
+        if self.causality is not None:
+            self.causality.attach(self.compiled)
+        self.valid_rows = [self.compiled.row(row) for row in rows]
+        self.leaves = [
+            np.array([self.compiled.column(leaf) for leaf in tree], dtype=np.int32) for tree in self.embedded.leaves
+        ]
+        self.splits = splits_only(problem.classifier.estimator)
+        self.knapsack = None if self.embedded.tighten is None else Knapsack(self.variables, problem.classifier.inputs)
+        if parameters.coupled(problem):  # HiGHS 1.12 was seen to call wrong optima proven where leaves were continuous
+            for tree in self.leaves:
+                self.compiled.integer[tree] = 1
+        self.adopt(parameters, problem)
+        self.base = self.compiled.mark()
+
+    def adopt(self, parameters: Parameters, problem: Problem) -> None:
+        """Pose from now on with another bound on the number of changes, other feature bounds and actionability."""
+        self.parameters, self.problem = parameters, problem
+        counted = parameters.distance == "l0" or parameters.alpha > 0 or parameters.max_changes is not None
+        for block, feature in zip(self.variables.blocks, problem.space.features, strict=True):
+            block.feature = feature
+            if isinstance(block, NumberBlock):
+                block.counted = counted
+
+    def least(self, gaps: np.ndarray, changed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Lower bounds on objective and weighted changes of moves of at least these gaps, each of shape (moves,)."""
+        changes = changed @ self.weights
+        return self.distance.least(gaps, changed) + self.parameters.alpha * changes, changes
+
+    def lexical(self, factual: pd.DataFrame, manifold: Manifold | None) -> bool:
+        """Whether alpha exceeds every distance from this factual, so that the fewest changes come first."""
+        low, high = self.problem.space.reach(factual)
+        if manifold is not None and len(manifold.points):
+            low = np.maximum(low, manifold.points.min(axis=0) - manifold.most)
+            high = np.minimum(high, manifold.points.max(axis=0) + manifold.most)
+        return dominated(self.distance, self.parameters.alpha, self.problem.space, factual, low, high)
+
+    def pose(
+        self,
+        factual: pd.DataFrame,
+        earlier: Sequence[dict[str, Any]],
+        count: float,
+        budget: float,
+        lexical: bool = False,
+        piece: Piece | None = None,
+    ) -> None:
+        """Set the program for a factual: bounds within the budget, separation from earlier answers, tight big-M."""
+        extra = self._extra(lexical)
+        self.compiled.rewind(self.base)
+        costs = self.distance.costs(extra, budget)
+        box = self.distance.box(extra, budget, self.problem.space.encode(factual)[0])
+        self.variables.pose(factual, costs, _intersection(box, None if piece is None else piece.box))
+        formulation.separation(self.compiled, self.variables, self.parameters, factual, earlier)
+        formulation.sparsity(self.compiled, self.variables, self.weights, count)
+        if self.knapsack is not None and self.embedded.tighten is not None:
+            self.knapsack.limit(costs, self.weights, count, budget)
+            self.embedded.tighten(self.knapsack)
+        if self.causality is not None:
+            self.causality.pose(factual, (costs, self.weights, count, budget))
+        if piece is not None:
+            piece.pose(self.compiled, self.variables.encoded())
+
+    def cost(self, lexical: bool) -> Linear:
+        """The objective (2a) of the posed factual, without the cost of leaving a hull; ``lexical``: the distance."""
+        return self.distance.form(self.variables, self._extra(lexical), self.compiled)
+
+    def _extra(self, lexical: bool) -> np.ndarray:
+        return np.zeros(len(self.extra)) if lexical else self.extra
+
+    def changes(self) -> Linear:
+        """The weighted number of changes of the posed factual."""
+        return self.variables.changed(self.weights)
+
+    def read(self, x: np.ndarray, factual: pd.DataFrame) -> pd.DataFrame:
+        """A solution as a decoded row, the structural equations kept."""
+        row = self.variables.read(x)
+        return self.problem.space.frame([row if self.causality is None else self.causality.settle(factual, row)])
+
+    def exclude(self, x: np.ndarray, factor: float) -> None:
+        """Rule out a solution that the real model refuses: its combination of leaves, or a margin wider by a factor."""
+        compiled = self.compiled
+        if self.splits:
+            chosen = [int(tree[x[tree].argmax()]) for tree in self.leaves]
+            compiled.add_row(Linear.of([(leaf, 1.0) for leaf in chosen]), high=len(chosen) - 1.0)
+            return
+        for row in self.valid_rows:
+            start, end = compiled.matrix.indptr[row], compiled.matrix.indptr[row + 1]
+            form = Linear(compiled.matrix.indices[start:end], compiled.matrix.data[start:end])
+            extra = self.parameters.margin * factor
+            if math.isfinite(compiled.row_low[row]):
+                compiled.add_row(form, low=compiled.row_low[row] + extra)
+            else:
+                compiled.add_row(form, high=compiled.row_high[row] - extra)
+
+
+def _intersection(box: list[Any] | None, other: list[Any] | None) -> list[Any] | None:
+    """Both boxes at once; None: no bounds."""
+    if box is None or other is None:
+        return other if box is None else box
+    return [
+        b if a is None else a if b is None else (max(a[0], b[0]), min(a[1], b[1]))
+        for a, b in zip(box, other, strict=True)
+    ]
