@@ -85,8 +85,8 @@ def test_neither_hydra_nor_mlflow_is_imported() -> None:
     code = "import sys, harness.library; print(*(n for n in ('hydra', 'omegaconf', 'mlflow') if n in sys.modules))"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", code]
-    told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120)
-    assert told.stdout.split() == []
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.split() == []
 
 
 def test_the_readme_shows_the_example_that_is_run() -> None:
@@ -152,9 +152,9 @@ def test_a_person_may_be_given_in_any_form(question: Any, pipeline: Pipeline) ->
     ],
 )
 def test_a_wrong_person_is_one_sentence(question: Any, person: Any, words: str) -> None:
-    with pytest.raises(DatasetError, match=words) as told:
+    with pytest.raises(DatasetError, match=words) as found:
         explain(Nearest(), question, person)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(found.value)
 
 
 @pytest.mark.parametrize(
@@ -169,16 +169,16 @@ def test_a_wrong_person_is_one_sentence(question: Any, person: Any, words: str) 
     ],
 )
 def test_a_wrong_question_is_one_sentence(pipeline: Pipeline, change: dict[str, Any], words: str) -> None:
-    with pytest.raises(HarnessError, match=words) as told:
+    with pytest.raises(HarnessError, match=words) as found:
         pose(**{"frame": FRAME, "target": "approved", "model": pipeline, **change})
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(found.value)
 
 
 def test_without_a_wish_the_other_class_is_wanted(pipeline: Pipeline) -> None:
     """Of each person, by what the model says of them; a new person included."""
     question = pose(FRAME, "approved", pipeline)
-    told = pipeline.predict(FRAME.iloc[:, :-1])
-    for person, label in ((int(np.flatnonzero(told == "yes")[0]), "no"), (rejected(pipeline)[0], "yes")):
+    found = pipeline.predict(FRAME.iloc[:, :-1])
+    for person, label in ((int(np.flatnonzero(found == "yes")[0]), "no"), (rejected(pipeline)[0], "yes")):
         for form in (person, FRAME.iloc[person].to_dict()):
             (answer,) = explain(Nearest(), question, form).answers
             assert pipeline.predict(pd.DataFrame([answer.row])).tolist() == [label]

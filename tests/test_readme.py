@@ -63,9 +63,9 @@ def test_all_kinds_of_commands_are_found() -> None:
 def test_people_are_explained_as_printed(arguments: str, tmp_path: Path) -> None:
     """Each line of what the command prints follows the command in the README, in this order."""
     command = [sys.executable, "-m", "harness.explain", *words(arguments)]
-    told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     shown = [line.strip() for line in PRINTED[arguments].splitlines()]
-    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     assert len(lines) > 5
     places = [shown.index(line) for line in lines]
     assert places == sorted(places)
@@ -97,9 +97,9 @@ def text(path: Path) -> str:
     return "\n".join(token.string for token in tokens if tokenize.tok_name[token.type] in kept)
 
 
-def missing(said: str, root: Path) -> set[str]:
+def missing(text: str, root: Path) -> set[str]:
     """The addresses and paths of ours in a text that lead nowhere below a folder."""
-    addresses, places = set(ADDRESS.findall(said)), set(PLACE.findall(said))
+    addresses, places = set(ADDRESS.findall(text)), set(PLACE.findall(text))
     return {a for a in addresses if not resolves(a, root)} | {p for p in places if not (root / p).exists()}
 
 

@@ -133,12 +133,12 @@ def test_thresholds_to_the_last_bit() -> None:
     start = float(np.float32(tree.tree_.threshold[0]))
     step = float(np.spacing(np.float32(start)))
     for value in start + np.linspace(-2, 2, 41) * step:
-        said = classifier.predict(space.frame([{"a": value}]))[0]
-        found = Checker(space, classifier, Label(said)).certify({"a": value}, Ball.scaled(space, "linf"))
-        side = 1 if said == "no" else -1
+        predicted = classifier.predict(space.frame([{"a": value}]))[0]
+        found = Checker(space, classifier, Label(predicted)).certify({"a": value}, Ball.scaled(space, "linf"))
+        side = 1 if predicted == "no" else -1
         flipped = classifier.predict(space.frame([{"a": value + side * (found.radius + 1e-15)}]))[0]
         kept = classifier.predict(space.frame([{"a": value + side * (found.radius - 1e-15)}]))[0]
-        assert (kept, flipped != said) == (said, True)
+        assert (kept, flipped != predicted) == (predicted, True)
 
 
 def test_ties_are_the_models_own() -> None:
@@ -273,7 +273,7 @@ def test_radius_and_probability(norm: str, columns: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda: radius(1.0, 0.1, 3), "probability is 1.0"),
         (lambda: radius(0.5, 0.0, 3), "sigma is 0.0"),
@@ -282,8 +282,8 @@ def test_radius_and_probability(norm: str, columns: int) -> None:
         (lambda: radius(0.5, 0.1, 3, "l1"), "norm is 'l1'"),
     ],
 )
-def test_radius_refuses(call: Any, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_radius_refuses(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         call()
 
 

@@ -83,7 +83,7 @@ def test_a_job_knows_its_sweep(loader: ConfigLoader, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize(("launcher", "extra"), [("ray", "ray"), ("submitit_slurm", "slurm")])
 def test_presets_say_what_they_need(loader: ConfigLoader, launcher: str, extra: str) -> None:
-    """A preset composes without its launcher, which is told to be missing, and how to get it."""
+    """A preset composes without its launcher, whose absence is reported, and how to get it."""
     config = loader.load_configuration("config", [f"hydra/launcher={launcher}", "jobs=3"], RunMode.MULTIRUN)
     cores = {"ray": "ray.remote.num_cpus", "submitit_slurm": "cpus_per_task"}[launcher]
     assert OmegaConf.select(config.hydra.launcher, cores) == 3
@@ -147,8 +147,8 @@ def test_a_ray_cluster_gives_the_rows_of_one_process(run: Run, server: str, tmp_
     """Two workers of a local Ray instance, their runs on a server: the answers are those of a serial sweep."""
     assert run("serial", SWEEP).returncode == 0
     launched = (*SWEEP, "hydra/launcher=ray", "hydra.launcher.ray.init.num_cpus=2")
-    told = run("ray", launched, MLFLOW_TRACKING_URI=server)
-    assert told.returncode == 0, told.stderr
+    done = run("ray", launched, MLFLOW_TRACKING_URI=server)
+    assert done.returncode == 0, done.stderr
     assert outcome(tmp_path / "ray") == outcome(tmp_path / "serial")
     client = MlflowClient(tracking_uri=server)
     experiment = client.get_experiment_by_name("adhoc")

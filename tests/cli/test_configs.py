@@ -55,10 +55,10 @@ def test_it_composes(group: str, choice: str) -> None:
 @pytest.mark.parametrize(("group", "choice"), EVERY)
 def test_its_first_line_says_what_it_is(group: str, choice: str) -> None:
     lines = (CONF / group / f"{choice}.yaml").read_text().splitlines()
-    said = [line for line in lines if line.startswith("#") and "@package" not in line]
-    assert said
-    assert len(said[0].split()) > 2
-    assert all(line.startswith("#") for line in lines[: lines.index(said[0]) + 1])
+    comments = [line for line in lines if line.startswith("#") and "@package" not in line]
+    assert comments
+    assert len(comments[0].split()) > 2
+    assert all(line.startswith("#") for line in lines[: lines.index(comments[0]) + 1])
 
 
 @pytest.mark.parametrize("method", choices("method"))

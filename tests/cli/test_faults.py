@@ -50,10 +50,10 @@ def assert_each_is_logged_once(folder: Path) -> None:
 
 def test_a_full_disk_is_one_sentence(run: Run, tmp_path: Path) -> None:
     """While rows come in; the exit code is 1, and with room again only what lacks is asked."""
-    told = run("full", ONE, "full", 10, 0)
-    assert told.returncode == 1, told.stderr
-    assert "Traceback" not in told.stderr
-    (sentence,) = (line for line in told.stderr.splitlines() if "nothing more can be written" in line)
+    done = run("full", ONE, "full", 10, 0)
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    (sentence,) = (line for line in done.stderr.splitlines() if "nothing more can be written" in line)
     assert "No space left on device" in sentence
     (cell,) = stored(tmp_path / "full").values()
     before = cell.rows()
@@ -81,12 +81,12 @@ def test_random_faults_leave_no_trace(run: Run, tmp_path: Path, kinds: tuple[str
             kind = rng.choice(kinds)
             delay = rng.choice([0.0, rng.uniform(0.0, 0.1)]) if kind != "full" else 0.0
             fault = () if last or faults >= KILLS else (kind, rng.randint(1, 60), delay)
-            told = run(folder, SWEEP, *fault)
-            faults += bool(fault) and ("killed" in told.stdout if kind == "worker" else told.returncode != 0)
-            assert "Traceback" not in told.stderr, (fault, told.stderr)
+            done = run(folder, SWEEP, *fault)
+            faults += bool(fault) and ("killed" in done.stdout if kind == "worker" else done.returncode != 0)
+            assert "Traceback" not in done.stderr, (fault, done.stderr)
             if kind == "full" and fault:
-                assert told.returncode == 0 or "nothing more can be written" in told.stderr, (fault, told.stderr)
-            if told.returncode == 0:
+                assert done.returncode == 0 or "nothing more can be written" in done.stderr, (fault, done.stderr)
+            if done.returncode == 0:
                 break
         assert outcome(tmp_path / folder) == expected
         for cell in stored(tmp_path / folder).values():
@@ -105,11 +105,13 @@ def settled(folder: Path, jobs: int, beside: int) -> dict[str, tuple[list[str], 
 def test_work_side_by_side_changes_no_answer(run: Run, tmp_path: Path) -> None:
     """Factuals or cells side by side: the rows and metrics of a serial sweep, whose timings alone are unmarked."""
     joblib = ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
-    told = {name: run(name, (*SWEEP, *how)) for name, how in (("serial", ()), ("jobs", ("jobs=2",)), ("cells", joblib))}
-    assert [each.returncode for each in told.values()] == [0, 0, 0], told
+    found = {
+        name: run(name, (*SWEEP, *how)) for name, how in (("serial", ()), ("jobs", ("jobs=2",)), ("cells", joblib))
+    }
+    assert [each.returncode for each in found.values()] == [0, 0, 0], found
     expected = settled(tmp_path / "serial", 1, 1)
     assert settled(tmp_path / "jobs", 2, 1) == expected
     assert settled(tmp_path / "cells", 1, 2) == expected
-    for name, said in told.items():
-        assert ("no fair times" in said.stderr) == (name != "serial")
+    for name, done in found.items():
+        assert ("no fair times" in done.stderr) == (name != "serial")
         assert_each_is_logged_once(tmp_path / name)

@@ -71,8 +71,8 @@ def conf(tmp_path: Path) -> Path:
 def test_everything_of_ones_own_runs(site: Path, conf: Path, tmp_path: Path) -> None:
     """An installed package without any flag, a folder by ``hydra.searchpath``; in the workers and the checker, too."""
     search = f"hydra.searchpath=['file://{conf}']"
-    told = command(tmp_path, "-m", search, "method=draw,mine", *LOANS, site=site)
-    assert told.returncode == 0, told.stderr
+    done = command(tmp_path, "-m", search, "method=draw,mine", *LOANS, site=site)
+    assert done.returncode == 0, done.stderr
     found = {cell.label: cell for cell in stored_runs(tmp_path / "results")}
     assert set(found) == {"loans/stump_forest/draw", "loans/stump_forest/mine"}
     data = pd.read_csv(PACKAGE / "loans.csv", keep_default_na=False)
@@ -94,18 +94,18 @@ def test_everything_of_ones_own_runs(site: Path, conf: Path, tmp_path: Path) -> 
 def test_choices_are_listed(site: Path, conf: Path, tmp_path: Path) -> None:
     """By ``--help``, and in the error about one that does not exist."""
     search = f"hydra.searchpath=['file://{conf}']"
-    told = command(tmp_path, search, "--help", site=site)
-    lines = dict(line.split(": ", 1) for line in told.stdout.splitlines() if ": " in line)
+    done = command(tmp_path, search, "--help", site=site)
+    lines = dict(line.split(": ", 1) for line in done.stdout.splitlines() if ": " in line)
     for group, names in {
         "method": ["draw", "mine", "nearest"],
         "dataset": ["loans"],
         "model": ["stump_forest"],
     }.items():
         assert set(names) <= set(lines[group].split(", "))
-    told = command(tmp_path, search, "method=mien", site=site)
-    assert told.returncode == 1
-    assert told.stderr.startswith("there is no method 'mien'; did you mean 'mine'? Allowed: ")
-    assert {"draw", "mine", "nearest"} <= set(told.stderr.strip().rpartition("Allowed: ")[2].split(", "))
+    done = command(tmp_path, search, "method=mien", site=site)
+    assert done.returncode == 1
+    assert done.stderr.startswith("there is no method 'mien'; did you mean 'mine'? Allowed: ")
+    assert {"draw", "mine", "nearest"} <= set(done.stderr.strip().rpartition("Allowed: ")[2].split(", "))
 
 
 def test_a_broken_plug_in_harms_only_who_uses_it(tmp_path: Path) -> None:
@@ -119,18 +119,18 @@ def test_a_broken_plug_in_harms_only_who_uses_it(tmp_path: Path) -> None:
     (bad / "torn.yaml").write_text("_target_: [1, 2")
     (bad / "nearest.yaml").write_text("_target_: bad_plugin.Nearest\n")
     install(site, "bad-plugin", {"bad": "bad_plugin.conf"})
-    told = command(tmp_path, "method=nearest", "--cfg", "job", site=site)
-    assert told.returncode == 0, told.stderr
-    assert OmegaConf.create(told.stdout).method._target_ == "methods.nearest.Nearest"
-    lines = told.stderr.splitlines()
+    done = command(tmp_path, "method=nearest", "--cfg", "job", site=site)
+    assert done.returncode == 0, done.stderr
+    assert OmegaConf.create(done.stdout).method._target_ == "methods.nearest.Nearest"
+    lines = done.stderr.splitlines()
     assert len(lines) == 3
     assert any("'lost-plugin' names nowhere.conf, which is no folder" in line for line in lines)
     assert any("'bare-plugin' names harness.data, which holds no choice" in line for line in lines)
     assert any("'bad-plugin' has a method/nearest.yaml that is never used" in line for line in lines)
-    told = command(tmp_path, "method=torn", site=site)
-    assert told.returncode == 1
-    assert "torn.yaml" in told.stderr
-    assert "Traceback" not in told.stderr
+    done = command(tmp_path, "method=torn", site=site)
+    assert done.returncode == 1
+    assert "torn.yaml" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -161,12 +161,12 @@ def test_what_cannot_be_imported_is_named(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "failing_module.py").write_text("import a_library_that_is_not_there\n")
     monkeypatch.syspath_prepend(tmp_path)
     words = "failing_module.*a_library_that_is_not_there"
-    with pytest.raises(HarnessError, match=words) as told:
+    with pytest.raises(HarnessError, match=words) as found:
         build._instantiate(OmegaConf.create({"_target_": "failing_module.Mine"}), "method mine")
-    assert "\n" not in str(told.value)
-    with pytest.raises(HarnessError, match=words) as told:
+    assert "\n" not in str(found.value)
+    with pytest.raises(HarnessError, match=words) as found:
         build.metrics_of({"names": ["failing_module.mine"]})
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(found.value)
 
 
 def test_a_fingerprint_names_sources_that_exist() -> None:
@@ -250,20 +250,20 @@ def test_a_clean_installation(tmp_path: Path) -> None:
     if uv is None:
         pytest.skip("uv is not installed")
 
-    def tell(*line: Any, **options: Any) -> subprocess.CompletedProcess[str]:
+    def command(*line: Any, **options: Any) -> subprocess.CompletedProcess[str]:
         return subprocess.run([str(part) for part in line], capture_output=True, text=True, timeout=1200, **options)
 
     for source in (ROOT, PLUGIN):
-        built = tell(uv, "build", "--wheel", "--out-dir", tmp_path / "wheels", source)
+        built = command(uv, "build", "--wheel", "--out-dir", tmp_path / "wheels", source)
         if built.returncode:
             pytest.skip(f"no wheel can be built here: {built.stderr.strip().splitlines()[-1]}")
-    tell(uv, "venv", "--python", sys.executable, tmp_path / "venv", check=True)
+    command(uv, "venv", "--python", sys.executable, tmp_path / "venv", check=True)
     python = tmp_path / "venv" / "bin" / "python"
     (tmp_path / "overrides.txt").write_text("xgboost; sys_platform == 'never'\n")  # a CUDA library that nothing needs
     wheels = sorted((tmp_path / "wheels").glob("*.whl"))
     options = ["--python", python, "--override", tmp_path / "overrides.txt"]
     for network in (["--offline"], []):
-        installed = tell(uv, "pip", "install", *network, *options, *wheels)
+        installed = command(uv, "pip", "install", *network, *options, *wheels)
         if not installed.returncode:
             break
     else:
@@ -273,10 +273,10 @@ def test_a_clean_installation(tmp_path: Path) -> None:
     environment = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH"} and not k.startswith("MLFLOW")}
     environment["CE_HARNESS_CACHE"] = str(folder / "cache")
     line = (python, "-m", "harness", "-m", "method=draw,ce_ocl", *LOANS)
-    told = tell(*line, cwd=folder, env=environment)
-    assert told.returncode == 0, told.stderr
+    done = command(*line, cwd=folder, env=environment)
+    assert done.returncode == 0, done.stderr
     assert all(StoredRun(cell.path).done for cell in stored_runs(folder / "results"))
-    told = tell(python, "-m", "harness.check", "results", cwd=folder, env=environment)
-    assert told.returncode == 0, told.stdout + told.stderr
-    told = tell(tmp_path / "venv" / "bin" / "ce-harness", "--help", cwd=folder, env=environment)
-    assert "stump_forest" in told.stdout
+    done = command(python, "-m", "harness.check", "results", cwd=folder, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = command(tmp_path / "venv" / "bin" / "ce-harness", "--help", cwd=folder, env=environment)
+    assert "stump_forest" in done.stdout

@@ -47,8 +47,8 @@ def copy(swept: tuple[Path, Any], tmp_path: Path) -> Path:
 
 def test_a_sweep_stores_every_answer(swept: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     """Exit code 0; one finished cell a combination, n rows a factual, all methods of a model on the same factuals."""
-    folder, told = swept
-    assert told.returncode == 0, told.stderr
+    folder, done = swept
+    assert done.returncode == 0, done.stderr
     cells_of = stored(folder)
     assert set(cells_of) == NAMES
     for label, cell in cells_of.items():
@@ -63,13 +63,13 @@ def test_a_sweep_stores_every_answer(swept: tuple[Path, subprocess.CompletedProc
 
 def test_a_sweep_ends_with_a_summary(swept: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     """Every mean is in the CSV with its count, the table is on the console and in Markdown."""
-    folder, told = swept
+    folder, done = swept
     summary = pd.read_csv(folder / "results" / "adhoc" / "summary.csv")
     assert {"/".join(names) for names in zip(summary.dataset, summary.model, summary.method, strict=True)} == NAMES
     exact = summary[(summary.method == "ce_ocl") & (summary.metric == "coverage")]
     assert exact["mean"].tolist() == [1.0, 1.0]
     assert exact["of"].tolist() == [3, 3]
-    for text in (told.stderr + told.stdout, (folder / "results" / "adhoc" / "summary.md").read_text()):
+    for text in (done.stderr + done.stdout, (folder / "results" / "adhoc" / "summary.md").read_text()):
         assert "ce_ocl" in text
         assert "coverage" in text
 
@@ -110,8 +110,8 @@ def test_everything_is_written_where_the_command_runs(swept: tuple[Path, Any]) -
 def test_forcing_gives_the_same_counterfactuals(copy: Path) -> None:
     """``force=true`` asks again; the seed makes the answers equal, and they are no longer the same bytes."""
     before, bytes_before = counterfactuals(copy), contents(copy)
-    told = runner(copy)(*ONE, "force=true")
-    assert told.returncode == 0, told.stderr
+    done = runner(copy)(*ONE, "force=true")
+    assert done.returncode == 0, done.stderr
     assert counterfactuals(copy) == before
     assert [label for label, content in contents(copy).items() if content != bytes_before[label]] == [LABEL]
 
@@ -125,9 +125,9 @@ def test_an_interrupted_sweep_goes_on(copy: Path) -> None:
     rows.write_text(kept)
     (cell.path / "done").unlink()
     others = {label: content for label, content in contents(copy).items() if label != cell.label}
-    told = runner(copy)(*SWEEP)
-    assert told.returncode == 0, told.stderr
-    assert (told.stderr + told.stdout).count("skipped") == 3
+    done = runner(copy)(*SWEEP)
+    assert done.returncode == 0, done.stderr
+    assert (done.stderr + done.stdout).count("skipped") == 3
     assert rows.read_text().startswith(kept)
     assert rows.read_text().count("\n") == 4 + 4
     again = counterfactuals(copy)
@@ -142,8 +142,8 @@ def test_metrics_are_computed_anew_from_stored_answers(copy: Path) -> None:
     before, cell = contents(copy), stored(copy)[LABEL]
     scores = pd.read_csv(cell.path / "scores.csv")
     (cell.path / "scores.csv").unlink()
-    told = runner(copy)(*ONE, "rescore=true", "metrics=all")
-    assert told.returncode == 0, told.stderr
+    done = runner(copy)(*ONE, "rescore=true", "metrics=all")
+    assert done.returncode == 0, done.stderr
     assert contents(copy) == before
     rescored = pd.read_csv(cell.path / "scores.csv")
     assert "robustness/invalidation_rate" in rescored.columns
@@ -153,17 +153,17 @@ def test_metrics_are_computed_anew_from_stored_answers(copy: Path) -> None:
 def test_the_checker_finds_a_tampered_answer(copy: Path) -> None:
     """``python -m harness.check`` ends with 0 on what was stored, with 1 after one number was changed."""
     run = runner(copy)
-    told = run("results/adhoc", module="harness.check")
-    assert (told.returncode, told.stderr) == (0, "")
-    assert "pima/cart/ce_ocl: 6 counterfactuals: 6 valid" in told.stdout
+    done = run("results/adhoc", module="harness.check")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "pima/cart/ce_ocl: 6 counterfactuals: 6 valid" in done.stdout
     cell = stored(copy)[LABEL]
     rows = [json.loads(line) for line in (cell.path / "rows.jsonl").read_text().splitlines()]
     frame, _ = cell.factuals()
     rows[0]["row"] = frame.loc[rows[0]["factual"]].to_dict()
     (cell.path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    told = run("results/adhoc", module="harness.check")
-    assert told.returncode == 1
-    assert "pima/cart/ce_ocl: 6 counterfactuals: 1 invalid, 5 valid" in told.stdout
+    done = run("results/adhoc", module="harness.check")
+    assert done.returncode == 1
+    assert "pima/cart/ce_ocl: 6 counterfactuals: 1 invalid, 5 valid" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -177,9 +177,9 @@ def test_the_checker_finds_a_tampered_answer(copy: Path) -> None:
 )
 def test_wrong_input_is_named(tmp_path: Path, arguments: tuple[str, ...], words: list[str]) -> None:
     """One sentence says what is wrong and what is allowed; no traceback, exit code 1, no answers."""
-    told = runner(tmp_path)("dataset=pima", "model=cart", *arguments)
-    text = told.stderr + told.stdout
-    assert told.returncode == 1
+    done = runner(tmp_path)("dataset=pima", "model=cart", *arguments)
+    text = done.stderr + done.stdout
+    assert done.returncode == 1
     assert "Traceback" not in text
     for word in words:
         assert word in text
@@ -191,9 +191,9 @@ def test_each_failed_cell_says_why(tmp_path: Path) -> None:
     pd.DataFrame({"x": range(40), "Outcome": 0}).to_csv(tmp_path / "flat.csv", index=False)
     sources = f"dataset.sources=[{{file: packaged/pima.csv}}],[{{file: {tmp_path / 'flat.csv'}}}]"
     inferred = ("~dataset.features", "~dataset.classes", "dataset.immutable=[]")
-    told = runner(tmp_path)("-m", "dataset=pima", sources, *inferred, "factuals=nobody.csv")
-    text = told.stderr + told.stdout
-    assert told.returncode == 1
+    done = runner(tmp_path)("-m", "dataset=pima", sources, *inferred, "factuals=nobody.csv")
+    text = done.stderr + done.stdout
+    assert done.returncode == 1
     assert "Traceback" not in text
     assert "factuals=nobody.csv is no file; allowed: test, test_then_train, all, row numbers, or a CSV file" in text
     assert re.search("0.* class|class.* 0", text)
@@ -203,22 +203,22 @@ def test_each_failed_cell_says_why(tmp_path: Path) -> None:
 def test_a_number_can_be_wanted(tmp_path: Path) -> None:
     """Answers lie in the interval, by the checker's word; a model of the wrong sort fails alone, in one sentence."""
     weight = ("~dataset.classes", "~dataset.features.BMI", "dataset.target=BMI", "+dataset.task=regression")
-    wish = ("dataset.desired=>= 35", "desired=<= 30")  # of the dataset, and of this run
+    target = ("dataset.desired=>= 35", "desired=<= 30")  # of the dataset, and of this run
     settings = (
         "dataset=pima",
         "dataset.immutable=[]",
         *weight,
-        *wish,
+        *target,
         "metrics=all",
         "n_factuals=3",
         "n_counterfactuals=2",
     )
-    told = runner(tmp_path)("-m", "model=lr,cart_regressor", *settings)
-    assert told.returncode == 1
-    assert "Traceback" not in told.stderr + told.stdout
+    done = runner(tmp_path)("-m", "model=lr,cart_regressor", *settings)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr + done.stdout
     sentence = "pima/lr/nearest: model=lr predicts classes, but the labels are numbers in dataset=pima"
-    assert sentence in told.stderr
-    assert "choose one of cart_regressor, gbm_regressor" in told.stderr
+    assert sentence in done.stderr
+    assert "choose one of cart_regressor, gbm_regressor" in done.stderr
     (cell,) = stored(tmp_path).values()
     frame, targets = cell.factuals()
     assert set(targets.values()) == {Interval(high=30.0)}
@@ -235,9 +235,9 @@ def test_a_person_who_is_already_fine_is_refused(swept: tuple[Path, Any], tmp_pa
     frame, _ = cell.factuals()
     wanted = next(row["row"] for row in cell.rows() if row["row"] is not None)
     pd.DataFrame([frame.iloc[0].to_dict(), wanted]).astype(frame.dtypes).to_csv(tmp_path / "people.csv", index=False)
-    told = runner(tmp_path)("dataset=pima", "model=cart", "method=ce_ocl", "factuals=people.csv", "n_counterfactuals=2")
-    assert told.returncode == 1
-    assert "already" in told.stderr + told.stdout
+    done = runner(tmp_path)("dataset=pima", "model=cart", "method=ce_ocl", "factuals=people.csv", "n_counterfactuals=2")
+    assert done.returncode == 1
+    assert "already" in done.stderr + done.stdout
     rows = {(row["factual"], row["ce"]): row for row in stored(tmp_path)["pima/cart/ce_ocl"].rows()}
     assert [rows[0, ce]["status"] for ce in (1, 2)] == ["OPTIMAL"] * 2
     assert [(rows[1, ce]["status"], rows[1, ce]["reason"]) for ce in (1, 2)] == [("UNSUPPORTED", "refused")] * 2
@@ -245,8 +245,8 @@ def test_a_person_who_is_already_fine_is_refused(swept: tuple[Path, Any], tmp_pa
 
 def test_an_experiment_can_be_narrowed(tmp_path: Path) -> None:
     """Overrides win over an experiment's own grid, and its name is the results folder's."""
-    told = runner(tmp_path)("+experiment=compas", "model=lr", "method=nearest", "n_factuals=2")
-    assert told.returncode == 0, told.stderr
+    done = runner(tmp_path)("+experiment=compas", "model=lr", "method=nearest", "n_factuals=2")
+    assert done.returncode == 0, done.stderr
     (cell,) = stored_runs(tmp_path / "results" / "compas")
     assert cell.label == "compas/lr/nearest"
     assert len(cell.rows()) == 6

@@ -58,7 +58,7 @@ def simple(column: str, values: list[Any], sep: str = ",") -> str:
     return "\n".join([f"x{sep}{column}{sep}y", *rows]) + "\n"
 
 
-def told(path: Path, target: str | None = "y", **settings: Any) -> str:
+def refused(path: Path, target: str | None = "y", **settings: Any) -> str:
     with pytest.raises(DatasetError) as error:
         load_csv(path, target, **settings)
     assert len(str(error.value).splitlines()) == 1
@@ -163,7 +163,7 @@ def test_the_yaml_need_not_select(write: Write) -> None:
     ],
 )
 def test_a_hostile_yaml_is_one_sentence(write: Write, beside: str | bytes, parts: list[str]) -> None:
-    sentence = told(write(simple("z", list(range(20))), beside))
+    sentence = refused(write(simple("z", list(range(20))), beside))
     for part in parts:
         assert part in sentence
 
@@ -172,11 +172,11 @@ def test_a_yaml_is_data_only(write: Write, monkeypatch: pytest.MonkeyPatch) -> N
     """Interpolations, words and times are texts; numbers are numbers."""
     monkeypatch.setenv("SECRET", "told")
     path = write(beside="a: ${oc.env:SECRET}\nb: yes\nc: 12:30\nd: 1e5\ne: '1'\nf: 010\ng: .inf\nh: 2024-01-31\ni: ~\n")
-    said = read_sidecar(path.with_suffix(".yaml"))
+    read = read_sidecar(path.with_suffix(".yaml"))
     expected = ["${oc.env:SECRET}", "yes", "12:30", 1e5, "1", 10, np.inf, "2024-01-31", None]
-    assert list(said.values()) == expected
+    assert list(read.values()) == expected
     path = write(beside="target: ${oc.env:SECRET}")
-    assert "'${oc.env:SECRET}'" in told(path, None)
+    assert "'${oc.env:SECRET}'" in refused(path, None)
 
 
 def same(dataset: Dataset, other: Dataset) -> None:
@@ -205,7 +205,7 @@ def test_decimal_commas(write: Write) -> None:
     assert "decimal" not in load_csv(write(grouped), "y").reasons["z"]
     assert load_csv(write(grouped), "y", decimal=",", thousands=".").frame["z"].max() == 2000.25
     mixed = simple("z", ["1,5", "2,5"] * 10, ";").replace("x;z;y", "x;z;y").replace("\n0;", "\n0.5;")
-    assert "set 'decimal'" in told(write(mixed))
+    assert "set 'decimal'" in refused(write(mixed))
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_decimal_commas(write: Write) -> None:
     ],
 )
 def test_a_strangers_file_is_one_sentence(write: Write, content: str | bytes, parts: list[str]) -> None:
-    sentence = told(write(content))
+    sentence = refused(write(content))
     for part in parts:
         assert part in sentence
 
@@ -275,7 +275,7 @@ def test_a_strangers_file_is_one_sentence(write: Write, content: str | bytes, pa
     ],
 )
 def test_a_wrong_setting_is_one_sentence(write: Write, settings: dict[str, Any], parts: list[str]) -> None:
-    sentence = told(write(), **{"target": "approved", **settings})
+    sentence = refused(write(), **{"target": "approved", **settings})
     for part in parts:
         assert part in sentence
 
@@ -286,19 +286,19 @@ def test_only_regular_files_are_read(tmp_path: Path, write: Write) -> None:
     link.symlink_to("/dev/zero")
     pipe = tmp_path / "pipe.csv"
     os.mkfifo(pipe)
-    assert "device or a pipe" in told(link)
-    assert "device or a pipe" in told(pipe)
-    assert "is a folder" in told(tmp_path)
-    assert "there is no file" in told(tmp_path / "none.csv")
-    assert "cannot be read" in told(Path("a\0b.csv"))
-    assert "cannot be read" in told(Path("x" * 900 + ".csv"))
+    assert "device or a pipe" in refused(link)
+    assert "device or a pipe" in refused(pipe)
+    assert "is a folder" in refused(tmp_path)
+    assert "there is no file" in refused(tmp_path / "none.csv")
+    assert "cannot be read" in refused(Path("a\0b.csv"))
+    assert "cannot be read" in refused(Path("x" * 900 + ".csv"))
     good = tmp_path / "link.csv"
     good.symlink_to(write())
     assert load_csv(good, "approved").name == "link"
     write(beside="target: approved")
     (tmp_path / "loans.yaml").unlink()
     (tmp_path / "loans.yaml").symlink_to("/dev/zero")
-    assert "device or a pipe" in told(tmp_path / "loans.csv")
+    assert "device or a pipe" in refused(tmp_path / "loans.csv")
 
 
 def test_what_is_handled(write: Write) -> None:
@@ -318,7 +318,7 @@ def test_what_is_handled(write: Write) -> None:
     assert str(10**20) in codes.space["big"].categories
 
 
-def test_ids_are_told(write: Write) -> None:
+def test_ids_are_reported(write: Write) -> None:
     """Row numbers and numeric ids by a notice."""
     dataset = load_csv(write(simple("customer_id", [1000 + 17 * i for i in range(40)])), "y")
     assert "'customer_id' holds a different whole number in every row" in " ".join(dataset.notices)

@@ -41,7 +41,7 @@ scalar = st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.floats(), na
 junk = st.recursive(
     scalar, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(name, inner, max_size=3), max_leaves=6
 )
-WISHES: tuple[dict[str, Any], ...] = (
+TARGETS: tuple[dict[str, Any], ...] = (
     {}, {}, {}, {}, {}, {"desired": "q"}, {"desired": "yes"}, {"desired": 1}, {"desired": "2..3", "task": "regression"},
 )  # fmt: skip
 LIMITS = {"max_megabytes": 0.1, "max_categories": 30}
@@ -80,7 +80,7 @@ attributes = st.fixed_dictionaries(
         "order": st.lists(scalar, max_size=3),
     },
 )
-said = st.fixed_dictionaries(
+given_settings = st.fixed_dictionaries(
     {},
     optional={
         "target": st.one_of(st.just("y"), scalar),
@@ -131,7 +131,7 @@ def sidecar_text(draw: st.DrawFn) -> bytes | None:
 
     match draw(st.integers(0, 9)):
         case 0:
-            return yaml.safe_dump(draw(said), allow_unicode=True).encode(errors="replace")
+            return yaml.safe_dump(draw(given_settings), allow_unicode=True).encode(errors="replace")
         case 1:
             return draw(st.text(alphabet="ab: -[]{}&*!|>%@`'\"\n#,?~<$", max_size=40)).encode()
         case 2:
@@ -157,7 +157,7 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
     if draw(st.booleans()):
         parts: dict[str, Any] = {
             "content": draw(tables(["y", "a", "b", "c"], height=8)),
-            "given": {**draw(sound), **draw(st.sampled_from(WISHES))},
+            "given": {**draw(sound), **draw(st.sampled_from(TARGETS))},
             "features": draw(
                 st.just({}) | st.just({}) | st.dictionaries(st.sampled_from("abc"), attributes, max_size=1)
             ),
@@ -166,7 +166,7 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
         content = st.one_of(tables(), st.binary(max_size=60), st.text(max_size=60).map(encoded))
         features = st.one_of(st.just({}), st.dictionaries(st.sampled_from("abc"), attributes, max_size=2), junk)
         extra = draw(st.dictionaries(name, junk, max_size=1))
-        parts = {"content": draw(content), "given": {**draw(said), **extra}, "features": draw(features)}
+        parts = {"content": draw(content), "given": {**draw(given_settings), **extra}, "features": draw(features)}
         parts |= {"beside": sidecar_text(draw), "split": draw(st.one_of(st.just({}), splits))}
     return {"beside": None, "split": {}, "people": draw(st.one_of(st.none(), tables())), **parts}
 

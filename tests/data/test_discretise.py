@@ -161,7 +161,7 @@ def test_bounds_within_the_data_are_refused() -> None:
 
 
 @pytest.mark.parametrize(("way", "categories"), [("median", ("-9", "<= 2", ">= 3")), ("levels", (-9, 1, 2, 3, 4))])
-def test_a_special_code_is_a_category_that_nobody_enters(way: str, categories: tuple[Any, ...]) -> None:
+def test_a_special_code_is_a_category_that_none_enters(way: str, categories: tuple[Any, ...]) -> None:
     """It cuts no interval; who holds it may leave it; a code that no row holds is no category."""
     values = pd.Series([1, -9, 2, 3, -9, 4, -9])
     feature = Feature("x", "integer", scale=(1, 4), bounds=(1, 4), special=(-9, -8))
@@ -182,9 +182,9 @@ def test_heloc_has_intervals_and_codes() -> None:
     assert {feature.kind for feature in data.space.features} <= DISCRETE
     for feature in plain.space.features:
         for code in feature.special:
-            held = (plain.frame[feature.name] == code).to_numpy()
-            np.testing.assert_array_equal(data.frame[feature.name] == str(int(code)), held)
-            assert (str(int(code)) in data.space[feature.name].special) == held.any()
+            present = (plain.frame[feature.name] == code).to_numpy()
+            np.testing.assert_array_equal(data.frame[feature.name] == str(int(code)), present)
+            assert (str(int(code)) in data.space[feature.name].special) == present.any()
 
 
 def test_equations_need_numbers() -> None:

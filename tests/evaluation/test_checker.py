@@ -40,8 +40,8 @@ def cell(problem: Problem, tmp_path: Path) -> StoredRun:
     cell.start(meta, problem.space, problem.classifier, targets, method.objective(problem), factuals)
     explainer, timing = method.fit(problem), {"seconds": 0.1, "fit_seconds": 0.1, "late": False}
     for index in factuals.index:
-        told = explainer.explain(factuals.loc[[index]], 2, np.random.default_rng(0), Deadline.after(9))
-        cell.append(answer_row(index, number + 1, answer, **timing) for number, answer in enumerate(told.answers))
+        explained = explainer.explain(factuals.loc[[index]], 2, np.random.default_rng(0), Deadline.after(9))
+        cell.append(answer_row(index, number + 1, answer, **timing) for number, answer in enumerate(explained.answers))
     return cell
 
 

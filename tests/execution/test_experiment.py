@@ -136,7 +136,7 @@ def started(question: Task, folder: Path) -> StoredRun:
 
 
 def asked(cell: StoredRun, question: Task, seed: int = 0) -> tuple[Recorder, int]:
-    """Run a cell; the pool, and how many factuals the progress bar was told of."""
+    """Run a cell; the pool, and how many factuals the progress bar has seen."""
     pool, progress = Recorder(), []
     run(cell, question, Nearest(), 2, seed, LIMITS, pool, progress=progress.append)  # type: ignore[arg-type]
     return pool, sum(progress)

@@ -41,39 +41,39 @@ def test_many_small_cells(
     method: tuple[str, ...], count: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """At most 200 MiB more after the last of 1,000 cells than after the 100th, and three lines on the
-    console a cell. The share outside methods and metrics is told, not asserted: it depends on the machine."""
+    console a cell. The share outside methods and metrics is printed, not asserted: it depends on the machine."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("MLFLOW")}
     environment |= {"CE_HARNESS_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     settings = ("dataset=pima", "model=lr", *method, f"seed=range({count})")
     command = [sys.executable, str(ROOT / "tests" / "support" / "overhead.py"), "-m", *settings]
-    told = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    found = json.loads(told.stdout.splitlines()[-1])
-    said = len(told.stderr.splitlines())
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    found = json.loads(done.stdout.splitlines()[-1])
+    lines = len(done.stderr.splitlines())
     grown = found["mib"][-1] - found["mib"][min(99, count // 2)]
     with capsys.disabled():
         print(
             f"\n{count} cells in {found['seconds']:.0f} s; outside methods and metrics: {found['share']:.1%} of these,"
         )
         print(f"{found['cpu_share']:.1%} of the processor's time, {1000 * found['outside']:.0f} ms of it a cell;")
-        print(f"{grown:.0f} MiB more in the end, {said / count:.1f} lines a cell")
+        print(f"{grown:.0f} MiB more in the end, {lines / count:.1f} lines a cell")
     assert found["cells"] == count
     assert grown < 200
     # The table at the end has a line a cell, too.
-    assert said <= 3 * count + 20
+    assert lines <= 3 * count + 20
 
 
 class Pool:
     """Answers at once, and looks which of the answers before are stored, and which still held in memory."""
 
     def __init__(self, rows: Path) -> None:
-        self.rows, self.unstored, self.held = rows, 0, 0
+        self.rows, self.unstored, self.kept = rows, 0, 0
 
     def explain(self, method: Any, problem_of: Any, factuals: pd.DataFrame, *_: Any) -> Iterator[Outcome]:
         row, given = factuals.iloc[0].to_dict(), []
         for number, index in enumerate(factuals.index):
             if number % 1000 == 1:
                 self.unstored += number - self.rows.read_bytes().count(b"\n")
-                self.held = max(self.held, sum(known() is not None for known in given))
+                self.kept = max(self.kept, sum(known() is not None for known in given))
             explanation = Explanation((Answer(Status.FOUND, row),))
             given.append(weakref.ref(explanation))
             yield Outcome(index, explanation, 0.1, 0.0)
@@ -92,6 +92,6 @@ def test_rows_of_ten_thousand_factuals_go_to_disk_as_they_come(problem: Problem,
     pool = Pool(tmp_path / "rows.jsonl")
     run(cell, question, Nearest(), 1, 0, Limits(), pool)  # type: ignore[arg-type]
     assert pool.unstored == 0
-    assert pool.held <= 1  # the last
+    assert pool.kept <= 1  # the last
     assert len(cell.rows()) == FACTUALS
     assert cell.done

@@ -12,17 +12,17 @@ COMMAND = ("dataset=compas_binned", "n_factuals=12")
 
 
 @pytest.mark.slow
-def test_a_group_is_explained_and_told(tmp_path: Path) -> None:
+def test_a_group_is_explained_in_sentences(tmp_path: Path) -> None:
     """Proven, checked, printed as sentences, resumed without a second question; the baseline needs no fewer points."""
     run = runner(tmp_path)
-    told = run(*COMMAND, "method=column_generation", "method.t_max=2", "group=true")
-    assert told.returncode == 0, told.stderr
+    done = run(*COMMAND, "method=column_generation", "method.t_max=2", "group=true")
+    assert done.returncode == 0, done.stderr
     (cell,) = stored(tmp_path).values()
     (line,) = cell.groups()
     assert line["status"] == "OPTIMAL"
     assert {verdict["verdict"] for verdict in cell.verdicts()} == {"valid"}
-    assert f"{len(line['points'])} explanations, proven the fewest" in " ".join(told.stderr.split())
-    assert "| race | factuals" in told.stderr
+    assert f"{len(line['points'])} explanations, proven the fewest" in " ".join(done.stderr.split())
+    assert "| race | factuals" in done.stderr
     again = run(*COMMAND, "method=column_generation", "method.t_max=2", "group=true")
     assert "skipped" in again.stderr
     run(*COMMAND, "method=group_greedy", "method.t_max=2", "group=true")
@@ -48,8 +48,8 @@ def test_groups_by_a_feature_and_methods_that_explain_none(tmp_path: Path) -> No
 def test_other_methods_run_on_intervals(tmp_path: Path) -> None:
     """A dataset made discrete on the command line has a name of its own, and intervals in its answers."""
     run = runner(tmp_path)
-    told = run("-m", "dataset=pima", "dataset.discretise=quantile", "n_factuals=3", "method=ce_ocl,nearest")
-    assert told.returncode == 0, told.stderr
+    done = run("-m", "dataset=pima", "dataset.discretise=quantile", "n_factuals=3", "method=ce_ocl,nearest")
+    assert done.returncode == 0, done.stderr
     for label, cell in stored(tmp_path).items():
         assert label.startswith("pima_quantile/")
         row = next(row["row"] for row in cell.rows() if row["row"] is not None)

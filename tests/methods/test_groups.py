@@ -64,7 +64,7 @@ def run(honest: Path, tmp_path: Path) -> StoredRun:
 
 
 def test_groups_are_everybody_or_by_value() -> None:
-    """Nobody is in two groups, nobody is left out; a name says which value."""
+    """Each factual is in one group; a name says which value."""
     factuals = question().factuals
     assert list(grouped(question(), True)) == ["all"]
     by_sex = grouped(question(), "sex")
@@ -134,11 +134,11 @@ def test_an_interrupted_cell_goes_on_with_the_groups_it_lacks(tmp_path: Path) ->
 def test_who_cannot_be_served_is_named(tmp_path: Path) -> None:
     """Uncoverable: INFEASIBLE, proven; left open: GAVE_UP."""
     first, second, *rest = question().factuals.index
-    told = lambda factuals: at_one(  # noqa: E731
+    found = lambda factuals: at_one(  # noqa: E731
         factuals, assignment=dict.fromkeys(rest, 0), uncoverable=(first,), status=Status.OPTIMAL
     )
     run = started(tmp_path, question(), GroupGreedy())
-    run_groups(run, question(), GroupGreedy(), True, 0, LIMITS, Recorder(told))  # type: ignore[arg-type]
+    run_groups(run, question(), GroupGreedy(), True, 0, LIMITS, Recorder(found))  # type: ignore[arg-type]
     status = {row["factual"]: (row["status"], row["reason"]) for row in run.rows()}
     assert status[first] == ("INFEASIBLE", "proof")
     assert status[second] == ("GAVE_UP", "finished")
@@ -174,7 +174,7 @@ class _Actor:
 
 
 @pytest.mark.parametrize(
-    ("act", "status", "said"),
+    ("act", "status", "message"),
     [
         ("sleep", ("GAVE_UP", "time limit"), "no answer within 1 s"),
         ("raise", ("FAILED", "crash"), "ZeroDivisionError"),
@@ -183,12 +183,14 @@ class _Actor:
         ("alone", ("UNSUPPORTED", "refused"), "explains no groups; leave 'group' out"),
     ],
 )
-def test_what_goes_wrong_is_an_answer(act: str, status: tuple[str, str], said: str, pool: Pool, tmp_path: Path) -> None:
+def test_what_goes_wrong_is_an_answer(
+    act: str, status: tuple[str, str], message: str, pool: Pool, tmp_path: Path
+) -> None:
     """Of every factual of the group, and of the group itself."""
     run = started(tmp_path, question(), Acts(act))
     run_groups(run, question(), Acts(act), True, 0, replace(LIMITS, time=1.0), pool)
     assert {(row["status"], row["reason"]) for row in run.rows()} == {status}
-    assert all(said in row["detail"] for row in run.rows())
+    assert all(message in row["detail"] for row in run.rows())
     assert [line["status"] for line in run.groups()] == [status[0]]
     checker.judge(run)
     assert status[0] in groups.write(run, ["sex"])
@@ -249,10 +251,10 @@ def test_the_report_names_who_what_and_to_what(run: StoredRun) -> None:
     assert (run.path / groups.REPORT).read_text() == text
     for point, values in enumerate(line["points"]):
         served = sum(row["point"] == point for row in run.rows())
-        said = " ".join(text.split(f"\n\n{point + 1}. ")[1].split("\n\n")[0].split())
-        assert said.startswith(f"{served} factual")
+        text_of_point = " ".join(text.split(f"\n\n{point + 1}. ")[1].split("\n\n")[0].split())
+        assert text_of_point.startswith(f"{served} factual")
         for name in line["changed"][point]:
-            assert f"{name} to {values[name]} (from" in said
+            assert f"{name} to {values[name]} (from" in text_of_point
     rows = [row.split(" | ") for row in text.splitlines() if row.startswith("| ")]
     counts = {row[0].strip("| "): int(row[1]) for row in rows if row[1].isdigit()}
     assert counts == question().factuals["sex"].value_counts().to_dict()
@@ -276,8 +278,8 @@ def explainer(choice: str) -> tuple[Method, Any] | None:
 
 def takes_groups(choice: str) -> bool:
     """Whether a choice of ``conf/method``, or one that it builds upon, has the setting ``t_max``."""
-    said = yaml.safe_load((CONF / "method" / f"{choice}.yaml").read_text())
-    return "t_max" in said or any(takes_groups(other) for other in said.get("defaults", ()) if other != "_self_")
+    chosen = yaml.safe_load((CONF / "method" / f"{choice}.yaml").read_text())
+    return "t_max" in chosen or any(takes_groups(other) for other in chosen.get("defaults", ()) if other != "_self_")
 
 
 METHODS = [choice for choice in complete("method") if takes_groups(choice)]

@@ -55,8 +55,8 @@ def test_any_model_predicts(saved: Callable[..., Path], last: Any) -> None:
     searches = [Dice("genetic", maxiterations=3)] if isinstance(last, SVC) else [Dice("random", sample_size=200)]
     for method in (Nearest(), *searches):
         assert method.refuses(problem) is None
-        told = method.fit(problem).explain(factual, 1, np.random.default_rng(0), Deadline.after(30))
-        row = told.answers[0].row
+        explained = method.fit(problem).explain(factual, 1, np.random.default_rng(0), Deadline.after(30))
+        row = explained.answers[0].row
         assert row is not None
         assert model.predict(SPACE.frame([row]).astype({"member": bool}))[0] == "good"
 
@@ -185,8 +185,8 @@ def answered(known: Classifier, path: Path, trust: bool = False) -> StoredRun:
     run.start(meta, SPACE, known, dict.fromkeys(factuals.index, problem.target), claim, factuals)
     explainer, timing = Nearest().fit(problem), {"seconds": 0.1, "fit_seconds": 0.1, "late": False}
     for index in factuals.index:
-        told = explainer.explain(factuals.loc[[index]], 1, np.random.default_rng(0), Deadline.after(9))
-        run.append([answer_row(index, 1, told.answers[0], **timing)])
+        explained = explainer.explain(factuals.loc[[index]], 1, np.random.default_rng(0), Deadline.after(9))
+        run.append([answer_row(index, 1, explained.answers[0], **timing)])
     return run
 
 
@@ -259,9 +259,9 @@ def test_the_command_line_takes_a_file(tmp_path: Path) -> None:
         return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
 
     asked = ("-m", "dataset=german_credit", "model=file", "method=ce_ocl,dice_random", "n_factuals=3")
-    told = run(*asked, "model.path='my model.skops'")
-    assert told.returncode == 0, told.stderr
-    assert "german_credit/my_model/ce_ocl" in told.stderr
+    done = run(*asked, "model.path='my model.skops'")
+    assert done.returncode == 0, done.stderr
+    assert "german_credit/my_model/ce_ocl" in done.stderr
     again = shutil.copy(tmp_path / "my model.skops", tmp_path / "my_model.skops")
     assert run(*asked, f"model.path={again}").stderr.count("skipped") == 2
     judged = run("results", module="harness.check")

@@ -115,7 +115,7 @@ def test_terms_that_cancel_leave_a_constant() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("2 * amount * share", "a product of features is not linear; learn the equation by a regressor"),
         ("amount / share", "only a number other than 0 may divide"),
@@ -135,16 +135,16 @@ def test_terms_that_cancel_leave_a_constant() -> None:
         ("2 *", "is no expression"),
     ],
 )
-def test_other_formulas_are_refused(text: str, told: str) -> None:
+def test_other_formulas_are_refused(text: str, message: str) -> None:
     """One sentence with the part at fault and what to do."""
     with pytest.raises(DatasetError) as fault:
         parse(text, SPACE)
-    assert told in str(fault.value)
+    assert message in str(fault.value)
     assert text.split("`")[-1] in str(fault.value)
 
 
 @pytest.mark.parametrize(
-    ("description", "told"),
+    ("description", "message"),
     [
         ({"amount": {"formula": "share"}}, "set features.amount.kind=continuous"),
         ({"housing": {"formula": "share"}}, "set features.housing.kind=continuous"),
@@ -162,10 +162,10 @@ def test_other_formulas_are_refused(text: str, told: str) -> None:
         ({"rate": {"formula": "`pay-back`"}, "pay-back": {"parents": ["rate"], "learn": Ridge()}}, "a cycle"),
     ],
 )
-def test_descriptions_that_do_not_fit_are_refused(description: dict[str, Any], told: str) -> None:
+def test_descriptions_that_do_not_fit_are_refused(description: dict[str, Any], message: str) -> None:
     with pytest.raises(DatasetError) as fault:
         equations(SPACE, TRAIN, description)
-    assert told in str(fault.value)
+    assert message in str(fault.value)
 
 
 def test_a_feature_that_never_varies_is_not_learnt() -> None:
@@ -434,8 +434,8 @@ def test_the_command_line_takes_equations(tmp_path: Path) -> None:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("MLFLOW")}
     environment |= {"CE_HARNESS_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "harness", *arguments]
-    told = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
-    assert told.returncode == 0, told.stderr
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
     (cell,) = stored_runs(tmp_path / "results")
     (equation,) = cell.equations
     assert (equation.feature, equation.parents) == ("duration", ("credit_amount",))

@@ -174,7 +174,7 @@ def test_a_broken_file_is_one_sentence(tmp_path: Path, case: str) -> None:
     assert len(str(fault.value)) < 600
 
 
-def test_an_array_of_a_size_that_nobody_has_is_refused(tmp_path: Path) -> None:
+def test_an_array_of_a_size_that_no_file_has_is_refused(tmp_path: Path) -> None:
     """A header of a few bytes may say that petabytes follow."""
     header = "{'descr': '<f8', 'fortran_order': False, 'shape': (200000000000000,), }".ljust(117) + "\n"
     content = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode()

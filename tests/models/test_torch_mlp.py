@@ -264,8 +264,8 @@ def test_training_is_repeated_to_the_bit(question: tuple[Problem, pd.DataFrame])
         "print(net.coefs_[0].tobytes().hex())"
     )
     command = [sys.executable, "-c", code]
-    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120).stdout.strip()
-    assert first.coefs_[0].tobytes().hex() == again.coefs_[0].tobytes().hex() == told
+    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120).stdout.strip()
+    assert first.coefs_[0].tobytes().hex() == again.coefs_[0].tobytes().hex() == output
     assert first.coefs_[0].tobytes().hex() != other.coefs_[0].tobytes().hex()
 
 
@@ -321,8 +321,8 @@ def test_a_stored_network_says_the_same(question: tuple[Problem, pd.DataFrame], 
         f"print(net.predict_proba(np.load({str(tmp_path / 'rows.npy')!r})).tobytes().hex())"
     )
     command = [sys.executable, "-c", code]
-    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120).stdout.strip()
-    assert told == problem.classifier.estimator.predict_proba(problem.encoded[:20]).tobytes().hex()
+    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120).stdout.strip()
+    assert output == problem.classifier.estimator.predict_proba(problem.encoded[:20]).tobytes().hex()
 
 
 def test_without_torch_one_sentence_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,11 +56,11 @@ def test_a_stored_model_says_the_same(problem_of: Callable[[str], Problem], tmp_
 def test_a_model_decides_at_its_threshold(problem_of: Callable[[str], Problem], model: str) -> None:
     """``raw`` beyond ``raw_threshold`` is class 1, a regressor's ``raw`` its number: a method models what is said."""
     problem = problem_of(model)
-    raw, said = problem.classifier.raw(problem.train), problem.classifier.predict(problem.train)
+    raw, predicted = problem.classifier.raw(problem.train), problem.classifier.predict(problem.train)
     if problem.classifier.classes:
-        np.testing.assert_array_equal(said == "good", raw > problem.classifier.raw_threshold)
+        np.testing.assert_array_equal(predicted == "good", raw > problem.classifier.raw_threshold)
     else:
-        np.testing.assert_array_equal(said, raw)
+        np.testing.assert_array_equal(predicted, raw)
 
 
 def test_a_second_training_is_a_look_in_the_cache(

@@ -50,8 +50,8 @@ def cell_of(folder: Path, made: Made) -> StoredRun:
     name = f"{made.solver}-{made.size}-{made.t_max}-{made.picked}-{made.threshold}"
     cell = started(folder / name, question(), GroupGreedy(), **settings)
     status = Status.OPTIMAL if made.proven else Status.FOUND
-    told = Recorder(lambda factuals: at_one(factuals, status=status))
-    run_groups(cell, question(), GroupGreedy(), True, 0, LIMITS, told)  # type: ignore[arg-type]
+    found = Recorder(lambda factuals: at_one(factuals, status=status))
+    run_groups(cell, question(), GroupGreedy(), True, 0, LIMITS, found)  # type: ignore[arg-type]
     cell.put_verdicts({"factual": row["factual"], "ce": 1, "verdict": "valid"} for row in cell.rows())
     return cell
 

@@ -16,7 +16,7 @@ from harness.cli.explained import explained
 from harness.core.explanation import Explanation
 
 CART = ("dataset=pima", "model=cart")
-Told = Callable[..., str]
+Command = Callable[..., str]
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,7 @@ def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Told:
+def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """What the command prints: on standard output, or, where it exits with 1, on standard error."""
 
     def run(*arguments: str) -> str:
@@ -61,10 +61,10 @@ def people() -> pd.DataFrame:
     return pd.concat([problem.train[~fine].iloc[:2], problem.train[fine].iloc[:1]])
 
 
-def test_a_person_is_explained_and_nothing_is_stored(told: Told, people: pd.DataFrame, tmp_path: Path) -> None:
+def test_a_person_is_explained_and_nothing_is_stored(printed: Command, people: pd.DataFrame, tmp_path: Path) -> None:
     """The changed features, scores that the model gives, the objective, and what proves it."""
     row = people.index[0]
-    text = told(*CART, "method=ce_ocl", f"factual={row}", "n_counterfactuals=2")
+    text = printed(*CART, "method=ce_ocl", f"factual={row}", "n_counterfactuals=2")
     explanation = asked(*CART, "method=ce_ocl", f"factuals={row}", "n_counterfactuals=2")
     context = explanation.context
     assert context is not None
@@ -83,27 +83,27 @@ def test_a_person_is_explained_and_nothing_is_stored(told: Told, people: pd.Data
     assert list(tmp_path.iterdir()) == []
 
 
-def test_who_has_what_is_wanted_gets_one_sentence(told: Told, people: pd.DataFrame) -> None:
+def test_who_has_what_is_wanted_gets_one_sentence(printed: Command, people: pd.DataFrame) -> None:
     row = people.index[2]
-    text = told(*CART, "method=ce_ocl", f"factual={row}")
+    text = printed(*CART, "method=ce_ocl", f"factual={row}")
     assert text == f"Factual {row}: the model already says what is wanted of this factual.\n"
 
 
-def test_a_file_names_several_people(told: Told, people: pd.DataFrame, tmp_path: Path) -> None:
+def test_a_file_names_several_people(printed: Command, people: pd.DataFrame, tmp_path: Path) -> None:
     people.to_csv(tmp_path / "people.csv", index=False)
-    text = told(*CART, "method=ce_ocl", "factual=people.csv")
+    text = printed(*CART, "method=ce_ocl", "factual=people.csv")
     assert text.count("wanted is") == 2
     assert text.count("already says what is wanted") == 1
 
 
-def test_a_robust_answer_shows_intervals_that_hold(told: Told, people: pd.DataFrame) -> None:
+def test_a_robust_answer_shows_intervals_that_hold(printed: Command, people: pd.DataFrame) -> None:
     """Each feature with room is shown with it; the model says what is wanted at random points of the whole box."""
     arguments = (*CART, "method=robust")
     explanation = asked(*arguments, f"factuals={people.index[0]}")
     answer, context = explanation.answers[0], explanation.context
     assert context is not None
     assert answer.region
-    text = told(*arguments, f"factual={people.index[0]}")
+    text = printed(*arguments, f"factual={people.index[0]}")
     rng = np.random.default_rng(0)
     points = pd.concat([pd.DataFrame([answer.row])] * 500, ignore_index=True)
     for name, (low, high) in answer.region.items():
@@ -127,7 +127,7 @@ def test_a_robust_answer_shows_intervals_that_hold(told: Told, people: pd.DataFr
     ],
     ids=["nobody", "no row", "no file", "no setting", "no method", "group", "limit"],
 )
-def test_a_wrong_argument_is_one_sentence(told: Told, arguments: tuple[str, ...], words: str) -> None:
-    text = told(*CART, *arguments)
+def test_a_wrong_argument_is_one_sentence(printed: Command, arguments: tuple[str, ...], words: str) -> None:
+    text = printed(*CART, *arguments)
     assert words in text
     assert len(text.strip().splitlines()) == 1

@@ -347,10 +347,10 @@ def assert_holds(
 
 
 def assert_optimal(
-    method: CeOcl, problem: Problem, factual: pd.DataFrame, n: int = 1, told: Explanation | None = None
+    method: CeOcl, problem: Problem, factual: pd.DataFrame, n: int = 1, found: Explanation | None = None
 ) -> list[Answer]:
     """Every answer is the best apart from those before it, or a proof that there is none; returns the answers."""
-    answers = (told or ask(method, problem, factual, n)).answers
+    answers = (found or ask(method, problem, factual, n)).answers
     assert len(answers) == n
     earlier: list[dict[str, Any]] = []
     for answer in answers:

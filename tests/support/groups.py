@@ -76,13 +76,13 @@ def started(folder: Path, asked: Task, method: Method, /, **settings: Any) -> St
 class Recorder:
     """A pool that knows one point for everybody, and keeps what it was asked."""
 
-    def __init__(self, told: Callable[[pd.DataFrame], GroupReply]) -> None:
-        self.told, self.asked = told, []  # type: ignore[var-annotated]
+    def __init__(self, found: Callable[[pd.DataFrame], GroupReply]) -> None:
+        self.found, self.asked = found, []  # type: ignore[var-annotated]
 
     def explain_groups(self, method: Any, posed: Any, seed: Any, limits: Any, jobs: int) -> Iterator[GroupOutcome]:
         for name, (_, factuals) in posed.items():
             self.asked.append(name)
-            yield GroupOutcome(name, self.told(factuals), 0.5, 0.1)
+            yield GroupOutcome(name, self.found(factuals), 0.5, 0.1)
 
 
 def at_one(factuals: pd.DataFrame, **changes: Any) -> GroupReply:

@@ -100,9 +100,9 @@ def test_no_stand_in_stays_among_the_modules() -> None:
         "print(left)"
     )
     command = [sys.executable, "-c", code]
-    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120)
-    assert told.stdout.strip() == "[]"
-    assert told.stderr == ""
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.strip() == "[]"
+    assert done.stderr == ""
 
 
 ANSWERS = """
@@ -116,16 +116,16 @@ print(json.dumps({n: [a.row for a in ask(method_of(n), compas("rf")[0], compas("
 @pytest.mark.slow
 def test_hash_seeds_change_nothing() -> None:
     """Python's order of sets, which differs from process to process, does not reach the answers."""
-    told = []
+    found = []
     for seed in ("0", "1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         command = [sys.executable, "-c", ANSWERS]
         run = subprocess.run(
             command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True, timeout=300
         )
-        told.append(json.loads(run.stdout))
-    assert told[0] == told[1] == told[2]
-    assert any(row for rows in told[0].values() for row in rows)
+        found.append(json.loads(run.stdout))
+    assert found[0] == found[1] == found[2]
+    assert any(row for rows in found[0].values() for row in rows)
 
 
 @pytest.mark.parametrize("name", ["growing_spheres", "face_knn", "carla_dice"])
@@ -197,7 +197,7 @@ def test_columns_come_back(columns: Callable[[Space], Columns]) -> None:
     assert not any(one != other and one in other for one in names for other in names)
 
 
-def test_rows_that_are_no_points_are_told() -> None:
+def test_rows_that_are_no_points_are_reported() -> None:
     """A fraction is rounded; two categories at once, none, a rank beyond the last, and NaN are no point."""
     good = SPACE.encode(sample(1))[0]
     near = good + np.array([0.0, 0.01, 0.1, -0.2, 0.2, 0.2, 0.3]) * np.where(good > 0.5, -1, 1)

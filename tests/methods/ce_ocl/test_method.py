@@ -170,12 +170,12 @@ def test_each_further_answer_is_the_best_apart_from_those_before(model: str, met
 
 
 @pytest.mark.parametrize(
-    "wish", [Probability("yes", 0.7), Probability("no", 0.6), Probability("yes", 0.35, 0.65)], ids=repr
+    "target", [Probability("yes", 0.7), Probability("no", 0.6), Probability("yes", 0.35, 0.65)], ids=repr
 )
 @pytest.mark.parametrize("model", ["lr", "cart", "rf", "gbm", "mlp"])
-def test_a_probability_may_be_wanted(model: str, wish: Probability) -> None:
+def test_a_probability_may_be_wanted(model: str, target: Probability) -> None:
     """At least, at most, or within: the optimum over the whole grid."""
-    problem = replace(problem_of(classifier(model), "yes"), target=wish)
+    problem = replace(problem_of(classifier(model), "yes"), target=target)
     for factual in factuals(problem, 3):
         assert_optimal(CeOcl("l1", 0.3), problem, factual)
 
@@ -186,11 +186,11 @@ def regressor(model: str) -> Classifier:
     return Classifier(clone(REGRESSORS[model]).fit(FREE.encode(frame), merit(frame)), space_inputs(FREE))
 
 
-@pytest.mark.parametrize("wish", [Interval(low=2.5), Interval(high=0.5), Interval(1.0, 1.5)], ids=repr)
+@pytest.mark.parametrize("target", [Interval(low=2.5), Interval(high=0.5), Interval(1.0, 1.5)], ids=repr)
 @pytest.mark.parametrize("model", ["linear", "cart", "rf", "gbm", "mlp"])
-def test_a_number_may_be_wanted(model: str, wish: Interval) -> None:
+def test_a_number_may_be_wanted(model: str, target: Interval) -> None:
     """Of a regression model, one end or both: the optimum over the whole grid."""
-    problem = replace(problem_of(regressor(model), "yes"), target=wish)
+    problem = replace(problem_of(regressor(model), "yes"), target=target)
     for factual in factuals(problem, 3):
         for distance in ("l1", "l2sq"):
             assert_optimal(CeOcl(distance, 0.3), problem, factual)
@@ -430,7 +430,7 @@ def test_refusals_have_a_reason() -> None:
 
 @pytest.mark.parametrize("engine", ["milp", "search"])
 @pytest.mark.parametrize(
-    ("held", "changes", "conflict"),
+    ("fixed", "changes", "conflict"),
     [
         ({"member": "immutable"}, None, ("immutable member",)),
         ({"member": "immutable", "grade": "decrease"}, None, ("decrease grade",)),
@@ -441,7 +441,7 @@ def test_refusals_have_a_reason() -> None:
     ids=str,
 )
 def test_an_impossible_question_names_what_conflicts(
-    engine: str, held: dict[str, str], changes: int | None, conflict: tuple[str, ...]
+    engine: str, fixed: dict[str, str], changes: int | None, conflict: tuple[str, ...]
 ) -> None:
     """A tree that says yes to members of the highest grade only, asked of one who is neither.
 
@@ -449,15 +449,15 @@ def test_an_impossible_question_names_what_conflicts(
     """
     deserving = ((GRID["member"].to_numpy(bool)) & (GRID["grade"] == "high")).to_numpy(int)
     tree = DecisionTreeClassifier(random_state=0).fit(FREE.encode(GRID), deserving)
-    space = FREE.replace({name: {"actionability": kind} for name, kind in held.items()})
+    space = FREE.replace({name: {"actionability": kind} for name, kind in fixed.items()})
     problem = problem_of(Classifier(tree, space_inputs(FREE), ("no", "yes")), "yes", space)
     factual = GRID[(~GRID["member"].to_numpy(bool)) & (GRID["grade"] == "low").to_numpy() & (GRID["debt"] == 2)].iloc[
         [0]
     ]
-    told = ask(CeOcl(max_changes=changes, engine=engine), problem, factual, n=2)
-    assert [answer.status for answer in told.answers] == [Status.INFEASIBLE] * 2
-    assert told.conflict == conflict
-    assert conflict[0] in told.answers[0].detail
+    explained = ask(CeOcl(max_changes=changes, engine=engine), problem, factual, n=2)
+    assert [answer.status for answer in explained.answers] == [Status.INFEASIBLE] * 2
+    assert explained.conflict == conflict
+    assert conflict[0] in explained.answers[0].detail
 
 
 def test_a_possible_question_has_no_conflict() -> None:

@@ -78,6 +78,6 @@ def test_no_answer_on_real_data_is_outside_the_hull(name: str, model: str) -> No
     for index in question.factuals.index:
         factual = question.factuals.loc[[index]]
         (answer,) = explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(10)).answers
-        told = verdict(problem, factual, answer)
-        verdicts[told if answer.row is None or inside(problem, points, answer.row) else "outside"] += 1
+        found = verdict(problem, factual, answer)
+        verdicts[found if answer.row is None or inside(problem, points, answer.row) else "outside"] += 1
     assert not verdicts["invalid"] + verdicts["outside"], verdicts

@@ -143,7 +143,7 @@ def fewest(sets: set[frozenset[int]], size: int) -> tuple[int, set[int]]:
 def keeps_its_promises(
     explanation: GroupExplanation, problem: Problem, factuals: pd.DataFrame, method: ColumnGeneration
 ) -> None:
-    """Everybody is served or named, by valid points that are permitted, within T changes by group, over its union."""
+    """Each factual is served or named, by valid permitted points, within T changes by group, over its union."""
     assert set(explanation.assignment) | set(explanation.uncoverable) == set(factuals.index)
     assert not set(explanation.assignment) & set(explanation.uncoverable)
     assert set(explanation.assignment.values()) == set(range(len(explanation.points)))
@@ -195,7 +195,7 @@ def test_a_threshold_binds(model: str, tau: float) -> None:
 
 
 def test_a_strict_threshold_and_few_changes_bind() -> None:
-    """At 1/2 the model hardly matters; at 0.9 more points are needed, and at 0.99 nobody is served by one change."""
+    """At 1/2 the model hardly matters; at 0.9 more points are needed, and at 0.99 one change serves none."""
     problem = posed("linear")
     factuals = negatives(problem, 12, 1)
     few, many, none = (
@@ -396,8 +396,8 @@ def test_few_nodes_a_call_lose_no_proof(model: str, monkeypatch: pytest.MonkeyPa
     known = asked(ColumnGeneration(2), problem, factuals)
     monkeypatch.setattr(search, "LIMIT", 1)
     explainer: Any = ColumnGeneration(2).fit(problem)
-    told = explainer.explain_group(factuals, np.random.default_rng(0), Deadline.after(600))
-    assert (told.status, told.bound) == (known.status, known.bound) == (Status.OPTIMAL, len(told.points))
+    found = explainer.explain_group(factuals, np.random.default_rng(0), Deadline.after(600))
+    assert (found.status, found.bound) == (known.status, known.bound) == (Status.OPTIMAL, len(found.points))
 
 
 def weighed(space: Space, weights: list[float], intercept: float, factuals: list[dict[str, Any]]) -> Any:

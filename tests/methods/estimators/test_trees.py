@@ -287,12 +287,12 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_other_trees_are_refused_in_a_sentence(name: str) -> None:
     """By the reader, and so by every method; the sentence says what to do."""
-    make, said = REFUSED[name]
+    make, message = REFUSED[name]
     estimator = make()
     classes = 0 if is_regressor(estimator) else 2
     inputs, merit = rows()
     estimator.fit(inputs, merit - merit.min() + 1 if not classes else merit > 1)
-    with pytest.raises(UnsupportedError, match=said) as fault:
+    with pytest.raises(UnsupportedError, match=message) as fault:
         ensemble(estimator)
     assert "\n" not in str(fault.value)
     problem = enumeration.problem_of("gbm" if classes else "gbm_regressor")
@@ -321,8 +321,8 @@ def test_training_rows_with_gaps_and_early_stopping_are_read(package: str) -> No
         quiet = {"verbose": False} if package == "xgboost" else {}
         estimator.fit(known[:300], merit[:300] > 1, eval_set=[(known[300:], merit[300:] > 1.1)], **quiet)
         model = ensemble(estimator)
-        told = {"output_margin": True} if package == "xgboost" else {"raw_score": True}
-        gap = np.abs(model.raw(points)[:, 0] - estimator.predict(points, **told)).max()
+        found = {"output_margin": True} if package == "xgboost" else {"raw_score": True}
+        gap = np.abs(model.raw(points)[:, 0] - estimator.predict(points, **found)).max()
         assert gap <= max(model.rounding(0.0), 1e-12)
 
 
@@ -365,9 +365,9 @@ def test_on_real_data_search_and_program_agree(model: str) -> None:
     explainers = [CeOcl("l2sq", engine=engine).fit(problem) for engine in ("search", "milp")]
     for index in question.factuals.index[:10]:
         factual = question.factuals.loc[[index]]
-        told = [e.explain(factual, 1, np.random.default_rng(0), Deadline.after(120.0)).answers[0] for e in explainers]
-        assert all(answer.status in {Status.OPTIMAL, Status.INFEASIBLE} for answer in told)
-        assert told[0].status is told[1].status
-        if told[0].row is not None:
-            assert told[0].objective == pytest.approx(told[1].objective, abs=1e-5)
-            assert problem.valid(problem.space.frame([answer.row for answer in told])).all()
+        found = [e.explain(factual, 1, np.random.default_rng(0), Deadline.after(120.0)).answers[0] for e in explainers]
+        assert all(answer.status in {Status.OPTIMAL, Status.INFEASIBLE} for answer in found)
+        assert found[0].status is found[1].status
+        if found[0].row is not None:
+            assert found[0].objective == pytest.approx(found[1].objective, abs=1e-5)
+            assert problem.valid(problem.space.frame([answer.row for answer in found])).all()

@@ -167,17 +167,17 @@ def test_what_cannot_be_reached_is_named() -> None:
     problem = replace(base, reference=rows)
     factual = problem.train[~problem.train["member"] & (problem.train["grade"] == "low")].iloc[[0]]
 
-    def told(changes: dict[str, dict[str, Any]]) -> str | None:
+    def found(changes: dict[str, dict[str, Any]]) -> str | None:
         asked = replace(problem, space=FREE.replace(changes))
         return ProgramEngine(CeOcl(hull="hard"), asked).manifolds[0].unreachable(factual)
 
-    assert told({}) is None
-    assert told({"grade": {"actionability": "increase"}, "debt": {"actionability": "decrease"}}) is None
-    member = told({"member": {"actionability": "immutable"}, "age": {"actionability": "increase"}})
+    assert found({}) is None
+    assert found({"grade": {"actionability": "increase"}, "debt": {"actionability": "decrease"}}) is None
+    member = found({"member": {"actionability": "immutable"}, "age": {"actionability": "increase"}})
     assert member is not None
     assert "member" in member
     assert "age" not in member
-    both = told({"member": {"actionability": "immutable"}, "grade": {"actionability": "decrease"}})
+    both = found({"member": {"actionability": "immutable"}, "grade": {"actionability": "decrease"}})
     assert both is not None
     assert "grade" in both
 
@@ -419,7 +419,7 @@ def test_a_fallback_claims_what_it_answers(epsilon: Any) -> None:
             assert_holds(method, problem, factual, answer)
 
 
-def test_no_way_into_the_hull_is_told() -> None:
+def test_no_way_into_the_hull_is_reported() -> None:
     """Infeasible, with the features to blame and the conflict that holds the data manifold."""
     base = problem_of("lr", span=40)
     rows = base.reference.assign(member=True).astype(base.reference.dtypes)
@@ -427,12 +427,12 @@ def test_no_way_into_the_hull_is_told() -> None:
     space = FREE.replace({"member": {"actionability": "immutable"}})
     problem = replace(base, space=space, reference=rows, reference_labels=labels)
     factual = next(f for f in factuals(problem, 20) if not f["member"].iloc[0])
-    told = ask(CeOcl(hull="hard"), problem, factual, n=2)
-    assert [answer.status for answer in told.answers] == [Status.INFEASIBLE] * 2
+    explained = ask(CeOcl(hull="hard"), problem, factual, n=2)
+    assert [answer.status for answer in explained.answers] == [Status.INFEASIBLE] * 2
     assert optimum(CeOcl(hull="hard"), problem, factual) == np.inf
-    assert "member" in told.answers[0].detail
-    assert "data manifold" in told.conflict
-    assert set(told.conflict) <= {"immutable member", "data manifold"}
+    assert "member" in explained.answers[0].detail
+    assert "data manifold" in explained.conflict
+    assert set(explained.conflict) <= {"immutable member", "data manifold"}
     # Enlarged it is out of reach as well, and with a list every enlargement is.
     for method in (CeOcl(hull="hard", epsilon=0.1), CeOcl(hull="hard", epsilon=[0.0, 0.1])):
         answers = ask(method, problem, factual)
@@ -458,10 +458,10 @@ def test_with_little_time_the_answers_are_honest(model: str, name: str, seconds:
     problem, method = problem_of(model, "increase"), CeOcl("l1", 0.1, **HULLS[name])
     explainer = method.fit(problem)
     for factual in factuals(problem, 3):
-        told = explainer.explain(factual, 2, np.random.default_rng(0), Deadline.after(seconds))
-        assert len(told.answers) == 2
-        first, best = told.answers[0], optimum(method, problem, factual)
-        for answer in told.answers:
+        explained = explainer.explain(factual, 2, np.random.default_rng(0), Deadline.after(seconds))
+        assert len(explained.answers) == 2
+        first, best = explained.answers[0], optimum(method, problem, factual)
+        for answer in explained.answers:
             if answer.row is not None:
                 assert_holds(method, problem, factual, answer)
         if first.row is None:

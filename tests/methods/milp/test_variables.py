@@ -158,7 +158,7 @@ def test_tangents_never_exceed_the_square() -> None:
 
 @pytest.mark.parametrize("bounds", [(0.0, np.inf), (-np.inf, 1.0)])
 def test_a_scaled_variable_without_an_end_is_refused(bounds: tuple[float, float]) -> None:
-    """Whether it changed could not be told; where actionability gives the end it is taken."""
+    """Whether it changed was unknown; where actionability gives the end it is taken."""
     with pytest.raises(UnsupportedError, match="'bounds'"):
         Alone(Feature("f", "integer", bounds=bounds), cells=False)
     ended = "decrease" if np.isinf(bounds[1]) else "increase"

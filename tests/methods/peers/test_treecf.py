@@ -171,7 +171,7 @@ def test_there_is_one_counterfactual() -> None:
 
 @library
 def test_refusals(problem_of: Any) -> None:
-    """Targets, models and inputs that cannot be told to the library, each in a sentence with the culprit."""
+    """Targets, models and inputs that do not fit the library, each in a sentence with the culprit."""
     problem, method = posed("cart"), TreeCf()
     interval = replace(problem, target=Interval(0.0, 1.0))
     inputs = problem.classifier.inputs

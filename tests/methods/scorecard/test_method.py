@@ -193,13 +193,13 @@ def test_a_conflict_is_irreducible(case: str) -> None:
     for seed, target in product(range(4), (Label("yes"), Probability("no", 0.6, 1.0))):
         problem = toy(seed, target)
         for factual in undesired(problem, 2):
-            told = ask(method, problem, factual, n)
-            have, conflict = sum(answer.status.found for answer in told.answers), frozenset(told.conflict)
+            explained = ask(method, problem, factual, n)
+            have, conflict = sum(answer.status.found for answer in explained.answers), frozenset(explained.conflict)
             if have == n:
                 continue
-            assert told.answers[-1].status is Status.INFEASIBLE
+            assert explained.answers[-1].status is Status.INFEASIBLE
             assert not possible(problem, factual, conflict, have + 1, method)
-            assert bool(conflict) != ("whatever else is asked" in told.answers[-1].detail)
+            assert bool(conflict) != ("whatever else is asked" in explained.answers[-1].detail)
             met |= conflict
             assert all(possible(problem, factual, conflict - {spared}, have + 1, method) for spared in conflict)
     assert len(met) >= 2
@@ -217,10 +217,10 @@ def possible(problem: Problem, factual: pd.DataFrame, kept: frozenset[str], n: i
 def test_a_target_out_of_reach_is_told_from_a_conflict() -> None:
     """No requirement is named where none is to blame."""
     problem = toy(0, Probability("yes", 0.9999, 1.0))
-    told = ask(Scorecard(), problem, problem.train.iloc[[0]])
-    assert told.answers[0].status is Status.INFEASIBLE
-    assert not told.conflict
-    assert "whatever else is asked" in told.answers[0].detail
+    explained = ask(Scorecard(), problem, problem.train.iloc[[0]])
+    assert explained.answers[0].status is Status.INFEASIBLE
+    assert not explained.conflict
+    assert "whatever else is asked" in explained.answers[0].detail
 
 
 def test_too_many_disjoint_ones_are_ruled_out_without_looking_at_all_sets(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,12 +228,12 @@ def test_too_many_disjoint_ones_are_ruled_out_without_looking_at_all_sets(monkey
     problem = toy(1, TARGETS["event"])
     method = Scorecard({"proximity": 1}, max_changes=2, diversity=("values",))
     for factual in undesired(problem, 3):
-        told = [a.status for a in ask(method, problem, factual, 5).answers]
+        found = [a.status for a in ask(method, problem, factual, 5).answers]
         with monkeypatch.context() as patch:
             patch.setattr(Search, "_shares", lambda *_: False)
-            assert [a.status for a in ask(method, problem, factual, 5).answers] == told
+            assert [a.status for a in ask(method, problem, factual, 5).answers] == found
         listed = Enumeration(problem, factual)
-        assert sum(status.found for status in told) == max(
+        assert sum(status.found for status in found) == max(
             (n for n in range(1, 6) if listed.best(method, n) is not None), default=0
         )
 
@@ -284,9 +284,9 @@ def test_a_table_of_changes_is_read_off_the_card(tmp_path: Path, monkeypatch: py
     for j, line in zip(moved, lines, strict=False):
         variable, (before, after) = card.variables[j], places[:, j]
         points = variable.points[after] - variable.points[before]
-        held = required(variable.bins[after]).replace("|", " or ")
+        kept = required(variable.bins[after]).replace("|", " or ")
         name = variable.name
-        assert line[2:] == [name, str(factual[name].iloc[0]), held, held, str(row[name]), f"{points:+.1f}"]
+        assert line[2:] == [name, str(factual[name].iloc[0]), kept, kept, str(row[name]), f"{points:+.1f}"]
         gained += points
     score, chance = lines[len(moved)], expit(card.score(places))
     assert score[2] == "*score*"
