@@ -69,7 +69,7 @@ from harness.execution.messages import ExplainRequest
 from harness.execution.pool import Limits, Pool
 from harness.execution.task import Task
 from harness.models.adopt import adopt
-from harness.models.scorecard import wrapped
+from harness.models.scorecard import as_scorecard
 from harness.reports.person import Context, Explained
 from harness.store.rows import answer_row
 
@@ -118,7 +118,7 @@ def pose(
     """
     if not isinstance(frame, pd.DataFrame) or frame.empty:
         raise DatasetError("there is no table to ask about; give a DataFrame with rows, such as pandas.read_csv gives.")
-    known = model.classes == () if isinstance(model, Classifier) else is_regressor(wrapped(model))
+    known = model.classes == () if isinstance(model, Classifier) else is_regressor(as_scorecard(model))
     digest = hashlib.sha256(pd.util.hash_pandas_object(frame.astype(str)).to_numpy().tobytes()).hexdigest()
     task = "regression" if known else "classification"
     given = {"immutable": immutable, "features": features, "task": task, "split": "none", **settings}

@@ -34,8 +34,8 @@ SETTINGS = (
 def fingerprint_of(plain: Mapping[str, Any], task: Task, method: Any) -> str:
     """The hash of a run, 64 hexadecimal digits, from its settings in full, its task and its method."""
     asked = {key: plain[key] for key in SETTINGS}
-    if (whole := task.classifier.whole) is not None:  # wherever the file lies
-        asked["model"] = {**asked["model"], "path": whole.sha256}
+    if (wrapped := task.classifier.wrapped) is not None:  # wherever the file lies
+        asked["model"] = {**asked["model"], "path": wrapped.sha256}
     if plain["group"]:
         asked |= {key: plain[key] for key in ("group", "group_time_limit")}
     asked["factuals"] = [str(index) for index in task.factuals.index]

@@ -65,11 +65,11 @@ class Classifier:
         Class names by code; empty for a regression model.
     threshold
         Class 1 iff ``score > threshold`` (binary models); the estimator's own rule where it is None.
-    whole
+    wrapped
         The model that ``predict``, ``score`` and ``probability`` ask where it is more than ``estimator``: a pipeline
         whose last step ``estimator`` is, and whose other steps are ``inputs``.
     opaque
-        Why the model cannot be read: a sentence. There are then no inputs, and ``estimator`` is ``whole``.
+        Why the model cannot be read: a sentence. There are then no inputs, and ``estimator`` is ``wrapped``.
     labels
         What the estimator calls its classes; the codes 0, 1, ... where empty.
     """
@@ -78,7 +78,7 @@ class Classifier:
     inputs: tuple[Input, ...]
     classes: tuple[Any, ...] = ()
     threshold: float | None = None
-    whole: WrappedModel | None = None
+    wrapped: WrappedModel | None = None
     opaque: str | None = None
     labels: tuple[Any, ...] = ()
 
@@ -161,7 +161,7 @@ class Classifier:
     @property
     def probabilistic(self) -> bool:
         """Whether scores are probabilities."""
-        return hasattr(self.estimator if self.whole is None else self.whole.model, "predict_proba")
+        return hasattr(self.estimator if self.wrapped is None else self.wrapped.model, "predict_proba")
 
     def probability(self, frame: pd.DataFrame, label: Any) -> np.ndarray:
         """Probability of a class, shape (rows,)."""
@@ -173,9 +173,9 @@ class Classifier:
 
     def _asked(self, frame: pd.DataFrame) -> tuple[Any, Any]:
         """The model that decides, and the frame as it takes it."""
-        if self.whole is None:
+        if self.wrapped is None:
             return self.estimator, self.matrix(frame)
-        return self.whole.model, self.whole.table(frame)
+        return self.wrapped.model, self.wrapped.table(frame)
 
     def _decisions(self, model: Any, data: Any) -> np.ndarray:
         if self.threshold is not None:

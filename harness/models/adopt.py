@@ -17,7 +17,7 @@ from harness.core.errors import HarnessError
 from harness.core.space import Feature, Space
 from harness.models import pipeline
 from harness.models.files import checksum, read, short
-from harness.models.scorecard import wrapped
+from harness.models.scorecard import as_scorecard
 
 SEVERAL = "it has several outputs, and one is explained; train a model for one target"
 NEAR = 1e-9  # scores this near are equal
@@ -73,7 +73,7 @@ def adopt(
     names: Sequence[Any] | None = None,
 ) -> Classifier:
     """As ``from_file``, of a fitted model in memory."""
-    return _fitted(WrappedModel(wrapped(model), ()), space, frame, classes, name, threshold, names)
+    return _fitted(WrappedModel(as_scorecard(model), ()), space, frame, classes, name, threshold, names)
 
 
 def _fitted(
@@ -85,15 +85,15 @@ def _fitted(
     threshold: float | None,
     names: Sequence[Any] | None,
 ) -> Classifier:
-    whole, faults = _laid_out(own, space, name)
+    wrapped, faults = _laid_out(own, space, name)
     labels, ordered, unlike = _named(own.model, classes, names)
     if faults := [*faults, *unlike]:
         raise HarnessError(_listed(own.path, name, faults))
-    return assemble(whole, space, ordered, labels, threshold, frame, name)
+    return assemble(wrapped, space, ordered, labels, threshold, frame, name)
 
 
 def assemble(
-    whole: WrappedModel,
+    wrapped: WrappedModel,
     space: Space,
     classes: Sequence[Any],
     labels: Sequence[Any],
@@ -108,35 +108,35 @@ def assemble(
     HarnessError
         If the model cannot read the rows of ``frame``.
     """
-    estimator, inputs, faults, opaque = pipeline.describe(whole.model, space, whole.columns)
+    estimator, inputs, faults, opaque = pipeline.describe(wrapped.model, space, wrapped.columns)
     if faults:
-        raise HarnessError(_listed(whole.path, name, faults))
+        raise HarnessError(_listed(wrapped.path, name, faults))
     inside = Classifier(estimator, inputs, tuple(classes), threshold, labels=tuple(labels))
-    outside = replace(inside, estimator=whole, inputs=(), whole=whole)
+    outside = replace(inside, estimator=wrapped, inputs=(), wrapped=wrapped)
     try:
         with warnings.catch_warnings(action="ignore"):
-            several = np.ndim(whole.model.predict(whole.table(frame.iloc[:1]))) > 1
+            several = np.ndim(wrapped.model.predict(wrapped.table(frame.iloc[:1]))) > 1
         if several:
             raise ValueError(SEVERAL)
         predicted = outside.graded(frame)
     except Exception as fault:
         raise HarnessError(
-            _listed(whole.path, name, [f"its prediction of the data's rows fails: {short(fault)}"])
+            _listed(wrapped.path, name, [f"its prediction of the data's rows fails: {short(fault)}"])
         ) from fault
-    opaque = opaque or _difference(inside, whole, frame, predicted)
-    return replace(inside, whole=whole) if opaque is None else replace(outside, opaque=opaque)
+    opaque = opaque or _difference(inside, wrapped, frame, predicted)
+    return replace(inside, wrapped=wrapped) if opaque is None else replace(outside, opaque=opaque)
 
 
 def _difference(
-    inside: Classifier, whole: WrappedModel, frame: pd.DataFrame, predicted: tuple[np.ndarray, np.ndarray]
+    inside: Classifier, wrapped: WrappedModel, frame: pd.DataFrame, predicted: tuple[np.ndarray, np.ndarray]
 ) -> str | None:
     """Why estimator and inputs are another model than the pipeline, as a sentence; None where they are the same."""
     prefix = "this model is opaque: what is known of its steps gives other"
-    steps: Any = getattr(whole.model, "steps", ())
+    steps: Any = getattr(wrapped.model, "steps", ())
     try:
         if len(steps) > 1:
             with warnings.catch_warnings(action="ignore"):
-                made = whole.model[:-1].transform(whole.table(frame))
+                made = wrapped.model[:-1].transform(wrapped.table(frame))
             made = np.asarray(made.toarray() if hasattr(made, "toarray") else made, dtype=float)
             matrix = inside.matrix(frame)
             # The last step may be a pipeline itself.
@@ -155,23 +155,25 @@ def _listed(path: str, name: str, faults: Sequence[str]) -> str:
     return f"the model{f' in {path}' if path else ''} does not fit {name}: {'; '.join(dict.fromkeys(faults))}."
 
 
-def _laid_out(whole: WrappedModel, space: Space, name: str) -> tuple[WrappedModel, list[str]]:
+def _laid_out(wrapped: WrappedModel, space: Space, name: str) -> tuple[WrappedModel, list[str]]:
     """The model with the columns it takes, and what is wrong with them."""
-    known = _attribute(whole.model, "feature_names_in_")
-    count = _attribute(whole.model, "n_features_in_")
+    known = _attribute(wrapped.model, "feature_names_in_")
+    count = _attribute(wrapped.model, "n_features_in_")
     if known is not None:
         columns = tuple(str(column) for column in known)
         lacking = [column for column in columns if column not in space.names]
         if lacking:
             hint = f"; {name} has {', '.join(space.names)}"
-            return whole, [f"it takes the columns {', '.join(lacking)}, which {name} has not as features{hint}"]
+            return wrapped, [f"it takes the columns {', '.join(lacking)}, which {name} has not as features{hint}"]
     else:
         columns = space.names
         if count is not None and count != len(columns):
             listed = f"{len(columns)}: {', '.join(columns)}"
-            return whole, [f"it was trained on an array of {count} columns, and {name} has {listed}"]
+            return wrapped, [f"it was trained on an array of {count} columns, and {name} has {listed}"]
     logical = tuple(c for c in columns if _holds_logical(space[c]))
-    return WrappedModel(whole.model, columns, logical, known is not None, whole.path, whole.sha256, whole.trusted), []
+    return WrappedModel(
+        wrapped.model, columns, logical, known is not None, wrapped.path, wrapped.sha256, wrapped.trusted
+    ), []
 
 
 def _holds_logical(feature: Feature) -> bool:

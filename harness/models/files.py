@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from harness.core.errors import HarnessError, choices
 from harness.models.addresses import SCHEMA, with_todays_addresses
-from harness.models.scorecard import wrapped
+from harness.models.scorecard import as_scorecard
 
 log = logging.getLogger(__name__)
 
@@ -285,7 +285,7 @@ def read(path: str | Path, trust: bool = False) -> tuple[Any, bool]:
         raise HarnessError(f"the {type(found).__name__} in {path} is not fitted; fit it before it is saved.") from None
     except Exception as fault:
         raise HarnessError(f"{path} holds a {type(found).__name__}; save a fitted estimator or Pipeline.") from fault
-    return wrapped(found), needed
+    return as_scorecard(found), needed
 
 
 def _unpickle(path: Path, trust: bool) -> Any:

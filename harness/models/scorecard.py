@@ -350,7 +350,7 @@ class OptBinnedRegressor(RegressorMixin, OptBinned):
         return found
 
 
-def wrapped(model: Any) -> Any:
+def as_scorecard(model: Any) -> Any:
     """A fitted OptBinning ``Scorecard`` as an estimator; anything else as it is."""
     if type(model).__name__ != "Scorecard" or not type(model).__module__.startswith("optbinning."):
         return model

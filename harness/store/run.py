@@ -104,17 +104,17 @@ class StoredRun:
 
     def _put_model(self, classifier: Classifier) -> dict[str, Any] | None:
         """Store the estimator, or a copy of the user's own model file; returns its entry of ``cell.json``."""
-        whole = classifier.whole
-        if whole is None:
+        wrapped = classifier.wrapped
+        if wrapped is None:
             _put_estimator(classifier.estimator, self.path / "estimator.skops")
             return None
-        source, name = Path(whole.path), f"model{Path(whole.path).suffix.lower()}"
-        if not source.is_file() or checksum(source) != whole.sha256:
+        source, name = Path(wrapped.path), f"model{Path(wrapped.path).suffix.lower()}"
+        if not source.is_file() or checksum(source) != wrapped.sha256:
             raise HarnessError(f"{source} has changed since it was read; run the same command again.")
         temporary = self.path / f"{name}.tmp"
         shutil.copyfile(source, temporary)
         os.replace(temporary, self.path / name)
-        kept = {field: getattr(whole, field) for field in ("sha256", "trusted", "columns", "logical", "named")}
+        kept = {field: getattr(wrapped, field) for field in ("sha256", "trusted", "columns", "logical", "named")}
         return {"file": name, "labels": classifier.labels, "opaque": classifier.opaque, **kept}
 
     def _put_equation(self, number: int, equation: Equation) -> dict[str, Any]:
@@ -193,12 +193,12 @@ class StoredRun:
                 f"add --trust if you trust its maker."
             )
         model, _ = read(path, self.trust)
-        whole = WrappedModel(model, path=str(path), **file)
+        wrapped = WrappedModel(model, path=str(path), **file)
         if opaque is None:
-            estimator, known["inputs"], _, _ = pipeline.describe(model, self.space, whole.columns)
+            estimator, known["inputs"], _, _ = pipeline.describe(model, self.space, wrapped.columns)
         else:
-            estimator = whole
-        return Classifier(estimator, **known, whole=whole, opaque=opaque, labels=labels)
+            estimator = wrapped
+        return Classifier(estimator, **known, wrapped=wrapped, opaque=opaque, labels=labels)
 
     @property
     def equations(self) -> tuple[Equation, ...]:

@@ -17,7 +17,7 @@ from harness.core.space import SAME, Feature, Kind
 from harness.core.target import Label
 from methods.estimators.network import NETWORKS
 from methods.estimators.raw_target import raw_interval
-from methods.estimators.thresholds import beyond
+from methods.estimators.thresholds import separated_values
 from methods.milp.distance import tolerance
 
 BATCH = 1024  # boxes looked at together, the cheapest first
@@ -407,7 +407,7 @@ def _moves(feature: Feature, value: float) -> tuple[float, float]:
 
 def _close(feature: Feature, value: float, other: float, separation: float) -> tuple[float, float]:
     """Ends of the scaled moves between which a number is not separated from an earlier point's."""
-    up, down = beyond(feature, other, separation)
+    up, down = separated_values(feature, other, separation)
     room = 0.0 if feature.kind is Kind.INTEGER else SAME  # for the rounding of decoded values
     return (down - value) / feature.range - room, (up - value) / feature.range + room
 

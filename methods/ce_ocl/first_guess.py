@@ -11,7 +11,7 @@ from harness.core.inputs import space_inputs
 from harness.core.problem import Problem
 from harness.core.space import SAME, Kind
 from harness.core.target import Label
-from methods.estimators.fast_predict import quick_decide
+from methods.estimators.fast_predict import fast_decide
 
 ROWS = 2000  # training rows considered: a first guess needs a near one, not the nearest
 NEIGHBOURS = 24  # training rows that are moved towards the factual
@@ -103,7 +103,7 @@ def _validity_test(problem: Problem) -> Callable[[np.ndarray], np.ndarray]:
     """A test of scaled rows for validity, as fast as the model's inputs allow; decoded rows are tested again."""
     classifier, target = problem.classifier, problem.target
     if isinstance(target, Label) and classifier.opaque is None:
-        code, decide = classifier.code(target.value), quick_decide(classifier)
+        code, decide = classifier.code(target.value), fast_decide(classifier)
         if classifier.inputs == space_inputs(problem.space):
             return lambda rows: decide(rows) == code
         return lambda rows: decide(classifier.matrix(problem.space.decode(rows))) == code

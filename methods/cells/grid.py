@@ -14,7 +14,7 @@ from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine, Input, by_category
 from harness.core.space import Feature, Kind, Space
-from methods.estimators.thresholds import last_decoded, seen
+from methods.estimators.thresholds import as_compared, last_decoded
 from methods.estimators.trees import TINY, Leaf, ensemble, leaves_of
 
 WORD = 64  # leaves in one word of a leaf mask
@@ -194,7 +194,7 @@ class _Cells:
             source = self.inputs[column]
             above, at_most = leaf.above.get(column, -math.inf), leaf.at_most.get(column, math.inf)
             if not (isinstance(source, Affine) and feature.numeric):
-                values = seen(by_category(feature, source), self.single)
+                values = as_compared(by_category(feature, source), self.single)
                 met &= (values > above) & (values <= at_most)
                 continue
             rising = source.unit > 0

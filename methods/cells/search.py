@@ -20,7 +20,7 @@ from methods.cells import kernels
 from methods.cells.grid import Grid, build
 from methods.estimators import walk_kernels
 from methods.estimators.raw_target import raw_interval
-from methods.estimators.thresholds import beyond
+from methods.estimators.thresholds import separated_values
 
 EASY = 100_000  # units of work after which a first guess saves time: some milliseconds
 EFFORT = 200_000  # units of work (clauses and trees looked at) between two looks at the clock: some milliseconds
@@ -253,7 +253,7 @@ class Layout:
         for f, (feature, values) in enumerate(zip(self.features, self.values, strict=True)):
             value = row[feature.name]
             if feature.numeric:
-                up, down = beyond(feature, float(value), separation)
+                up, down = separated_values(feature, float(value), separation)
                 near = np.flatnonzero((values > down) & (values < up))
             else:
                 near = np.flatnonzero(np.asarray(values) == feature.categories.index(value))
@@ -420,7 +420,7 @@ def _cuts(feature: Feature, values: Sequence[Any], separation: float) -> list[fl
     """Where states have to end so that each is separated from the earlier answers as a whole, or not at all."""
     cuts = []
     for value in values:
-        up, down = beyond(feature, float(value), separation)
+        up, down = separated_values(feature, float(value), separation)
         cuts += [down, up - 1 if feature.kind is Kind.INTEGER else float(np.nextafter(up, -math.inf))]
     return cuts
 

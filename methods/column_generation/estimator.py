@@ -17,7 +17,7 @@ from harness.core.inputs import by_category
 from harness.core.problem import Problem
 from harness.core.target import Label, Probability
 from methods.column_generation import kernels
-from methods.estimators.thresholds import seen
+from methods.estimators.thresholds import as_compared
 from methods.estimators.trees import TINY, ensemble, leaves_of, splits_only
 
 SAMPLE = 20  # training rows over which the effect of a code is averaged
@@ -167,7 +167,7 @@ def codes_of(problem: Problem, frame: Any) -> np.ndarray:
 def _leaves(model: Any, sign: int, d: int, owner: Any, tables: Any, features: Any) -> tuple[Any, ...]:
     """Each leaf as the codes that it admits of each feature, its signed value, where trees start, and the base."""
     every = np.array([(1 << len(feature.categories)) - 1 for feature in features], dtype=np.uint64)
-    inputs = [seen(column, model.single) for column in tables]
+    inputs = [as_compared(column, model.single) for column in tables]
     masks, values, start = [], [], [0]
     for tree in model.trees:
         for leaf in leaves_of(tree):

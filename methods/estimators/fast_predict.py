@@ -12,7 +12,7 @@ from methods.estimators import walk_kernels
 from methods.estimators.trees import TINY, ensemble
 
 
-def quick_decide(classifier: Classifier) -> Callable[[np.ndarray], np.ndarray]:
+def fast_decide(classifier: Classifier) -> Callable[[np.ndarray], np.ndarray]:
     """``classifier.decide``, faster on few rows where the estimator is a sum of trees with two classes.
 
     Its library spends milliseconds on each call before it walks any tree.

@@ -10,7 +10,7 @@ from harness.core.inputs import Affine
 from harness.core.space import SAME, Feature, Kind
 
 
-def seen(inputs: np.ndarray, single: bool) -> np.ndarray:
+def as_compared(inputs: np.ndarray, single: bool) -> np.ndarray:
     """Estimator inputs as a tree compares them with its thresholds: rounded to float32 where ``single``."""
     return inputs.astype(np.float32).astype(float) if single else inputs
 
@@ -66,7 +66,7 @@ def last_decoded(feature: Feature, affine: Affine, threshold: float, single: boo
     return float(value)
 
 
-def beyond(feature: Feature, value: float, separation: float) -> tuple[float, float]:
+def separated_values(feature: Feature, value: float, separation: float) -> tuple[float, float]:
     """The nearest decoded values above and below that are ``separation``, in scaled units, away from ``value``."""
     up, down = value + separation * feature.range, value - separation * feature.range
     if feature.kind is Kind.INTEGER:

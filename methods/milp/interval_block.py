@@ -14,7 +14,7 @@ from harness.core.inputs import Affine
 from harness.core.space import Feature, Kind
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Expression, Program
-from methods.estimators.thresholds import beyond, last_decoded
+from methods.estimators.thresholds import last_decoded, separated_values
 from methods.milp.cost import Cost
 
 
@@ -116,7 +116,7 @@ class IntervalBlock:
         return self._form((np.arange(len(self.values)) != self.factual_cell).astype(float))
 
     def distance_form(self, value: Any, separation: float) -> Linear:
-        up, down = beyond(self.feature, float(value), separation)
+        up, down = separated_values(self.feature, float(value), separation)
         right = self._cut(np.nextafter(up, -math.inf) if self.feature.kind is not Kind.INTEGER else up - 1)
         left = self._cut(down)
         return Linear.of([(right, 1.0), (left, -1.0)], 1.0)

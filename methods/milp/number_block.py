@@ -13,7 +13,7 @@ from harness.core.inputs import Affine
 from harness.core.space import SAME, Feature, Kind
 from harness.solvers.highs import FEASIBILITY, Linear
 from harness.solvers.program import Compiled, Expression, Program
-from methods.estimators.thresholds import beyond
+from methods.estimators.thresholds import separated_values
 from methods.milp.block import INTEGRAL, Block
 from methods.milp.cost import Cost
 from methods.milp.interval_block import Sides, cells
@@ -201,7 +201,7 @@ class NumberBlock(Block):
         return Linear.of([(self.change_at, 1.0)])
 
     def distance_form(self, value: Any, separation: float) -> Linear:
-        up, down = beyond(self.feature, float(value), separation)
+        up, down = separated_values(self.feature, float(value), separation)
         low, high = self.compiled.low[self.number_at], self.compiled.high[self.number_at]
         if self.feature.kind is not Kind.INTEGER:
             up, down = ((end - self.feature.scale[0]) / self.feature.range for end in (up, down))

@@ -9,7 +9,7 @@ import numpy as np
 
 from harness.core.inputs import Affine
 from harness.solvers.program import Expression
-from methods.estimators.thresholds import seen
+from methods.estimators.thresholds import as_compared
 from methods.milp.category_block import CategoryBlock
 from methods.milp.interval_block import IntervalBlock
 from methods.milp.number_block import NumberBlock
@@ -43,7 +43,7 @@ class LevelSource:
         return sum(float(value) * self.block.level(code) for code, value in enumerate(self.table) if value)
 
     def right_of(self, threshold: float, single: bool = True) -> Expression:
-        right = seen(self.table, single) > threshold
+        right = as_compared(self.table, single) > threshold
         if right.all():
             return 1
         return sum(self.block.level(int(code)) for code in np.flatnonzero(right))

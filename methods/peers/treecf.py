@@ -22,7 +22,7 @@ from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
 from harness.core.space import Actionability, Feature, Kind
 from harness.core.target import Label
-from methods.estimators.fast_predict import quick_decide
+from methods.estimators.fast_predict import fast_decide
 from methods.estimators.thresholds import last_decoded
 from methods.wrapping import missing
 
@@ -124,7 +124,7 @@ class _Explainer:
         self.method, self.problem = method, problem
         self.claim = method.objective(problem)
         self.wanted = problem.classifier.code(problem.target.value)
-        self.decide = quick_decide(problem.classifier)
+        self.decide = fast_decide(problem.classifier)
         self.axes = [_Axis(feature) for feature in problem.space.features]
         self.model = _restated(problem.classifier, self.axes)
         self.built: dict[tuple[Constraint, ...], treecf.Explainer] = {}

@@ -335,7 +335,7 @@ class _Explainer:
     def _valid(self, rows: list[dict[str, Any]]) -> np.ndarray:
         """Whether the model predicts the target, bool, shape (rows,); for a class without building a frame."""
         classifier, target = self.problem.classifier, self.problem.target
-        if not isinstance(target, Label) or classifier.whole is not None:
+        if not isinstance(target, Label) or classifier.wrapped is not None:
             return self.problem.valid(self.problem.space.frame(rows))
         matrix = np.concatenate([classifier.vector(row) for row in rows])
         return np.asarray(classifier.decide(matrix) == classifier.code(target.value))

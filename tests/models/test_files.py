@@ -51,8 +51,8 @@ def test_a_pickle_under_another_name_is_never_read(tmp_path: Path, trust: bool) 
 def test_a_trusted_pickle_is_the_model(saved: Callable[..., Path]) -> None:
     model = trained()
     known = read(saved(model, "model.joblib"), trust=True)
-    assert known.whole is not None
-    assert known.whole.trusted
+    assert known.wrapped is not None
+    assert known.wrapped.trusted
     np.testing.assert_array_equal(known.predict(FRAME), model.predict(READ))
 
 

@@ -349,7 +349,7 @@ def assert_best(known: Classifier, wanted: str, method: CeOcl, count: int = 4) -
     assert known.opaque is None
     problem = Problem(SMALL, known, ALL, known.predict(ALL), Label(wanted))
     valid = problem.valid(ALL)
-    predicted = known.whole.model.predict(ALL.astype({"member": bool}))  # type: ignore[union-attr]
+    predicted = known.wrapped.model.predict(ALL.astype({"member": bool}))  # type: ignore[union-attr]
     if known.threshold is None:
         np.testing.assert_array_equal(valid, predicted == dict(zip(known.classes, known.labels, strict=True))[wanted])
     claim, explainer = method.objective(problem), method.fit(problem)

@@ -15,7 +15,7 @@ from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
 from methods.ce_ocl.hull_search.kernels import TINY
 from methods.estimators.raw_target import RawInterval, raw_interval
-from methods.estimators.thresholds import last_decoded, seen
+from methods.estimators.thresholds import as_compared, last_decoded
 from methods.estimators.trees import ensemble, leaves_of, splits_only
 
 LINEAR = (LogisticRegression, LinearSVC, RidgeClassifier, LinearRegression, Ridge)
@@ -47,7 +47,7 @@ class Trees:
                     j = place[source.feature]
                     feature = space.features[j]
                     if not feature.numeric:
-                        values = seen(by_category(feature, source), model.single)
+                        values = as_compared(by_category(feature, source), model.single)
                         self.met[j][k] &= (values > end) if right else (values <= end)
                         continue
                     if not isinstance(source, Affine):

@@ -40,7 +40,7 @@ from harness.models.train import train
 from methods.ce_ocl import CeOcl
 from methods.ce_ocl.program_engine import ProgramEngine
 from methods.cells.search import CellSearch
-from methods.estimators.fast_predict import quick_decide
+from methods.estimators.fast_predict import fast_decide
 from methods.estimators.raw_target import leads
 from methods.estimators.thresholds import last_decoded, last_left
 from methods.estimators.trees import Ensemble, ensemble, splits_only
@@ -149,7 +149,7 @@ def test_the_sum_is_the_library_s_raw_score(make: Callable[[], Any], classes: in
 @pytest.mark.parametrize("make", BINARY.values(), ids=BINARY)
 @pytest.mark.parametrize("threshold", [None, 0.3, 0.97])
 def test_raw_thresholds_decide_as_the_model_does(make: Callable[[], Any], threshold: float | None) -> None:
-    """Wherever the sum is beyond its rounding; and ``quick_decide`` always."""
+    """Wherever the sum is beyond its rounding; and ``fast_decide`` always."""
     fitted = replace(learnt(make(), 2), threshold=threshold)
     model = ensemble(fitted.estimator)
     points = around_thresholds(model)
@@ -158,7 +158,7 @@ def test_raw_thresholds_decide_as_the_model_does(make: Callable[[], Any], thresh
     clear = np.abs(score) > max(model.rounding(fitted.raw_threshold), 1e-9)
     assert clear.mean() > 0.9
     np.testing.assert_array_equal(score[clear] > 0, decided[clear] == 1)
-    quick = quick_decide(fitted)
+    quick = fast_decide(fitted)
     np.testing.assert_array_equal(quick(points), decided)
     np.testing.assert_array_equal([quick(points[[k]])[0] for k in range(50)], decided[:50])
 
