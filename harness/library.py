@@ -301,13 +301,13 @@ def measure(
     if isinstance(metrics, str):
         metrics = [metrics]
     found = [metric if isinstance(metric, Metric) else _metric(metric) for metric in metrics]
-    if isinstance(explanations, Explained):
+    if isinstance(explanations, Explanation):
         return _measured(explanations, found, population)
     rows = [_measured(explanation, found, population) for explanation in explanations]
     return pd.DataFrame(rows, columns=pd.Index([metric.name for metric in found]))
 
 
-def _measured(explanation: Explained, metrics: Sequence[Metric], population: str) -> pd.Series:
+def _measured(explanation: Explanation, metrics: Sequence[Metric], population: str) -> pd.Series:
     if not isinstance(explanation, Explained):
         raise HarnessError("this explanation does not know its factual; measure what harness.library.explain returns.")
     context = explanation.context

@@ -51,7 +51,16 @@ COMMANDS = {"__init__", "__main__", "check", "tables", "figures", "explain", "re
 LATE = {  # files that import modules of ours inside functions, and why
     "harness/cli/main.py": {"harness.cli.job"},  # --help and wrong input need none of the libraries of a job
     "harness/cli/sweep.py": {"harness.cli.ending", "harness.store.mlflow"},  # nor those of tables and MLflow
-    "harness/explain.py": {"harness.cli.explained"},  # an argument that is missing is reported without them
+    "harness/evaluation/checker.py": {"harness.certificate"},  # numba, and few methods give regions
+    "methods/carla/compat.py": {"methods.carla.eager"},  # torch, which is optional
+    "methods/robust/method.py": {
+        "methods.robust.adversarial",
+        "methods.robust.cells",
+        "methods.robust.leaf",
+        "methods.robust.linear",
+        "methods.robust.network",
+    },  # numba and Pyomo: a method uses one
+    "methods/robust/settings.py": {"methods.milp.hull"},  # Pyomo, where trees are searched without
 }
 LIBRARIES = {  # which files may know a large library
     "hydra": "harness/cli/*",

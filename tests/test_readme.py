@@ -77,14 +77,16 @@ ADDRESS = re.compile(r"(?<![\w./-])(?:harness|methods|metrics)(?:\.[A-Za-z_]\w*)
 PLACE = re.compile(r"(?<![\w./-])(?:harness|methods|metrics|tests|conf)/[\w./-]*\w")  # harness/core/space.py
 MADE_UP = {  # by the README's examples of what a user writes
     "methods.mine.Mine", "methods/mine.py", "conf/method/mine.yaml", "metrics.mine.oldest", "metrics/mine.py",
-    "conf/dataset/loans.yaml", "conf/model/deep_forest.yaml",
+    "conf/dataset/loans.yaml", "conf/model/deep_forest.yaml"
 }  # fmt: skip
 IN_THE_WHEEL = {"harness/conf", "harness/published"}  # where pyproject.toml puts conf and results/published
+SETTINGS = {"metrics.names"}  # of a configuration, in which ``metrics`` is a group of settings
 TEXTS = sorted(
     path
     for pattern in ("README.md", "pyproject.toml", "conf/**/*.yaml", "[hmt]*/**/*.py", "tests/**/*.md")
     for path in ROOT.glob(pattern)
     if path.name not in {"test_imports.py", "test_readme.py"}  # which make up files to test themselves
+    if path.name != "addresses.py"  # of models saved by earlier versions
 )
 
 
@@ -97,9 +99,9 @@ def text(path: Path) -> str:
     return "\n".join(token.string for token in tokens if tokenize.tok_name[token.type] in kept)
 
 
-def missing(text: str, root: Path) -> set[str]:
+def missing(content: str, root: Path) -> set[str]:
     """The addresses and paths of ours in a text that lead nowhere below a folder."""
-    addresses, places = set(ADDRESS.findall(text)), set(PLACE.findall(text))
+    addresses, places = set(ADDRESS.findall(content)), set(PLACE.findall(content))
     return {a for a in addresses if not resolves(a, root)} | {p for p in places if not (root / p).exists()}
 
 
@@ -147,7 +149,7 @@ def test_every_address_of_ours_exists() -> None:
     """Modules, functions, classes and files that text, settings, strings and comments name."""
     assert len(TEXTS) > 300
     found = {path.relative_to(ROOT).as_posix(): missing(text(path), ROOT) for path in TEXTS}
-    stale = {path: names - MADE_UP - IN_THE_WHEEL for path, names in found.items()}
+    stale = {path: names - MADE_UP - IN_THE_WHEEL - SETTINGS for path, names in found.items()}
     assert {path: names for path, names in stale.items() if names} == {}
 
 

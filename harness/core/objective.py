@@ -199,7 +199,7 @@ def mad(space: Space, frame: pd.DataFrame, floor: float = 0.01) -> dict[str, flo
     A MAD of 0 must not divide: values below ``floor`` (a share of the range) are raised to it; with ``floor`` 0, the
     published definition, a MAD of 0 becomes 1.
 
-    >>> from harness.core.problem import Feature
+    >>> from harness.core.space import Feature
     >>> mad(Space((Feature("a", "continuous", scale=(0, 10)),)), pd.DataFrame({"a": [0.0, 1.0, 2.0, 10.0]}))
     {'a': 0.1}
     """

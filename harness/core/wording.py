@@ -40,7 +40,7 @@ def scored_class(classifier: Classifier, target: Target) -> Any:
 def target_text(target: Target) -> str:
     """A target in words.
 
-    >>> wish(Interval(low=12.0))
+    >>> target_text(Interval(low=12.0))
     'at least 12'
     """
     if isinstance(target, Label):

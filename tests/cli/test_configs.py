@@ -76,7 +76,10 @@ def test_a_method_has_one_name(method: str) -> None:
     target = composed(f"method={method}").method._target_
     path = target.rpartition(".")[0]
     module = path.rpartition(".")[2]
-    assert path in {f"methods.{module}", f"methods.peers.{module}", f"methods.carla.{module}"}
+    assert path in {
+        f"methods.{module}",
+        *(f"methods.{package}.{module}" for package in ("peers", "carla", "scorecard")),
+    }
     assert method == module or method.startswith(f"{module}_")
     assert importlib.import_module(path).__doc__
 

@@ -169,11 +169,6 @@ def test_what_cannot_be_imported_is_named(tmp_path: Path, monkeypatch: pytest.Mo
     assert "\n" not in str(found.value)
 
 
-def test_a_fingerprint_names_sources_that_exist() -> None:
-    """A name without a file would leave its code out, and stored answers would outlive a change of it."""
-    assert [name for name in fingerprint.SOURCES if not (process.PACKAGE / name).exists()] == []
-
-
 def test_a_fingerprint_follows_the_source(conf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A method's own file and what it imports of its package or of its folder, and nothing else."""
     monkeypatch.syspath_prepend(tmp_path)
@@ -194,8 +189,8 @@ def test_a_fingerprint_follows_the_source(conf: Path, tmp_path: Path, monkeypatc
         path.write_text(text)
 
     def digest(module: Path) -> bytes:
-        fingerprint._source_digest.cache_clear()
-        return fingerprint._source_digest(str(module))
+        fingerprint._plugged.cache_clear()
+        return fingerprint._plugged(str(module))
 
     mine, inside = tmp_path / "mine_module.py", package / "method.py"
     before = digest(mine), digest(inside)

@@ -191,11 +191,11 @@ def test_each_failed_cell_says_why(tmp_path: Path) -> None:
     pd.DataFrame({"x": range(40), "Outcome": 0}).to_csv(tmp_path / "flat.csv", index=False)
     sources = f"dataset.sources=[{{file: packaged/pima.csv}}],[{{file: {tmp_path / 'flat.csv'}}}]"
     inferred = ("~dataset.features", "~dataset.classes", "dataset.immutable=[]")
-    done = runner(tmp_path)("-m", "dataset=pima", sources, *inferred, "factuals=nobody.csv")
+    done = runner(tmp_path)("-m", "dataset=pima", sources, *inferred, "factuals=absent.csv")
     text = done.stderr + done.stdout
     assert done.returncode == 1
     assert "Traceback" not in text
-    assert "factuals=nobody.csv is no file; allowed: test, test_then_train, all, row numbers, or a CSV file" in text
+    assert "factuals=absent.csv is no file; allowed: test, test_then_train, all, row numbers, or a CSV file" in text
     assert re.search("0.* class|class.* 0", text)
     assert not list(tmp_path.glob("results/*/answers/*"))
 

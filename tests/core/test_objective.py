@@ -122,11 +122,6 @@ def test_no_rows_have_no_values() -> None:
     assert Objective((Term("l1"), Term("linf"))).evaluate(SPACE, FACTUAL, MOVED.iloc[:0]).shape == (0,)
 
 
-def test_plain_data_and_back() -> None:
-    objective = Objective((Term("mad_l1", 2.0, MADS), Term("l0")), "columns", "columns")
-    assert Objective.from_dict(objective.to_dict()) == objective
-
-
 def test_what_does_not_exist_is_refused() -> None:
     """A term, a weight or a unit that cannot be, with what is allowed."""
     with pytest.raises(ValueError, match=r"no objective term 'l3'.*llowed: l0, l1"):

@@ -170,7 +170,7 @@ class _Actor:
             time.sleep(60.0)
         if self.act == "raise":
             raise ZeroDivisionError
-        return GroupExplanation((), {"nobody": 0})
+        return GroupExplanation((), {"stranger": 0})
 
 
 @pytest.mark.parametrize(

@@ -117,15 +117,15 @@ def test_a_robust_answer_shows_intervals_that_hold(printed: Command, people: pd.
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "nobody is named"),
+        ((), "no factual is given"),
         (("factual=100000",), "there is no row 100000"),
-        (("factual=nobody.csv",), "nobody.csv is no file"),
+        (("factual=absent.csv",), "absent.csv is no file"),
         (("factual=3", "methd=nearest"), "did you mean 'method'"),
         (("factual=3", "method=nearst"), "did you mean 'nearest'"),
         (("factual=3", "group=true"), "group does not fit"),
         (("factual=3", "time_limit=0"), "time_limit=0"),
     ],
-    ids=["nobody", "no row", "no file", "no setting", "no method", "group", "limit"],
+    ids=["none", "no row", "no file", "no setting", "no method", "group", "limit"],
 )
 def test_a_wrong_argument_is_one_sentence(printed: Command, arguments: tuple[str, ...], words: str) -> None:
     text = printed(*CART, *arguments)
