@@ -57,6 +57,11 @@ def absolute(space: Space, origin: pd.DataFrame, frame: pd.DataFrame) -> np.ndar
     return np.abs(frame[names].to_numpy(float) - origin[names].to_numpy(float)).sum(axis=1)
 
 
+def gower(space: Space, origin: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
+    """Mean over features of scaled changes."""
+    return displacement(space, origin, frame).mean(axis=1)
+
+
 @once_per_problem
 def _spreads(problem: Problem) -> dict[str, float]:
     return mad(problem.space, problem.train)

@@ -9,17 +9,19 @@ from harness.core.metric import metric
 from harness.core.problem import Problem
 
 
-@metric(better="lower", family="actionability", place=4)
+@metric(better="lower", family="actionability", over="returned", place=6)
 def violations(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean number of features changed against actionability or bounds, in [0, features], lower is better.
 
-    None without answers.
+    Of all that was returned and whose values exist. None without such an answer.
 
     >>> from metrics._example import answers, factual, problem
     >>> violations(factual, answers, problem)  # age may only increase; the second answer is ten years younger
     0.5
     """
-    return _mean_faults(problem.space.violations(factual, answers))
+    known = [not fault for fault in problem.space.incoherent(answers)]
+    rows = problem.space.frame(answers.loc[known].to_dict("records"))
+    return _mean_faults(problem.space.violations(factual, rows))
 
 
 @metric(better="lower", family="actionability", over="returned", shown=False)

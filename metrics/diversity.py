@@ -10,6 +10,7 @@ from harness.core.problem import Problem
 from metrics._distances import (
     absolute,
     categories,
+    gower,
     mad_scaled,
     numbers,
     over_answers,
@@ -46,7 +47,7 @@ def continuous_diversity(factual: pd.DataFrame, answers: pd.DataFrame, problem: 
     return over_pairs(absolute, numbers(problem.space), answers)
 
 
-@metric(better="higher", family="mothilal", range=(0.0, 1.0), heading="diversity", shown=("summary", "report"), place=6)
+@metric(better="higher", family="mothilal", range=(0.0, 1.0), shown=False)
 def sparsity_diversity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean over pairs of the share of all features that differ, in [0, 1], higher is better.
 
@@ -57,6 +58,19 @@ def sparsity_diversity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Pr
     1.0
     """
     return over_pairs(share_changed, problem.space, answers)
+
+
+@metric(better="higher", family="diversity", criterion="diversity", place=5)
+def pairwise_gower(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
+    """Mean over pairs of Gower's distance, as ``metrics.proximity.gower`` has it, in [0, inf), higher is better.
+
+    None with fewer than two answers.
+
+    >>> from metrics._example import answers, factual, problem
+    >>> round(pairwise_gower(factual, answers, problem), 9)  # three are half a range apart, two differ
+    0.7
+    """
+    return over_pairs(gower, problem.space, answers)
 
 
 @metric(better="higher", family="pso", shown=False)

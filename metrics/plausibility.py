@@ -17,7 +17,7 @@ LOF_NEIGHBOURS = 20
 LOF_ROWS = 5_000  # the fit grows with the square of the rows
 
 
-@metric(better="higher", family="plausibility", range=(0.0, 1.0), shown=("summary", "report"), place=5)
+@metric(better="higher", family="plausibility", range=(0.0, 1.0), criterion="plausibility", place=3)
 def ynn(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean share of the 5 nearest training rows that are *predicted* as desired, in [0, 1], higher is better.
 

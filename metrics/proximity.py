@@ -9,6 +9,7 @@ from harness.core.metric import metric
 from harness.core.objective import displacement
 from harness.core.problem import Problem
 from harness.core.space import Space
+from metrics import _distances
 from metrics._distances import absolute, categories, mad_scaled, numbers, over_answers, share_changed
 
 
@@ -80,7 +81,7 @@ def proximity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) ->
     return over_answers(mad_scaled(problem), problem.space, factual, answers)
 
 
-@metric(better="lower", family="distance", shown=("summary", "report"), place=1)
+@metric(better="lower", family="distance", criterion="sparsity", place=2)
 def l0(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean number of features changed, a category counting once, in [0, features], lower is better.
 
@@ -93,7 +94,7 @@ def l0(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float 
     return over_answers(_l0, problem.space, factual, answers)
 
 
-@metric(better="lower", family="distance", shown=("summary",), place=2)
+@metric(better="lower", family="distance", shown=False)
 def l1(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean sum of the scaled changes, in [0, inf), lower is better.
 
@@ -133,7 +134,7 @@ def linf(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> floa
     return over_answers(_linf, problem.space, factual, answers)
 
 
-@metric(better="lower", family="distance", shown=("summary", "report"), place=3)
+@metric(better="lower", family="distance", criterion="proximity", place=1)
 def gower(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean over answers and features of the scaled changes of ``l1``, in [0, inf), lower is better.
 
@@ -143,7 +144,7 @@ def gower(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> flo
     >>> round(gower(factual, answers, problem), 9)  # l1 over five features
     0.35
     """
-    return over_answers(_gower, problem.space, factual, answers)
+    return over_answers(_distances.gower, problem.space, factual, answers)
 
 
 def _l0(space: Space, origin: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
@@ -160,7 +161,3 @@ def _l2(space: Space, origin: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
 
 def _linf(space: Space, origin: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
     return displacement(space, origin, frame).max(axis=1)
-
-
-def _gower(space: Space, origin: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
-    return displacement(space, origin, frame).mean(axis=1)

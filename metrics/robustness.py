@@ -17,7 +17,7 @@ MOST = 1.0  # beyond which no radius is asked for: the range of the training row
 SECONDS = 5.0  # for one certificate
 
 
-@metric(better="lower", family="robustness", range=(0.0, 1.0), shown=("overview",), place=8)
+@metric(better="lower", family="robustness", range=(0.0, 1.0), criterion="robustness", place=4)
 def invalidation_rate(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean share of 1,000 noisy copies of a valid answer that are no longer valid, in [0, 1], lower is better.
 
@@ -34,7 +34,7 @@ def invalidation_rate(factual: pd.DataFrame, answers: pd.DataFrame, problem: Pro
     return _lost(answers, problem, np.random.default_rng(0).normal(0.0, SIGMA, (DRAWS, len(names))))
 
 
-@metric(better="higher", family="robustness", range=(0.0, 1.0), shown=("report",))
+@metric(better="higher", family="robustness", range=(0.0, 1.0), shown=False)
 def region_validity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
     """Mean share of 1,000 points around a valid answer that are valid too, in [0, 1], higher is better.
 

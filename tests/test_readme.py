@@ -48,7 +48,7 @@ def first(words: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("arguments", [arguments for part, arguments in FOUND if part in {"", ".explain"}])
 def test_each_command_composes(arguments: str) -> None:
-    OmegaConf.register_new_resolver("experiment_name", lambda: "adhoc", replace=True)
+    OmegaConf.register_new_resolver("study_name", lambda: "adhoc", replace=True)
     GlobalHydra.instance().clear()
     asked = [word for word in first(words(arguments)) if not word.startswith("factual=")]
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):

@@ -60,11 +60,14 @@ def build_task(config: DictConfig, names: Mapping[str, str], folder: Path | None
         plain["desired"],
         plain["factuals"],
         plain["n_factuals"],
-        plain["seed"] if plain["factuals_seed"] is None else plain["factuals_seed"],
+        plain["factuals_seed"],
         _equations(dataset),
     )
     task = _referring(task, plain["reference"])
-    return plain, task, _instantiate(config.method, f"method {names['method']}")
+    method = _instantiate(config.method, f"method {names['method']}")
+    if getattr(method, "deterministic", False):
+        plain["seed"] = 0  # one run stands for every seed
+    return plain, task, method
 
 
 def names_of(config: DictConfig) -> dict[str, str]:
@@ -84,14 +87,12 @@ def _validate(plain: Mapping[str, Any]) -> None:
     for key in ("n_factuals", "n_counterfactuals", "jobs", "threads"):
         if not isinstance(plain[key], int) or plain[key] < 1:
             raise HarnessError(f"{key}={plain[key]} does not fit; give a whole number of at least 1.")
-    if not isinstance(plain["seed"], int) or plain["seed"] < 0:
-        raise HarnessError(f"seed={plain['seed']} does not fit; give a whole number of at least 0.")
+    for key in ("seed", "model_seed", "factuals_seed"):
+        if not isinstance(plain[key], int) or plain[key] < 0:
+            raise HarnessError(f"{key}={plain[key]} does not fit; give a whole number of at least 0.")
     limit = plain["memory_limit"]
     if limit is not None and (not isinstance(limit, int | float) or limit <= 0):
         raise HarnessError(f"memory_limit={limit} does not fit; give a number of gibibytes above 0, or null for none.")
-    picked = plain["factuals_seed"]
-    if picked is not None and (not isinstance(picked, int) or picked < 0):
-        raise HarnessError(f"factuals_seed={picked} does not fit; give a whole number from 0, or null.")
     if plain["group"] is not None and not isinstance(plain["group"], bool | str):
         raise HarnessError(f"group={plain['group']} does not fit; give true, the name of a feature, or null for none.")
     if plain["group"] and plain["n_counterfactuals"] != 1:
@@ -102,8 +103,8 @@ def _validate(plain: Mapping[str, Any]) -> None:
     weights = plain["optimise"]
     if not isinstance(weights, Mapping) or not all(isinstance(w, int | float) for w in weights.values()):
         raise HarnessError(f"optimise={weights} does not fit; give a number to each score, such as {{coverage: 1}}.")
-    if plain["population"] not in {"valid", "returned"}:
-        raise HarnessError(f"population={plain['population']} does not exist; allowed: valid, returned.")
+    if plain["population"] not in {"accepted", "returned"}:
+        raise HarnessError(f"population={plain['population']} does not exist; allowed: accepted, returned.")
 
 
 def _key(*parts: Any) -> str:
@@ -213,7 +214,9 @@ def _name_learners(plain: dict[str, Any]) -> None:
             continue
         if name not in (known := _models(RegressorMixin)):
             raise HarnessError(f"the equation of {feature} cannot be learnt by {name!r}; {choices(name, known)}.")
-        chosen = OmegaConf.merge(OmegaConf.load(known[name]), {"seed": plain["seed"]})
+        chosen = OmegaConf.merge(
+            OmegaConf.load(known[name]), {"model_seed": plain["model_seed"], "seed": plain["seed"]}
+        )
         entry["learn"] = OmegaConf.to_container(chosen, resolve=True)["estimator"]  # type: ignore[index, call-overload]
 
 

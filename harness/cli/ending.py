@@ -8,23 +8,34 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
+from harness.cli.mlflow_run import log_study
 from harness.cli.process import SWEEP, log
 from harness.core.errors import HarnessError
+from harness.evaluation.numbers import Numbers
+from harness.evaluation.study import Study
 from harness.reports import figures, summary, tables
 from harness.store import mlflow as tracking
 from harness.store.run import StoredRun
 
 
-def sum_up(config: DictConfig, experiment: str) -> int:
+def _summarise(folder: Path, finished: list[StoredRun]) -> int:
+    """Print and write the study's numbers, and show them in MLflow."""
+    numbers = Numbers(Study.of(folder))
+    troubled = summary.write(folder, finished, numbers)
+    log_study(numbers, finished)
+    return troubled
+
+
+def sum_up(config: DictConfig, study: str) -> int:
     """Write and print what the jobs of the sweep came to; returns how much is wrong."""
-    folder = Path(config.output_dir) / experiment
+    folder = Path(config.output_dir) / study
     record = folder / "sweeps" / f"{os.environ[SWEEP]}.jsonl"
     if not record.is_file():
         return 0
     lines = [json.loads(line) for line in record.read_text().splitlines()]
     failed = [line for line in lines if line["state"] == "failed"]
     finished = [StoredRun(Path(line["cell"])) for line in lines if line["state"] != "failed"]
-    troubled = summary.write(folder, finished)
+    troubled = _summarise(folder, finished) if finished else 0
     for name, write in (("table", tables.write), ("figure", figures.write)):
         if finished and config.get(name):
             try:
@@ -32,7 +43,7 @@ def sum_up(config: DictConfig, experiment: str) -> int:
             except HarnessError as fault:
                 log.error("%s", fault)
                 troubled += 1
-    log.info("%s", tracking.page(experiment))
+    log.info("%s", tracking.page(study))
     tracking.close()
     if len(lines) > 1:
         for line in failed:

@@ -6,7 +6,7 @@ import functools
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,17 @@ from joblib import effective_n_jobs
 from omegaconf import DictConfig, OmegaConf
 from tqdm import tqdm
 
-from harness.cli.build import build_task, metrics_of, names_of
+from harness.cli import build
+from harness.cli.build import build_task, names_of
 from harness.cli.environment import environment
 from harness.cli.fingerprint import fingerprint_of
 from harness.cli.mlflow_run import log_run
-from harness.cli.process import CELLS, FULL, SWEEP, experiment_name, log, settle_in, stopping_where_full, talk
+from harness.cli.process import CELLS, FULL, SWEEP, log, settle_in, stopping_where_full, study_name, talk
 from harness.core.errors import HarnessError, choices
 from harness.core.metric import Metric
 from harness.evaluation import checker, export, scoring
+from harness.evaluation.contest import metrics_of
+from harness.evaluation.study import SCORES, read_scores
 from harness.execution.experiment import run, run_groups
 from harness.execution.pool import Limits, Pool
 from harness.execution.task import Task
@@ -39,12 +42,12 @@ def run_job(config: DictConfig) -> float:
     settle_in(HydraConfig.get().runtime.cwd)
     names = names_of(config)
     label = "/".join(names.values())
-    experiment = experiment_name(HydraConfig.get())
+    study = study_name(config.study, HydraConfig.get())
     settings: Any = HydraConfig.get().job
     number = 0 if OmegaConf.is_missing(settings, "num") else settings.num
-    record = Path(config.output_dir) / experiment / "sweeps" / f"{os.environ[SWEEP]}.jsonl"
+    record = Path(config.output_dir) / study / "sweeps" / f"{os.environ[SWEEP]}.jsonl"
     try:
-        stored, state, merit = _run(config, names, experiment, f"[{number + 1}/{os.environ[CELLS]}] {label}")
+        stored, state, merit = _run(config, names, study, f"[{number + 1}/{os.environ[CELLS]}] {label}")
         _note(record, cell=str(stored.path), label=label, state=state)
         return merit
     except HarnessError as fault:
@@ -64,10 +67,10 @@ def _note(record: Path, **line: Any) -> None:
         file.write(json.dumps(line) + "\n")
 
 
-def _run(config: DictConfig, names: dict[str, str], experiment: str, title: str) -> tuple[StoredRun, str, float]:
-    folder = Path(config.output_dir) / experiment
+def _run(config: DictConfig, names: dict[str, str], study: str, title: str) -> tuple[StoredRun, str, float]:
+    folder = Path(config.output_dir) / study
     plain, task, method = build_task(config, names, folder)
-    metrics = metrics_of(plain["metrics"])
+    metrics = build.metrics_of(plain["metrics"])
     fingerprint = fingerprint_of(plain, task, method)
     trusted = bool(plain["model"].get("trust"))
     stored = StoredRun(folder / "answers" / f"{'-'.join(names.values())}-{fingerprint[:8]}", trusted)
@@ -79,19 +82,27 @@ def _run(config: DictConfig, names: dict[str, str], experiment: str, title: str)
     if stored.done and not plain["rescore"]:
         state = "skipped"
     elif not plain["rescore"]:
-        identity = {**names, "experiment": experiment, "fingerprint": fingerprint}
+        identity = {**names, "experiment": study, "fingerprint": fingerprint}
+        identity |= {"gives": getattr(method, "gives", "several")}
         _answer(stored, task, method, identity, plain, title)
-    scored = {"metrics": plain["metrics"], "population": plain["population"]}
+    scored = {"metrics": {"names": _names(stored, plain["metrics"]["names"])}, "population": plain["population"]}
     scored |= {"divide": plain["divide"]} if plain["group"] else {}
+    fault = None
     if state != "skipped" or stored.meta.get("scored") != scored:
-        scores = _score(stored, task, metrics, plain)
-        stored.update(scored=scored)
-    else:
-        scores = _scores(stored)
+        fault = _score(stored, task, metrics, plain, scored)
+    scores = read_scores(stored)
     log.info("%s  %s", title, _line(stored, scores, state))
     if plain["group"] and os.environ[CELLS] == "1":
         log.info("\n%s", (stored.path / groups.REPORT).read_text())
+    if fault is not None:
+        raise fault
     return stored, state, _merit(scores, plain["optimise"])
+
+
+def _names(stored: StoredRun, wanted: Sequence[str]) -> list[str]:
+    """The metrics that a run is to have: those that it was scored by, and those that are wanted now."""
+    known = (stored.meta.get("scored") or {"metrics": {"names": ()}})["metrics"]["names"]
+    return list(dict.fromkeys([*known, *wanted]))
 
 
 def _answer(
@@ -132,22 +143,36 @@ def _beside() -> int:
     return 1 if kept is None else int(max(1, min((os.cpu_count() or 1) // kept, runs)))
 
 
-def _score(stored: StoredRun, task: Task, metrics: list[Metric], plain: Mapping[str, Any]) -> pd.DataFrame:
-    """Judge the stored answers, write them as a CSV, compute the metrics, and show all of it in MLflow."""
+def _score(
+    stored: StoredRun, task: Task, metrics: list[Metric], plain: Mapping[str, Any], scored: Mapping[str, Any]
+) -> scoring.MetricError | None:
+    """Judge the stored answers, write them as a CSV, compute the metrics, and show all of it in MLflow.
+
+    Earlier metrics stay. One that fails is returned, and costs its column alone.
+    """
+    before = read_scores(stored) if (stored.path / SCORES).is_file() else pd.DataFrame()
+    earlier = metrics_of(stored)
     stored.update(scored=None)  # until all that follows is there again, whatever ends this process
     checker.judge(stored)
     export.write(stored)
     if plain["group"]:
         groups.write(stored, plain["divide"])
     problems = {index: task.problem(index) for index in task.factuals.index}
-    scores = scoring.score(stored, problems, metrics, plain["population"])
-    write_whole(stored.path / "scores.csv", scores.to_csv())
-    log_run(stored, scores, plain)
-    return scores
-
-
-def _scores(stored: StoredRun) -> pd.DataFrame:
-    return pd.read_csv(stored.path / "scores.csv", index_col="factual")
+    wanted = list({metric.name: metric for metric in (*earlier.values(), *metrics)}.values())
+    fault = None
+    try:
+        scores = scoring.score(stored, problems, wanted, plain["population"])
+    except scoring.MetricError as failed:
+        scores, fault = failed.scores, failed
+    kept = [name for name in before if name not in scores and "/" in name and (fault is None or name in before)]
+    scores = scores.join(before[kept]) if kept else scores
+    write_whole(stored.path / SCORES, scores.to_csv())
+    failing = set() if fault is None else set(fault.names)
+    paths = dict(zip(plain["metrics"]["names"], metrics, strict=True))
+    names = [path for path in scored["metrics"]["names"] if path not in paths or paths[path].name not in failing]
+    stored.update(scored={**scored, "metrics": {"names": names}})
+    log_run(stored, plain)
+    return fault
 
 
 def _merit(scores: pd.DataFrame, weights: Mapping[str, float]) -> float:

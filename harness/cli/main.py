@@ -19,13 +19,14 @@ from yaml import YAMLError  # type: ignore[import-untyped]
 
 from harness.cli import composition, plugins
 from harness.cli.arguments import readable, sentence
-from harness.cli.process import CONF, experiment_name, log, talk
+from harness.cli.process import CONF, log, study_name, talk
 from harness.cli.sweep import Sweep
 from harness.core import packages
+from harness.core.errors import HarnessError
 
 # Where a job runs in another process, importing this module is all the set-up it gets.
 composition.quicken()
-OmegaConf.register_new_resolver("experiment_name", lambda *, _root_: experiment_name(_root_.hydra), replace=True)
+OmegaConf.register_new_resolver("study_name", lambda *, _root_: study_name(_root_.study, _root_.hydra), replace=True)
 
 
 def main() -> None:
@@ -41,7 +42,7 @@ def main() -> None:
     except KeyboardInterrupt:
         log.warning("interrupted: what was answered is kept, and the same command goes on from there")
         sys.exit(130)
-    except (HydraException, OmegaConfBaseException, YAMLError) as fault:
+    except (HydraException, OmegaConfBaseException, YAMLError, HarnessError) as fault:
         log.error(sentence(fault))
         sys.exit(1)
     sys.exit(1 if Sweep.faults else 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +12,19 @@ import pandas as pd
 from harness.cli.process import SWEEP
 from harness.core.wording import changes
 from harness.evaluation import export
-from harness.evaluation.scoring import COUNTS, summarise
+from harness.evaluation.numbers import Numbers, numbers_of
+from harness.evaluation.study import Entry, Study
 from harness.store import mlflow as tracking
+from harness.store.mlflow import UNNAMED
 from harness.store.run import StoredRun
 
 COLUMN_TYPES = {"CONTINUOUS": "double", "INTEGER": "long"}  # in MLflow's words; all others are texts
 
 
-def log_run(stored: StoredRun, scores: pd.DataFrame, plain: Mapping[str, Any]) -> None:
-    """Show a stored run in MLflow: means with their standard errors, parameters, and the counterfactuals as a table."""
-    logged: dict[str, float] = {}
-    for name, row in summarise(scores).iterrows():
-        key = f"run/{name}" if name in COUNTS else str(name)
-        logged |= {key: row["mean"], f"{key}_se": row["se"]}
-    logged["run/median_seconds"] = scores["seconds"].median()
+def log_run(stored: StoredRun, plain: Mapping[str, Any]) -> None:
+    """Show a stored run in MLflow: its numbers, parameters, and the counterfactuals as a table."""
+    numbers = Numbers(Study.among("", [stored]))
+    (entry,) = numbers.study.entries
     verdicts = {(v["factual"], v["ce"]): v["verdict"] for v in stored.verdicts()}
     known = stored.factuals()[0].to_dict("index")
     answers = pd.DataFrame(
@@ -51,12 +50,53 @@ def log_run(stored: StoredRun, scores: pd.DataFrame, plain: Mapping[str, Any]) -
         "/".join(names.values()),
         tags,
         params,
-        logged,
+        _logged(numbers, entry),
         answers.astype(object),
         plain,
         tracking.Data(meta["dataset"], meta["data_sha256"], columns, str(plain["factuals"])),
         [stored.path / export.NAME],
     )
+
+
+def log_study(numbers: Numbers, finished: Sequence[StoredRun]) -> None:
+    """Give each run of a sweep its name in the study, and beside its numbers those of the comparison."""
+    asked = {run.path for run in finished}
+    found = {}
+    for entry in numbers.study.entries:
+        for run, meta in zip(entry.runs, entry.metas, strict=True):
+            if run.path in asked and meta.get("fingerprint"):
+                seed = f", seed {meta['seed']}" if entry.seeds > 1 else ""
+                name = f"{entry.task.replace(' / ', '/')}/{entry.method}{seed}"
+                own = _logged(numbers, entry) if entry.seeds == 1 else {}
+                found[meta["fingerprint"]] = name, own | _standing(numbers, entry)
+    tracking.amend(numbers.study.name, found)
+
+
+def _logged(numbers: Numbers, entry: Entry) -> dict[str, float]:
+    """An entry's numbers by name; those of the criteria by their names, too, and intervals of both and of coverage."""
+    if entry.refusal is not None:
+        return {}
+    own = numbers_of(entry, list(numbers.metrics))
+    own |= {criterion.name: own[criterion.metric] for criterion in numbers.criteria if criterion.metric in own}
+    logged = {name.replace(" ", "_"): estimate.value for name, estimate in own.items()}
+    for name in ("coverage", *(criterion.name for criterion in numbers.criteria)):
+        if name in own:
+            logged |= {f"interval/{name}_low": own[name].low, f"interval/{name}_high": own[name].high}
+    return {UNNAMED.sub("_", name): value for name, value in logged.items()}
+
+
+def _standing(numbers: Numbers, entry: Entry) -> dict[str, float]:
+    """By criterion, the common mean and the mean normalised rank among the methods of the study."""
+    logged = {}
+    for criterion in numbers.criteria:
+        contest = numbers.contest(entry.task, criterion)
+        if contest is None or entry.refusal is not None or entry.method not in contest.values:
+            continue
+        logged[f"rank/{criterion.name}"] = float(contest.ranks[entry.method].mean())
+        mean = contest.common.means.get(entry.method)
+        if mean is not None and contest.common.enough:
+            logged[f"common/{criterion.name}"] = mean.value
+    return {UNNAMED.sub("_", name): value for name, value in logged.items()}
 
 
 def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

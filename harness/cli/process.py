@@ -6,10 +6,13 @@ import contextlib
 import errno
 import logging
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from harness.core.errors import HarnessError
 
 log = logging.getLogger("harness")
 
@@ -44,9 +47,18 @@ def talk() -> None:
     log.setLevel(logging.INFO)
 
 
-def experiment_name(hydra_node: Any) -> str:
-    """The choice of ``conf/experiment``, or ``adhoc``."""
-    return str(hydra_node.runtime.choices.get("experiment") or "adhoc")
+def study_name(study: str | None, hydra_node: Any) -> str:
+    """The name of a study: as it is set, else the choice of ``conf/experiment``, or ``adhoc``.
+
+    Raises
+    ------
+    HarnessError
+        For one that cannot be a folder's.
+    """
+    name = str(study or hydra_node.runtime.choices.get("experiment") or "adhoc")
+    if not re.fullmatch(r"[\w][\w.-]*", name):
+        raise HarnessError(f"study={name} does not fit; give a name of letters, digits, '_', '-' and '.'.")
+    return name
 
 
 def settle_in(folder: str) -> None:

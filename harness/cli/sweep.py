@@ -14,7 +14,7 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
 from harness.cli import composition
-from harness.cli.process import CELLS, SWEEP, experiment_name, log, stopping_where_full
+from harness.cli.process import CELLS, SWEEP, log, stopping_where_full, study_name
 
 
 class Sweep(Callback):
@@ -58,7 +58,7 @@ class Sweep(Callback):
     def _end(self, config: DictConfig) -> None:
         from harness.cli.ending import sum_up  # slow: tables, figures, MLflow
 
-        Sweep.faults = sum_up(config, experiment_name(config.hydra))
+        Sweep.faults = sum_up(config, study_name(config.study, config.hydra))
 
 
 def _spread(launcher: DictConfig) -> bool:

@@ -14,6 +14,8 @@ from harness.core.problem import Problem
 Function = Callable[[pd.DataFrame, pd.DataFrame, Problem], float | None]
 TableName = Literal["summary", "overview", "report"]
 TABLES: tuple[TableName, ...] = get_args(TableName)
+CriterionName = Literal["", "proximity", "sparsity", "plausibility", "robustness", "diversity"]
+CRITERIA: tuple[CriterionName, ...] = get_args(CriterionName)[1:]
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,7 @@ class Metric:
     """``function(factual, answers, problem)``: a number for one factual and its answers, or None where undefined.
 
     ``factual`` is a one-row decoded frame; ``answers`` a decoded frame of counterfactuals, possibly empty: those that
-    the checker found valid, unless ``over`` is ``returned`` (for what measures validity itself) or the experiment's
+    were accepted, unless ``over`` is ``returned`` (for what measures validity itself) or the experiment's
     ``population`` says so. The name a metric is logged by is ``family/name``.
 
     Parameters
@@ -38,21 +40,27 @@ class Metric:
         (the numbers and the ranking of ``report.html``). Every metric is in ``summary.csv`` and in MLflow.
     place
         Columns stand by ascending place, those of equal place in the order in which the metrics are listed.
+    criterion
+        Which of the five criteria of a comparison it stands for, of which there is one metric each; its column is
+        headed so. Any other metric of a report is a criterion of its own.
     """
 
     function: Function
     better: Literal["higher", "lower"]
     family: str
     range: tuple[float, float]
-    over: Literal["valid", "returned"] = "valid"
+    over: Literal["accepted", "returned"] = "accepted"
     heading: str = ""
     unit: str = ""
     shown: tuple[TableName, ...] = TABLES
     place: int = 100
+    criterion: CriterionName = ""
 
     def __post_init__(self) -> None:
         if unknown := set(self.shown) - set(TABLES):
             raise ValueError(f"shown names {', '.join(sorted(unknown))}; allowed: {', '.join(TABLES)}.")
+        if self.criterion not in ("", *CRITERIA):
+            raise ValueError(f"criterion is {self.criterion!r}; allowed: {', '.join(CRITERIA)}.")
         # functools.update_wrapper would assign, which a frozen class refuses; with these, help() shows the function's
         # docstring and doctest runs it, as one of the function's own module.
         function = self.function
@@ -65,7 +73,7 @@ class Metric:
     @property
     def column(self) -> str:
         """The heading of its column, with its unit."""
-        heading = self.heading or self.function.__name__.replace("_", " ")
+        heading = self.criterion or self.heading or self.function.__name__.replace("_", " ")
         return f"{heading} ({self.unit})" if self.unit else heading
 
     def __call__(self, factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
@@ -78,15 +86,16 @@ def metric(
     better: Literal["higher", "lower"],
     family: str,
     range: tuple[float, float] = (0.0, np.inf),
-    over: Literal["valid", "returned"] = "valid",
+    over: Literal["accepted", "returned"] = "accepted",
     heading: str = "",
     unit: str = "",
     shown: bool | Sequence[TableName] = True,
     place: int = 100,
+    criterion: CriterionName = "",
 ) -> Callable[[Function], Metric]:
     """Declare a metric: which way is better, its family (a chart section in MLflow), its range and its column.
 
     ``shown``: whether tables have it as a column, or the names of those that do, as in ``Metric``.
     """
     tables = (TABLES if shown else ()) if isinstance(shown, bool) else tuple(shown)
-    return lambda function: Metric(function, better, family, range, over, heading, unit, tables, place)
+    return lambda function: Metric(function, better, family, range, over, heading, unit, tables, place, criterion)

@@ -134,10 +134,15 @@ class Objective:
         return weights
 
     def common(self) -> Objective | None:
-        """The part that all targets share: without the hull of the wanted class; None where that is minimised."""
+        """The part that all targets share: without the hull of the wanted class; None where that is minimised.
+
+        That there is such a hull stays on record, in ``domain``.
+        """
         if any(term.name == "slack" for term in self.terms):
             return None
-        return replace(self, limits=tuple(limit for limit in self.limits if limit.term.name != "slack"))
+        limits = tuple(limit for limit in self.limits if limit.term.name != "slack")
+        domain = self.domain if len(limits) == len(self.limits) else {**self.domain, "hull": "of each target"}
+        return replace(self, limits=limits, domain=domain)
 
     def stored(self) -> Objective:
         """What is stored with the answers: all but what needs the model to be evaluated, which a subclass may add."""

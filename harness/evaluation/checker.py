@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 ROUNDING = 1e-9  # of a feature's range: what decoding to floats may move a bound
-FAULTS = ("invalid", "beyond its limits", "worse than claimed")
+ACCEPTED = "accepted"
+FAULTS = ("invalid", "incoherent", "beyond its limits", "worse than claimed")
 CLAIM = 1e-6  # an objective this much above its claim, relative to max(1, |claim|), is worse than claimed
 
 
@@ -28,9 +29,10 @@ def verdicts(run: StoredRun) -> list[dict[str, Any]]:
     """Judge every stored row from the row, the question and the stored estimator alone.
 
     Each verdict names ``factual`` and ``ce``; says ``valid`` (the estimator's own answer on the decoded row),
-    ``incoherent`` and ``violations`` (feature names), the recomputed ``objective``, and as ``verdict``: ``valid``,
-    ``invalid`` (target missed, or a value that does not exist), ``not actionable``, ``beyond its limits`` (those that
-    the method stated), ``worse than claimed``, ``late``, or ``none`` where there is no counterfactual.
+    ``incoherent`` and ``violations`` (feature names), the recomputed ``objective``, and as ``verdict``: ``accepted``,
+    ``none`` where there is no counterfactual, or its first fault: ``invalid`` (target missed), ``incoherent`` (a value
+    that does not exist, of which the model says nothing), ``not permitted`` (by the question's constraints), ``beyond
+    its limits`` (those that the method stated), ``worse than claimed``, ``late``.
     """
     space, classifier, objective = run.space, run.classifier, run.objective
     frame, targets = run.factuals()
@@ -42,7 +44,7 @@ def verdicts(run: StoredRun) -> list[dict[str, Any]]:
         verdict: dict[str, Any] = {"factual": identity, "ce": row["ce"], "verdict": "none"}
         if row["row"] is not None:
             verdict |= examine(row, frame.loc[[identity]], space, classifier, targets[identity], objective, imposed)
-        if identity in wrong and verdict["verdict"] in {"none", "valid", "late"}:
+        if identity in wrong and verdict["verdict"] in {"none", ACCEPTED, "late"}:
             verdict["verdict"] = wrong[identity]
         result.append(verdict)
     return result
@@ -153,16 +155,18 @@ def _certain(space: Space, classifier: Classifier, target: Target, row: Mapping[
 
 
 def _word(verdict: Mapping[str, Any], row: Mapping[str, Any]) -> str:
-    if verdict["incoherent"] or not verdict["valid"]:
+    if verdict["incoherent"]:
+        return "incoherent"
+    if not verdict["valid"]:
         return "invalid"
     if verdict["violations"]:
-        return "not actionable"
+        return "not permitted"
     if verdict["limits"]:
         return "beyond its limits"
     claimed, actual = row["objective"], verdict["objective"]
     if claimed is not None and actual is not None and actual > claimed + CLAIM * max(1.0, abs(claimed)):
         return "worse than claimed"
-    return "late" if row.get("late") else "valid"
+    return "late" if row.get("late") else ACCEPTED
 
 
 def exists(feature: Feature, value: Any) -> bool:

@@ -1,17 +1,22 @@
-"""Metrics of stored answers: after the checker has spoken, and never with a failure averaged away."""
+"""Metrics of stored answers, one row a question: after the checker has spoken, with no failure averaged away."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from harness.core.explanation import Status
+from harness.core.errors import HarnessError
+from harness.core.explanation import Reason, Status
 from harness.core.metric import Metric
+from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
+from harness.core.wording import SATISFIED
+from harness.evaluation.checker import ACCEPTED
 from harness.store.run import StoredRun
 
 GROUP = (
@@ -20,46 +25,127 @@ GROUP = (
 )  # fmt: skip
 GROUPED = ("group/points", "group/bound", "group/gap", "group/changed", "group/seconds")  # in the scores of factuals
 ROUNDING = 1e-6  # of a bound on a whole number
-COUNTS = ("requested", "returned", "valid", "coverage", "solved", "optimal", "gap", "seconds", "fit_seconds", "late")
+COUNTS = (
+    "requested", "returned", "valid", "accepted", "coverage", "filled", "optimal", "gap", "seconds", "cpu_seconds",
+    "fit_seconds", "late", "impossible",
+)  # fmt: skip
+NEAREST = "nearest/"  # before the name of a metric: of the nearest accepted counterfactual alone
+GOWER = Objective((Term("gower"),))
 
 
-def score(run: StoredRun, problems: Mapping[Any, Problem], metrics: Sequence[Metric], population: str) -> pd.DataFrame:
-    """One row per factual: what was asked and got, and each metric (NaN where it is undefined).
+def score(
+    run: StoredRun, problems: Mapping[Any, Problem], metrics: Sequence[Metric], population: str = "accepted"
+) -> pd.DataFrame:
+    """One row a question: what was asked and came back, and each metric (NaN where it is undefined).
+
+    ``coverage``: 1 where a counterfactual was accepted, else 0; ``filled``: accepted ones per one asked for;
+    ``valid``: returned ones of which the model says what was wanted; ``seconds``: to the last answer, or, where none
+    was accepted, the limit; ``impossible``: 1 where the run proves that the question's own constraints leave no
+    counterfactual. ``nearest/`` before a metric: of the nearest accepted counterfactual alone (Gower's distance). A
+    factual that has what is wanted is no question, and left out.
 
     Parameters
     ----------
     problems
         The problem of each factual, by id.
     population
-        Which answers the metrics see: ``valid`` (that the checker found valid), or ``returned`` (all, as some papers
-        average them). Metrics that measure validity itself always see all that were returned.
+        Which answers the metrics see: ``accepted``, or ``returned`` (all, as some papers average them). Metrics of
+        what comes back (``over="returned"``) see all that were returned.
+
+    Raises
+    ------
+    MetricError
+        For a metric that fails, after all others are computed.
     """
     factuals, _ = run.factuals()
     verdicts = {(v["factual"], v["ce"]): v for v in run.verdicts()}
     by_factual: dict[Any, list[dict[str, Any]]] = {}
     for row in run.rows():
         by_factual.setdefault(row["factual"], []).append(row)
-    groups = _groups(run)
+    groups, meta, objective = _groups(run), run.meta, run.objective
+    measure = _Measures(metrics, population, str(meta["dataset"]))
     table = []
     for identity, rows in by_factual.items():
-        problem, factual = problems[identity], factuals.loc[[identity]]
-        returned = [row for row in rows if row["row"] is not None]
-        coherent = [row for row in returned if not verdicts[identity, row["ce"]]["incoherent"]]
-        valid = [row for row in coherent if verdicts[identity, row["ce"]]["valid"]]
-        # Metrics of validity and coherence see every row as it came; all others need values that exist.
-        stored = pd.DataFrame([row["row"] for row in returned], columns=problem.space.index, dtype=object)
-        frames = {
-            "returned": problem.space.frame(row["row"] for row in coherent),
-            "valid": problem.space.frame(row["row"] for row in valid),
-        }
-        line: dict[str, Any] = {"factual": identity, **_counts(rows, len(returned), len(valid))}
+        if all(row["status"] == Status.UNSUPPORTED and row["detail"] == SATISFIED for row in rows):
+            continue
+        judged = [(row, verdicts[identity, row["ce"]]) for row in rows]
+        line: dict[str, Any] = {"factual": identity, **_counts(judged, _limit(meta), objective)}
         line |= groups.get(identity, {})
-        for metric in metrics:
-            value = metric(factual, stored if metric.over == "returned" else frames[population], problem)
-            line[metric.name] = np.nan if value is None else value
+        line |= measure.of(factuals.loc[[identity]], judged, problems[identity])
         table.append(line)
-    columns = ["factual", *COUNTS, *(GROUPED if groups else ()), *(m.name for m in metrics)]
-    return pd.DataFrame(table, columns=columns).set_index("factual")
+    columns = ["factual", *COUNTS, *(GROUPED if groups else ()), *measure.columns]
+    scores = pd.DataFrame(table, columns=columns).set_index("factual")
+    measure.raise_faults(scores)
+    return scores
+
+
+class MetricError(HarnessError):
+    """Metrics (``names``) failed; ``scores`` has all others."""
+
+    def __init__(self, message: str, names: Sequence[str], scores: pd.DataFrame) -> None:
+        super().__init__(message)
+        self.names, self.scores = tuple(names), scores
+
+
+class _Measures:
+    """The metrics of a run, and those of them that failed."""
+
+    def __init__(self, metrics: Sequence[Metric], population: str, dataset: str) -> None:
+        self.metrics, self.population, self.dataset = metrics, population, dataset
+        self.faults: dict[str, str] = {}
+
+    @property
+    def columns(self) -> list[str]:
+        nearest = [NEAREST + metric.name for metric in self.metrics if metric.over != "returned"]
+        return [*(metric.name for metric in self.metrics), *nearest]
+
+    def of(
+        self, factual: pd.DataFrame, judged: Sequence[tuple[dict[str, Any], dict[str, Any]]], problem: Problem
+    ) -> dict[str, float]:
+        """Each metric of the answers to one question, each with its verdict."""
+        space = problem.space
+        returned = [row["row"] for row, _ in judged if row["row"] is not None]
+        coherent = [row["row"] for row, v in judged if row["row"] is not None and not v["incoherent"]]
+        accepted = space.frame(row["row"] for row, v in judged if v["verdict"] == ACCEPTED)
+        # Metrics of what comes back see every row as it came; all others need values that exist.
+        stored = pd.DataFrame(returned, columns=space.index, dtype=object)
+        seen = space.frame(coherent) if self.population == "returned" else accepted
+        nearest = accepted
+        if len(accepted) > 1:
+            nearest = accepted.iloc[[int(np.argmin(GOWER.evaluate(space, factual, accepted)))]]
+        line = {}
+        for metric in self.metrics:
+            over_returned = metric.over == "returned"
+            value = self._value(metric, factual, stored if over_returned else seen, problem)
+            line[metric.name] = value
+            if not over_returned:
+                same = len(seen) == len(nearest) and self.population == "accepted"
+                alone = value if same else self._value(metric, factual, nearest, problem)
+                line[NEAREST + metric.name] = alone
+        return line
+
+    def _value(self, metric: Metric, factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float:
+        try:
+            value = metric(factual, answers, problem)
+        except Exception as fault:
+            self.faults.setdefault(metric.name, f"{type(fault).__name__}: {fault}")
+            return math.nan
+        return math.nan if value is None else value
+
+    def raise_faults(self, scores: pd.DataFrame) -> None:
+        """Say which metrics failed, if any; their columns go."""
+        if not self.faults:
+            return
+        names = [NEAREST + name for name in self.faults] + list(self.faults)
+        texts = (f"{name} ({why})" for name, why in self.faults.items())
+        message = f"of dataset {self.dataset} some metrics cannot be computed: {'; '.join(texts)}; all others are."
+        raise MetricError(message, list(self.faults), scores.drop(columns=names, errors="ignore"))
+
+
+def _limit(meta: Mapping[str, Any]) -> float:
+    """Seconds that were allowed for a question, or for the group that it is in; NaN where they are not on record."""
+    config = meta.get("config", {})
+    return float(config.get("group_time_limit" if config.get("group") else "time_limit", math.nan))
 
 
 def group_table(run: StoredRun) -> pd.DataFrame:
@@ -74,7 +160,7 @@ def group_table(run: StoredRun) -> pd.DataFrame:
     table = []
     for line in run.groups():
         used, bound = len(points.get(line["group"], ())), line["bound"]
-        covered = sum(verdicts.get(factual) in {"valid", "late"} for factual in line["factuals"])
+        covered = sum(verdicts.get(factual) in {ACCEPTED, "late"} for factual in line["factuals"])
         lost = len(line["uncoverable"])
         found = used > 0
         table.append(
@@ -106,42 +192,43 @@ def _groups(run: StoredRun) -> dict[Any, dict[str, float]]:
     }
 
 
-def _counts(rows: list[dict[str, Any]], returned: int, valid: int) -> dict[str, Any]:
+def _counts(
+    judged: Sequence[tuple[dict[str, Any], dict[str, Any]]], limit: float, objective: Objective | None
+) -> dict[str, Any]:
+    rows = [row for row, _ in judged]
+    accepted = sum(verdict["verdict"] == ACCEPTED for _, verdict in judged)
+    spent = float(rows[0]["seconds"])
     gaps = [
         row["objective"] - row["bound"] for row in rows if row["objective"] is not None and row["bound"] is not None
     ]
+    cpu = rows[0].get("cpu_seconds")
     return {
         "requested": len(rows),
-        "returned": returned,
-        "valid": valid,
-        "coverage": valid / len(rows),
-        "solved": float(valid > 0),
+        "returned": sum(row["row"] is not None for row in rows),
+        "valid": sum(verdict.get("valid", False) for _, verdict in judged),
+        "accepted": accepted,
+        "coverage": float(accepted > 0),
+        "filled": accepted / len(rows),
         "optimal": sum(row["status"] == Status.OPTIMAL for row in rows) / len(rows),
-        "gap": float(np.mean([max(gap, 0.0) for gap in gaps])) if gaps else np.nan,
-        "seconds": float(rows[0]["seconds"]),
+        "gap": float(np.mean([max(gap, 0.0) for gap in gaps])) if gaps else math.nan,
+        "seconds": spent if accepted else float(np.nanmax([spent, limit])),
+        "cpu_seconds": math.nan if cpu is None else float(cpu),
         "fit_seconds": float(rows[0]["fit_seconds"]),
         "late": float(any(row["late"] for row in rows)),
+        "impossible": float(rows[0]["status"] == Status.INFEASIBLE and _owns_nothing(objective)),
     }
 
 
-def summarise(scores: pd.DataFrame, among: pd.Index | None = None) -> pd.DataFrame:
-    """Mean, standard error (``ddof=1``), and the number of factuals behind them, per column of ``score``.
+def _owns_nothing(objective: Objective | None) -> bool:
+    """Whether a method keeps to the question's constraints alone, so that a proof of its is one about the question."""
+    return objective is not None and not objective.limits and not objective.causal and not objective.domain
 
-    ``among`` restricts to some factuals, such as those that every method solved.
-    """
-    if among is not None:
-        scores = scores.loc[scores.index.intersection(among)]
+
+def summarise(scores: pd.DataFrame) -> pd.DataFrame:
+    """Mean, standard error (``ddof=1``), and the number of questions behind them, per column of ``score``."""
     counted = scores.notna().sum()
     error = scores.std(ddof=1) / np.sqrt(counted.where(counted > 1))
     return pd.DataFrame({"mean": scores.mean(), "se": error, "n": counted, "of": len(scores)})
-
-
-def commonly_solved(tables: Sequence[pd.DataFrame]) -> pd.Index:
-    """Factuals for which every method found at least one valid counterfactual."""
-    common = tables[0].index
-    for table in tables:
-        common = common.intersection(table.index[table["solved"] > 0])
-    return common
 
 
 def refusal(run: StoredRun) -> str | None:
@@ -152,12 +239,25 @@ def refusal(run: StoredRun) -> str | None:
 
 
 def outcome(run: StoredRun) -> dict[str, Any]:
-    """How the run went: rows by status, verdicts by word, distinct reasons of refusal and failure, and whether
-    anything was ``timed_beside`` other factuals or runs, which makes its seconds longer."""
+    """How a run went.
+
+    ``status``: rows by status; ``verdict``: answers by the checker's word; ``details``: distinct reasons of refusal and
+    failure; ``reasons``: why questions have no first answer, and of how many each is said; ``timed_beside``: whether
+    anything was timed beside other factuals or runs, which makes its seconds longer.
+    """
     rows = run.rows()
-    statuses = pd.Series([row["status"] for row in rows], dtype=object).value_counts().to_dict()
-    words = pd.Series([v["verdict"] for v in run.verdicts()], dtype=object).value_counts().to_dict()
     bad = {Status.UNSUPPORTED, Status.FAILED}
-    details = dict.fromkeys(row["detail"] for row in rows if row["status"] in bad)
-    beside = any(row.get("jobs", 1) * row.get("beside", 1) > 1 for row in rows)
-    return {"status": statuses, "verdict": words, "details": list(details), "timed_beside": beside}
+    return {
+        "status": dict(Counter(row["status"] for row in rows)),
+        "verdict": dict(Counter(verdict["verdict"] for verdict in run.verdicts())),
+        "details": list(dict.fromkeys(row["detail"] for row in rows if row["status"] in bad)),
+        "reasons": dict(Counter(_reason(row) for row in rows if row["row"] is None and row["ce"] == 1).most_common()),
+        "timed_beside": any(row.get("jobs", 1) * row.get("beside", 1) > 1 for row in rows),
+    }
+
+
+def _reason(row: Mapping[str, Any]) -> str:
+    """Why there is no answer, in one line."""
+    lines = str(row["detail"]).strip().splitlines()
+    said = lines[-1].rstrip(".") if lines else ""
+    return said if said and row["reason"] == Reason.FINISHED else ", ".join(filter(None, (str(row["reason"]), said)))

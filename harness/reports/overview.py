@@ -3,70 +3,82 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from harness.core.metric import Metric
-from harness.evaluation import scoring
+from harness.evaluation.numbers import Numbers
+from harness.evaluation.study import Entry
 from harness.reports.markup import DASH, markdown, number
-from harness.reports.stored import columns
+from harness.reports.stored import headings
 from harness.store.run import StoredRun
 
-OWN = ("dataset", "model", "method", "refused", "valid", "asked", "seconds", "setup_seconds", "set-up s", "objective")
 NOTES = (
-    "Valid counterfactuals / asked for, median seconds per factual; – : the method refuses the model.\n"
-    "*set-up s*: seconds before the first factual, of the slowest model; *violations*: constraints that a "
-    "counterfactual breaks; *certified radius*: of the box around it that stays valid, in shares of each range; "
-    "*invalidation rate*: under noise; each the mean of the models' means. *objective*: what is minimised, averaged "
-    "over the counterfactuals that all methods which minimise the same have."
+    "Coverage: the share of questions with an accepted counterfactual, one of which the model says what was wanted, "
+    "within every constraint and in time; then median seconds over all questions, one without an answer at its limit. "
+    f"{DASH} : the method refuses the model.",
+    "*set-up s*: seconds from the start of a process to the first question, of the slowest model. Criteria: mean "
+    "normalised rank over questions and models, 0 is best, 1 last; who has no accepted counterfactual is last. Other "
+    "measures: means of the models' means. *objective*: what is minimised, averaged over the counterfactuals that all "
+    "methods which minimise the same have.",
 )
 
 
-class Overview:
-    """A table a dataset: methods down, models across."""
-
-    title = "Methods by models"
-
-    def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
-        """Markdown without a heading, and every number, one row a run."""
-        metas, shown = [run.meta for run in found], columns(found, "overview", OWN)
-        lines = pd.DataFrame([_line(run, meta, shown) for run, meta in zip(found, metas, strict=True)])
-        several = len(set(lines["dataset"])) > 1
-        blocks = []
-        for dataset, block in lines.groupby("dataset", sort=False):
-            objectives = _compared([(found[place], metas[place]) for place in block.index])
-            blocks.append((f"## {dataset}\n\n" if several else "") + _block(block, [*shown], objectives))
-        return "\n".join([*blocks, NOTES]) + "\n", lines
+TITLE = "Methods by models"
 
 
-def _line(run: StoredRun, meta: Mapping[str, Any], shown: Mapping[str, Metric]) -> dict[str, Any]:
-    scores = pd.read_csv(run.path / "scores.csv", index_col="factual")
-    return {
-        **{name: meta[name] for name in ("dataset", "model", "method")},
-        "refused": scoring.refusal(run) is not None,
-        "valid": int(scores["valid"].sum()),
-        "asked": int(scores["requested"].sum()),
-        "seconds": scores["seconds"].median(),
-        "setup_seconds": scores["fit_seconds"].max(),
-        **{heading: scores[metric.name].mean() for heading, metric in shown.items() if metric.name in scores},
-    }
+def overview(numbers: Numbers) -> tuple[str, pd.DataFrame]:
+    """A table a dataset, methods down, models across: Markdown without a heading, and every number of the study."""
+    datasets = numbers.study.datasets
+    blocks = [(f"## {dataset}\n\n" if len(datasets) > 1 else "") + _block(numbers, dataset) for dataset in datasets]
+    return "\n".join([*blocks, *(f"- {note}" for note in NOTES)]) + "\n", numbers.table()
 
 
-def _compared(found: Sequence[tuple[StoredRun, Mapping[str, Any]]]) -> dict[str, float]:
+def _block(numbers: Numbers, dataset: str) -> str:
+    entries = [entry for entry in numbers.study.entries if entry.dataset == dataset]
+    tasks = list(dict.fromkeys(entry.task for entry in entries))
+    shown = headings(numbers.metrics.values(), "overview")
+    criteria = {c.metric: c.name for c in numbers.criteria}
+    further = {heading: metric for heading, metric in shown.items() if metric.name not in criteria}
+    objectives, body = _objectives(entries), []
+    ranks = {name: standing.ranks for name, standing in numbers.standings.items() if dataset in standing.ranks.index}
+    for method in dict.fromkeys(entry.method for entry in entries):
+        mine = {entry.task: entry for entry in entries if entry.method == method}
+        took = [entry for entry in mine.values() if entry.refusal is None]
+        ends = [number(max((e.setup[0] for e in took), default=math.nan), 2)]
+        ends += [number(table.loc[dataset].get(method, math.nan), 2) for table in ranks.values()]
+        ends += [number(_mean([e.mean(metric.name).value for e in took]), 3) for metric in further.values()]
+        ends += [f"{objectives[method]:.6g}" if method in objectives else DASH] if objectives else []
+        body.append([f"`{method}`", *(_text(mine.get(task)) for task in tasks), *ends])
+    models = [task.removeprefix(f"{dataset} / ") for task in tasks]
+    head = ["method", *models, "set-up s", *ranks, *further, *(["objective"] if objectives else [])]
+    return markdown(head, body)
+
+
+def _mean(values: Sequence[float]) -> float:
+    known = [value for value in values if not math.isnan(value)]
+    return float(np.mean(known)) if known else math.nan
+
+
+def _text(entry: Entry | None) -> str:
+    """``0.93, 0.05 s``."""
+    if entry is None:
+        return ""
+    return DASH if entry.refusal is not None else f"{entry.coverage.value:.2f}, {entry.seconds(0.5):.2g} s"
+
+
+def _objectives(entries: Sequence[Entry]) -> dict[str, float]:
     """By method, its mean objective over the counterfactuals that all methods which minimise the same one have."""
     groups: dict[str, dict[str, dict[Any, float]]] = {}
-    for run, meta in found:
-        if meta["objective"] is None:
-            continue
-        minimised = json.dumps({**meta["objective"], "domain": None})
-        values = groups.setdefault(minimised, {}).setdefault(meta["method"], {})
-        values |= {
-            (meta["model"], row["factual"], row["ce"]): row["objective"]
-            for row in run.rows()
-            if row["row"] is not None and row["objective"] is not None
-        }
+    for entry in entries:
+        for run, meta in zip(entry.runs, entry.metas, strict=True):
+            if meta["objective"] is not None:
+                minimised = json.dumps({**meta["objective"], "domain": None})
+                values = groups.setdefault(minimised, {}).setdefault(entry.method, {})
+                values |= _claimed(entry, run, meta)
     means: dict[str, float] = {}
     for claims in groups.values():
         common = set.intersection(*map(set, claims.values())) if len(claims) > 1 else set()
@@ -74,19 +86,9 @@ def _compared(found: Sequence[tuple[StoredRun, Mapping[str, Any]]]) -> dict[str,
     return means
 
 
-def _block(lines: pd.DataFrame, headings: Sequence[str], objectives: Mapping[str, float]) -> str:
-    models = list(dict.fromkeys(lines["model"]))
-    means = [heading for heading in headings if heading in lines]
-    body = []
-    for method, block in lines.groupby("method", sort=False):
-        texts = {row["model"]: _text(row) for row in block.to_dict("records")}
-        took = block.loc[~block["refused"]]
-        ends = [number(took["setup_seconds"].max(), 2), *(number(took[name].mean(), 3) for name in means)]
-        ends += [f"{objectives[method]:.6g}" if method in objectives else DASH] if objectives else []
-        body.append([f"`{method}`", *(texts.get(model, "") for model in models), *ends])
-    head = ["method", *models, "set-up s", *means, *(["objective"] if objectives else [])]
-    return markdown(head, body)
-
-
-def _text(row: dict[Any, Any]) -> str:
-    return DASH if row["refused"] else f"{row['valid']}/{row['asked']}, {row['seconds']:.2g} s"
+def _claimed(entry: Entry, run: StoredRun, meta: Mapping[str, Any]) -> dict[Any, float]:
+    return {
+        (entry.task, meta["seed"], row["factual"], row["ce"]): row["objective"]
+        for row in run.rows()
+        if row["row"] is not None and row["objective"] is not None
+    }

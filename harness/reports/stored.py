@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
-import pkgutil
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +14,8 @@ from harness.core.errors import HarnessError
 from harness.core.metric import Metric, TableName
 from harness.core.problem import Problem
 from harness.evaluation import scoring
+from harness.evaluation.contest import metrics_of
 from harness.store.run import StoredRun, stored_runs
-
-log = logging.getLogger("harness")
 
 PACKAGE = Path(__file__).parents[1]
 PUBLISHED = next(
@@ -87,30 +83,13 @@ def setting(meta: Mapping[str, Any], key: str) -> Any:
     return meta[key] if key in meta else meta["config"].get(key)
 
 
-def metrics_of(run: StoredRun) -> dict[str, Metric]:
-    """The metrics that a run was scored by, by full name; without those that cannot be imported here."""
-    scored = run.meta.get("scored") or {"metrics": {"names": ()}}
-    found = [metric for path in scored["metrics"]["names"] if (metric := _metric(path)) is not None]
-    return {metric.name: metric for metric in found}
-
-
-@cache
-def _metric(path: str) -> Metric | None:
-    try:
-        return pkgutil.resolve_name(path)
-    except (ImportError, AttributeError) as fault:
-        log.warning("no column for the metric %s, which cannot be imported here (%s); set PYTHONPATH.", path, fault)
-        return None
-
-
-def columns(found: Sequence[StoredRun], table: TableName, own: Iterable[str] = ()) -> dict[str, Metric]:
-    """The metrics that a table shows of some runs, by heading, from left to right.
+def headings(metrics: Iterable[Metric], table: TableName, own: Iterable[str] = ()) -> dict[str, Metric]:
+    """The metrics that a table shows, by heading, from left to right.
 
     Where a heading is taken, by an earlier metric or one of the table's ``own`` columns, it is the metric's full name.
     """
-    metrics = {name: metric for run in found for name, metric in metrics_of(run).items()}
     taken, headed = set(own), {}
-    for metric in sorted(metrics.values(), key=lambda metric: metric.place):
+    for metric in sorted(metrics, key=lambda metric: metric.place):
         if table in metric.shown:
             heading = metric.name if metric.column in taken else metric.column
             headed[heading] = metric
@@ -127,7 +106,7 @@ def means_of(run: StoredRun, published: pd.DataFrame) -> dict[str, dict[str, flo
     """Per metric, the entries of a line that come from a run."""
     scores = pd.read_csv(run.path / "scores.csv", index_col="factual")
     ours, valid = scoring.summarise(published), scoring.summarise(scores)
-    common = {"coverage": scores["coverage"].mean(), "factuals": len(scores)}
+    common = {"coverage": scores["filled"].mean(), "factuals": len(scores)}
     return {
         str(name): {
             **{"ours": ours["mean"][name], "ours_se": ours["se"][name], "n": ours["n"][name]},

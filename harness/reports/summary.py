@@ -1,89 +1,161 @@
-"""What a sweep ends with: one table on the console, the same in Markdown, and every mean in a CSV."""
+"""What a sweep ends with: its tables on the console, the same in Markdown, and every number in CSV files."""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from harness.core.explanation import Status
-from harness.core.metric import Metric
 from harness.evaluation import scoring
 from harness.evaluation.checker import CLAIM
+from harness.evaluation.contest import Criterion
+from harness.evaluation.numbers import Numbers
+from harness.evaluation.study import Entry
 from harness.reports.markup import DASH, markdown
-from harness.reports.stored import columns
+from harness.reports.stored import headings
 from harness.store.rows import write_whole
 from harness.store.run import StoredRun
 
 log = logging.getLogger("harness")
 
-NAMES = ("dataset", "model", "method")
-OWN = (*NAMES, "coverage", "validity", "optimal", "points", "points_gap", "median_s", "max_s", "fit_s")
 GROUPED = {"group/points": "points", "group/gap": "points_gap"}
 REFUSED = {str(Status.UNSUPPORTED), str(Status.FAILED)}
 BESIDE = "Seconds of {} of {} runs were taken while other factuals or runs went on: they are no fair times."
+OWN = (
+    "dataset", "model", "method", "seeds", "n", "coverage", "filled", "validity", "optimal", *GROUPED.values(), "s",
+    "s_p95", "setup_s",
+)  # fmt: skip
+COMPARED = "Compared on the questions that all of them answer (*: best), and mean rank over all questions (0 is best):"
+ALONE = "Each by itself, over the questions that it answers:"
 
 
-def write(folder: Path, finished: Sequence[StoredRun]) -> int:
-    """Write ``summary.csv`` and ``summary.md``, print the table, and return how much is wrong.
+def write(folder: Path, finished: Sequence[StoredRun], numbers: Numbers) -> int:
+    """Write ``summary.csv``, ``summary.md`` and ``pairs.csv`` of a study, print its tables, return how much is wrong.
 
-    That is the number of runs with failures or refusals, and of ``disagreements``. A method that answers elsewhere in
-    the sweep may refuse all factuals of a run: that is a warning, and not wrong.
-
-    Means run over all factuals for which the metric is defined; ``n`` of ``of`` says how many these are.
-    ``mean_common`` runs over the factuals that every method of the same dataset and model solved.
+    That is the number of runs of this sweep (``finished``) with failures or refusals, of ``disagreements``, and of
+    proofs that an accepted answer refutes. A method that answers elsewhere in the sweep may refuse all factuals of a
+    run: that is a warning, and not wrong. Printed are the tasks of this sweep, among all methods of the study.
     """
-    if not finished:
-        return 0
+    study = numbers.study
+    table = numbers.table()
+    write_whole(folder / "summary.csv", table.to_csv(index=False))
+    write_whole(folder / "pairs.csv", numbers.pairs().to_csv(index=False))
+    touched = {run.path for run in finished}
+    tasks = {entry.task for entry in study.entries if any(run.path in touched for run in entry.runs)}
+    alone, compared = _alone(numbers, tasks), _compared(numbers, tasks)
     outcomes = [scoring.outcome(run) for run in finished]
-    scores = [pd.read_csv(run.path / "scores.csv", index_col="factual") for run in finished]
-    names = [{key: run.meta[key] for key in NAMES} for run in finished]
-    shown = columns(finished, "summary", OWN)
-    write_whole(folder / "summary.csv", _means(names, scores).to_csv(index=False))
-    lines = [named | _line(table, shown) for named, table in zip(names, scores, strict=True)]
-    text = pd.DataFrame(lines).round(3)
     beside = sum(outcome["timed_beside"] for outcome in outcomes)
-    note = f"\n{BESIDE.format(beside, len(finished))}\n" if beside else ""
-    write_whole(folder / "summary.md", markdown(list(text.columns), text.astype(object).fillna(DASH).to_numpy()) + note)
-    troubled = _refusals(finished, names, outcomes)
-    log.info("\n%s\n%s\n%s", text.to_string(index=False, na_rep=DASH), note, folder / "summary.csv")
-    contradictions = disagreements(finished)
-    for sentence in contradictions:
+    notes = [BESIDE.format(beside, len(finished))] if beside else []
+    notes += [*_left_out(numbers, tasks), *_nothing(study.entries, tasks)]
+    parts = [(ALONE, alone)] + ([(COMPARED, compared)] if len(compared) else [])
+    text = "\n".join(f"{title}\n\n{_markdown(frame)}" for title, frame in parts)
+    write_whole(folder / "summary.md", text + "".join(f"\n- {note}" for note in notes) + "\n" * bool(notes))
+    for title, frame in parts:
+        log.info("\n%s\n%s", title, frame.to_string(index=False, na_rep=DASH))
+    for note in notes:
+        log.info("%s", note)
+    log.info("%s", folder / "summary.csv")
+    faults = [*disagreements(finished), *study.faults]
+    for sentence in faults:
         log.error("%s", sentence)
-    return troubled + len(contradictions)
+    return _refusals(finished, outcomes) + len(faults)
 
 
-def _means(names: Sequence[Mapping[str, str]], scores: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """One row a run and metric: its names, mean, standard error and counts, over all factuals and the common ones."""
-    posed = [(named["dataset"], named["model"]) for named in names]
-    common_of = {
-        those: scoring.commonly_solved([table for table, own in zip(scores, posed, strict=True) if own == those])
-        for those in dict.fromkeys(posed)
-    }
-    parts = []
-    for named, table, those in zip(names, scores, posed, strict=True):
-        common = common_of[those]
-        means = scoring.summarise(table)
-        means["mean_common"] = table.loc[table.index.intersection(common)].mean()
-        means["n_common"] = len(common)
-        means = means.rename_axis("metric").reset_index()
-        parts.append(means.assign(**named)[[*NAMES, *means.columns]])
-    return pd.concat(parts)
+def _markdown(frame: pd.DataFrame) -> str:
+    return markdown(list(frame.columns), frame.astype(object).fillna(DASH).to_numpy())
 
 
-def _refusals(
-    finished: Sequence[StoredRun], names: Sequence[Mapping[str, str]], outcomes: Sequence[Mapping[str, Any]]
-) -> int:
+def _alone(numbers: Numbers, tasks: Collection[str]) -> pd.DataFrame:
+    """One row an entry: what is reported of it whatever others do."""
+    shown = headings(numbers.metrics.values(), "summary", OWN)
+    return pd.DataFrame(
+        line_of(entry) | {heading: entry.mean(metric.name).value for heading, metric in shown.items()}
+        for entry in numbers.study.entries
+        if entry.task in tasks and entry.refusal is None
+    ).round(3)
+
+
+def line_of(entry: Entry) -> dict[str, Any]:
+    """The numbers of an entry that do not depend on metrics, by the headings of the printed table."""
+    line: dict[str, Any] = {"task": entry.task, "method": entry.method}
+    line |= {"seeds": entry.seeds} if entry.seeds > 1 else {}
+    line |= {"n": len(entry.table), "coverage": entry.coverage.value}
+    line |= {"filled": entry.filled} if any(meta["n_counterfactuals"] > 1 for meta in entry.metas) else {}
+    line |= {"validity": entry.validity, "optimal": entry.table["optimal"].mean()}
+    line |= {heading: entry.table[name].mean() for name, heading in GROUPED.items() if name in entry.table}
+    return line | {"s": entry.seconds(0.5), "s_p95": entry.seconds(0.95), "setup_s": entry.setup[0]}
+
+
+def _compared(numbers: Numbers, tasks: Collection[str]) -> pd.DataFrame:
+    """One row an entry of a task with several: common mean, and mean rank, by criterion."""
+    rows = []
+    for task in (task for task in numbers.study.tasks if task in tasks):
+        entries = numbers.study.of_task(task)
+        for entry in entries if len(entries) > 1 else ():
+            cells = {c.name: _standing(numbers, entry, c) for c in numbers.criteria}
+            rows.append({"task": task, "method": entry.method, **cells})
+    frame = pd.DataFrame(rows)
+    return frame.loc[:, ~(frame == DASH).all()] if len(frame) else frame
+
+
+def _standing(numbers: Numbers, entry: Entry, criterion: Criterion) -> str:
+    """``0.051* [0.21]``: the common mean, marked where it is the best, and the mean normalised rank."""
+    contest = numbers.contest(entry.task, criterion)
+    if contest is None or entry.method not in contest.values or contest.values[entry.method].isna().all():
+        return DASH
+    mean = contest.common.means.get(entry.method)
+    shown = mean is not None and contest.common.enough and not math.isnan(mean.value)
+    text = f"{mean.value:.3g}" if shown and mean is not None else DASH
+    return f"{text}{'*' * (entry.method in contest.best)} [{contest.ranks[entry.method].mean():.2f}]"
+
+
+def _left_out(numbers: Numbers, tasks: Collection[str]) -> list[str]:
+    """What the comparison of each task leaves out: refusals, questions without a counterfactual, methods."""
+    study, notes = numbers.study, []
+    for entry in study.refused:
+        if entry.task in tasks:
+            notes.append(f"{entry.task}: {entry.method} refuses it: {entry.refusal}")
+    for task in (task for task in study.tasks if task in tasks):
+        if gone := study.impossible.get(task):
+            shown = ", ".join(map(str, gone[:5])) + (", ..." if len(gone) > 5 else "")
+            notes.append(f"{task}: none exists for {len(gone)} questions ({shown}), which are counted apart.")
+        contest = numbers.contest(task, numbers.criteria[0])
+        if contest is None or len(contest.values.columns) < 2:
+            continue
+        common = contest.common
+        if common.left_out:
+            notes.append(f"{task}: without {', '.join(common.left_out)}, which answer too few, for common means.")
+        if not common.enough:
+            notes.append(f"{task}: {common.n} questions are answered by all, too few for common means: see pairs.csv.")
+    return notes
+
+
+def _nothing(entries: Sequence[Entry], tasks: Collection[str]) -> list[str]:
+    """Of each entry that answers nothing, why."""
+    notes = []
+    for entry in entries:
+        if entry.task in tasks and entry.refusal is None and not entry.table["coverage"].any():
+            reasons = entry.outcomes[0]["reasons"]
+            why = "; ".join(f"{text} ({n}x)" for text, n in list(reasons.items())[:2])
+            bad = ", ".join(f"{n} {word}" for word, n in entry.faults.items())
+            notes.append(f"{entry.task}: {entry.method} answers nothing: {'; '.join(filter(None, (bad, why)))}.")
+    return notes
+
+
+def _refusals(finished: Sequence[StoredRun], outcomes: Sequence[Mapping[str, Any]]) -> int:
     """Warn of each run with refusals or failures, and return how many of them are wrong."""
-    able = {named["method"] for named, outcome in zip(names, outcomes, strict=True) if set(outcome["status"]) - REFUSED}
+    names = [run.meta["method"] for run in finished]
+    able = {name for name, outcome in zip(names, outcomes, strict=True) if set(outcome["status"]) - REFUSED}
     troubled = 0
-    for run, named, outcome in zip(finished, names, outcomes, strict=True):
+    for run, name, outcome in zip(finished, names, outcomes, strict=True):
         if refused := REFUSED & set(outcome["status"]):
-            troubled += set(outcome["status"]) != {"UNSUPPORTED"} or named["method"] not in able
+            troubled += set(outcome["status"]) != {"UNSUPPORTED"} or name not in able
             first = outcome["details"][0].strip().splitlines()[-1] if outcome["details"] else ""
             log.warning("%s: %s (%s)", run.label, ", ".join(sorted(refused)), first)
     return troubled
@@ -92,14 +164,15 @@ def _refusals(
 def disagreements(finished: Sequence[StoredRun]) -> list[str]:
     """A sentence for each first counterfactual whose proven optimum is not the one that another run has proven.
 
-    Compared are runs of the same configuration, but for the method, whose stored objectives are the same: terms, limits
-    and all else that says among which points the optimum is.
+    Compared are runs of the same configuration, but for the method and its seed, whose stored objectives are the same:
+    terms, limits and all else that says among which points the optimum is.
     """
     proven: dict[tuple[str, Any], tuple[str, float]] = {}
     sentences = []
     for run in finished:
         meta = run.meta
-        posed = json.dumps({**meta["config"], "method": None, "minimised": meta["objective"]}, sort_keys=True)
+        apart = {"method": None, "seed": None, "variant": None, "minimised": meta["objective"]}
+        posed = json.dumps({**meta["config"], **apart}, sort_keys=True)
         for row in run.rows():
             if row["ce"] != 1 or row["status"] != Status.OPTIMAL or row["objective"] is None:  # a group's
                 continue
@@ -109,19 +182,3 @@ def disagreements(finished: Sequence[StoredRun]) -> list[str]:
                 claims = f"{run.label} and {other} claim different optima for factual {row['factual']}"
                 sentences.append(f"{claims}: {value!r} and {optimum!r}.")
     return sentences
-
-
-def _line(scores: pd.DataFrame, shown: Mapping[str, Metric]) -> dict[str, float]:
-    """The numbers of one run in the printed table."""
-    returned = scores["returned"].sum()
-    means = {heading: scores[metric.name].mean() for heading, metric in shown.items() if metric.name in scores}
-    return {
-        "coverage": scores["coverage"].mean(),
-        "validity": scores["valid"].sum() / returned if returned else float("nan"),
-        "optimal": scores["optimal"].mean(),
-        **means,
-        **{heading: scores[name].mean() for name, heading in GROUPED.items() if name in scores},
-        "median_s": scores["seconds"].median(),
-        "max_s": scores["seconds"].max(),
-        "fit_s": scores["fit_seconds"].max(),
-    }

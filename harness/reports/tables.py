@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.core.errors import HarnessError, choices
+from harness.evaluation.numbers import Numbers
+from harness.evaluation.study import Study
 from harness.reports.markup import latex
-from harness.reports.overview import Overview
+from harness.reports.overview import TITLE, overview
 from harness.reports.registry import known
 from harness.reports.stored import latest, provenance
 
@@ -23,9 +25,14 @@ def write(folder: Path, name: str | None) -> str:
     """
     if name is not None and name not in known():
         raise HarnessError(f"there is no table {name!r}; {choices(name, known())}.")
-    found, table = latest(folder), Overview() if name is None else known()[name]
-    text, numbers = table.build(found)
-    (folder / "table.md").write_text(f"# {table.title}\n\n{provenance(found)}\n\n{text}")
+    if name is None:
+        study = Study.of(folder)
+        title, found = TITLE, [run for entry in study.entries for run in entry.runs]
+        text, numbers = overview(Numbers(study))
+    else:
+        title, found = known()[name].title, latest(folder)
+        text, numbers = known()[name].build(found)
+    (folder / "table.md").write_text(f"# {title}\n\n{provenance(found)}\n\n{text}")
     (folder / "table.tex").write_text(latex(text))
     numbers.to_csv(folder / "table.csv", index=False)
-    return f"{folder / 'table.md'}: {table.title}"
+    return f"{folder / 'table.md'}: {title}"

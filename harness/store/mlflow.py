@@ -26,7 +26,7 @@ os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # read where MLflow is imp
 from mlflow import MlflowClient
 from mlflow.data.code_dataset_source import CodeDatasetSource
 from mlflow.data.meta_dataset import MetaDataset
-from mlflow.entities import DatasetInput, InputTag, Metric, Param
+from mlflow.entities import DatasetInput, InputTag, Metric, Param, RunTag
 from mlflow.exceptions import MlflowException
 from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 from mlflow.types import ColSpec, Schema
@@ -205,13 +205,33 @@ def runs(experiment: str) -> dict[str, str]:
     found = _client().get_experiment_by_name(experiment)
     if found is None:
         return {}
+    address = f"http://127.0.0.1:5000/#/experiments/{found.experiment_id}/runs"
+    return {fingerprint: f"{address}/{run}" for fingerprint, run in _runs(found.experiment_id).items()}
+
+
+def _runs(experiment_id: str) -> dict[str, str]:
+    """Id of each run of an experiment, by fingerprint."""
     kept, token = {}, None
     while True:
-        page = _client().search_runs([found.experiment_id], max_results=1000, page_token=token)
-        address = f"http://127.0.0.1:5000/#/experiments/{found.experiment_id}/runs"
-        kept.update({run.data.tags["fingerprint"]: f"{address}/{run.info.run_id}" for run in page})
+        page = _client().search_runs([experiment_id], max_results=1000, page_token=token)
+        kept.update({run.data.tags["fingerprint"]: run.info.run_id for run in page})
         if not (token := page.token):
             return kept
+
+
+@_naming_a_full_disk()
+def amend(experiment: str, found: Mapping[str, tuple[str, Mapping[str, float]]]) -> None:
+    """Rename runs of an experiment, and log further metrics of them: name and metrics by fingerprint."""
+    known, client, now = _client().get_experiment_by_name(experiment), _client(), get_current_time_millis()
+    for fingerprint, run in ({} if known is None else _runs(known.experiment_id)).items():
+        if fingerprint in found:
+            name, metrics = found[fingerprint]
+            finite = {key: float(value) for key, value in metrics.items() if abs(float(value)) < float("inf")}
+            values, tags = (
+                [Metric(key, value, now, 0) for key, value in finite.items()],
+                [RunTag("mlflow.runName", name)],
+            )
+            client.log_batch(run, metrics=values, tags=tags)
 
 
 @lru_cache(maxsize=64)

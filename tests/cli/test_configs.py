@@ -33,7 +33,7 @@ EVERY = [(group, choice) for group in GROUPS for choice in choices(group)]
 @pytest.fixture(autouse=True)
 def hydra() -> Iterator[None]:
     """Compose from ``conf``, with the resolver that the command line registers."""
-    OmegaConf.register_new_resolver("experiment_name", lambda: "adhoc", replace=True)
+    OmegaConf.register_new_resolver("study_name", lambda: "adhoc", replace=True)
     with initialize_config_dir(str(CONF), version_base="1.3"):
         yield
 

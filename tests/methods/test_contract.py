@@ -79,7 +79,7 @@ MET = [
 @cache
 def chosen(group: str, choice: str) -> DictConfig:
     """A choice of ``conf``, with the defaults it builds upon and the default seed."""
-    OmegaConf.register_new_resolver("experiment_name", lambda: "adhoc", replace=True)
+    OmegaConf.register_new_resolver("study_name", lambda: "adhoc", replace=True)
     with initialize_config_dir(str(CONF), version_base="1.3"):
         return compose("config", overrides=[f"{group}={choice}"])[group]
 

@@ -196,7 +196,7 @@ def test_figures_are_written(
     ],
 )
 def test_an_experiment_names_its_figure(experiment: str, figure: str) -> None:
-    OmegaConf.register_new_resolver("experiment_name", lambda: "adhoc", replace=True)
+    OmegaConf.register_new_resolver("study_name", lambda: "adhoc", replace=True)
     with initialize_config_dir(str(CONF), version_base="1.3"):
         assert compose("config", overrides=[f"+experiment={experiment}"]).figure == figure
     assert figure in figures.known()

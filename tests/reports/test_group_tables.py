@@ -153,7 +153,7 @@ def test_what_is_known_of_a_larger_number_is_said() -> None:
 
 def test_tables_2_and_3_count_what_was_loaded(tmp_path: Path) -> None:
     """Rows, features, columns and the accuracy on the test half of a model trained as the experiment has it."""
-    OmegaConf.register_new_resolver("experiment_name", lambda: "adhoc", replace=True)
+    OmegaConf.register_new_resolver("study_name", lambda: "adhoc", replace=True)
     with initialize_config_dir(str(CONF), version_base="1.3"):
         chosen = compose("config", overrides=["+experiment=cg_table2_3"])
     config: Any = {name: OmegaConf.to_container(chosen[name]) for name in ("dataset", "split", "features")}
@@ -234,7 +234,7 @@ EXPERIMENTS = {f"cg_table{number}": number for number in range(4, 10)}
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_an_experiment_has_the_published_grid(experiment: str) -> None:
     """|S| and T_max of every published row, of the table's dataset and model; five groups of each."""
-    OmegaConf.register_new_resolver("experiment_name", lambda: "adhoc", replace=True)
+    OmegaConf.register_new_resolver("study_name", lambda: "adhoc", replace=True)
     with initialize_config_dir(str(CONF), version_base="1.3"):
         config = compose("config", overrides=[f"+experiment={experiment}"], return_hydra_config=True)
     published = pd.read_csv(stored.PUBLISHED / "column_generation_tables4_9.csv")

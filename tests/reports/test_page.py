@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from harness.reports.page.results import Results
+from harness.reports.page.statistics import rank
 from scipy import stats
 from support.tables import GRANTED, MEMBER, YOUNGER, started
 
 from harness.core.errors import HarnessError
 from harness.reports.page import charts, page
-from harness.reports.page.results import Results
-from harness.reports.page.statistics import rank
 from metrics import _example as loans
 
 VOID = {"meta", "br", "img", "link", "path", "use", "rect", "circle"}

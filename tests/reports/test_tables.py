@@ -264,7 +264,7 @@ def test_optima_are_compared_to_the_last_digit(problem: Problem, factual: pd.Dat
 @pytest.mark.parametrize("name", registry.known())
 def test_a_table_fits_its_published_file_and_its_experiment(name: str) -> None:
     """Every column it compares is published, and its experiment names it and computes its metrics."""
-    OmegaConf.register_new_resolver("experiment_name", lambda: "adhoc", replace=True)
+    OmegaConf.register_new_resolver("study_name", lambda: "adhoc", replace=True)
     with initialize_config_dir(str(CONF), version_base="1.3"):
         config = compose("config", overrides=[f"+experiment={name}"])
     assert config.table == name

@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 
 from harness.core.wording import number
+from harness.evaluation.contest import Contest, Criterion, Standing
+from harness.evaluation.statistics import LEVEL, posthocs
+from harness.evaluation.study import Study
 from harness.reports.canvas import add_rectangle, blank, legend_below
 from harness.reports.drawing import BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY
-from harness.reports.page.results import ACCEPTED, Results
-from harness.reports.page.statistics import LEVEL, Ranking, posthocs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,6 +24,7 @@ COLOURS = (BLUE, ORANGE, GREEN, RED, PINK, SKY, "#000000", GREY)
 MARKERS = "osD^vPX*<>hp"
 DASHES = ("-", "--", ":", "-.")
 SHORT = 14  # characters of a value in a cell
+TINY = 1e-12  # distances below are as good as none
 
 
 def look(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -34,33 +36,26 @@ def look(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
     }
 
 
-def tradeoff(results: Results, across: tuple[str, str], up: tuple[str, str]) -> Figure:
-    """Means of two metrics, one panel a model; a line joins what no method beats in both.
-
-    Parameters
-    ----------
-    across, up
-        Metric and which way is better.
-    """
-    panels = [(d, m) for d, m in product(results.among("dataset"), results.among("model"))]
+def tradeoff(study: Study, across: Criterion, up: Criterion) -> Figure:
+    """Means of two criteria over accepted answers, one panel a task; a line joins what nothing beats in both."""
+    panels = study.tasks
     columns = min(len(panels), 3)
     rows = -(-len(panels) // columns)
     figure = blank(4.2 * columns, 3.4 * rows + 1.2)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    looks = look(results.among("method"))
-    means = results.scores.groupby(["dataset", "model", "method"], sort=False).mean(numeric_only=True)
+    looks = look(study.methods)
     for axis, panel in zip(axes, panels, strict=False):
-        shown = means.xs(panel, level=("dataset", "model")).dropna(subset=[across[0], up[0]])
+        means = {e.method: [e.mean(c.metric).value for c in (across, up)] for e in study.of_task(panel)}
+        shown = pd.DataFrame.from_dict(means, orient="index", columns=["x", "y"]).dropna()
         for name, row in shown.iterrows():
             style = {key: looks[str(name)][key] for key in ("color", "marker")}
-            axis.scatter(row[across[0]], row[up[0]], s=64, label=name, edgecolors="white", linewidths=0.6, **style)
-        front = pareto(shown[across[0]], shown[up[0]], across[1], up[1])
-        axis.step(
-            front[across[0]], front[up[0]], where="post" if across[1] != up[1] else "pre", color=GREY, lw=1.2, zorder=0
-        )
-        axis.set_title(" / ".join(panel), fontsize=10)
-        axis.set_xlabel(f"{across[0]} ({across[1]} is better)", fontsize=9)
-        axis.set_ylabel(f"{up[0]} ({up[1]} is better)", fontsize=9)
+            axis.scatter(row["x"], row["y"], s=64, label=name, edgecolors="white", linewidths=0.6, **style)
+        front = pareto(shown["x"], shown["y"], across.better, up.better)
+        where = "post" if across.better != up.better else "pre"
+        axis.step(front["x"], front["y"], where=where, color=GREY, lw=1.2, zorder=0)
+        axis.set_title(panel, fontsize=10)
+        axis.set_xlabel(f"{across.name} ({across.better} is better)", fontsize=9)
+        axis.set_ylabel(f"{up.name} ({up.better} is better)", fontsize=9)
     for axis in axes[len(panels) :]:
         axis.set_axis_off()
     legend_below(figure, axes, columns=_columns(figure))
@@ -81,69 +76,85 @@ def pareto(x: pd.Series, y: pd.Series, better_x: str, better_y: str) -> pd.DataF
     return pd.DataFrame({x.name: x[~beaten], y.name: y[~beaten]}).sort_values(by=[str(x.name), str(y.name)])
 
 
-def profile(results: Results, metric: str) -> Figure:
-    """Share of factuals answered within a factor of the best method's ``metric``, and within so many seconds.
+def profile(study: Study, found: Sequence[Contest]) -> Figure:
+    """Share of questions answered within a factor of the nearest answer, and within so many seconds.
 
-    Factuals without an accepted counterfactual are never reached: a curve ends below 1 by their share.
+    Over the tasks that a method takes. Questions without an accepted counterfactual are never reached: a curve ends
+    below 1 by their share.
+
+    Parameters
+    ----------
+    found
+        The contests by proximity, one a task.
     """
-    methods = results.general
     figure = blank(10.5, 4.6)
     left, right = figure.subplots(1, 2, sharey=True)
-    looks = look(results.among("method"))
-    quality = results.matrix(metric, methods, "lower")
-    best = quality.min(axis=1)
-    ratio = (quality + 1e-12).div(best + 1e-12, axis=0).where(np.isfinite(quality), np.inf)
-    block = list(quality.index.names)
-    scores = results.scores.loc[results.scores["method"].isin(methods)].copy()
-    scores.loc[scores[ACCEPTED] == 0, "seconds"] = np.inf
-    seconds = scores.pivot_table(index=block, columns="method", values="seconds", aggfunc="mean")
-    for axis, table, label in ((left, ratio, f"{metric}: times the best"), (right, seconds, "seconds per factual")):
-        finite = table.to_numpy()[np.isfinite(table.to_numpy())]
+    looks = look(study.methods)
+    ratios, seconds = reached(study, found)
+    for axis, curves, label in ((left, ratios, "times the nearest"), (right, seconds, "seconds per question")):
+        finite = np.concatenate([values[np.isfinite(values)] for values in curves.values()])
         end = max(float(finite.max()), 1.0) if finite.size else 1.0
-        for name in methods:
-            reached = np.sort(table[name].to_numpy())
-            reached = reached[np.isfinite(reached)]
-            steps = np.arange(1, len(reached) + 1) / len(table)
-            last = len(reached) / len(table)
+        for name, values in curves.items():
+            known = np.sort(values[np.isfinite(values)])
+            steps = np.arange(1, len(known) + 1) / max(len(values), 1)
+            last = len(known) / max(len(values), 1)
             style = {key: looks[name][key] for key in ("color", "linestyle")}
-            axis.step(np.append(reached, end), np.append(steps, last), where="post", label=name, lw=1.8, **style)
+            axis.step(np.append(known, end), np.append(steps, last), where="post", label=name, lw=1.8, **style)
         axis.set_xscale("log")
         axis.set_xlabel(label)
         axis.grid(alpha=0.25)
-    left.set_ylabel("share of factuals")
+    left.set_ylabel("share of questions")
     left.set_ylim(0, 1.02)
     legend_below(figure, [left], columns=_columns(figure))
     return figure
 
 
-def critical(ranking: Ranking, title: str) -> Figure:
+def reached(study: Study, found: Sequence[Contest]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """By method, of each question it is asked: times the nearest answer, and seconds; infinite without an answer."""
+    ratios: dict[str, list[float]] = {}
+    seconds: dict[str, list[float]] = {}
+    for contest in found:
+        best = contest.values.min(axis=1)
+        for entry in study.of_task(contest.task):
+            values = contest.values[entry.method]
+            ratios.setdefault(entry.method, []).extend(((values + TINY) / (best + TINY)).fillna(np.inf))
+            spent = entry.table["seconds"].where(entry.answered).reindex(values.index)
+            seconds.setdefault(entry.method, []).extend(spent.fillna(np.inf))
+    return tuple({name: np.array(each) for name, each in kind.items()} for kind in (ratios, seconds))  # type: ignore[return-value]
+
+
+def critical(standing: Standing) -> Figure:
     """Mean ranks on a line; a bar joins methods that Nemenyi's test does not tell apart."""
-    figure = blank(9.0, 1.6 + 0.24 * len(ranking.ranks))
+    assert standing.test is not None
+    names = list(standing.test.pairs.columns)
+    ranks = standing.mean_ranks[names].sort_values(kind="stable")
+    figure = blank(9.0, 1.6 + 0.24 * len(ranks))
     axis = figure.subplots()
-    looks = look(list(ranking.ranks.index))
+    looks = look([str(name) for name in standing.ranks.columns])
     posthocs().critical_difference_diagram(
-        ranking.ranks, ranking.pairs.fillna(1.0), ax=axis, alpha=LEVEL,
-        color_palette={name: style["color"] for name, style in looks.items()}, label_fmt_left="{label}  {rank:.2f} ",
+        ranks, standing.test.pairs, ax=axis, alpha=LEVEL,
+        color_palette={name: looks[name]["color"] for name in names}, label_fmt_left="{label}  {rank:.2f} ",
         label_fmt_right=" {rank:.2f}  {label}", text_h_margin=0.3,
     )  # fmt: skip
-    axis.set_title(f"{title}: mean rank over {ranking.blocks} blocks (p = {ranking.p:.1g})", fontsize=10)
+    title = f"{standing.criterion.name}: mean rank over {len(standing.ranks)} data sets (p = {standing.test.p:.1g})"
+    axis.set_title(title, fontsize=10)
     return figure
 
 
-def heat(rankings: Mapping[str, Ranking], methods: Sequence[str]) -> Figure:
-    """Methods × requirements, each cell the mean rank; dark is good."""
-    table = pd.DataFrame({name: ranking.ranks for name, ranking in rankings.items()}).reindex(list(methods))
+def heat(standings: Mapping[str, Standing]) -> Figure:
+    """Methods × criteria, each cell the mean normalised rank; dark is good."""
+    table = pd.DataFrame({name: standing.mean_ranks for name, standing in standings.items()})
     table = table.loc[table.mean(axis=1).sort_values().index]
     figure = blank(2.4 + 1.25 * table.shape[1], 1.2 + 0.36 * len(table))
     axis = figure.subplots()
-    axis.imshow(table.to_numpy(), cmap="cividis", vmin=1, vmax=len(table), aspect="auto")
+    axis.imshow(table.to_numpy(), cmap="cividis", vmin=0, vmax=1, aspect="auto")
     axis.set_xticks(range(table.shape[1]), table.columns)
     axis.set_yticks(range(len(table)), table.index)
     axis.tick_params(length=0)
     axis.xaxis.tick_top()
     for (i, j), value in np.ndenumerate(table.to_numpy()):
-        shade = "white" if value < 0.55 * len(table) else "black"
-        axis.text(j, i, "–" if np.isnan(value) else f"{value:.1f}", ha="center", va="center", color=shade, fontsize=9)
+        shade = "white" if value < 0.55 else "black"
+        axis.text(j, i, "–" if np.isnan(value) else f"{value:.2f}", ha="center", va="center", color=shade, fontsize=9)
     return figure
 
 

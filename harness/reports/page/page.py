@@ -6,22 +6,22 @@ import base64
 import io
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jinja2
-import pandas as pd
 from markupsafe import Markup, escape
 
-from harness.core.metric import Metric
 from harness.core.wording import target_text
+from harness.evaluation.contest import SECONDS, Criterion, Standing
+from harness.evaluation.numbers import Numbers
+from harness.evaluation.statistics import BLOCKS, ENOUGH, LEVEL, Estimate
+from harness.evaluation.study import Entry, Study
 from harness.reports import markup, stored
-from harness.reports.overview import Overview
+from harness.reports.overview import overview
 from harness.reports.page import charts
-from harness.reports.page.results import ACCEPTED, NAMES, VIOLATIONS, Results
-from harness.reports.page.statistics import LEVEL, Ranking, rank
+from harness.reports.summary import line_of
 from harness.store import mlflow
 
 if TYPE_CHECKING:
@@ -29,198 +29,228 @@ if TYPE_CHECKING:
 
 
 WORST = 12  # cases shown
-
-
-@dataclass(frozen=True)
-class Requirement:
-    """What a reader may want of a counterfactual, and the scores that measure it: the first one computed counts."""
-
-    name: str
-    metrics: tuple[str, ...]
-    better: str
-    meaning: str
-
-    def metric(self, scores: pd.DataFrame) -> str | None:
-        return next((name for name in self.metrics if name in scores and scores[name].notna().any()), None)
-
-
-REQUIREMENTS = (
-    Requirement("valid", (ACCEPTED,), "higher", "share of what was asked for that is valid, coherent and permitted"),
-    Requirement("near", ("distance/gower",), "lower", "Gower distance from the factual"),
-    Requirement("few changes", ("distance/l0",), "lower", "number of changed features"),
-    Requirement("plausible", ("plausibility/ynn",), "higher", "share of near training rows predicted as desired"),
-    Requirement(
-        "robust",
-        ("robustness/certified_radius_linf", "robustness/region_validity"),
-        "higher",
-        "radius of the largest box around it proven valid, in scaled units; else the share of a box that is valid",
-    ),
-    Requirement("diverse", ("mothilal/sparsity_diversity",), "higher", "share of features that differ between answers"),
-    Requirement("fast", ("seconds",), "lower", "seconds per factual, all its counterfactuals"),
-)
+MEANINGS = {
+    "proximity": "Gower distance of the nearest accepted counterfactual",
+    "sparsity": "number of features that it changes",
+    "plausibility": "share of its near training rows that are predicted as desired",
+    "robustness": "share of its noisy copies that are no longer valid",
+    "diversity": "mean pairwise Gower distance, where as many were accepted as asked for",
+    SECONDS: "to the last answer of a question",
+}
 
 
 def write(folder: Path) -> Path:
-    """Write ``report.html`` of an experiment from what is stored, and return its path.
+    """Write ``report.html`` of a study from what is stored, and return its path.
 
     Raises
     ------
     HarnessError
         Where nothing is finished and scored.
     """
-    results = Results.of(folder)
-    requirements = wanted(results)
-    rankings = ranked(results, requirements)
+    numbers = Numbers(Study.of(folder))
+    study = numbers.study
+    runs = [run for entry in study.entries for run in entry.runs]
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     text = environment.get_template("page.html").render(
-        name=results.name,
-        question=_question(results),
-        provenance=stored.provenance(results.runs),
-        summary=_summary(results, requirements),
-        papers=_papers(results, folder),
-        overview=_rendered(Overview().build(results.runs)[0]),
+        name=study.name,
+        question=_question(study),
+        provenance=stored.provenance(runs),
+        tasks=[_task(numbers, task) for task in study.tasks],
+        papers=_papers(study, folder),
+        overview=_rendered(overview(numbers)[0]),
         pictures=_pictures(folder),
-        figures=_figures(results, rankings),
-        worst=_worst(results),
-        failures=_failures(results),
-        runs=_runs(results),
-        requirements=[requirement for requirement in requirements if requirement.name in rankings],
-        unmeasured=[requirement for requirement in REQUIREMENTS if requirement.name not in rankings],
-        places={name: _placed(ranking) for name, ranking in rankings.items()},
-        blocks={name: ranking.blocks for name, ranking in rankings.items()},
-        unit="a dataset with a model" if len(results.among("dataset")) > 1 else "a factual of a model",
-        partial=_partial(results),
-        level=LEVEL,
-    )
+        figures=_figures(numbers),
+        worst=_worst(numbers),
+        failures=_failures(study),
+        faults=study.faults,
+        runs=_runs(study),
+        criteria=[_placed(numbers, criterion) for criterion in numbers.criteria],
+        refused=[(entry.task, entry.method, entry.refusal) for entry in study.refused],
+        impossible=[(task, len(found)) for task, found in study.impossible.items()],
+        level=LEVEL, blocks=BLOCKS, enough=ENOUGH, several_tasks=len(study.tasks) > 1,
+    )  # fmt: skip
     path = folder / "report.html"
     path.write_text(text, encoding="utf-8")
     return path
 
 
-def ranked(results: Results, requirements: Sequence[Requirement]) -> dict[str, Ranking]:
-    """A ranking per requirement that was measured, of the methods that answer for every model of the sweep."""
-    found = {}
-    for requirement in requirements:
-        metric = requirement.metric(results.scores)
-        if metric is not None and len(results.general) > 1:
-            found[requirement.name] = rank(
-                results.matrix(metric, results.general, requirement.better), requirement.better
-            )
-    return found
-
-
-def wanted(results: Results) -> list[Requirement]:
-    """``REQUIREMENTS``, then one for each further metric that a report shows: one of a user's own is ranked, too."""
-    known = {VIOLATIONS, *(name for requirement in REQUIREMENTS for name in requirement.metrics)}
-    headings = ACCEPTED, "violations", *(requirement.name for requirement in REQUIREMENTS)
-    further = [
-        Requirement(heading, (metric.name,), metric.better, _first_sentence(metric))
-        for heading, metric in stored.columns(results.runs, "report", headings).items()
-        if metric.name not in known
-    ]
-    return [*REQUIREMENTS, *further]
-
-
-def _first_sentence(metric: Metric) -> str:
-    """What a metric measures: the first line of its docstring, or its full name."""
-    return (metric.__doc__ or metric.name).strip().splitlines()[0].rstrip(".")
-
-
-def _question(results: Results) -> list[tuple[str, str]]:
-    meta = results.metas[0]
+def _question(study: Study) -> list[tuple[str, str]]:
+    first = study.entries[0]
+    meta = first.metas[0]
     config = meta["config"]
-    _, targets = results.runs[0].factuals()
-    targets_in_words = dict.fromkeys(target_text(target) for target in targets.values())
-    counts = results.scores.groupby(NAMES)["factual"].size()
+    targets = (target_text(target) for entry in study.entries for target in entry.runs[0].factuals()[1].values())
+    most = max(len(entry.table) for entry in study.entries)
     return [
-        ("datasets", ", ".join(results.among("dataset"))),
-        ("models", ", ".join(results.among("model"))),
-        ("methods", ", ".join(results.among("method"))),
-        ("wanted", ", ".join(targets_in_words)),
-        ("factuals", f"{counts.max()} per dataset and model, the same for every method"),
+        ("datasets", ", ".join(study.datasets)),
+        ("models", ", ".join(dict.fromkeys(entry.model for entry in study.entries))),
+        ("methods", ", ".join(study.methods)),
+        ("wanted", ", ".join(dict.fromkeys(targets))),
+        ("factuals", f"{most} per dataset and model, the same for every method"),
         ("counterfactuals", f"{meta['n_counterfactuals']} per factual, within {config['time_limit']} s"),
     ]
 
 
-def _summary(results: Results, requirements: Sequence[Requirement]) -> list[dict[str, Any]]:
-    """One block a dataset and model: a row a method, with the best of each column marked."""
-    shown = {"accepted": (ACCEPTED, "higher", 2), "valid": ("coverage", "higher", 2)}
-    for requirement in requirements[1:]:
-        if metric := requirement.metric(results.scores):
-            shown[requirement.name] = (metric, requirement.better, 3)
-    if VIOLATIONS in results.scores:
-        shown["violations"] = (VIOLATIONS, "lower", 2)
-    blocks = []
-    refused = results.outcomes.set_index(NAMES)["refused"]
-    for (dataset, model), part in results.scores.groupby(["dataset", "model"], sort=False):
-        means = part.groupby("method", sort=False).mean(numeric_only=True)
-        rows: list[dict[str, Any]] = []
-        able = means.loc[[not refused[dataset, model, method] for method in means.index]]
-        best = {
-            name: (able[metric].max() if better == "higher" else able[metric].min())
-            for name, (metric, better, _) in shown.items()
-        }
-        for method, line in means.iterrows():
-            cells = [
-                {"text": _figure(line[metric], digits), "best": line[metric] == best[name]}
-                for name, (metric, _, digits) in shown.items()
-            ]
-            rows.append({"method": method, "cells": cells, "refused": refused[dataset, model, method]})
-        heads = [f"{name} {markup.ARROWS[better]}" for name, (_, better, _) in shown.items()]
-        blocks.append({"title": f"{dataset} / {model}", "head": heads, "rows": rows})
-    return blocks
+def _task(numbers: Numbers, task: str) -> dict[str, Any]:
+    """The numbers of a task: a row a method, the best common mean of each criterion marked."""
+    entries = numbers.study.of_task(task)
+    criteria = [c for c in numbers.criteria if any(_has(numbers, entry, c) for entry in entries)]
+    further = [
+        m for m in stored.headings(numbers.metrics.values(), "report").values() if not _is_criterion(m.name, criteria)
+    ]
+    lines = [line_of(entry) for entry in entries]
+    plain = [key for key in dict.fromkeys(key for line in lines for key in line) if key not in {"task", "method"}]
+    rows = []
+    for entry, line in zip(entries, lines, strict=True):
+        own = [_count(line[key]) if key != "coverage" else _interval(entry.coverage) for key in plain if key in line]
+        means = [_figure(entry.mean(metric.name).value) for metric in further]
+        rows.append(
+            {
+                "method": entry.method,
+                "own": own + means,
+                "compared": [_compared(numbers, entry, criterion) for criterion in criteria],
+                "faults": ", ".join(f"{n} {word}" for word, n in entry.faults.items()),
+            }
+        )
+    common = [contest.common.n if (contest := numbers.contest(task, c)) else 0 for c in criteria]
+    arrows = [f"{c.name} {markup.ARROWS[c.better]}" for c in criteria]
+    left = next((c.common.left_out for c in (numbers.contest(task, criterion) for criterion in criteria) if c), ())
+    return {
+        "title": task, "own": [*plain, *(metric.column for metric in further)], "criteria": arrows, "common": common,
+        "rows": rows, "left_out": ", ".join(left), "places": _task_places(numbers, task),
+    }  # fmt: skip
 
 
-def _figure(value: float, digits: int) -> str:
-    return markup.DASH if math.isnan(value) else f"{value:.{digits}f}"
+def _is_criterion(metric: str, criteria: Iterable[Criterion]) -> bool:
+    return any(criterion.metric == metric for criterion in criteria)
 
 
-def _figures(results: Results, rankings: Mapping[str, Ranking]) -> list[tuple[str, str, Markup]]:
+def _has(numbers: Numbers, entry: Entry, criterion: Criterion) -> bool:
+    contest = numbers.contest(entry.task, criterion)
+    return contest is not None and entry.method in contest.values and bool(contest.values[entry.method].notna().any())
+
+
+def _compared(numbers: Numbers, entry: Entry, criterion: Criterion) -> dict[str, Any]:
+    """A cell: the common mean with its interval, whether it is the best, and the mean rank."""
+    contest = numbers.contest(entry.task, criterion)
+    if contest is None or entry.method not in contest.values:
+        return {"text": markup.DASH, "best": False, "rank": ""}
+    mean = contest.common.means.get(entry.method)
+    text = _interval(mean) if mean is not None and contest.common.enough else markup.DASH
+    return {"text": text, "best": entry.method in contest.best, "rank": f"{contest.ranks[entry.method].mean():.2f}"}
+
+
+def _task_places(numbers: Numbers, task: str) -> list[tuple[str, str]]:
+    """Of each criterion, places from the paired comparisons of one task."""
+    if len(numbers.study.of_task(task)) < 2:
+        return []
+    found = ((c, numbers.contest(task, c)) for c in numbers.criteria)
+    return [(c.name, _listed(contest.places)) for c, contest in found if contest is not None and contest.places]
+
+
+def _listed(places: Mapping[str, int]) -> str:
+    """``1: a, b; 3: c``."""
+    grouped: dict[int, list[str]] = {}
+    for name, place in places.items():
+        grouped.setdefault(place, []).append(name)
+    return "; ".join(f"{place}: {', '.join(names)}" for place, names in sorted(grouped.items()))
+
+
+def _count(value: float) -> str:
+    return markup.DASH if math.isnan(value) else f"{value:.3g}"
+
+
+def _figure(value: float) -> str:
+    return markup.DASH if math.isnan(value) else f"{value:.3f}"
+
+
+def _interval(estimate: Estimate) -> str:
+    """A number with its interval: ``0.93 (0.80 to 0.98)``."""
+    if math.isnan(estimate.low):
+        return _figure(estimate.value)
+    return f"{estimate.value:.3g} ({estimate.low:.3g} to {estimate.high:.3g})"
+
+
+def _placed(numbers: Numbers, criterion: Criterion) -> dict[str, Any]:
+    """A criterion with its methods: by place where a test or the pairs of one task give places, else by mean rank."""
+    standing = numbers.standings[criterion.name]
+    means, blocks = standing.mean_ranks.dropna(), standing.blocks
+    kept = [str(name) for name in means.index if name not in standing.too_few]
+    names = {name: f"{name} ({means[name]:.2f})" for name in kept}
+    places = {name: place for name, place in standing.places.items() if name in kept}
+    if places:
+        lines = [
+            (str(place), [names[name] for name in kept if places.get(name) == place])
+            for place in sorted(set(places.values()))
+        ]
+        lines += (
+            [("not tested", [names[name] for name in kept if name not in places])] if len(places) < len(kept) else []
+        )
+    else:
+        lines = [("", [f"{names[name]}" for name in kept])]
+    return {
+        "name": criterion.name,
+        "meaning": MEANINGS.get(criterion.name) or _first_sentence(numbers, criterion),
+        "better": criterion.better,
+        "lines": [(place, ", ".join(texts)) for place, texts in lines],
+        "too_few": ", ".join(str(name) for name in means.index if name in standing.too_few),
+        "how": _how(standing, len(numbers.contests[criterion.name])),
+        "blocks": int(blocks.max()) if len(blocks) else 0,
+    }
+
+
+def _how(standing: Standing, tasks: int) -> str:
+    """Where the places come from."""
+    if standing.test is not None:
+        return f"Friedman p = {standing.test.p:.2g} over {len(standing.ranks)} datasets, then Nemenyi"
+    return "paired comparisons of this one task" if tasks == 1 else "mean ranks, not tested"
+
+
+def _first_sentence(numbers: Numbers, criterion: Criterion) -> str:
+    """What a metric measures: the first line of its docstring, or its full name."""
+    metric = numbers.metrics[criterion.metric]
+    return (metric.__doc__ or metric.name).strip().splitlines()[0].rstrip(".")
+
+
+def _figures(numbers: Numbers) -> list[tuple[str, str, Markup]]:
     """Title, explanation and picture of each figure that the scores allow."""
-    scores = results.scores
+    study = numbers.study
+    named = {criterion.name: criterion for criterion in numbers.criteria}
     drawn: list[tuple[str, str, Figure]] = []
-    pair = ("distance/gower", "lower"), ("plausibility/ynn", "higher")
-    if all(name in scores for name, _ in pair):
-        title = "Distance against plausibility"
-        drawn.append(
-            (title, "Means over factuals. The line joins what nothing beats in both.", charts.tradeoff(results, *pair))
-        )
-    if rankings:
-        heat = charts.heat(rankings, results.general)
-        drawn.append(("Methods by requirement", "Mean rank, 1 is best; the number of methods is worst.", heat))
-    if "distance/gower" in scores and len(results.general) > 1:
+    if {"proximity", "plausibility"} <= set(named):
+        text = "Means over the questions that each method answers. The line joins what nothing beats in both."
+        picture = charts.tradeoff(study, named["proximity"], named["plausibility"])
+        drawn.append(("Distance against plausibility", text, picture))
+    if len(study.methods) > 1:
+        text = "Mean normalised rank over data sets: 0 is best, 1 last."
+        drawn.append(("Methods by criterion", text, charts.heat(numbers.standings)))
+    if "proximity" in named and len(study.methods) > 1:
         text = (
-            "Share of factuals with an accepted answer within a factor of the nearest one, and within so many seconds."
+            "Share of questions with an accepted answer within a factor of the nearest one, and within so many seconds."
         )
-        drawn.append(("Quality and time", text, charts.profile(results, "distance/gower")))
-    for name in ("near", "few changes"):
-        if name in rankings and len(rankings[name].ranks) > 2:
+        drawn.append(("Quality and time", text, charts.profile(study, numbers.contests["proximity"])))
+    for name, standing in numbers.standings.items():
+        if standing.test is not None:
             text = "Methods joined by a bar are not told apart by Nemenyi's test."
-            drawn.append((f"Critical differences: {name}", text, charts.critical(rankings[name], name)))
-    if strip := _strip(results):
+            drawn.append((f"Critical differences: {name}", text, charts.critical(standing)))
+    if strip := _strip(study):
         drawn.append(("What changes, for one factual", "The first counterfactual of each method.", strip))
     return [(title, text, _inline(figure, title)) for title, text, figure in drawn]
 
 
-def _strip(results: Results) -> Figure | None:
-    """Of the first dataset and model, the factual for which most methods have an answer."""
-    first = results.metas[0]
-    runs = {
-        meta["method"]: run
-        for run, meta in zip(results.runs, results.metas, strict=True)
-        if (meta["dataset"], meta["model"]) == (first["dataset"], first["model"])
-    }
-    firsts = {name: {r["factual"]: r["row"] for r in run.rows() if r["ce"] == 1} for name, run in runs.items()}
-    frame, _ = results.runs[0].factuals()
+def _strip(study: Study) -> Figure | None:
+    """Of the first task, the factual for which most methods have an answer."""
+    entries = [entry for entry in study.entries if entry.task == study.tasks[0]]
+    firsts = {e.method: {r["factual"]: r["row"] for r in e.runs[0].rows() if r["ce"] == 1} for e in entries}
+    frame, _ = entries[0].runs[0].factuals()
     answered = {i: sum(rows.get(i) is not None for rows in firsts.values()) for i in frame.index}
     chosen = max(frame.index, key=lambda i: answered[i])
     if not answered[chosen]:
         return None
     rows = {name: found.get(chosen) for name, found in firsts.items()}
-    return charts.strip(frame.loc[chosen], rows, results.runs[0].space.names)
+    return charts.strip(frame.loc[chosen], rows, entries[0].runs[0].space.names)
 
 
 def _inline(figure: Figure, title: str) -> Markup:
@@ -235,10 +265,10 @@ def _inline(figure: Figure, title: str) -> Markup:
     return Markup(svg.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1))
 
 
-def _papers(results: Results, folder: Path) -> Markup | None:
+def _papers(study: Study, folder: Path) -> Markup | None:
     """The paper's table, where the experiment regenerates one."""
     path = folder / "table.md"
-    follows = any(meta["config"].get("table") for meta in results.metas)
+    follows = any(meta["config"].get("table") for entry in study.entries for meta in entry.metas)
     return _rendered(path.read_text()) if follows and path.is_file() else None
 
 
@@ -280,29 +310,31 @@ def _inlined(text: str) -> str:
     return re.sub(r"\*(.+?)\*", r"<i>\1</i>", bold)
 
 
-def _worst(results: Results) -> list[dict[str, Any]]:
-    """Accepted answers that are farthest from the best one for the same factual."""
-    if "distance/gower" not in results.scores:
-        return []
-    scores = results.scores.dropna(subset=["distance/gower"])
-    if VIOLATIONS in scores:
-        scores = scores.loc[scores[VIOLATIONS] == 0]
-    best = scores.groupby(["dataset", "model", "factual"])["distance/gower"].transform("min")
-    ratio = scores["distance/gower"] / best.where(best > 0)
-    farthest = scores.assign(ratio=ratio, best=best).dropna(subset=["ratio"]).sort_values("ratio", ascending=False)
-    return farthest.head(WORST)[[*NAMES, "factual", "distance/gower", "best", "ratio"]].to_dict("records")
-
-
-def _failures(results: Results) -> list[dict[str, Any]]:
-    """Runs in which something other than an accepted counterfactual came back, with counts and reasons."""
+def _worst(numbers: Numbers) -> list[dict[str, Any]]:
+    """Accepted answers that are farthest from the nearest one for the same question."""
     lines = []
-    for line in results.outcomes.to_dict("records"):
-        bad = {word: n for word, n in line["verdict"].items() if word not in {"valid", "none"}}
-        missing = {word: n for word, n in line["status"].items() if word not in {"OPTIMAL", "FOUND"}}
-        if bad or missing:
-            reason = line["details"][0].strip().splitlines()[-1] if line["details"] else ""
-            label = " / ".join(line[name] for name in NAMES)
-            lines.append({"label": label, "missing": _counts(missing), "bad": _counts(bad), "reason": reason})
+    for contest in numbers.contests.get("proximity", ()):
+        best = contest.values.min(axis=1)
+        for question, row in contest.values.loc[best > 0].iterrows():
+            for method, value in row.dropna().items():
+                names = {"task": contest.task, "method": method, "factual": question}
+                lines.append({**names, "distance": value, "best": best[question], "ratio": value / best[question]})
+    return sorted(lines, key=lambda line: -line["ratio"])[:WORST]
+
+
+def _failures(study: Study) -> list[dict[str, Any]]:
+    """Entries in which something other than an accepted counterfactual came back, with counts and reasons."""
+    lines = []
+    for entry in study.entries:
+        missing: dict[str, int] = {}
+        for outcome in entry.outcomes:
+            for word, n in outcome["status"].items():
+                if word not in {"OPTIMAL", "FOUND"}:
+                    missing[word] = missing.get(word, 0) + n
+        if entry.faults or missing:
+            reasons = [f"{text} ({n}x)" for text, n in list(entry.outcomes[0]["reasons"].items())[:2]]
+            label, bad = f"{entry.task} / {entry.method}", _counts(entry.faults)
+            lines.append({"label": label, "missing": _counts(missing), "bad": bad, "reason": "; ".join(reasons)})
     return lines
 
 
@@ -310,30 +342,15 @@ def _counts(found: Mapping[str, int]) -> str:
     return ", ".join(f"{n} {word}" for word, n in found.items())
 
 
-def _partial(results: Results) -> list[tuple[str, str]]:
-    """Methods that are not ranked, with the models they take."""
-    taken = results.outcomes.loc[~results.outcomes["refused"]]
+def _runs(study: Study) -> list[tuple[str, str]]:
+    """Name and address of each run in MLflow, where its store is at hand."""
+    known = mlflow.runs(study.name)
     return [
-        (name, ", ".join(dict.fromkeys(taken.loc[taken["method"] == name, "model"])) or "none of these models")
-        for name in results.among("method")
-        if name not in results.general
-    ]
-
-
-def _placed(ranking: Ranking) -> list[tuple[int, str]]:
-    """Place and names with their mean ranks, best first; those of one place are tied."""
-    places = ranking.places
-    grouped: dict[int, list[str]] = {}
-    for name, mean in ranking.ranks.items():
-        grouped.setdefault(int(places[name]), []).append(f"{name} ({mean:.1f})")
-    return [(place, ", ".join(names)) for place, names in sorted(grouped.items())]
-
-
-def _runs(results: Results) -> Sequence[tuple[str, str]]:
-    """Label and address of each run in MLflow, where its store is at hand."""
-    known = mlflow.runs(results.name)
-    return [
-        (run.label, known[meta["fingerprint"]])
-        for run, meta in zip(results.runs, results.metas, strict=True)
+        (
+            f"{entry.task} / {entry.method}" + (f" / seed {meta['seed']}" if entry.seeds > 1 else ""),
+            known[meta["fingerprint"]],
+        )
+        for entry in study.entries
+        for meta in entry.metas
         if meta.get("fingerprint") in known
     ]

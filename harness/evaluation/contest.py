@@ -1,0 +1,204 @@
+"""The methods of a task against each other by one criterion, and of a study over its data sets."""
+
+from __future__ import annotations
+
+import logging
+import pkgutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import pandas as pd
+
+from harness.core.metric import CRITERIA, Metric
+from harness.evaluation import statistics
+from harness.evaluation.scoring import NEAREST
+from harness.evaluation.statistics import LEVEL, Better, Common, Friedman, Pair
+from harness.evaluation.study import Entry, Study
+from harness.store.run import StoredRun
+
+log = logging.getLogger("harness")
+
+DIVERSITY, SECONDS = "diversity", "seconds"
+
+
+def metrics_of(run: StoredRun) -> dict[str, Metric]:
+    """The metrics that a run was scored by, by full name; without those that cannot be imported here."""
+    scored = run.meta.get("scored") or {"metrics": {"names": ()}}
+    found = [metric for path in scored["metrics"]["names"] if (metric := _metric(path)) is not None]
+    return {metric.name: metric for metric in found}
+
+
+@cache
+def _metric(path: str) -> Metric | None:
+    try:
+        return pkgutil.resolve_name(path)
+    except (ImportError, AttributeError) as fault:
+        log.warning("no column for the metric %s, which cannot be imported here (%s); set PYTHONPATH.", path, fault)
+        return None
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """What methods are compared by.
+
+    Parameters
+    ----------
+    name
+        One of proximity, sparsity, plausibility, robustness, diversity and seconds; else the heading of a metric.
+    metric
+        The metric's full name; ``seconds`` of seconds.
+    better
+        ``lower`` or ``higher``.
+    """
+
+    name: str
+    metric: str
+    better: Better
+
+    def of(self, entry: Entry) -> pd.Series:
+        """The value of each question, shape (questions,): that of the nearest accepted counterfactual.
+
+        Of diversity that of all, where as many were accepted as asked for. NaN where the question is not answered.
+        """
+        if self.name == DIVERSITY:
+            return entry.table[self.metric].where(entry.table["filled"] >= 1)
+        column = SECONDS if self.name == SECONDS else NEAREST + self.metric
+        return entry.table[column].where(entry.answered)
+
+
+def criteria_of(runs: Iterable[StoredRun]) -> list[Criterion]:
+    """What runs can be compared by: of the five what was measured, seconds, and further metrics of a report."""
+    metrics = {name: metric for run in runs for name, metric in metrics_of(run).items()}
+    named = {metric.criterion: metric for metric in metrics.values() if metric.criterion}
+    five = [Criterion(name, named[name].name, named[name].better) for name in CRITERIA if name in named]
+    further = sorted((m for m in metrics.values() if not m.criterion and "report" in m.shown), key=lambda m: m.place)
+    own = [Criterion(metric.column, metric.name, metric.better) for metric in further if metric.over != "returned"]
+    return [*five, Criterion(SECONDS, SECONDS, "lower"), *own]
+
+
+@dataclass(frozen=True)
+class Contest:
+    """The methods that take a task, by one criterion.
+
+    Parameters
+    ----------
+    values
+        One row a question, one column a method; NaN where it has no accepted counterfactual.
+    coverage
+        Share of the questions that each method answers.
+    """
+
+    task: str
+    criterion: Criterion
+    values: pd.DataFrame
+    coverage: pd.Series
+
+    @classmethod
+    def of(cls, task: str, entries: Sequence[Entry], criterion: Criterion) -> Contest:
+        """Of diversity without methods that give one counterfactual."""
+        able = [entry for entry in entries if entry.several or criterion.name != DIVERSITY]
+        able = [entry for entry in able if criterion.name == SECONDS or criterion.metric in entry.table]
+        questions = pd.Index(dict.fromkeys(index for entry in entries for index in entry.table.index))
+        values = pd.DataFrame({entry.method: criterion.of(entry) for entry in able}, index=questions, dtype=float)
+        coverage = pd.Series({entry.method: entry.coverage.value for entry in able}, dtype=float)
+        return cls(task, criterion, values, coverage)
+
+    @cached_property
+    def pairs(self) -> list[Pair]:
+        return statistics.pairs(self.values)
+
+    @cached_property
+    def common(self) -> Common:
+        return statistics.common(self.values, self.coverage)
+
+    @cached_property
+    def ranks(self) -> pd.DataFrame:
+        """Normalised rank of each method (columns) in each question (rows), 0 is best."""
+        return statistics.normalised_ranks(self.values, self.criterion.better)
+
+    @property
+    def mean_ranks(self) -> pd.Series:
+        """By method, best first."""
+        return self.ranks.mean().sort_values(kind="stable")
+
+    @cached_property
+    def best(self) -> set[str]:
+        """The methods with the best common mean among those that answer no less than who answers most."""
+        if not self.common.enough:
+            return set()
+        return statistics.best(self.common.means, self.criterion.better, self.values.notna())
+
+    @property
+    def places(self) -> dict[str, int]:
+        """Place by method: shared with those that the pairs do not tell apart from the first of it."""
+        apart = {frozenset((pair.first, pair.second)) for pair in self.pairs if pair.apart}
+        return statistics.places(list(self.mean_ranks.index), lambda one, other: frozenset((one, other)) in apart)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Methods over the data sets of a study by one criterion.
+
+    Parameters
+    ----------
+    ranks
+        One row a data set, one column a method: its mean normalised rank over tasks, each task's over its questions;
+        NaN where it takes no task of the data set.
+    test
+        Over the methods that refuse no task; None where there is no such test.
+    places
+        By method, from the test, or of a study of one task from its pairs; empty where there is neither.
+    too_few
+        Methods that cover less than half of what the best covers, and are recommended for nothing.
+    """
+
+    criterion: Criterion
+    ranks: pd.DataFrame
+    test: Friedman | None
+    places: Mapping[str, int]
+    too_few: frozenset[str]
+
+    @property
+    def mean_ranks(self) -> pd.Series:
+        """By method, best first."""
+        return self.ranks.mean().sort_values(kind="stable")
+
+    @property
+    def blocks(self) -> pd.Series:
+        """Number of data sets behind each mean rank."""
+        return self.ranks.notna().sum()
+
+
+def contests(study: Study, criterion: Criterion) -> list[Contest]:
+    """One a task of the study."""
+    found = (Contest.of(task, study.of_task(task), criterion) for task in study.tasks)
+    return [contest for contest in found if contest.values.shape[1]]
+
+
+def standing(study: Study, criterion: Criterion, found: Sequence[Contest]) -> Standing:
+    """Over the data sets of a study; ``found`` are its contests by the criterion."""
+    dataset_of = {entry.task: entry.dataset for entry in study.entries}
+    by_task = pd.DataFrame({contest.task: contest.mean_ranks for contest in found}).T
+    blocks = by_task.groupby([dataset_of[str(task)] for task in by_task.index], sort=False).mean()
+    blocks = blocks.reindex(columns=[method for method in study.methods if method in blocks])
+    whole = [name for name in by_task if by_task[name].notna().all() and len(by_task) == len(study.tasks)]
+    test = statistics.friedman(blocks[[name for name in blocks if name in whole]])
+    places: Mapping[str, int] = {}
+    if test is not None:
+        ordered = [str(name) for name in blocks.mean().sort_values(kind="stable").index if name in whole]
+        known = test.pairs
+        places = statistics.places(ordered, lambda one, other: bool(known.loc[one, other] < LEVEL))
+    elif len(found) == 1:
+        places = found[0].places
+    return Standing(criterion, blocks, test, places, too_few(study))
+
+
+def too_few(study: Study) -> frozenset[str]:
+    """Methods that cover less than half of what the best covers: by mean over the tasks that each takes."""
+    covered: dict[str, list[float]] = {}
+    for entry in study.entries:
+        if entry.refusal is None:
+            covered.setdefault(entry.method, []).append(entry.coverage.value)
+    means = pd.Series({name: sum(values) / len(values) for name, values in covered.items()}, dtype=float)
+    return frozenset(means.index) - frozenset(statistics.comparable(means))

@@ -1,0 +1,123 @@
+"""The numbers of a study as tables: every number of an entry, what a task's methods come to together, and pairs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from harness.evaluation.contest import Contest, Criterion, Standing, contests, criteria_of, metrics_of, standing
+from harness.evaluation.scoring import GROUPED
+from harness.evaluation.statistics import Estimate, Pair
+from harness.evaluation.study import FAULTS, Entry, Study
+
+COLUMNS = (
+    "dataset", "model", "task", "method", "seeds", "number", "value", "low", "high", "n", "seed_sd",
+    "common", "common_low", "common_high", "common_n", "rank", "best",
+)  # fmt: skip
+
+
+def numbers_of(entry: Entry, metrics: Sequence[str]) -> dict[str, Estimate]:
+    """Every number of an entry by name, counts of faults and means of metrics included; NaN where there is none.
+
+    Seconds: ``seconds`` and ``seconds_p95`` of all questions, ``cpu_seconds``, ``setup_seconds`` and
+    ``setup_cpu_seconds``.
+    """
+    n = len(entry.table)
+    setup, setup_cpu = entry.setup
+    plain: dict[str, float] = {
+        "filled": entry.filled,
+        "validity": entry.validity,
+        **{fault: float(entry.faults[fault]) for fault in FAULTS},
+        "optimal": float(entry.table["optimal"].mean()) if n else math.nan,
+        "seconds": entry.seconds(0.5),
+        "seconds_p95": entry.seconds(0.95),
+        "cpu_seconds": entry.cpu_seconds(0.5),
+        "setup_seconds": setup,
+        "setup_cpu_seconds": setup_cpu,
+        **{name: float(entry.table[name].mean()) for name in GROUPED if name in entry.table},
+    }
+    found = {"coverage": entry.coverage}
+    found |= {name: Estimate(value, math.nan, math.nan, n) for name, value in plain.items()}
+    return found | {name: entry.mean(name) for name in metrics if name in entry.table}
+
+
+class Numbers:
+    """All that is computed of a study, each once.
+
+    Parameters
+    ----------
+    study
+        What is compared.
+    """
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+        runs = [run for entry in study.entries for run in entry.runs]
+        self.metrics = {name: metric for run in runs for name, metric in metrics_of(run).items()}
+        self.criteria = criteria_of(runs)
+        self.contests: dict[str, list[Contest]] = {c.name: contests(study, c) for c in self.criteria}
+        self.standings: dict[str, Standing] = {
+            criterion.name: standing(study, criterion, self.contests[criterion.name]) for criterion in self.criteria
+        }
+
+    def contest(self, task: str, criterion: Criterion) -> Contest | None:
+        return next((contest for contest in self.contests[criterion.name] if contest.task == task), None)
+
+    def table(self) -> pd.DataFrame:
+        """One row a number of an entry: ``COLUMNS``.
+
+        Of a criterion also the common mean with its interval and questions, the mean normalised rank (0 is best), and
+        whether it is ``best``: the best common mean of those that answer no less than who answers most.
+        """
+        rows = []
+        for entry in self.study.entries:
+            if entry.refusal is not None:
+                continue
+            compared = self._compared(entry)
+            for name, estimate in numbers_of(entry, list(self.metrics)).items():
+                names = {key: getattr(entry, key) for key in ("dataset", "model", "task", "method", "seeds")}
+                own = {"value": estimate.value, "low": estimate.low, "high": estimate.high, "n": estimate.n}
+                spread = entry.seed_spread(name)
+                rows.append({**names, "number": name, **own, "seed_sd": spread, **compared.get(name, {})})
+        return pd.DataFrame(rows, columns=list(COLUMNS))
+
+    def _compared(self, entry: Entry) -> dict[str, dict[str, Any]]:
+        """By the number of each criterion, what an entry comes to beside the others of its task."""
+        found = {}
+        for criterion in self.criteria:
+            contest = self.contest(entry.task, criterion)
+            if contest is None or entry.method not in contest.values:
+                continue
+            line: dict[str, Any] = {"rank": contest.ranks[entry.method].mean(), "best": entry.method in contest.best}
+            if (mean := contest.common.means.get(entry.method)) is not None and contest.common.enough:
+                line |= {"common": mean.value, "common_low": mean.low, "common_high": mean.high}
+            found[criterion.metric] = {**line, "common_n": contest.common.n}
+        return found
+
+    def pairs(self) -> pd.DataFrame:
+        """One row a pair of methods of a task and criterion, as ``statistics.Pair`` has it."""
+        return pd.DataFrame(
+            {"task": contest.task, "criterion": name, **_pair(pair)}
+            for name, found in self.contests.items()
+            for contest in found
+            for pair in contest.pairs
+        )
+
+
+def _pair(pair: Pair) -> Mapping[str, Any]:
+    gap = pair.difference
+    return {
+        "first": pair.first,
+        "second": pair.second,
+        "n": gap.n,
+        "difference": gap.value,
+        "low": gap.low,
+        "high": gap.high,
+        "p": pair.p,
+        "only_first": pair.only_first,
+        "only_second": pair.only_second,
+        "mcnemar": pair.mcnemar,
+    }

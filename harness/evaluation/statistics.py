@@ -1,0 +1,296 @@
+"""The numbers of a comparison, one function each, from values of one row a question and one column a method."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+LEVEL = 0.05  # of significance, of every test and interval
+RESAMPLES = 2000  # of a bootstrap
+TIE = 1e-6  # values this near, relative to max(1, value), are equal
+ENOUGH = 10  # questions behind a common mean
+BLOCKS = 5  # data sets behind a test over data sets
+NEARLY = 0.5  # of the best coverage: who answers less is compared by no mean, and recommended for nothing
+
+Better = Literal["higher", "lower"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean or median with its 95 % interval, and the number of questions behind it; NaN where there are none."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+def mean(values: np.ndarray) -> Estimate:
+    """The mean of one value a question, those that are NaN left out; the interval is a bootstrap over questions."""
+    return _bootstrapped(values, np.mean)
+
+
+def median(values: np.ndarray) -> Estimate:
+    """As ``mean``, of the median."""
+    return _bootstrapped(values, np.median)
+
+
+def _bootstrapped(values: np.ndarray, statistic: Callable[..., float]) -> Estimate:
+    known = np.asarray(values, float)
+    known = known[~np.isnan(known)]
+    if not known.size:
+        return Estimate(math.nan, math.nan, math.nan, 0)
+    value = float(statistic(known))
+    if known.size == 1:
+        return Estimate(value, math.nan, math.nan, 1)
+    interval = stats.bootstrap(
+        (known,), statistic, n_resamples=RESAMPLES, confidence_level=1 - LEVEL, method="percentile",
+        rng=np.random.default_rng(0),
+    ).confidence_interval  # fmt: skip
+    return Estimate(value, float(interval.low), float(interval.high), known.size)
+
+
+def share(answered: np.ndarray, seeds: int = 1) -> Estimate:
+    """The share of questions answered: with one seed Wilson's interval, with several a bootstrap over questions.
+
+    ``answered``: of each question 0 or 1, or, with several seeds, the share of seeds that answered it.
+    """
+    answered = np.asarray(answered, float)
+    if not answered.size or seeds > 1:
+        return mean(answered)
+    test = stats.binomtest(int(answered.sum()), answered.size)
+    interval = test.proportion_ci(1 - LEVEL, method="wilson")
+    return Estimate(float(answered.mean()), float(interval.low), float(interval.high), answered.size)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two methods of a task compared by a criterion, on the questions that both answered.
+
+    Parameters
+    ----------
+    difference
+        The median of first minus second.
+    p, mcnemar
+        Of Wilcoxon's signed ranks of those differences; of McNemar's exact test of who answered. NaN without a
+        question to test. Each is adjusted by Holm over the pairs of the task and criterion.
+    only_first, only_second
+        How many questions one answered and the other did not.
+    """
+
+    first: str
+    second: str
+    difference: Estimate
+    p: float
+    only_first: int
+    only_second: int
+    mcnemar: float
+
+    @property
+    def apart(self) -> bool:
+        """Whether a test tells the two apart, by values or by who answers."""
+        return self.p < LEVEL or self.mcnemar < LEVEL
+
+
+def pairs(values: pd.DataFrame) -> list[Pair]:
+    """Every pair of methods of one task and criterion.
+
+    Parameters
+    ----------
+    values
+        One row a question, one column a method; NaN where it has no accepted counterfactual.
+    """
+    found = []
+    for place, first in enumerate(values.columns):
+        for second in values.columns[place + 1 :]:
+            one, other = values[first], values[second]
+            both = one.notna() & other.notna()
+            gaps = differences(one[both].to_numpy(), other[both].to_numpy())
+            only = int((one.notna() & other.isna()).sum()), int((one.isna() & other.notna()).sum())
+            found.append(Pair(first, second, median(gaps), wilcoxon(gaps), *only, mcnemar(*only)))
+    tests = holm([pair.p for pair in found]), holm([pair.mcnemar for pair in found])
+    return [replace(pair, p=p, mcnemar=q) for pair, p, q in zip(found, *tests, strict=True)]
+
+
+def differences(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """First minus second; 0 where the two are equal but for rounding."""
+    gaps = first - second
+    return np.where(np.abs(gaps) <= TIE * np.maximum(1.0, np.abs(first)), 0.0, gaps)
+
+
+def wilcoxon(gaps: np.ndarray) -> float:
+    """p of Wilcoxon's signed ranks, zeros split; 1 where all are zero, NaN without any."""
+    if not len(gaps):
+        return math.nan
+    return float(stats.wilcoxon(gaps, zero_method="zsplit").pvalue) if gaps.any() else 1.0
+
+
+def mcnemar(only_first: int, only_second: int) -> float:
+    """p of McNemar's exact test; NaN where both answered the same questions."""
+    either = only_first + only_second
+    return float(stats.binomtest(only_first, either).pvalue) if either else math.nan
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """p-values adjusted by Holm; those that are NaN are no tests and stay.
+
+    >>> holm([0.01, 0.04, float("nan"), 0.03])
+    [0.03, 0.06, nan, 0.06]
+    """
+    adjusted, tested = list(p), sorted((value, place) for place, value in enumerate(p) if not math.isnan(value))
+    least = 0.0
+    for rank, (value, place) in enumerate(tested):
+        least = max(least, min(1.0, value * (len(tested) - rank)))
+        adjusted[place] = least
+    return adjusted
+
+
+@dataclass(frozen=True)
+class Common:
+    """Means over the questions that all of some methods answered."""
+
+    means: Mapping[str, Estimate]
+    left_out: tuple[str, ...]
+    n: int
+
+    @property
+    def enough(self) -> bool:
+        """Whether so many questions are behind the means that they may be shown instead of pairs."""
+        return self.n >= ENOUGH
+
+
+def comparable(coverage: pd.Series) -> list[str]:
+    """Methods that cover at least half of what the best covers; none where nobody answers anything."""
+    return list(coverage.index[(coverage > 0) & (coverage >= NEARLY * coverage.max())])
+
+
+def common(values: pd.DataFrame, coverage: pd.Series) -> Common:
+    """Means over the questions answered by every method that covers at least half of what the best covers.
+
+    Parameters
+    ----------
+    values
+        As for ``pairs``, of the methods that did not refuse the task.
+    coverage
+        By method.
+    """
+    kept = [name for name in comparable(coverage) if name in values]
+    shared = values[kept].dropna() if kept else values.iloc[:0]
+    means = {name: mean(shared[name].to_numpy()) for name in kept}
+    return Common(means, tuple(name for name in values.columns if name not in kept), len(shared))
+
+
+def normalised_ranks(values: pd.DataFrame, better: Better) -> pd.DataFrame:
+    """Of each question the rank of each method, from 0 (best) to 1: (r - 1) / (m - 1).
+
+    Equal values share the mean of their ranks; so do those that are NaN, which are last. NaN for a single method.
+
+    >>> values = pd.DataFrame({"a": [1.0, 2.0], "b": [1.0 + 1e-9, float("nan")], "c": [3.0, float("nan")]})
+    >>> normalised_ranks(values, "lower").to_numpy().tolist()
+    [[0.25, 0.25, 1.0], [0.0, 0.75, 0.75]]
+    """
+    costs = values.to_numpy(float) * (1.0 if better == "lower" else -1.0)
+    ranks = np.array([stats.rankdata(_levels(row)) for row in costs]).reshape(costs.shape)
+    most = costs.shape[1] - 1
+    return pd.DataFrame((ranks - 1) / most if most else ranks * math.nan, values.index, values.columns)
+
+
+def _levels(costs: np.ndarray) -> np.ndarray:
+    """Values as numbers of their level: a level begins where one is above the first of the last by more than a tie."""
+    levels = np.full(len(costs), math.inf)
+    start, level = -math.inf, 0
+    for place in np.argsort(costs):  # NaN last
+        value = costs[place]
+        if math.isnan(value):
+            break
+        if value - start > TIE * max(1.0, abs(value)):
+            start, level = value, level + 1
+        levels[place] = level
+    return levels
+
+
+@dataclass(frozen=True)
+class Friedman:
+    """A test over data sets: p that all methods are alike, and of each pair of methods by Nemenyi."""
+
+    p: float
+    pairs: pd.DataFrame
+
+
+def friedman(blocks: pd.DataFrame) -> Friedman | None:
+    """Friedman's test and Nemenyi's of pairs, over one row a data set and one column a method.
+
+    None where there are fewer than five data sets or three methods: then there is no such test.
+    """
+    if len(blocks) < BLOCKS or blocks.shape[1] < 3:
+        return None
+    alike = (blocks.to_numpy() == blocks.to_numpy()[:, :1]).all()
+    p = 1.0 if alike else float(stats.friedmanchisquare(*(blocks[name] for name in blocks)).pvalue)
+    if p < LEVEL:
+        return Friedman(p, posthocs().posthoc_nemenyi_friedman(blocks))
+    return Friedman(p, pd.DataFrame(1.0, blocks.columns, blocks.columns))
+
+
+def posthocs() -> ModuleType:
+    """The library of tests between pairs, and of diagrams of critical differences."""
+    import scikit_posthocs  # slow: 2 s
+
+    return scikit_posthocs
+
+
+def places(ordered: Sequence[str], apart: Callable[[str, str], bool]) -> dict[str, int]:
+    """The place of each method: 1 + the number of methods placed before; shared with those like the first of it.
+
+    Parameters
+    ----------
+    ordered
+        Methods, best first.
+    apart
+        Whether a test tells two methods apart.
+
+    >>> places(["a", "b", "c", "d"], lambda first, other: (first, other) in {("a", "c"), ("a", "d")})
+    {'a': 1, 'b': 1, 'c': 3, 'd': 3}
+    """
+    found: dict[str, int] = {}
+    first, place = "", 0
+    for number, name in enumerate(ordered, start=1):
+        if not first or apart(first, name):
+            first, place = name, number
+        found[name] = place
+    return found
+
+
+def best(means: Mapping[str, Estimate], better: Better, answered: pd.DataFrame) -> set[str]:
+    """The methods with the best common mean among those that answer no less than who answers most.
+
+    Less is what McNemar's test, adjusted by Holm over the methods, tells apart from the greatest coverage.
+
+    Parameters
+    ----------
+    answered
+        Whether each question (rows) is answered, by method, of all methods that did not refuse.
+    """
+    counts = answered.sum()
+    if not len(counts) or not counts.max():
+        return set()
+    most = counts.idxmax()
+    others = [name for name in answered.columns if name != most]
+    tests = holm(
+        [
+            mcnemar(int((answered[most] & ~answered[name]).sum()), int((answered[name] & ~answered[most]).sum()))
+            for name in others
+        ]
+    )
+    fewer = {name for name, p in zip(others, tests, strict=True) if p < LEVEL and counts[name] < counts[most]}
+    kept = {name: mean.value for name, mean in means.items() if name not in fewer and not math.isnan(mean.value)}
+    if not kept:
+        return set()
+    top = min(kept.values()) if better == "lower" else max(kept.values())
+    return {name for name, value in kept.items() if abs(value - top) <= TIE * max(1.0, abs(top))}

@@ -1,0 +1,337 @@
+"""The runs of a study, told apart by what differs between them, and pooled over seeds: one entry a method and task."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness.core.errors import HarnessError
+from harness.evaluation import scoring, statistics
+from harness.evaluation.statistics import Estimate
+from harness.store.run import StoredRun, stored_runs
+
+SCORES = "scores.csv"
+# Settings that are no part of what is asked: how it is scored, shown and kept.
+SHOWING = {
+    "metrics", "population", "divide", "optimise", "force", "rescore", "study", "table", "figure", "output_dir",
+    "variant", "jobs",
+}  # fmt: skip
+# Settings that make another task, as its people or its model are others; all other settings make a variant of a method.
+TASK = {"model", "model_seed", "split", "factuals", "factuals_seed", "n_factuals", "desired"}
+ANSWERED = 0.5  # of its seeds: a question that so many answer is answered
+FAULTS = ("invalid", "incoherent", "not permitted", "late", "beyond its limits", "worse than claimed")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A method, or a variant of one, on a task; its seeds are pooled.
+
+    Parameters
+    ----------
+    task
+        Dataset and model, and what else tells two tasks of them apart.
+    method
+        The method's name, with its variant in brackets.
+    runs
+        One a seed.
+    table
+        One row a question, means over seeds of the columns of ``scoring.score``.
+    refusal
+        Why the method does not take the task; None where it does.
+    one
+        Whether the method, by design, gives one counterfactual a question, however many are asked for.
+    """
+
+    dataset: str
+    model: str
+    task: str
+    method: str
+    runs: tuple[StoredRun, ...]
+    metas: tuple[Mapping[str, Any], ...]
+    table: pd.DataFrame
+    refusal: str | None
+    one: bool
+    outcomes: tuple[Mapping[str, Any], ...]
+
+    @property
+    def seeds(self) -> int:
+        return len(self.runs)
+
+    @property
+    def several(self) -> bool:
+        """Whether several counterfactuals are asked for, and may be given."""
+        return not self.one and any(meta["n_counterfactuals"] > 1 for meta in self.metas)
+
+    @cached_property
+    def coverage(self) -> Estimate:
+        """Share of the questions with at least one accepted counterfactual."""
+        return statistics.share(self.table["coverage"].to_numpy(), self.seeds)
+
+    @property
+    def filled(self) -> float:
+        """Accepted counterfactuals per one asked for; NaN of a method that gives one."""
+        return float(self.table["filled"].mean()) if self.several else math.nan
+
+    @property
+    def validity(self) -> float:
+        """Share of what was returned of which the model says what was wanted; NaN where nothing was."""
+        returned = self.table["returned"].sum()
+        return float(self.table["valid"].sum() / returned) if returned else math.nan
+
+    @cached_property
+    def answered(self) -> pd.Series:
+        """Of each question, whether at least half of the seeds answered it, bool."""
+        return self.table["coverage"] >= ANSWERED
+
+    def seconds(self, share: float) -> float:
+        """A quantile of the seconds of all questions; one without an accepted answer counts its limit."""
+        return _quantile(self.table["seconds"], share)
+
+    def cpu_seconds(self, share: float) -> float:
+        """As ``seconds``, of the processor's; those of a question that was stopped are not known and left out."""
+        return _quantile(self.table["cpu_seconds"], share)
+
+    @property
+    def setup(self) -> tuple[float, float]:
+        """Seconds, and processor seconds, from the start of a process to the first question; the mean over seeds."""
+        known = [meta["setup"] for meta in self.metas if meta.get("setup")]
+        if not known:
+            return float(self.table["fit_seconds"].max()) if len(self.table) else math.nan, math.nan
+        return tuple(float(np.mean([each[name] or math.nan for each in known])) for name in ("seconds", "cpu_seconds"))  # type: ignore[return-value]
+
+    @property
+    def faults(self) -> Counter[str]:
+        """Counterfactuals that were returned and not accepted, by their first fault; counts add up over seeds."""
+        found: Counter[str] = Counter()
+        for outcome in self.outcomes:
+            found.update({word: n for word, n in outcome["verdict"].items() if word in FAULTS})
+        return found
+
+    def mean(self, metric: str) -> Estimate:
+        """The mean of a metric over questions, each its mean over accepted counterfactuals."""
+        return statistics.mean(self.table[metric].to_numpy() if metric in self.table else np.zeros(0))
+
+    def seed_spread(self, metric: str) -> float:
+        """Standard deviation over seeds of a run's mean; NaN with one."""
+        means = [part[metric].mean() for part in self.by_seed if metric in part]
+        return float(np.std(means, ddof=1)) if len(means) > 1 else math.nan
+
+    @cached_property
+    def by_seed(self) -> list[pd.DataFrame]:
+        """The table of each seed, of the same questions."""
+        tables = (read_scores(run) for run in self.runs)
+        return [table.loc[table.index.intersection(self.table.index)] for table in tables]
+
+
+def _quantile(values: pd.Series, share: float) -> float:
+    return float(values.quantile(share)) if values.notna().any() else math.nan
+
+
+@dataclass(frozen=True)
+class Study:
+    """The entries of a study, in the order in which they were first run.
+
+    Parameters
+    ----------
+    impossible
+        By task, the questions whose own constraints are proven to leave no counterfactual; they are in no table.
+    faults
+        A sentence for each such proof that an accepted counterfactual refutes.
+    """
+
+    name: str
+    entries: tuple[Entry, ...]
+    impossible: Mapping[str, tuple[Any, ...]]
+    faults: tuple[str, ...]
+
+    @classmethod
+    def of(cls, folder: Path) -> Study:
+        """Read the folder of a study.
+
+        Raises
+        ------
+        HarnessError
+            Where no run is finished and scored.
+        """
+        return cls.among(folder.resolve().name, latest(folder))
+
+    @classmethod
+    def among(cls, name: str, runs: Sequence[StoredRun]) -> Study:
+        """A study of some runs that are scored."""
+        metas = [run.meta for run in runs]
+        tables = [read_scores(run) for run in runs]
+        labels = named(metas)
+        groups: dict[tuple[str, str], list[int]] = {}
+        for place, (task, method, _) in enumerate(labels):
+            groups.setdefault((task, method), []).append(place)
+        impossible, faults = _impossible([task for task, _, _ in labels], runs, tables)
+        entries = []
+        for (task, method), places in groups.items():
+            first = metas[places[0]]
+            gone = set(impossible.get(task, ()))
+            stacked = pd.concat([tables[place] for place in places])
+            pooled = stacked.groupby(level=0, sort=False).mean(numeric_only=True)
+            refusals = [scoring.refusal(runs[place]) for place in places]
+            entries.append(
+                Entry(
+                    dataset=first["dataset"],
+                    model=first["model"],
+                    task=task,
+                    method=method,
+                    runs=tuple(runs[place] for place in places),
+                    metas=tuple(metas[place] for place in places),
+                    table=pooled.loc[[index not in gone for index in pooled.index]],
+                    refusal=refusals[0] if all(refusals) else None,
+                    one=first.get("gives", "several") == "one",
+                    outcomes=tuple(scoring.outcome(runs[place]) for place in places),
+                )
+            )
+        return cls(name, tuple(entries), impossible, faults)
+
+    @property
+    def tasks(self) -> list[str]:
+        return list(dict.fromkeys(entry.task for entry in self.entries))
+
+    @property
+    def methods(self) -> list[str]:
+        return list(dict.fromkeys(entry.method for entry in self.entries))
+
+    @property
+    def datasets(self) -> list[str]:
+        return list(dict.fromkeys(entry.dataset for entry in self.entries))
+
+    def of_task(self, task: str) -> list[Entry]:
+        """Of a task, the entries of methods that take it."""
+        return [entry for entry in self.entries if entry.task == task and entry.refusal is None]
+
+    @property
+    def refused(self) -> list[Entry]:
+        return [entry for entry in self.entries if entry.refusal is not None]
+
+
+def read_scores(run: StoredRun) -> pd.DataFrame:
+    """The scores of a run, one row a question."""
+    return pd.read_csv(run.path / SCORES, index_col="factual")
+
+
+def latest(folder: Path) -> list[StoredRun]:
+    """The runs of a study that are asked and scored to the end, failures included, in the order of the sweeps.
+
+    Of runs that differ in nothing but the code that answered, the last.
+
+    Raises
+    ------
+    HarnessError
+        Where there is none.
+    """
+    found = {run.path.name: run for run in stored_runs(folder)}
+    order = list(found)
+    for record in sorted((folder / "sweeps").glob("*.jsonl")):
+        lines = (json.loads(line) for line in record.read_text().splitlines())
+        order += [Path(line["cell"]).name for line in lines if line["state"] != "failed"]
+    kept: dict[str, StoredRun] = {}
+    for name in order:
+        if name in found and found[name].asked and (found[name].path / SCORES).is_file():
+            kept[_identity(found[name].meta)] = found[name]
+    if not kept:
+        raise HarnessError(f"no run under {folder} is finished and scored; run its experiment to the end.")
+    return list(kept.values())
+
+
+def _identity(meta: Mapping[str, Any]) -> str:
+    """All that tells a run from another, but for the code that answered."""
+    names = [meta[name] for name in ("dataset", "model", "method", "seed")]
+    return json.dumps([names, settings(meta)], sort_keys=True, default=str)
+
+
+def settings(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a run that tell it from others, by dotted name; its seed is not among them."""
+    plain = {key: value for key, value in meta["config"].items() if key not in SHOWING and key != "seed"}
+    return dict(_flat(plain))
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    for key, value in tree.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def named(metas: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
+    """Task, method and the seed of each run, with what differs between runs of the same names.
+
+    A name that several runs of one dataset, model and method share is followed by the settings in which these differ:
+    of the model and the people, after the task; all others after the method, in every task of the study.
+    """
+    plain = [settings(meta) for meta in metas]
+    differing: dict[str, set[str]] = {}
+    for group in _alike(metas):
+        for key in dict.fromkeys(key for place in group for key in plain[place]):
+            values = {json.dumps(plain[place][key], default=str) for place in group if key in plain[place]}
+            if len(values) > 1:
+                method = metas[group[0]]["method"]
+                owner = json.dumps(metas[group[0]]["dataset"]) if _of_task(key) else method
+                differing.setdefault(owner, set()).add(key)
+    labels = []
+    for meta, own in zip(metas, plain, strict=True):
+        task = f"{meta['dataset']} / {meta['model']}"
+        of_task = _described(own, differing.get(json.dumps(meta["dataset"]), set()))
+        of_method = _described(own, differing.get(meta["method"], set()))
+        labels.append((_with(task, of_task), _with(meta["method"], of_method), str(meta["seed"])))
+    return labels
+
+
+def _alike(metas: Sequence[Mapping[str, Any]]) -> list[list[int]]:
+    """Places of the runs that share dataset, model and method."""
+    groups: dict[tuple[str, str, str], list[int]] = {}
+    for place, meta in enumerate(metas):
+        groups.setdefault((meta["dataset"], meta["model"], meta["method"]), []).append(place)
+    return list(groups.values())
+
+
+def _of_task(key: str) -> bool:
+    return key.partition(".")[0] in TASK
+
+
+def _described(plain: Mapping[str, Any], keys: Iterable[str]) -> str:
+    """Some settings in words, as a command line has them; ``method.`` is left out."""
+    return ", ".join(f"{key.removeprefix('method.')}={_value(plain[key])}" for key in sorted(keys) if key in plain)
+
+
+def _value(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def _with(name: str, detail: str) -> str:
+    return f"{name} ({detail})" if detail else name
+
+
+def _impossible(
+    tasks: Sequence[str], runs: Sequence[StoredRun], tables: Sequence[pd.DataFrame]
+) -> tuple[dict[str, tuple[Any, ...]], tuple[str, ...]]:
+    """By task, the questions proven to have no counterfactual; and the proofs that an accepted one refutes."""
+    proven: dict[str, dict[Any, str]] = {}
+    refuted = []
+    for task, run, table in zip(tasks, runs, tables, strict=True):
+        for question in table.index[table["impossible"] > 0]:
+            proven.setdefault(task, {}).setdefault(question, run.label)
+    for task, run, table in zip(tasks, runs, tables, strict=True):
+        for question in table.index[table["coverage"] > 0]:
+            if (prover := proven.get(task, {}).pop(question, None)) is not None:
+                refuted.append(
+                    f"{prover} proves that question {question} has no counterfactual, and {run.label} has an accepted "
+                    f"one: the proof is wrong."
+                )
+    return {task: tuple(found) for task, found in proven.items() if found}, tuple(refuted)
