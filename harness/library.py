@@ -276,7 +276,7 @@ def in_context(found: Explanation, claim: Objective | None, problem: Problem, fa
 
 
 def measure(
-    explanations: Explained | Sequence[Explained], metrics: Iterable[str | Metric], population: str = "valid"
+    explanations: Explained | Sequence[Explained], metrics: Iterable[str | Metric], population: str = "accepted"
 ) -> pd.Series | pd.DataFrame:
     """Metrics of what ``explain`` returned, over all answers of each person together.
 
@@ -285,7 +285,7 @@ def measure(
     metrics
         Names such as ``l1``, ``proximity/l1`` or ``mypackage.mymodule.mymetric``, or metrics themselves.
     population
-        Which answers they see: ``valid``, those that the checker found valid, or ``returned``.
+        Which answers they see: ``accepted``, those in which the checker found no fault, or ``returned``.
 
     Returns
     -------
@@ -296,8 +296,8 @@ def measure(
     HarnessError
         For a metric that does not exist, and for an explanation that is not from ``explain``.
     """
-    if population not in {"valid", "returned"}:
-        raise HarnessError(f"population={population} does not exist; allowed: valid, returned.")
+    if population not in {"accepted", "returned"}:
+        raise HarnessError(f"population={population} does not exist; allowed: accepted, returned.")
     if isinstance(metrics, str):
         metrics = [metrics]
     found = [metric if isinstance(metric, Metric) else _metric(metric) for metric in metrics]
@@ -314,10 +314,9 @@ def _measured(explanation: Explanation, metrics: Sequence[Metric], population: s
     problem, space = context.problem, context.problem.space
     judged = list(zip(explanation.answers, context.verdicts, context.after, strict=True))
     returned = [answer.row for answer, _, _ in judged if answer.row is not None]
-    unsound = {"invalid", "none"}
     rows = {
         "returned": [answer.row for answer, _, after in judged if answer.row is not None and after is not None],
-        "valid": [answer.row for answer, word, _ in judged if answer.row is not None and word not in unsound],
+        "accepted": [answer.row for answer, word, _ in judged if answer.row is not None and word == checker.ACCEPTED],
     }
     stored = pd.DataFrame(returned, columns=space.index, dtype=object)
     frame = space.frame(rows[population])

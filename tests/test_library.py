@@ -110,7 +110,7 @@ def test_the_pipeline_itself_confirms_every_answer(question: Any, pipeline: Pipe
     scores = [float(pipeline.predict_proba(rows.iloc[[place]])[0, 1]) for place in range(3)]
     assert context.after == tuple(zip(scores, ["yes"] * 3, strict=True))
     assert context.before[0] == pipeline.predict_proba(FRAME.iloc[[row], :-1])[0, 1]
-    assert context.verdicts == ("valid",) * 3
+    assert context.verdicts == ("accepted",) * 3
     assert (rows["sex"] == FRAME["sex"][row]).all()
     assert {answer.status for answer in explanation.answers} == {Status.OPTIMAL}
 
@@ -222,7 +222,7 @@ def test_the_global_random_state_stays(question: Any, pipeline: Pipeline) -> Non
 
 
 def test_a_false_answer_is_marked(question: Any, pipeline: Pipeline) -> None:
-    """As invalid where the model disagrees, as not actionable where it changes what is immutable."""
+    """As invalid where the model disagrees, as not permitted where it changes what is immutable."""
     row = rejected(pipeline)[0]
     person = FRAME.iloc[row, :-1].to_dict()
     wrong = {**person, "income": person["income"] - 1}
@@ -233,10 +233,10 @@ def test_a_false_answer_is_marked(question: Any, pipeline: Pipeline) -> None:
         Given((Answer(Status.FOUND, wrong), Answer(Status.FOUND, other))), question, row, n=2, time_limit=7
     )
     assert explanation.context is not None
-    assert explanation.context.verdicts == ("invalid", "not actionable")
+    assert explanation.context.verdicts == ("invalid", "not permitted")
     for shown in (str(explanation), explanation._repr_html_() or ""):
         assert "✗ invalid" in shown
-        assert "✗ not actionable" in shown
+        assert "✗ not permitted" in shown
     changes = sum(other[name] != person[name] for name in person)
     assert measure(explanation, ["l0"]).tolist() == [changes]  # of the one that the model takes
     assert measure(explanation, [l1], population="returned").iloc[0] > 0

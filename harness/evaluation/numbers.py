@@ -80,7 +80,7 @@ class Numbers:
             for name, estimate in numbers_of(entry, list(self.metrics)).items():
                 names = {key: getattr(entry, key) for key in ("dataset", "model", "task", "method", "seeds")}
                 own = {"value": estimate.value, "low": estimate.low, "high": estimate.high, "n": estimate.n}
-                spread = entry.seed_spread(name)
+                spread = math.nan if name in FAULTS else entry.seed_spread(name)
                 rows.append({**names, "number": name, **own, "seed_sd": spread, **compared.get(name, {})})
         return pd.DataFrame(rows, columns=list(COLUMNS))
 

@@ -15,6 +15,7 @@ from scipy import stats
 LEVEL = 0.05  # of significance, of every test and interval
 RESAMPLES = 2000  # of a bootstrap
 TIE = 1e-6  # values this near, relative to max(1, value), are equal
+DIGITS = 9  # of a difference: equal ones are to have equal ranks
 ENOUGH = 10  # questions behind a common mean
 BLOCKS = 5  # data sets behind a test over data sets
 NEARLY = 0.5  # of the best coverage: who answers less is compared by no mean, and recommended for nothing
@@ -120,9 +121,9 @@ def pairs(values: pd.DataFrame) -> list[Pair]:
 
 
 def differences(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """First minus second; 0 where the two are equal but for rounding."""
-    gaps = first - second
-    return np.where(np.abs(gaps) <= TIE * np.maximum(1.0, np.abs(first)), 0.0, gaps)
+    """First minus second; 0 where the two are equal but for a tie, and without the noise of the last digits."""
+    gaps, scale = first - second, np.maximum(1.0, np.abs(first))
+    return np.where(np.abs(gaps) <= TIE * scale, 0.0, np.round(gaps / scale, DIGITS) * scale)
 
 
 def wilcoxon(gaps: np.ndarray) -> float:

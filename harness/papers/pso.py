@@ -14,6 +14,7 @@ from harness.core.explanation import Status
 from harness.core.objective import displacement
 from harness.core.space import Kind, Space
 from harness.evaluation import scoring
+from harness.evaluation.checker import ACCEPTED
 from harness.reports.claim import Claim, Numbers, Verdict, means
 from harness.reports.comparison import Comparison, paired
 from harness.reports.markup import DASH, markdown, number
@@ -194,7 +195,7 @@ def _ratio(group: Sequence[StoredRun], least: Mapping[int, Mapping[Any, float]])
 def _merits(run: StoredRun, proven: bool = False) -> dict[Any, float]:
     """The least merit of the valid answers to each factual; only of proven optima where ``proven``."""
     frame, _ = run.factuals()
-    sound = {(v["factual"], v["ce"]) for v in run.verdicts() if v["verdict"] == "valid"}
+    sound = {(v["factual"], v["ce"]) for v in run.verdicts() if v["verdict"] == ACCEPTED}
     rows: dict[Any, list[dict[str, Any]]] = {}
     for row in run.rows():
         if (row["factual"], row["ce"]) in sound and (not proven or row["status"] == Status.OPTIMAL):

@@ -13,6 +13,7 @@ import pandas as pd
 
 from harness.core.space import Feature
 from harness.core.wording import number, target_text
+from harness.evaluation.checker import ACCEPTED
 from harness.evaluation.scoring import group_table
 from harness.reports.markup import DASH, markdown
 from harness.reports.person import WIDTH
@@ -43,7 +44,7 @@ def write(run: StoredRun, divide: Sequence[str]) -> str:
             members = factuals.loc[[factual for factual in factuals.index if point_of.get(factual) == point]]
             sentences.append(_explanation(point, members, values, line["changed"][point], run.space.features))
         sentences += _without(line, point_of)
-        bad = Counter(verdicts[factual] for factual in factuals.index if verdicts[factual] not in {"valid", "none"})
+        bad = Counter(verdicts[factual] for factual in factuals.index if verdicts[factual] not in {ACCEPTED, "none"})
         sentences += [_wrapped(f"The checker found {_counted(bad)}.")] if bad else []
         sentences += [_division(name, factuals, point_of, line["points"]) for name in divide if name in factuals]
         parts.append("\n\n".join(sentences))

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from harness.core.metric import CRITERIA
+from harness.evaluation.contest import SECONDS
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import Entry
 from harness.reports.markup import DASH, markdown, number
@@ -41,10 +43,11 @@ def _block(numbers: Numbers, dataset: str) -> str:
     entries = [entry for entry in numbers.study.entries if entry.dataset == dataset]
     tasks = list(dict.fromkeys(entry.task for entry in entries))
     shown = headings(numbers.metrics.values(), "overview")
-    criteria = {c.metric: c.name for c in numbers.criteria}
-    further = {heading: metric for heading, metric in shown.items() if metric.name not in criteria}
+    further = {heading: metric for heading, metric in shown.items() if not metric.criterion}
+    named = {*CRITERIA, SECONDS}
     objectives, body = _objectives(entries), []
-    ranks = {name: standing.ranks for name, standing in numbers.standings.items() if dataset in standing.ranks.index}
+    ranks = {name: found.ranks for name, found in numbers.standings.items() if name in named}
+    ranks = {name: table for name, table in ranks.items() if dataset in table.index}
     for method in dict.fromkeys(entry.method for entry in entries):
         mine = {entry.task: entry for entry in entries if entry.method == method}
         took = [entry for entry in mine.values() if entry.refusal is None]

@@ -14,6 +14,7 @@ from harness.core.explanation import Answer, Explanation, Status
 from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
 from harness.core.wording import SATISFIED, number, scored_class, target_text
+from harness.evaluation.checker import ACCEPTED
 from harness.models.card import Card, card_of
 
 # No colours but shades of the page's own: readable on white and on black, and by everybody.
@@ -104,7 +105,7 @@ def _table(explanation: Explained) -> _Table:
     of = scored_class(classifier, target)
     facts = [
         ["status", "", *(str(answer.status) for answer in answers)],
-        ["checked", "", *("✓ valid" if word == "valid" else _checked(word) for word in context.verdicts)],
+        ["checked", "", *("✓ accepted" if word == ACCEPTED else _checked(word) for word in context.verdicts)],
         [
             "prediction" if of is None else f"score of {of}",
             number(score),

@@ -74,18 +74,18 @@ def _markdown(frame: pd.DataFrame) -> str:
 def _alone(numbers: Numbers, tasks: Collection[str]) -> pd.DataFrame:
     """One row an entry: what is reported of it whatever others do."""
     shown = headings(numbers.metrics.values(), "summary", OWN)
-    return pd.DataFrame(
+    frame = pd.DataFrame(
         line_of(entry) | {heading: entry.mean(metric.name).value for heading, metric in shown.items()}
         for entry in numbers.study.entries
         if entry.task in tasks and entry.refusal is None
     ).round(3)
+    return frame if len(frame) and (frame["seeds"] > 1).any() else frame.drop(columns="seeds", errors="ignore")
 
 
 def line_of(entry: Entry) -> dict[str, Any]:
     """The numbers of an entry that do not depend on metrics, by the headings of the printed table."""
     line: dict[str, Any] = {"task": entry.task, "method": entry.method}
-    line |= {"seeds": entry.seeds} if entry.seeds > 1 else {}
-    line |= {"n": len(entry.table), "coverage": entry.coverage.value}
+    line |= {"seeds": entry.seeds, "n": len(entry.table), "coverage": entry.coverage.value}
     line |= {"filled": entry.filled} if any(meta["n_counterfactuals"] > 1 for meta in entry.metas) else {}
     line |= {"validity": entry.validity, "optimal": entry.table["optimal"].mean()}
     line |= {heading: entry.table[name].mean() for name, heading in GROUPED.items() if name in entry.table}

@@ -43,7 +43,7 @@ def assert_each_is_logged_once(folder: Path) -> None:
     )
     for logged in runs:
         assert logged.info.status == "FINISHED"
-        assert "run/coverage" in logged.data.metrics
+        assert "coverage" in logged.data.metrics
         files = {file.path for file in client.list_artifacts(logged.info.run_id)}
         assert {"counterfactuals.json", "counterfactuals.csv", "config.yaml"} <= files
 

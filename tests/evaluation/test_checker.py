@@ -63,12 +63,12 @@ def test_honest_answers_are_valid(cell: StoredRun) -> None:
     """A verdict a row; ``none`` where there is no counterfactual; the objective is the claimed one."""
     verdicts, rows = checker.verdicts(cell), cell.rows()
     assert [(v["factual"], v["ce"]) for v in verdicts] == [(row["factual"], row["ce"]) for row in rows]
-    assert {v["verdict"] for v in verdicts} <= {"valid", "none"}
+    assert {v["verdict"] for v in verdicts} <= {"accepted", "none"}
     for verdict, row in zip(verdicts, rows, strict=True):
         assert (verdict["verdict"] == "none") == (row["row"] is None)
         if row["row"] is not None:
             assert verdict["objective"] == pytest.approx(row["objective"], abs=1e-12)
-    assert any(v["verdict"] == "valid" for v in verdicts)
+    assert any(v["verdict"] == "accepted" for v in verdicts)
 
 
 def test_the_wrong_class_is_invalid(cell: StoredRun) -> None:
@@ -86,24 +86,24 @@ def test_the_wrong_class_is_invalid(cell: StoredRun) -> None:
     ("name", "value"),
     [("visits", 3.5), ("income", None), ("income", "much"), ("city", "Trier"), ("member", "x"), ("income", True)],
 )
-def test_a_value_that_does_not_exist_is_invalid(cell: StoredRun, name: str, value: Any) -> None:
+def test_a_value_that_does_not_exist_is_incoherent(cell: StoredRun, name: str, value: Any) -> None:
     verdict = verdict_of(cell, lambda row: row["row"].update({name: value}))
-    assert (verdict["verdict"], verdict["incoherent"]) == ("invalid", [name])
+    assert (verdict["verdict"], verdict["incoherent"]) == ("incoherent", [name])
 
 
-def test_a_missing_column_is_invalid(cell: StoredRun) -> None:
+def test_a_missing_column_is_incoherent(cell: StoredRun) -> None:
     assert verdict_of(cell, lambda row: row["row"].pop("income"))["incoherent"] == ["income"]
 
 
-def test_an_immutable_feature_that_changed_is_not_actionable(cell: StoredRun) -> None:
+def test_an_immutable_feature_that_changed_is_not_permitted(cell: StoredRun) -> None:
     """The model does not care for ``height`` enough to change its mind, the checker does."""
     verdict = verdict_of(cell, lambda row: row["row"].update(height=row["row"]["height"] + 1e-3))
-    assert (verdict["verdict"], verdict["violations"], verdict["valid"]) == ("not actionable", ["height"], True)
+    assert (verdict["verdict"], verdict["violations"], verdict["valid"]) == ("not permitted", ["height"], True)
 
 
 def test_an_understated_objective_is_worse_than_claimed(cell: StoredRun) -> None:
     """Beyond 1e-6; a claim that is too high is no fault of the answer."""
-    assert verdict_of(cell, lambda row: row.update(objective=row["objective"] + 0.1))["verdict"] == "valid"
+    assert verdict_of(cell, lambda row: row.update(objective=row["objective"] + 0.1))["verdict"] == "accepted"
     assert verdict_of(cell, lambda row: row.update(objective=row["objective"] - 0.2))["verdict"] == "worse than claimed"
 
 

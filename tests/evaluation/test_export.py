@@ -63,7 +63,7 @@ def test_every_answer_has_a_row(cell: StoredRun) -> None:
     assert table["status"].fillna("").tolist() == ["", "OPTIMAL", "FOUND", "INFEASIBLE", "", "FOUND", *["GAVE_UP"] * 2]
     judged = [verdict["verdict"] for verdict in cell.verdicts()]
     assert table.loc[table["ce"] > 0, "verdict"].tolist() == judged
-    assert judged[1:3] == ["invalid", "none"]
+    assert judged[1:3] == ["incoherent", "none"]
     assert table.loc[1, "gap"] == (0.1 + 0.2) - 0.3
     assert table.loc[5, "gap"] == 1.0
     assert table.loc[2, "city"] == "Atlantis"

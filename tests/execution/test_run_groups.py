@@ -20,7 +20,7 @@ def test_a_group_is_explained_in_sentences(tmp_path: Path) -> None:
     (cell,) = stored(tmp_path).values()
     (line,) = cell.groups()
     assert line["status"] == "OPTIMAL"
-    assert {verdict["verdict"] for verdict in cell.verdicts()} == {"valid"}
+    assert {verdict["verdict"] for verdict in cell.verdicts()} == {"accepted"}
     assert f"{len(line['points'])} explanations, proven the fewest" in " ".join(done.stderr.split())
     assert "| race | factuals" in done.stderr
     again = run(*COMMAND, "method=column_generation", "method.t_max=2", "group=true")

@@ -209,7 +209,7 @@ def altered(run: StoredRun, change: Callable[[dict[str, Any], list[dict[str, Any
 
 
 def test_honest_groups_are_valid(run: StoredRun) -> None:
-    assert set(altered(run, lambda line, rows: None).values()) <= {"valid", "none"}
+    assert set(altered(run, lambda line, rows: None).values()) <= {"accepted", "none"}
 
 
 @pytest.mark.parametrize("breach", BREACHES)
@@ -238,7 +238,7 @@ def test_a_group_is_scored(run: StoredRun) -> None:
     assert table["covered"] + table["uncoverable"] + table["left"] == 12
     assert table["covered"] == sum(row["row"] is not None for row in rows)
     problems = {index: question().problem(index) for index in question().factuals.index}
-    scores = scoring.score(run, problems, [], "valid")
+    scores = scoring.score(run, problems, [])
     assert set(scores["group/points"]) == {used}
     assert scores["coverage"].sum() == table["covered"]
 

@@ -52,6 +52,7 @@ BY_HAND = {
     "mothilal/categorical_diversity": (1 + 1 / 3 + 1) / 3,
     "mothilal/continuous_diversity": (70 + 20 + 50) / 3,
     "mothilal/sparsity_diversity": (1 + 3 / 5 + 1) / 3,
+    "diversity/pairwise_gower": (3.5 + 1.35 + 3.15) / 5 / 3,
     "pso/proximity_cont": (1.5 + 0.5 + 0.8) / 3,
     "pso/proximity_cat": (0 + 1 + 1 / 3) / 3,
     "pso/proximity": (0.6 + 0.8 + 0.52) / 3,

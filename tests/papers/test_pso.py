@@ -140,7 +140,7 @@ def stored(folder: Path, method: str, seed: int, answers: list[Answer]) -> Store
     judge(cell)
     metrics = [get_object(path) for path in names.names]
     problems = dict.fromkeys(factuals.index, loans.problem)
-    scoring.score(cell, problems, metrics, "valid").to_csv(cell.path / "scores.csv")
+    scoring.score(cell, problems, metrics).to_csv(cell.path / "scores.csv")
     cell.finish()
     return cell
 

@@ -28,12 +28,12 @@ from harness.core.target import Label
 from harness.data import Dataset, load_dataset
 from harness.evaluation import scoring
 from harness.evaluation.checker import judge
+from harness.evaluation.contest import metrics_of
 from harness.models.train import train
 from harness.reports import drawing, figures, registry
 from harness.reports.comparison import Comparison
 from harness.reports.drawing import plane, rescaled
 from harness.reports.page import charts
-from harness.reports.stored import metrics_of
 from harness.store.rows import answer_row
 from harness.store.run import StoredRun
 
@@ -64,7 +64,7 @@ def stored(
     answers = [Answer(Status.FOUND, {**origin, **row}) for row in rows]
     cell.append(answer_row(identity, number + 1, answer, **TIMING) for number, answer in enumerate(answers))
     judge(cell)
-    scores = scoring.score(cell, {identity: problem}, list(metrics_of(cell).values()), "valid")
+    scores = scoring.score(cell, {identity: problem}, list(metrics_of(cell).values()))
     scores.to_csv(cell.path / "scores.csv")
     cell.finish()
     return cell

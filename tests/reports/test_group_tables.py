@@ -52,7 +52,7 @@ def cell_of(folder: Path, made: Made) -> StoredRun:
     status = Status.OPTIMAL if made.proven else Status.FOUND
     found = Recorder(lambda factuals: at_one(factuals, status=status))
     run_groups(cell, question(), GroupGreedy(), True, 0, LIMITS, found)  # type: ignore[arg-type]
-    cell.put_verdicts({"factual": row["factual"], "ce": 1, "verdict": "valid"} for row in cell.rows())
+    cell.put_verdicts({"factual": row["factual"], "ce": 1, "verdict": "accepted"} for row in cell.rows())
     return cell
 
 

@@ -14,6 +14,7 @@ from support.tables import GRANTED, started
 
 from harness.core.metric import Metric, metric
 from harness.core.problem import Problem
+from harness.evaluation.contest import metrics_of
 from harness.reports import stored
 from metrics import _example as loans
 from metrics.proximity import l0
@@ -38,9 +39,9 @@ def test_a_metric_of_ones_own_is_in_every_table(tmp_path: Path) -> None:
     sweep = run("-m", "dataset=pima", "model=lr", "method=nearest,ce_ocl", "n_factuals=2", names)
     assert sweep.returncode == 0, sweep.stderr
     head = next(line for line in sweep.stderr.splitlines() if COLUMN in line)
-    assert head.split()[:8] == ["dataset", "model", "method", "coverage", "validity", "optimal", "l0", "extra"]
+    assert head.split()[:8] == ["task", "method", "n", "coverage", "validity", "optimal", "s", "s_p95"]
     with (results / "summary.csv").open() as file:
-        assert {row["mean"] for row in csv.DictReader(file) if row["metric"] == NAME} == {"1.25"}
+        assert {row["value"] for row in csv.DictReader(file) if row["number"] == NAME} == {"1.25"}
     for module in ("harness.tables", "harness.report"):
         done = run("experiment=adhoc", module=module)
         assert done.returncode == 0, done.stderr
@@ -56,31 +57,27 @@ def test_a_metric_of_ones_own_is_in_every_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("declared", "headings"),
     [
-        ({}, ["l0", "zero"]),
-        ({"heading": "wait", "unit": "days"}, ["l0", "wait (days)"]),
-        ({"place": 0}, ["zero", "l0"]),
-        ({"shown": ("report",)}, ["l0"]),
-        ({"shown": False}, ["l0"]),
-        ({"heading": "l0"}, ["l0", "own/zero"]),
-        ({"heading": "coverage"}, ["l0", "own/zero"]),
+        ({}, ["sparsity", "zero"]),
+        ({"heading": "wait", "unit": "days"}, ["sparsity", "wait (days)"]),
+        ({"place": 0}, ["zero", "sparsity"]),
+        ({"shown": ("report",)}, ["sparsity"]),
+        ({"shown": False}, ["sparsity"]),
+        ({"heading": "sparsity"}, ["sparsity", "own/zero"]),
+        ({"heading": "coverage"}, ["sparsity", "own/zero"]),
     ],
     ids=str,
 )
-def test_headings(
-    declared: dict[str, Any], headings: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_headings(declared: dict[str, Any], headings: list[str]) -> None:
     """In the order of places; a heading that another column has gives way to the metric's full name."""
     zero = _zero(better="lower", family="own", **declared)
-    monkeypatch.setattr(stored, "metrics_of", lambda _: {metric.name: metric for metric in (zero, l0)})
-    made = started(tmp_path, loans.problem, loans.factual, [GRANTED])
-    assert list(stored.columns([made], "summary", ["coverage"])) == headings
+    assert list(stored.headings([zero, l0], "summary", ["coverage"])) == headings
 
 
 def test_a_metric_that_is_gone_costs_its_column_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """What was scored by a module that is no longer there is shown without it, and a warning says why."""
     made = started(tmp_path, loans.problem, loans.factual, [GRANTED])
     made.update(scored={"metrics": {"names": ["metrics.proximity.l0", "nowhere.patience"]}})
-    assert list(stored.columns([made], "summary")) == ["l0"]
+    assert list(stored.headings(metrics_of(made).values(), "summary")) == ["sparsity"]
     assert "nowhere.patience" in caplog.text
 
 

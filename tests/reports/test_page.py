@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from harness.reports.page.results import Results
-from harness.reports.page.statistics import rank
-from scipy import stats
 from support.tables import GRANTED, MEMBER, YOUNGER, started
 
 from harness.core.errors import HarnessError
+from harness.evaluation.contest import Criterion, contests
+from harness.evaluation.study import Study
 from harness.reports.page import charts, page
 from metrics import _example as loans
 
@@ -31,38 +30,6 @@ def folder(tmp_path: Path) -> Path:
     }.items():
         started(tmp_path, loans.problem, loans.factual, answers, method=method, n_counterfactuals=1, fingerprint=method)
     return tmp_path
-
-
-def test_a_method_without_an_accepted_answer_is_put_last(folder: Path) -> None:
-    results = Results.of(folder)
-    assert set(results.general) == {"exact", "guess", "silent"}
-    matrix = results.matrix("mothilal/sparsity", results.general, "higher")
-    assert matrix.shape == (8, 3)
-    assert (matrix["silent"] == -np.inf).all()
-    ranking = rank(results.matrix("accepted", results.general, "higher"), "higher")
-    assert list(ranking.ranks.index) == ["exact", "guess", "silent"]
-
-
-def test_ranks_and_tests_are_those_of_scipy() -> None:
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame(rng.normal(np.array([0.0, 0.1, 2.0, 4.0]), size=(30, 4)), columns=list("abcd"))
-    ranking = rank(table, "lower")
-    assert ranking.p == pytest.approx(stats.friedmanchisquare(*(table[name] for name in table)).pvalue)
-    assert ranking.ranks["a"] == pytest.approx(table.rank(axis=1)["a"].mean())
-    # Nemenyi: two mean ranks differ significantly iff they are farther apart than the critical difference.
-    apart = stats.studentized_range.ppf(0.95, 4, np.inf) / np.sqrt(2) * np.sqrt(4 * 5 / (6 * 30))
-    for one in table:
-        for other in table:
-            if one != other:
-                differ = bool(ranking.pairs.loc[one, other] < 0.05)
-                assert differ == (abs(ranking.ranks[one] - ranking.ranks[other]) > apart)
-    assert ranking.places["a"] == ranking.places["b"] == 1 < ranking.places["c"] <= ranking.places["d"]
-
-
-def test_without_differences_all_tie() -> None:
-    ranking = rank(pd.DataFrame({"a": [1.0, 1.0], "b": [1.0, 1.0], "c": [1.0, 1.0]}), "lower")
-    assert set(ranking.places) == {1}
-    assert np.isnan(ranking.p)
 
 
 def test_the_front_is_what_nothing_beats() -> None:
@@ -115,19 +82,21 @@ def test_the_page_stands_alone(folder: Path) -> None:
 def test_the_page_says_what_happened(folder: Path) -> None:
     text = page.write(folder).read_text()
     words = re.sub(r"\s+", " ", re.sub(r"<svg.*?</svg>|<[^>]+>", " ", text, flags=re.S))
-    assert "loans / tree / silent 8 GAVE_UP" in words
+    assert "loans / tree / silent 8 GAVE_UP finished (8x)" in words
     assert "loans / tree / guess 2 GAVE_UP 4 invalid" in words
-    assert "not measured here (robustness/certified_radius_linf" in words
-    assert "exact (1.1)" in words  # of eight blocks, two are ties for the first place
+    assert "answers too few: guess, silent" in words  # a quarter, and none
+    assert "paired comparisons of this one task" in words
 
 
-def test_a_proven_radius_stands_for_robustness_before_a_sampled_share() -> None:
-    """The first metric with any number; of a sweep whose models none can certify, the second."""
-    (robust,) = (requirement for requirement in page.REQUIREMENTS if requirement.name == "robust")
-    sampled = pd.DataFrame({"robustness/region_validity": [0.9, 1.0]})
-    assert robust.metric(sampled.assign(**{"robustness/certified_radius_linf": [0.1, np.nan]})) == robust.metrics[0]
-    assert robust.metric(sampled.assign(**{"robustness/certified_radius_linf": [np.nan] * 2})) == robust.metrics[1]
-    assert robust.better == "higher"
+def test_a_curve_of_answers_ends_at_the_share_answered(folder: Path) -> None:
+    """Two of eight questions of a method that is as near as the nearest; infinite times as far where it has none."""
+    study = Study.of(folder)
+    proximity = Criterion("proximity", "mothilal/sparsity", "lower")
+    ratios, seconds = charts.reached(study, contests(study, proximity))
+    assert {name: np.isfinite(values).sum() for name, values in ratios.items()} == {"exact": 8, "guess": 2, "silent": 0}
+    assert set(ratios["exact"]) == {1.0}
+    assert np.isinf(seconds["silent"]).all()
+    assert set(seconds["exact"]) == {0.5}
 
 
 def test_values_of_data_are_escaped(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from harness.core.objective import Limit, Objective, Term
 from harness.core.problem import Problem
 from harness.evaluation import scoring
 from harness.evaluation.checker import judge
+from harness.evaluation.numbers import Numbers
+from harness.evaluation.study import Study
 from harness.reports import summary
 from harness.store.rows import answer_row
 from harness.store.run import StoredRun
@@ -45,18 +47,23 @@ def made(problem: Problem, factual: pd.DataFrame, tmp_path: Path) -> Made:
         refused: bool = False,
     ) -> StoredRun:
         made = StoredRun(tmp_path / f"{method}-{model}")
-        config = {"seed": seed, "method": {"_target_": method}}
-        meta = {"dataset": "toy", "model": model, "method": method, "n_counterfactuals": 2, "config": config}
+        config = {"model_seed": seed, "method": {"_target_": method}, "time_limit": 5}
+        names = {"dataset": "toy", "model": model, "method": method}
+        meta = {**names, "n_counterfactuals": 2, "seed": 0, "config": config}
         made.start(meta, problem.space, problem.classifier, {identity: problem.target}, claims, factual)
         answers = (Answer(status, row, Reason.PROOF, claimed, claimed) for claimed in (value, second))
         if refused:
             answers = (Answer(Status.UNSUPPORTED, None, Reason.REFUSED, detail="not for this model") for _ in range(2))
         made.append(answer_row(identity, number + 1, answer, **TIMING) for number, answer in enumerate(answers))
         judge(made)
-        scoring.score(made, {identity: problem}, [], "valid").to_csv(made.path / "scores.csv")
+        scoring.score(made, {identity: problem}, []).to_csv(made.path / "scores.csv")
         return made
 
     return cell
+
+
+def written(folder: Path, runs: list[StoredRun]) -> int:
+    return summary.write(folder, runs, Numbers(Study.among("toy", runs)))
 
 
 def test_different_optima_are_reported(
@@ -64,7 +71,7 @@ def test_different_optima_are_reported(
 ) -> None:
     """An error names the cells, the factual and both values, and counts as trouble."""
     with caplog.at_level(logging.ERROR, "harness"):
-        assert summary.write(tmp_path, [made("a"), made("b"), made("c", value=1.1)]) == 1
+        assert written(tmp_path, [made("a"), made("b"), made("c", value=1.1)]) == 1
     (message,) = (record.getMessage() for record in caplog.records)
     for part in ("toy/lr/a", "toy/lr/c", f"factual {factual.index[0]}", "1.0", "1.1"):
         assert part in message
@@ -73,7 +80,7 @@ def test_different_optima_are_reported(
 def test_agreement_is_no_trouble(made: Made, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Up to 1e-6; further counterfactuals may differ with how methods keep them apart."""
     with caplog.at_level(logging.ERROR, "harness"):
-        assert summary.write(tmp_path, [made("a"), made("b", value=1.0 + 5e-7, second=3.0)]) == 0
+        assert written(tmp_path, [made("a"), made("b", value=1.0 + 5e-7, second=3.0)]) == 0
     assert caplog.records == []
 
 
@@ -103,8 +110,8 @@ def test_whoever_comes_first(made: Made) -> None:
 
 def test_a_refusal_counts_where_the_method_answers_nowhere(made: Made, tmp_path: Path) -> None:
     """A comparison over models may hold a method that takes some of them."""
-    assert summary.write(tmp_path, [made("a"), made("a", model="rf", refused=True)]) == 0
-    assert summary.write(tmp_path, [made("b"), made("c", refused=True)]) == 1
+    assert written(tmp_path, [made("a"), made("a", model="rf", refused=True)]) == 0
+    assert written(tmp_path, [made("b"), made("c", refused=True)]) == 1
 
 
 @pytest.mark.parametrize("other", [{"rho": 0.1}, {"norm": "l2"}, {"unperturbed": ("income",)}, {"clip": True}], ids=str)

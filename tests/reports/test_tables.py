@@ -178,13 +178,13 @@ def test_faults_are_reported(made: Made, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_an_experiment_without_a_paper_shows_methods_by_models(made: Made, tmp_path: Path) -> None:
-    """Valid of asked, and the median second; a dash only where the method refused."""
+    """Coverage, and the median second, three in four at the limit; a dash only where the method refused."""
     made(method="exact", model="tree")
     made(GRANTED, method="exact", model="forest")
     made(None, None, method="guess", model="tree")
     tables.write(tmp_path, None)
     rows = [line.split(" | ") for line in (tmp_path / "table.md").read_text().splitlines() if line.startswith("| `")]
-    assert [row[:3] for row in rows] == [["| `exact`", "1/1, 0.5 s", "1/4, 0.5 s"], ["| `guess`", "", "0/2, 0.5 s"]]
+    assert [row[:3] for row in rows] == [["| `exact`", "1.00, 0.5 s", "0.25, 5 s"], ["| `guess`", "", "0.00, 5 s"]]
     numbers = pd.read_csv(tmp_path / "table.csv").set_index(["model", "method"])
     assert numbers["valid"].to_dict() == {("forest", "exact"): 1, ("tree", "exact"): 1, ("tree", "guess"): 0}
 

@@ -144,7 +144,7 @@ def test_answers_of_version_1_are_read(tmp_path: Path) -> None:
     assert [line["schema"] for line in lines] == [1, 1]
     assert old.rows() == [{**line, "beside": 1} for line in lines]
     assert old.answered() == {370, 300}
-    assert [verdict["verdict"] for verdict in checker.verdicts(old)] == ["valid", "valid"]
+    assert [verdict["verdict"] for verdict in checker.verdicts(old)] == ["accepted", "accepted"]
     shutil.copytree(old.path, tmp_path / "older")
     (tmp_path / "older" / "rows.jsonl").write_text(
         "".join(json.dumps({k: v for k, v in line.items() if k != "compile_seconds"}) + "\n" for line in lines)

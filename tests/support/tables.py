@@ -11,7 +11,7 @@ from harness.core.explanation import Answer, Reason, Status
 from harness.core.problem import Problem
 from harness.evaluation import scoring
 from harness.evaluation.checker import judge
-from harness.reports import stored
+from harness.evaluation.contest import metrics_of
 from harness.store.rows import answer_row
 from harness.store.run import StoredRun
 from metrics import _example as loans
@@ -45,7 +45,7 @@ def started(folder: Path, problem: Problem, factual: pd.DataFrame, answers: list
         answer = Answer(Status.GAVE_UP, None, Reason.FINISHED) if row is None else Answer(Status.FOUND, row)
         cell.append([answer_row(index, 1, answer, **TIMING)])
     judge(cell)
-    metrics = list(stored.metrics_of(cell).values())
-    scoring.score(cell, dict.fromkeys(factuals.index, problem), metrics, "valid").to_csv(cell.path / "scores.csv")
+    metrics = list(metrics_of(cell).values())
+    scoring.score(cell, dict.fromkeys(factuals.index, problem), metrics).to_csv(cell.path / "scores.csv")
     cell.finish()
     return cell

@@ -1,0 +1,155 @@
+"""Tests, intervals and ranks of a comparison against scipy, textbook formulas and small cases by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from harness.evaluation import statistics
+from harness.evaluation.statistics import Estimate
+
+NAN = math.nan
+
+
+def test_a_share_of_one_seed_has_wilsons_interval() -> None:
+    """By its formula, of 3 in 10."""
+    found = statistics.share(np.array([1.0] * 3 + [0.0] * 7))
+    z, p, n = stats.norm.ppf(0.975), 0.3, 10
+    middle, half = p + z**2 / (2 * n), z * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    low, high = (middle - half) / (1 + z**2 / n), (middle + half) / (1 + z**2 / n)
+    assert (found.value, found.low, found.high, found.n) == pytest.approx((0.3, low, high, 10))
+
+
+def test_with_several_seeds_questions_are_drawn_again() -> None:
+    """Also where every question is answered by all seeds or by none."""
+    found = statistics.share(np.array([1.0] * 3 + [0.0] * 7), seeds=2)
+    draws = np.random.default_rng(1).binomial(10, 0.3, 100_000) / 10
+    assert (found.low, found.high) == pytest.approx(np.quantile(draws, [0.025, 0.975]), abs=0.11)
+    assert found.low != statistics.share(np.array([1.0] * 3 + [0.0] * 7)).low
+
+
+def test_what_is_undefined_is_left_out() -> None:
+    """And a single value has no interval."""
+    values = np.array([1.0, NAN, 3.0])
+    assert (statistics.mean(values).value, statistics.mean(values).n) == (2.0, 2)
+    one, none = statistics.mean(np.array([4.0, NAN])), statistics.mean(np.array([NAN]))
+    assert (one.value, one.n, math.isnan(one.low)) == (4.0, 1, True)
+    assert (none.n, math.isnan(none.value)) == (0, True)
+    assert statistics.median(np.array([1.0, 2.0, 9.0])).value == 2.0
+
+
+def test_an_interval_holds_the_mean_as_often_as_it_says() -> None:
+    """Of 300 samples of 40, about 95 in 100."""
+    rng = np.random.default_rng(0)
+    found = [statistics.mean(rng.exponential(size=40)) for _ in range(300)]
+    assert 0.89 < np.mean([estimate.low <= 1.0 <= estimate.high for estimate in found]) < 0.98
+
+
+def test_pairs_are_compared_where_both_answer() -> None:
+    """Medians of differences, Wilcoxon and McNemar of scipy; the better of a pair is the lower here."""
+    rng = np.random.default_rng(2)
+    values = pd.DataFrame(rng.normal([0.0, 0.5, 0.6], 1.0, size=(30, 3)), columns=list("abc"))
+    values.loc[:3, "a"] = NAN
+    values.loc[3:10, "b"] = NAN
+    found = {(pair.first, pair.second): pair for pair in statistics.pairs(values)}
+    assert list(found) == [("a", "b"), ("a", "c"), ("b", "c")]
+    pair = found["a", "b"]
+    gaps = (values["a"] - values["b"]).dropna()
+    assert (pair.difference.n, pair.only_first, pair.only_second) == (len(gaps), 7, 3) == (19, 7, 3)
+    assert pair.difference.value == pytest.approx(np.median(gaps))
+    raw = [stats.wilcoxon((values[one] - values[other]).dropna(), zero_method="zsplit").pvalue for one, other in found]
+    expected = [0.0] * 3
+    largest = 0.0
+    for rank, place in enumerate(np.argsort(raw)):
+        largest = max(largest, min(1.0, raw[place] * (3 - rank)))
+        expected[place] = largest
+    assert [pair.p for pair in found.values()] == pytest.approx(expected)
+    assert statistics.mcnemar(7, 3) == pytest.approx(2 * stats.binom.cdf(3, 10, 0.5))
+
+
+def test_equal_values_are_no_difference() -> None:
+    """Noise of the last digits neither, nor is there a test without a question or a lost one."""
+    values = pd.DataFrame({"a": [0.1, 0.2, 0.3], "b": [0.1 + 1e-9, 0.2 - 1e-9, 0.3], "c": [NAN] * 3})
+    same, none, _ = statistics.pairs(values)
+    assert (same.p, same.difference.value, math.isnan(same.mcnemar), same.apart) == (1.0, 0.0, True, False)
+    assert (none.difference.n, math.isnan(none.p), none.only_first) == (0, True, 3)
+
+
+def test_a_pair_is_apart_by_values_or_by_who_answers() -> None:
+    answered = pd.DataFrame({"a": [1.0] * 12, "b": [2.0] * 12, "c": [NAN] * 12})
+    assert [pair.apart for pair in statistics.pairs(answered)] == [True, True, True]
+    few = pd.DataFrame({"a": [1.0] * 4, "b": [2.0] * 4, "c": [NAN] * 4})
+    assert [pair.apart for pair in statistics.pairs(few)] == [False, False, False]
+
+
+def test_common_means_leave_out_who_answers_too_few() -> None:
+    """Half of the best is enough, less is not; the questions are those that all others answered."""
+    values = pd.DataFrame(
+        {"all": [1.0, 2.0, 3.0, 4.0], "half": [5.0, NAN, 7.0, NAN], "one": [0.0, NAN, NAN, NAN], "none": [NAN] * 4}
+    )
+    found = statistics.common(values, values.notna().mean())
+    assert {name: (mean.value, mean.n) for name, mean in found.means.items()} == {"all": (2.0, 2), "half": (6.0, 2)}
+    assert found.left_out == ("one", "none")
+    assert (found.n, found.enough) == (2, False)
+    assert statistics.comparable(pd.Series({"a": 0.0, "b": 0.0})) == []
+
+
+def test_enough_questions_are_ten() -> None:
+    values = pd.DataFrame({"a": np.arange(10.0), "b": np.arange(10.0)})
+    assert statistics.common(values, values.notna().mean()).enough
+    assert not statistics.common(values.iloc[:9], values.notna().mean()).enough
+
+
+def test_ranks_tie_within_a_millionth_of_the_value() -> None:
+    """Relative above 1, absolute below; without an answer last, higher is better where it is said."""
+    values = pd.DataFrame({"a": [1e6, 0.5, 1.0], "b": [1e6 + 0.5, 0.5 + 2e-6, NAN], "c": [1e6 + 2, 0.0, 2.0]})
+    assert statistics.normalised_ranks(values, "lower").to_numpy().tolist() == [
+        [0.25, 0.25, 1.0], [0.5, 1.0, 0.0], [0.0, 1.0, 0.5],
+    ]  # fmt: skip
+    assert statistics.normalised_ranks(values, "higher").iloc[2].tolist() == [0.5, 1.0, 0.0]
+    assert statistics.normalised_ranks(values[["a"]], "lower").isna().all(axis=None)
+
+
+def test_friedman_and_nemenyi_are_those_of_the_textbook() -> None:
+    """Two mean ranks differ where they are farther apart than the critical difference."""
+    rng = np.random.default_rng(0)
+    blocks = pd.DataFrame(rng.normal([0.0, 0.1, 2.0, 4.0], size=(30, 4)), columns=list("abcd"))
+    found = statistics.friedman(blocks)
+    assert found is not None
+    assert found.p == pytest.approx(stats.friedmanchisquare(*(blocks[name] for name in blocks)).pvalue)
+    ranks = blocks.rank(axis=1).mean()
+    critical = stats.studentized_range.ppf(0.95, 4, np.inf) / np.sqrt(2) * np.sqrt(4 * 5 / (6 * 30))
+    for one in blocks:
+        for other in blocks:
+            if one != other:
+                assert (found.pairs.loc[one, other] < 0.05) == (abs(ranks[one] - ranks[other]) > critical)
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (30, 2), (30, 1)], ids=str)
+def test_few_data_sets_or_methods_have_no_test(shape: tuple[int, int]) -> None:
+    assert statistics.friedman(pd.DataFrame(np.random.default_rng(0).normal(size=shape))) is None
+
+
+def test_without_differences_no_pair_is_apart() -> None:
+    found = statistics.friedman(pd.DataFrame(1.0, index=range(6), columns=list("abc")))
+    assert found is not None
+    assert found.p == 1.0
+    assert (found.pairs == 1.0).all(axis=None)
+
+
+def test_the_best_is_among_those_that_answer_as_many() -> None:
+    """A method that is nearer on what all answer, and answers significantly less than the most, is not the best."""
+    answered = pd.DataFrame({"all": [True] * 30, "near": [True] * 20 + [False] * 10, "few": [True] * 28 + [False] * 2})
+    means = {
+        "all": Estimate(2.0, NAN, NAN, 18),
+        "near": Estimate(1.0, NAN, NAN, 18),
+        "few": Estimate(1.5, NAN, NAN, 18),
+    }
+    assert statistics.best(means, "lower", answered) == {"few"}
+    assert statistics.best(means, "higher", answered) == {"all"}
+    assert statistics.best({**means, "all": means["few"]}, "lower", answered) == {"all", "few"}
+    assert statistics.best({}, "lower", answered) == set()

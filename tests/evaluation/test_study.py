@@ -1,0 +1,279 @@
+"""A study from its sweeps to the terminal, the CSV and MLflow: every number against values worked out by hand.
+
+Of two data sets with two features, each from 0 to 100, x is below the models' only split for 14 people, 0, 2, ..., 26
+(in the second data set 10 more); y is immutable. A counterfactual that sets x to v has Gower's distance (v - x) / 200.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from mlflow import MlflowClient
+from scipy import stats
+from support.sweep import runner
+
+TOYS = '''
+"""Five methods that set x; what they answer is known in advance."""
+
+import time
+from dataclasses import dataclass
+
+from harness.core.explanation import Answer, Explanation, Status
+
+
+@dataclass(frozen=True)
+class Toy:
+    kind: str
+    shift: float = 0.0
+
+    @property
+    def deterministic(self):
+        return self.kind != "few"
+
+    @property
+    def gives(self):
+        return "one" if self.kind == "single" else "several"
+
+    def refuses(self, problem):
+        second = problem.classifier.estimator.random_state == 2
+        return "picky does not take the second model." if self.kind == "picky" and second else None
+
+    def objective(self, problem):
+        return None
+
+    def fit(self, problem):
+        return self
+
+    def explain(self, factual, n, rng, deadline):
+        row, number = factual.iloc[0].to_dict(), int(factual.index[0])
+        seed = rng.bit_generator.seed_seq.entropy[0]
+        answers = []
+        for x, y in ANSWERS[self.kind](number, seed, self.shift):
+            answers.append(Answer(Status.FOUND, {**row, "x": x, "y": row["y"] + y}))
+        return Explanation(tuple(answers)).padded(n, Answer(Status.GAVE_UP, detail="a toy has no more"))
+
+
+def few(number, seed, shift):
+    """The first six people; the seventh with seed 0 alone; an invalid point for the eighth."""
+    if number < 6 or (number == 6 and seed == 0):
+        return [(65, 0), (75, 0)]
+    return [(1, 0)] if number == 7 else []
+
+
+def breaks(number, seed, shift):
+    return [(62, 10), (72, 10)] if number in (1, 3) else [(62, 0), (72, 0)]
+
+
+def slow(number, seed, shift):
+    time.sleep(9.0 if number == 13 else 0.05)
+    return [(61, 0), (81, 0)]
+
+
+ANSWERS = {
+    "few": few,
+    "breaks": breaks,
+    "picky": lambda number, seed, shift: [(70, 0), (58, 0)],  # the second is the nearest
+    "slow": slow,
+    "single": lambda number, seed, shift: [(60 + shift, 0)],
+}
+'''
+KINDS = ("few", "breaks", "picky", "slow", "single")
+SETTINGS = (
+    "dataset=csv", "dataset.path=a.csv,b.csv", "dataset.target=label", "dataset.desired=good", "dataset.immutable=[y]",
+    "split=none", f"factuals={[*range(14)]}".replace(" ", ""), "n_counterfactuals=2", "time_limit=1", "study=toys",
+    "model=one,two",
+)  # fmt: skip
+FIRST, SHIFTED = "single (shift=0.0)", "single (shift=10)"
+X = 2.0 * np.arange(14)
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder of two sweeps of one study, and what the last of them printed."""
+    folder = tmp_path_factory.mktemp("study")
+    (folder / "toys.py").write_text(TOYS)
+    for group in ("model", "method"):
+        (folder / "conf" / group).mkdir(parents=True)
+    for kind in KINDS:
+        text = f"# A toy\n_target_: toys.Toy\nkind: {kind}\nshift: 0.0  # of x\n"
+        (folder / "conf" / "method" / f"{kind}.yaml").write_text(text)
+    for number, name in enumerate(("one", "two"), start=1):
+        tree = "  _target_: sklearn.tree.DecisionTreeClassifier\n  max_depth: 1\n"
+        text = f"# A split\nestimator:\n{tree}  random_state: {number}\nthreshold: 0.5\n"
+        (folder / "conf" / "model" / f"{name}.yaml").write_text(text)
+    for name, more in (("a", 0), ("b", 10)):
+        rows = [(2 * i + more, 50, "bad") for i in range(14)] + [(0, 0, "bad"), (100, 100, "good"), (56, 50, "good")]
+        pd.DataFrame(rows, columns=["x", "y", "label"]).to_csv(folder / f"{name}.csv", index=False)
+    run, search = runner(folder), "hydra.searchpath=[conf]"
+    done = run("-m", search, *SETTINGS, f"method={','.join(KINDS)}", "seed=0,1,2")
+    assert done.returncode == 0, done.stderr
+    done = run("-m", search, *SETTINGS, "method=single", "method.shift=10", "seed=0,1,2")
+    assert done.returncode == 0, done.stderr
+    return folder, done.stderr
+
+
+@pytest.fixture(scope="module")
+def numbers(swept: tuple[Path, str]) -> pd.DataFrame:
+    table = pd.read_csv(swept[0] / "results" / "toys" / "summary.csv")
+    return table.set_index(["task", "method", "number"]).sort_index()
+
+
+@pytest.fixture(scope="module")
+def pairs(swept: tuple[Path, str]) -> pd.DataFrame:
+    table = pd.read_csv(swept[0] / "results" / "toys" / "pairs.csv")
+    return table.set_index(["task", "criterion", "first", "second"]).sort_index()
+
+
+def test_every_run_is_kept_apart(swept: tuple[Path, str], numbers: pd.DataFrame) -> None:
+    """Six rows on the first model, five on the second, which one refuses; only what draws has a run a seed."""
+    folder, _ = swept
+    found = {task: set(numbers.loc[task].index.get_level_values("method")) for task in numbers.index.levels[0]}
+    able = {"few", "breaks", "slow", FIRST, SHIFTED}
+    assert found == {f"{d} / {m}": able | ({"picky"} if m == "one" else set()) for d in "ab" for m in ("one", "two")}
+    assert set(numbers.xs("few", level="method")["seeds"]) == {3}
+    assert set(numbers.drop("few", level="method")["seeds"]) == {1}
+    assert len(list((folder / "results" / "toys" / "answers").iterdir())) == 4 * (3 + 5)
+
+
+@pytest.mark.parametrize("task", ["a / one", "a / two", "b / one", "b / two"])
+def test_counts_and_means_of_each_method(task: str, numbers: pd.DataFrame) -> None:
+    """Means are over accepted counterfactuals, first of a question, then over questions."""
+    table, more = numbers.loc[task]["value"], 10 / 200 if task[0] == "b" else 0.0
+    assert table.xs("coverage", level="number").drop("picky", errors="ignore").to_dict() == pytest.approx(
+        {"few": (6 + 1 / 3) / 14, "breaks": 12 / 14, "slow": 13 / 14, FIRST: 1.0, SHIFTED: 1.0}
+    )
+    assert table["few", "filled"] == pytest.approx((6 + 1 / 3) / 14)
+    assert table["breaks", "filled"] == pytest.approx(12 / 14)
+    assert math.isnan(table[FIRST, "filled"])
+    assert table["few", "validity"] == pytest.approx(38 / 41)  # two for seven people, and six; one for the eighth
+    assert table["breaks", "validity"] == 1.0
+    faults = table.loc[["few", "breaks", "slow"], ["invalid", "not permitted", "incoherent", "late"]]
+    assert faults[faults > 0].to_dict() == {("few", "invalid"): 3, ("breaks", "not permitted"): 4}
+    proximity = table.xs("distance/gower", level="number")
+    assert proximity["few"] == pytest.approx((70 - 6) / 200 - more)
+    assert proximity["breaks"] == pytest.approx((67 - 14.5) / 200 - more)
+    assert proximity["slow"] == pytest.approx((71 - 12) / 200 - more)
+    assert proximity[FIRST] == pytest.approx((60 - 13) / 200 - more)
+    assert proximity[SHIFTED] == pytest.approx((70 - 13) / 200 - more)
+    diversity = table.xs("diversity/pairwise_gower", level="number").drop([FIRST, SHIFTED])
+    assert diversity.drop("picky", errors="ignore").to_dict() == pytest.approx(
+        {"few": 0.05, "breaks": 0.05, "slow": 0.1}
+    )
+    assert set(table.xs("distance/l0", level="number")) == {1.0}
+    if task.endswith("one"):
+        assert proximity["picky"] == pytest.approx((64 - 13) / 200 - more)
+        assert diversity["picky"] == pytest.approx(0.06)
+
+
+def test_a_question_without_an_answer_counts_its_limit(numbers: pd.DataFrame) -> None:
+    """The thirteenth of 14 sorted seconds is of a sleep, the last is the limit of one second."""
+    table = numbers.loc["a / one"]["value"]
+    assert 0.05 < table["slow", "seconds"] < 0.5
+    assert table["slow", "seconds_p95"] > table["slow", "seconds"] + 0.35 * (1.0 - 0.5)
+    # The seventh of 14 is of who was answered with one seed of three, the eighth of who never was.
+    assert table["few", "seconds"] == pytest.approx((2 / 3 + 1) / 2, abs=0.05)
+
+
+@pytest.mark.parametrize("task", ["a / one", "a / two", "b / one", "b / two"])
+def test_common_means_are_of_the_nearest_answer(task: str, numbers: pd.DataFrame) -> None:
+    """Of the 11 people for whom all but ``few``, which covers less than half, have an accepted counterfactual."""
+    table, more = numbers.loc[task], 10 / 200 if task[0] == "b" else 0.0
+    gower = table.xs("distance/gower", level="number")
+    assert set(gower["common_n"]) == {11}
+    mean = X[[0, 2, *range(4, 13)]].mean()
+    values = {"breaks": 62, "slow": 61, FIRST: 60, SHIFTED: 70, **({"picky": 58} if task.endswith("one") else {})}
+    expected = {name: (value - mean) / 200 - more for name, value in values.items()}
+    assert gower["common"].dropna().to_dict() == pytest.approx(expected)
+    best = "picky" if task.endswith("one") else FIRST
+    assert list(gower.index[gower["best"] == True]) == [best]  # noqa: E712
+
+
+@pytest.mark.parametrize(
+    ("model", "ranks"),
+    [
+        ("one", {"picky": 0, FIRST: 2.8, "slow": 6.1, "breaks": 9.0, "few": 12.3, SHIFTED: 11.8}),
+        ("two", {FIRST: 0, "slow": 4.125, "breaks": 7.75, "few": 11.875, SHIFTED: 11.25}),
+    ],
+)
+def test_ranks_are_within_questions(model: str, ranks: dict[str, float], numbers: pd.DataFrame) -> None:
+    """Sums over the 14 people: who has no answer is last, or tied with another without one."""
+    for dataset in "ab":
+        found = numbers.loc[f"{dataset} / {model}"].xs("distance/gower", level="number")["rank"]
+        assert found.to_dict() == pytest.approx({name: total / 14 for name, total in ranks.items()})
+
+
+def test_intervals_are_those_of_scipy(numbers: pd.DataFrame) -> None:
+    """Wilson's where there is one seed, else of a bootstrap over questions."""
+    table = numbers.loc["a / one"]
+    wilson = stats.binomtest(12, 14).proportion_ci(0.95, "wilson")
+    assert table.loc[("breaks", "coverage"), ["low", "high"]].tolist() == pytest.approx([wilson.low, wilson.high])
+    answered = np.r_[np.ones(6), 1 / 3, np.zeros(7)]
+    draws = answered[np.random.default_rng(1).integers(14, size=(200_000, 14))].mean(axis=1)
+    assert table.loc[("few", "coverage"), ["low", "high"]].tolist() == pytest.approx(
+        np.quantile(draws, [0.025, 0.975]), abs=0.03
+    )
+    draws = ((60 - X) / 200)[np.random.default_rng(1).integers(14, size=(200_000, 14))].mean(axis=1)
+    assert table.loc[(FIRST, "distance/gower"), ["low", "high"]].tolist() == pytest.approx(
+        np.quantile(draws, [0.025, 0.975]), abs=0.002
+    )
+
+
+def test_pairs_are_those_of_scipy(pairs: pd.DataFrame) -> None:
+    """By the nearest answers of both, Holm over the ten pairs of the task; and who answers what the other does not."""
+    nearest = {"few": 65, "breaks": 62, "slow": 61, FIRST: 60, SHIFTED: 70}
+    lost = {"few": range(6, 14), "breaks": (1, 3), "slow": (13,), FIRST: (), SHIFTED: ()}
+    expected = {}
+    for first, second in pairs.loc["a / two", "proximity"].index:
+        both = [i for i in range(14) if i not in lost[first] and i not in lost[second]]
+        gaps = np.full(len(both), (nearest[first] - nearest[second]) / 200)
+        only = len(set(lost[second]) - set(lost[first])), len(set(lost[first]) - set(lost[second]))
+        p = stats.wilcoxon(gaps, zero_method="zsplit").pvalue
+        q = stats.binomtest(only[0], sum(only)).pvalue if sum(only) else math.nan
+        expected[first, second] = (len(both), gaps[0], p, *only, q)
+    adjusted = [{}, {}]
+    for place, column in enumerate((2, 5)):
+        known = sorted(
+            (key for key in expected if not math.isnan(expected[key][column])), key=lambda k: expected[k][column]
+        )
+        steps = [min(1.0, expected[key][column] * (len(known) - rank)) for rank, key in enumerate(known)]
+        adjusted[place] = dict(zip(known, np.maximum.accumulate(steps), strict=True))
+    assert len(expected) == 10
+    for key, (n, gap, _, one, other, _) in expected.items():
+        row = pairs.loc[("a / two", "proximity", *key)]
+        assert row[["n", "only_first", "only_second"]].tolist() == [n, one, other]
+        assert row[["difference", "low", "high"]].tolist() == pytest.approx([gap] * 3)
+        assert row["p"] == pytest.approx(adjusted[0][key])
+        assert row["mcnemar"] == pytest.approx(adjusted[1].get(key, math.nan), nan_ok=True)
+
+
+def test_the_terminal_has_them(swept: tuple[Path, str]) -> None:
+    """Counts and means of each method, and common means with ranks, as the CSV has them."""
+    _, printed = swept
+    lines = [" ".join(line.split()) for line in printed.splitlines()]
+    assert any(line.startswith("a / one breaks 1 14 0.857 0.857 1.000") for line in lines)
+    assert any(line.startswith("a / one few 3 14 0.452 0.452 0.927") for line in lines)
+    assert any(line.startswith("a / one picky 0.223* [0.00]") for line in lines)
+    assert any(line.startswith("a / two few – [0.85]") for line in lines)
+    assert "a / two: picky refuses it: picky does not take the second model." in lines
+    assert "a / one: without few, which answer too few, for common means." in lines
+
+
+def test_mlflow_has_them(swept: tuple[Path, str], numbers: pd.DataFrame) -> None:
+    """A run a seed and variant, each with a name of its own; the comparison is the study's."""
+    folder, _ = swept
+    client: Any = MlflowClient(tracking_uri=f"sqlite:///{folder / 'mlflow.db'}")
+    (experiment,) = [found for found in client.search_experiments() if found.name == "toys"]
+    runs = {run.info.run_name: run.data.metrics for run in client.search_runs([experiment.experiment_id])}
+    assert len(runs) == 4 * (3 + 5)
+    shifted = runs["a/one/single (shift=10)"]
+    assert shifted["coverage"] == 1.0
+    assert shifted["proximity"] == pytest.approx((70 - 13) / 200)
+    assert shifted["rank/proximity"] == pytest.approx(11.8 / 14)
+    assert shifted["common/proximity"] == numbers.loc[("a / one", SHIFTED, "distance/gower"), "common"]
+    assert runs["b/two/few, seed 1"]["coverage"] == pytest.approx(6 / 14)
+    assert runs["b/two/few, seed 0"]["coverage"] == pytest.approx(7 / 14)
