@@ -128,7 +128,8 @@ class _Measures:
         try:
             value = metric(factual, answers, problem)
         except Exception as fault:
-            self.faults.setdefault(metric.name, f"{type(fault).__name__}: {fault}")
+            why = f"there is no column {fault}" if isinstance(fault, KeyError) else f"{type(fault).__name__}: {fault}"
+            self.faults.setdefault(metric.name, why)
             return math.nan
         return math.nan if value is None else value
 
@@ -138,7 +139,7 @@ class _Measures:
             return
         names = [NEAREST + name for name in self.faults] + list(self.faults)
         texts = (f"{name} ({why})" for name, why in self.faults.items())
-        message = f"of dataset {self.dataset} some metrics cannot be computed: {'; '.join(texts)}; all others are."
+        message = f"{'; '.join(texts)} cannot be computed on {self.dataset}; all other metrics are."
         raise MetricError(message, list(self.faults), scores.drop(columns=names, errors="ignore"))
 
 

@@ -168,7 +168,7 @@ class Pooled(OneFile):
                 here = (dataset, method) in known.index
                 record[f"published_{measure}"] = known.loc[(dataset, method), measure] if here else math.nan
                 record |= {measure: summary["mean"][name], f"{measure}_se": summary["se"][name]}
-            record |= {"coverage_ce": summary["mean"]["coverage"], "factuals": int(sum(len(valid(c)) for c in group))}
+            record |= {"coverage_ce": summary["mean"]["filled"], "factuals": int(sum(len(valid(c)) for c in group))}
             record["ratio"], record["proven"] = _ratio(group, least[dataset])
             records.append(record)
         columns = ["dataset", "method", *MEASURES, *(f"published_{name}" for name in MEASURES)]

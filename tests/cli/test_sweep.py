@@ -149,6 +149,57 @@ def test_metrics_are_computed_anew_from_stored_answers(copy: Path) -> None:
     pd.testing.assert_frame_equal(rescored[scores.columns], scores)
 
 
+MINE = '''
+from harness.core.metric import metric
+
+
+@metric(better="lower", family="own")
+def oldest(factual, answers, problem):
+    """The greatest age of cars."""
+    return answers["age_of_car"].max()
+
+
+@metric(better="lower", family="own")
+def three(factual, answers, problem):
+    """Three."""
+    return 3.0
+'''
+
+
+def test_a_metric_of_ones_own_is_added(copy: Path) -> None:
+    """What was scored before stays, in every output."""
+    (copy / "mine.py").write_text(MINE)
+    cell = stored(copy)[LABEL]
+    scores = pd.read_csv(cell.path / "scores.csv")
+    done = runner(copy)(*ONE, "rescore=true", "metrics.names=[mine.three]")
+    assert done.returncode == 0, done.stderr
+    rescored = pd.read_csv(cell.path / "scores.csv")
+    pd.testing.assert_frame_equal(rescored[scores.columns], scores)
+    assert set(rescored["own/three"]) == {3.0}
+    summary = pd.read_csv(copy / "results" / "adhoc" / "summary.csv")
+    numbers = set(summary.loc[(summary.model == "cart") & (summary.method == "ce_ocl"), "number"])
+    assert {"own/three", "distance/gower", "plausibility/lof"} <= numbers
+
+
+def test_a_metric_that_fails_costs_its_own_column(copy: Path) -> None:
+    """One sentence with its name, the data set and the missing column; all other scores are as they were."""
+    (copy / "mine.py").write_text(MINE)
+    cell = stored(copy)[LABEL]
+    scores = pd.read_csv(cell.path / "scores.csv")
+    done = runner(copy)(*ONE, "rescore=true", "metrics.names=[mine.oldest,mine.three]")
+    assert done.returncode == 1
+    (sentence,) = (line for line in done.stderr.splitlines() if "own/oldest" in line)
+    assert "pima" in sentence
+    assert "there is no column 'age_of_car'" in sentence
+    assert "Traceback" not in done.stderr
+    rescored = pd.read_csv(cell.path / "scores.csv")
+    pd.testing.assert_frame_equal(rescored[scores.columns], scores)
+    assert "own/oldest" not in rescored
+    assert set(rescored["own/three"]) == {3.0}
+    assert stored(copy)[LABEL].meta["scored"]["metrics"]["names"][-1] == "mine.three"
+    assert runner(copy)(*ONE).returncode == 0  # nothing is left half done
+
+
 def test_the_checker_finds_a_tampered_answer(copy: Path) -> None:
     """``python -m harness.check`` ends with 0 on what was stored, with 1 after one number was changed."""
     run = runner(copy)

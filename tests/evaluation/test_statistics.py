@@ -144,11 +144,7 @@ def test_without_differences_no_pair_is_apart() -> None:
 def test_the_best_is_among_those_that_answer_as_many() -> None:
     """A method that is nearer on what all answer, and answers significantly less than the most, is not the best."""
     answered = pd.DataFrame({"all": [True] * 30, "near": [True] * 20 + [False] * 10, "few": [True] * 28 + [False] * 2})
-    means = {
-        "all": Estimate(2.0, NAN, NAN, 18),
-        "near": Estimate(1.0, NAN, NAN, 18),
-        "few": Estimate(1.5, NAN, NAN, 18),
-    }
+    means = {name: Estimate(value, NAN, NAN, 18) for name, value in {"all": 2.0, "near": 1.0, "few": 1.5}.items()}
     assert statistics.best(means, "lower", answered) == {"few"}
     assert statistics.best(means, "higher", answered) == {"all"}
     assert statistics.best({**means, "all": means["few"]}, "lower", answered) == {"all", "few"}

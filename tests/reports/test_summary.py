@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,9 @@ ROBUST = Objective((Term("l1"),), domain={"rho": 0.1})
 def made(problem: Problem, factual: pd.DataFrame, tmp_path: Path) -> Made:
     """A finished cell in which a method claims two values for one factual, the first of them 1.0 unless given."""
     identity = int(factual.index[0])
-    row = problem.train.loc[problem.valid(problem.train)].iloc[[0]].to_dict("records")[0]
+    reachable = problem.valid(problem.train) & [not f for f in problem.space.violations(factual, problem.train)]
+    row = problem.train.loc[reachable].iloc[[0]].to_dict("records")[0]
+    wrong = factual.to_dict("records")[0]
 
     def cell(
         method: str,
@@ -45,6 +48,8 @@ def made(problem: Problem, factual: pd.DataFrame, tmp_path: Path) -> Made:
         seed: int = 0,
         model: str = "lr",
         refused: bool = False,
+        infeasible: bool = False,
+        valid: bool = True,
     ) -> StoredRun:
         made = StoredRun(tmp_path / f"{method}-{model}")
         config = {"model_seed": seed, "method": {"_target_": method}, "time_limit": 5}
@@ -52,6 +57,11 @@ def made(problem: Problem, factual: pd.DataFrame, tmp_path: Path) -> Made:
         meta = {**names, "n_counterfactuals": 2, "seed": 0, "config": config}
         made.start(meta, problem.space, problem.classifier, {identity: problem.target}, claims, factual)
         answers = (Answer(status, row, Reason.PROOF, claimed, claimed) for claimed in (value, second))
+        if not valid:
+            answers = (Answer(status, {**wrong, "visits": number}, Reason.FINISHED) for number in (1, 2))
+        if infeasible:
+            detail = "everything is immutable"
+            answers = (Answer(Status.INFEASIBLE, None, Reason.PROOF, detail=detail) for _ in range(2))
         if refused:
             answers = (Answer(Status.UNSUPPORTED, None, Reason.REFUSED, detail="not for this model") for _ in range(2))
         made.append(answer_row(identity, number + 1, answer, **TIMING) for number, answer in enumerate(answers))
@@ -112,6 +122,43 @@ def test_a_refusal_counts_where_the_method_answers_nowhere(made: Made, tmp_path:
     """A comparison over models may hold a method that takes some of them."""
     assert written(tmp_path, [made("a"), made("a", model="rf", refused=True)]) == 0
     assert written(tmp_path, [made("b"), made("c", refused=True)]) == 1
+
+
+def test_a_question_without_a_counterfactual_is_counted_apart(
+    made: Made, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By a proof that knows the question's constraints alone: the run that proves it has nothing to answer."""
+    runs = [made("a", infeasible=True), made("b", status=Status.FOUND, valid=False)]
+    study = Study.among("toy", runs)
+    assert {task: len(found) for task, found in study.impossible.items()} == {"toy / lr": 1}
+    assert [len(entry.table) for entry in study.entries] == [0, 0]
+    with caplog.at_level(logging.INFO, "harness"):
+        assert written(tmp_path, runs) == 0
+    assert "toy / lr: none exists for 1 questions" in caplog.text
+
+
+@pytest.mark.parametrize("claims", [None, TWO_CHANGES, ROBUST, replace(L1, causal=True)], ids=str)
+def test_a_proof_under_limits_of_ones_own_is_nothing_found(made: Made, claims: Objective | None) -> None:
+    study = Study.among("toy", [made("a", infeasible=True, claims=claims)])
+    assert study.impossible == {}
+    assert study.entries[0].coverage.value == 0.0
+
+
+def test_an_accepted_answer_refutes_a_proof(made: Made, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It is an error, and the question is one like all others."""
+    runs = [made("a", infeasible=True), made("b", status=Status.FOUND, claims=None)]
+    with caplog.at_level(logging.ERROR, "harness"):
+        assert written(tmp_path, runs) == 1
+    assert "toy/lr/a proves that question" in caplog.text
+    study = Study.among("toy", runs)
+    assert study.impossible == {}
+    assert [entry.coverage.value for entry in study.entries] == [0.0, 1.0]
+
+
+def test_a_run_without_answers_says_why(made: Made, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "harness"):
+        written(tmp_path, [made("a", infeasible=True, claims=TWO_CHANGES)])
+    assert "toy / lr: a answers nothing: proof, everything is immutable (1x)." in caplog.text
 
 
 @pytest.mark.parametrize("other", [{"rho": 0.1}, {"norm": "l2"}, {"unperturbed": ("income",)}, {"clip": True}], ids=str)
