@@ -24,7 +24,7 @@ duration       48        → 34        → 34        → 30
 credit_amount  4308      → 3913      → 3004      → 3913
 -----------------------------------------------------------
 status                   OPTIMAL     OPTIMAL     OPTIMAL
-checked                  ✓ valid     ✓ valid     ✓ valid
+checked                  ✓ accepted  ✓ accepted  ✓ accepted
 score of good  0.431131  → 0.516845  → 0.516845  → 0.516845
 prediction     bad       → good      → good      → good
 objective                0.227617    0.277633    0.28644

@@ -95,7 +95,7 @@ def train(model: str, discrete: bool = False) -> Problem:
 
     Wanted are the better half of the labels: a class, or for regression an interval that the best tenth lies above.
     """
-    config = OmegaConf.merge(OmegaConf.load(CONF / "model" / f"{model}.yaml"), {"seed": 0})
+    config = OmegaConf.merge(OmegaConf.load(CONF / "model" / f"{model}.yaml"), {"model_seed": 0})
     if "torch" in config.estimator._target_ and not torch_mlp.installed():
         pytest.skip(torch_mlp.ABSENT)
     for size, enough in (("n_estimators", 10), ("max_iter", 100)):

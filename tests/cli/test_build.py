@@ -25,9 +25,9 @@ CONF = Path(__file__).parents[2] / "conf"
         ("time_limit", 0, "above 0"),
         ("group_time_limit", None, "above 0"),
         ("memory_limit", -2, "null for none"),
-        ("population", "all", "valid, returned"),
+        ("population", "all", "accepted, returned"),
         ("group", 3, "the name of a feature"),
-        ("factuals_seed", -1, "from 0, or null"),
+        ("factuals_seed", -1, "at least 0"),
     ],
 )
 def test_a_wrong_setting_is_named(key: str, value: Any, allowed: str) -> None:

@@ -94,8 +94,8 @@ def test_each_parameter_of_a_method_is_explained(method: str) -> None:
 
 @pytest.mark.parametrize("model", complete("model"))
 def test_a_model_is_built(model: str) -> None:
-    """It is an estimator whose randomness, if any, is the experiment's seed."""
-    config = composed(f"model={model}", "seed=17").model
+    """It is an estimator whose randomness, if any, is the model's seed."""
+    config = composed(f"model={model}", "model_seed=17").model
     estimator = instantiate(config.estimator, _convert_="all")
     assert is_classifier(estimator) or is_regressor(estimator)
     if "random_state" in config.estimator:

@@ -412,13 +412,17 @@ def test_settling_moves_only_what_is_off() -> None:
 
 def test_learners_are_named_after_models() -> None:
     """A name stands for the estimator in ``conf/model``, with the experiment's seed; others are an error."""
-    plain: dict[str, Any] = {"seed": 3, "dataset": {"causality": {"rate": {"learn": "mlp_regressor"}, "due": None}}}
+    plain: dict[str, Any] = {
+        "seed": 0,
+        "model_seed": 3,
+        "dataset": {"causality": {"rate": {"learn": "mlp_regressor"}, "due": None}},
+    }
     _name_learners(plain)
     learner = plain["dataset"]["causality"]["rate"]["learn"]
     assert learner["_target_"] == "sklearn.neural_network.MLPRegressor"
     assert learner["random_state"] == 3
     for name in ("lr", "mlp_regresor"):
-        plain = {"seed": 0, "dataset": {"causality": {"rate": {"learn": name}}}}
+        plain = {"seed": 0, "model_seed": 0, "dataset": {"causality": {"rate": {"learn": name}}}}
         with pytest.raises(HarnessError, match="mlp_regressor"):
             _name_learners(plain)
     assert readable("dataset.causality.rate.learn=ridge") == "++dataset.causality.rate.learn=ridge"

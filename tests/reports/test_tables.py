@@ -185,8 +185,9 @@ def test_an_experiment_without_a_paper_shows_methods_by_models(made: Made, tmp_p
     tables.write(tmp_path, None)
     rows = [line.split(" | ") for line in (tmp_path / "table.md").read_text().splitlines() if line.startswith("| `")]
     assert [row[:3] for row in rows] == [["| `exact`", "1.00, 0.5 s", "0.25, 5 s"], ["| `guess`", "", "0.00, 5 s"]]
-    numbers = pd.read_csv(tmp_path / "table.csv").set_index(["model", "method"])
-    assert numbers["valid"].to_dict() == {("forest", "exact"): 1, ("tree", "exact"): 1, ("tree", "guess"): 0}
+    numbers = pd.read_csv(tmp_path / "table.csv").set_index(["number", "model", "method"])
+    coverage = {("forest", "exact"): 1, ("tree", "exact"): 0.25, ("tree", "guess"): 0}
+    assert numbers.loc["coverage", "value"].to_dict() == coverage
 
 
 def test_equal_objectives_are_averaged_over_what_all_have(made: Made, tmp_path: Path) -> None:

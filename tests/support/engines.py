@@ -22,6 +22,6 @@ def engines(method: CeOcl, problem: Problem) -> list[CeOcl]:
 def question_of(name: str, model: str, count: int = 30) -> task.Task:
     """The factuals of a model of a published dataset; the test is skipped where its file is missing."""
     dataset = dataset_of(name)
-    config = OmegaConf.create({"seed": 0, "model": settings("model", model)})
+    config = OmegaConf.create({"model_seed": 0, "model": settings("model", model)})
     problem = problem_on(dataset, instantiate(config.model.estimator))
     return task.make_task(dataset, problem.classifier, n_factuals=count)
