@@ -29,7 +29,7 @@ REFUSED = {str(Status.UNSUPPORTED), str(Status.FAILED)}
 BESIDE = "Seconds of {} of {} runs were taken while other factuals or runs went on: they are no fair times."
 OWN = (
     "dataset", "model", "method", "seeds", "n", "coverage", "filled", "validity", "optimal", *GROUPED.values(), "s",
-    "s_p95", "setup_s",
+    "s_p95", "cpu_s", "setup_s",
 )  # fmt: skip
 COMPARED = "Compared on the questions that all of them answer (*: best), and mean rank over all questions (0 is best):"
 ALONE = "Each by itself, over the questions that it answers:"
@@ -79,6 +79,7 @@ def _alone(numbers: Numbers, tasks: Collection[str]) -> pd.DataFrame:
         for entry in numbers.study.entries
         if entry.task in tasks and entry.refusal is None
     ).round(3)
+    frame = frame.drop(columns=[name for name in shown if name in frame and frame[name].isna().all()])
     return frame if len(frame) and (frame["seeds"] > 1).any() else frame.drop(columns="seeds", errors="ignore")
 
 
@@ -89,7 +90,8 @@ def line_of(entry: Entry) -> dict[str, Any]:
     line |= {"filled": entry.filled} if any(meta["n_counterfactuals"] > 1 for meta in entry.metas) else {}
     line |= {"validity": entry.validity, "optimal": entry.table["optimal"].mean()}
     line |= {heading: entry.table[name].mean() for name, heading in GROUPED.items() if name in entry.table}
-    return line | {"s": entry.seconds(0.5), "s_p95": entry.seconds(0.95), "setup_s": entry.setup[0]}
+    spent = {"s": entry.seconds(0.5), "s_p95": entry.seconds(0.95), "cpu_s": entry.cpu_seconds(0.5)}
+    return line | spent | {"setup_s": entry.setup[0]}
 
 
 def _compared(numbers: Numbers, tasks: Collection[str]) -> pd.DataFrame:
