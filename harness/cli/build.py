@@ -89,6 +89,8 @@ def _validate(plain: Mapping[str, Any]) -> None:
     limit = plain["memory_limit"]
     if limit is not None and (not isinstance(limit, int | float) or limit <= 0):
         raise HarnessError(f"memory_limit={limit} does not fit; give a number of gibibytes above 0, or null for none.")
+    if not isinstance(plain["first_use"], bool):
+        raise HarnessError(f"first_use={plain['first_use']} does not fit; give true or false.")
     picked = plain["factuals_seed"]
     if picked is not None and (not isinstance(picked, int) or picked < 0):
         raise HarnessError(f"factuals_seed={picked} does not fit; give a whole number from 0, or null.")
