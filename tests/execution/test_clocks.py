@@ -62,16 +62,15 @@ class Compiling(Nearest):
             notes.write(f"{{time.perf_counter() - start}}\\n")
         return super().fit(problem)
 """
+# Half a second of compiling, at least.
 KERNEL = """
+import numpy as np
 from numba import njit
 
 
 @njit(cache={cache})
 def total(n):
-    found = 0
-    for i in range(n):
-        found += i * i
-    return found
+    return np.sort(np.arange(n) % 3)[:2].sum() + np.median(np.arange(n))
 """
 
 
