@@ -45,7 +45,7 @@ import importlib
 import pkgutil
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -189,8 +189,7 @@ def explain(
             found = refused(n, SATISFIED)
         elif worker:
             limits = Limits(time=time_limit)
-            with closing(Pool()) as pool:
-                (outcome,) = pool.explain(method, lambda _: problem, factual, n, entropy(seed), limits)
+            (outcome,) = Pool().explain(method, lambda _: problem, factual, n, entropy(seed), limits)
             found, claim = outcome.explanation, outcome.claim
         else:
             found, claim = _ask(method, problem, factual, n, entropy(seed)(factual.index[0]), time_limit)

@@ -305,6 +305,15 @@ def test_the_command_line_starts_light(arguments: tuple[str, ...]) -> None:
     assert done.stdout.splitlines()[-1] == "loaded"
 
 
+def test_a_worker_starts_light() -> None:
+    """With numpy and pandas alone: what else a method or a model needs is loaded, and charged, with it."""
+    heavy = ("scipy", "sklearn", "numba", "pyomo", "highspy", "torch", "hydra", "mlflow", "matplotlib")
+    code = f"import sys, harness.execution.worker\nprint(*(name for name in {heavy} if name in sys.modules))"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
 # --- the rules themselves, on a house that keeps them and on houses that break one each -----------------------------
 
 SOUND = {

@@ -93,6 +93,8 @@ def _validate(plain: Mapping[str, Any]) -> None:
     limit = plain["memory_limit"]
     if limit is not None and (not isinstance(limit, int | float) or limit <= 0):
         raise HarnessError(f"memory_limit={limit} does not fit; give a number of gibibytes above 0, or null for none.")
+    if not isinstance(plain["first_use"], bool):
+        raise HarnessError(f"first_use={plain['first_use']} does not fit; give true or false.")
     if plain["group"] is not None and not isinstance(plain["group"], bool | str):
         raise HarnessError(f"group={plain['group']} does not fit; give true, the name of a feature, or null for none.")
     if plain["group"] and plain["n_counterfactuals"] != 1:

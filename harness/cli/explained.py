@@ -14,7 +14,6 @@ from yaml import YAMLError  # type: ignore[import-untyped]
 
 from harness.cli.arguments import readable, sentence
 from harness.cli.build import build_task, names_of
-from harness.cli.job import pool
 from harness.cli.main import SearchPath, extend
 from harness.cli.process import CONF
 from harness.core.errors import HarnessError
@@ -22,7 +21,7 @@ from harness.core.objective import Objective
 from harness.core.wording import SATISFIED
 from harness.execution.contract import refused
 from harness.execution.experiment import entropy
-from harness.execution.pool import Limits
+from harness.execution.pool import Limits, Pool
 from harness.library import in_context
 from harness.reports.person import Explained
 
@@ -53,10 +52,12 @@ def explained(arguments: list[str]) -> Iterator[tuple[Explained, Objective | Non
         raise HarnessError("group does not fit one person's explanation; leave it out.")
     limits = Limits(plain["time_limit"], plain["fit_time_limit"], plain["memory_limit"], plain["threads"])
     count, seed = plain["n_counterfactuals"], entropy(plain["seed"])
+    asked = task.factuals.loc[~task.content(task.factuals)]
+    outcomes = Pool().explain(method, task.problem, asked, count, seed, limits)
     for index in task.factuals.index:
         factual, problem = task.factuals.loc[[index]], task.problem(index)
         found, claim = refused(count, SATISFIED), None
         if not task.satisfied(index):
-            (outcome,) = pool().explain(method, task.problem, factual, count, seed, limits)
+            outcome = next(outcomes)  # one at a time, they come in the order of the factuals
             found, claim = outcome.explanation, outcome.claim
         yield in_context(found, claim, problem, factual), claim

@@ -27,7 +27,7 @@ LIBRARIES = (
 )  # fmt: skip
 SETTINGS = (
     "dataset", "model", "method", "split", "features", "n_counterfactuals", "seed", "time_limit", "fit_time_limit",
-    "memory_limit", "threads", "reference",
+    "memory_limit", "threads", "first_use", "reference",
 )  # fmt: skip
 
 

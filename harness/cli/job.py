@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 import os
@@ -126,11 +125,12 @@ def _answer(
     group = plain["group"]
     seconds = plain["group_time_limit" if group else "time_limit"]
     limits = Limits(seconds, plain["fit_time_limit"], plain["memory_limit"], plain["threads"])
+    pool = Pool(plain["first_use"])
     with tqdm(total=len(task.factuals), desc=title, unit="factual", leave=False, disable=None) as bar:
         if group:
-            run_groups(stored, task, method, group, seed, limits, pool(), jobs, bar.update, _beside())
+            run_groups(stored, task, method, group, seed, limits, pool, jobs, bar.update, _beside())
         else:
-            run(stored, task, method, count, seed, limits, pool(), jobs, bar.update, _beside())
+            run(stored, task, method, count, seed, limits, pool, jobs, bar.update, _beside())
 
 
 def _beside() -> int:
@@ -195,9 +195,3 @@ def _line(stored: StoredRun, scores: pd.DataFrame, state: str) -> str:
     points, gap = scores["group/points"].mean(), scores["group/gap"].mean()
     proof = "no bound" if math.isnan(gap) else f"gap {gap:g}"
     return f"{text}{points:g} points a group, {proof}, {scores['group/seconds'].mean():.3f} s a group"
-
-
-@functools.lru_cache(maxsize=1)
-def pool() -> Pool:
-    """The worker processes of this process."""
-    return Pool()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import linprog, nnls
 
 PULL = 1e4  # weight of "the shares sum to 1" in the least-squares problem; the shares are normalised afterwards
 
@@ -27,6 +26,8 @@ def distance(points: np.ndarray, x: np.ndarray, norm: float = 1) -> float:
     >>> [round(distance(corners, np.array([1.0, 1.0]), p), 6) for p in (1, 2, np.inf)]
     [1.0, 0.707107, 0.5]
     """
+    from scipy.optimize import linprog, nnls  # slow: 0.4 s, and workers start without
+
     moved = points - x
     count, size = moved.shape
     if norm == 2:

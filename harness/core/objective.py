@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit
 
 from harness.core.errors import choices
 from harness.core.hull import distance
@@ -279,6 +278,8 @@ def _woe_mahalanobis(moves: Moves, weights: np.ndarray, params: Mapping[str, Any
 
 
 def _woe_outcome(moves: Moves, weights: np.ndarray, params: Mapping[str, Any]) -> np.ndarray:
+    from scipy.special import expit  # slow: 0.4 s, and workers start without
+
     score = woe(moves.frame, params["table"]) @ np.asarray(params["coefficients"]) + params["intercept"]
     return np.abs((expit(score) if params["logistic"] else score) - params["target"])
 

@@ -42,9 +42,9 @@ def run(
     ``beside``: how many runs go on at once, this one included; it is noted beside each timing.
     """
     done, open_ = _open(stored, task, count, progress)
-    claims = _Claims(stored, task)
+    once = _Once(stored, task)
     for outcome in chain(done, pool.explain(method, task.problem, open_, count, entropy(seed), limits, jobs)):
-        claims.keep(outcome.claim)
+        once.keep(outcome)
         timing = _timing(outcome, jobs, beside)
         extra = {"conflict": outcome.explanation.conflict, "trace": outcome.explanation.trace}
         stored.append(
@@ -55,26 +55,33 @@ def run(
     _close(stored, task)
 
 
-class _Claims:
-    """Stores what the method claims, once the first fitted worker has stated it."""
+class _Once:
+    """Stores what is known of the whole run, as the first outcomes bring it: the set-up, and what the method claims."""
 
     def __init__(self, stored: StoredRun, task: Task, group: bool = False) -> None:
         self.stored, self.group, self.several = stored, group, len(task.problems) > 1
-        self.open = stored.meta["objective"] is None
+        self.unclaimed = stored.meta["objective"] is None
+        self.unmeasured = stored.meta.get("setup") is None  # a run that is resumed keeps the first
 
-    def keep(self, claim: Objective | None) -> None:
+    def keep(self, outcome: Outcome | GroupOutcome) -> None:
+        """Store what an outcome brings for the first time."""
+        if self.unmeasured and outcome.setup_seconds is not None:
+            self.unmeasured = False
+            self.stored.update(setup={"seconds": outcome.setup_seconds, "cpu_seconds": outcome.setup_cpu_seconds})
+        if self.unclaimed and outcome.claim is not None:
+            self.unclaimed = False
+            self._claim(outcome.claim)
+
+    def _claim(self, claim: Objective) -> None:
         """Store a claim; of a group the limits alone, as what is minimised is the number of its points."""
-        if claim is None or not self.open:
-            return
-        self.open = False
         shared = claim.common() if self.several else claim
         if shared is not None:
             self.stored.put_objective(shared.limiting() if self.group else shared)
 
 
 def _timing(outcome: Outcome | GroupOutcome, jobs: int, beside: int) -> dict[str, Any]:
-    spent = {name: getattr(outcome, name) for name in ("seconds", "fit_seconds", "compile_seconds", "late")}
-    return {**spent, "jobs": jobs, "beside": beside}
+    spent = ("seconds", "cpu_seconds", "fit_seconds", "compile_seconds", "late")
+    return {**{name: getattr(outcome, name) for name in spent}, "jobs": jobs, "beside": beside}
 
 
 def _open(
@@ -142,11 +149,11 @@ def run_groups(
         (answer,) = outcome.explanation.answers
         stored.append([answer_row(outcome.factual, 1, answer, **_timing(outcome, jobs, beside))])
         progress(1)
-    waiting, claims = set(open_.index), _Claims(stored, task, group=True)
+    waiting, once = set(open_.index), _Once(stored, task, group=True)
     rest = {name: group for name, group in groups(task, by).items() if waiting & set(group.index)}
     posed = {name: (task.problem(group.index[0]), group) for name, group in rest.items()}
     for found in pool.explain_groups(method, posed, entropy(seed), limits, jobs):
-        claims.keep(found.claim)
+        once.keep(found)
         timing = _timing(found, jobs, beside)
         members, reply = rest[found.group].index.tolist(), found.reply
         status = reply.status if reply.explanation is None else reply.explanation.status

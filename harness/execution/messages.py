@@ -33,7 +33,12 @@ class Fitted:
     Parameters
     ----------
     seconds
-        Of the method's ``refuses`` and ``fit``, without those spent compiling, which are ``compile_seconds``.
+        Of the method's ``refuses`` and ``fit``, without those that numba compiled for.
+    compile_seconds
+        That numba compiled for since the request came, imports of the method's modules included; 0 where all kernels
+        came from its cache.
+    cpu_seconds
+        Processor seconds of the worker since its start, of its ended children too; None where it ended before.
     refusal
         Why the method does not take the problem.
     fault, reason
@@ -44,6 +49,7 @@ class Fitted:
 
     seconds: float
     compile_seconds: float = 0.0
+    cpu_seconds: float | None = None
     refusal: str | None = None
     fault: str | None = None
     reason: Reason = Reason.CRASH
@@ -62,10 +68,14 @@ class ExplainRequest:
 
 @dataclass(frozen=True)
 class ExplainReply:
-    """An explanation and the wall-clock seconds it took."""
+    """An explanation, the wall-clock seconds it took, and the worker's processor seconds.
+
+    ``cpu_seconds`` are those of children that ended meanwhile, too; None of a worker that was killed or crashed.
+    """
 
     explanation: Explanation
     seconds: float
+    cpu_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -79,10 +89,11 @@ class GroupRequest:
 
 @dataclass(frozen=True)
 class GroupReply:
-    """The explanation of a group, or why there is none; and the wall-clock seconds it took."""
+    """The explanation of a group, or why there is none; and its seconds, as of ``ExplainReply``."""
 
     explanation: GroupExplanation | None
     seconds: float
     status: Status = Status.FOUND
     reason: Reason = Reason.FINISHED
     detail: str = ""
+    cpu_seconds: float | None = None

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import queue
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
@@ -57,7 +57,18 @@ class Limits:
 class Outcome:
     """The explanation of one factual, its seconds, and what is noted of the fit that served it.
 
-    ``claim``: what the method claims to minimise, as the worker stated it once fitted.
+    Parameters
+    ----------
+    seconds, cpu_seconds
+        Wall-clock and processor seconds of the question; the latter None where its worker was killed or crashed, and
+        where none was asked.
+    fit_seconds, compile_seconds
+        Of the fit to the factual's problem, as of ``Fitted``.
+    claim
+        What the method claims to minimise, as the worker stated it once fitted.
+    setup_seconds, setup_cpu_seconds
+        From the start of the run's first worker, a fresh process, to the moment it was ready for the first question,
+        imports and fit included; the same for every outcome of a run. Processor seconds are None where it crashed.
     """
 
     factual: Any
@@ -67,6 +78,9 @@ class Outcome:
     compile_seconds: float = 0.0
     late: bool = False
     claim: Objective | None = None
+    cpu_seconds: float | None = None
+    setup_seconds: float | None = None
+    setup_cpu_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +94,9 @@ class GroupOutcome:
     compile_seconds: float = 0.0
     late: bool = False
     claim: Objective | None = None
+    cpu_seconds: float | None = None
+    setup_seconds: float | None = None
+    setup_cpu_seconds: float | None = None
 
     @property
     def explanation(self) -> GroupExplanation | None:
@@ -96,13 +113,23 @@ class _Job:
 
 
 class Worker:
-    """One child process, loaded with one method and problem."""
+    """One child process, loaded with one method and problem.
 
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
-        self.fitted: Fitted | None = None
+    Parameters
+    ----------
+    threads
+        Of BLAS and its like.
+    kernels
+        The folder of numba's compiled kernels; where numba keeps them unless given.
+    """
+
+    def __init__(self, threads: int, kernels: str | None = None) -> None:
+        self.started = time.perf_counter()
+        self.problem: Problem | None = None
+        self.fitted = Fitted(0.0)
         ours, theirs = Pipe()
         environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(threads)), "PYTHONHASHSEED": "0"}
+        environment |= {} if kernels is None else {"NUMBA_CACHE_DIR": kernels}
         environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "harness.execution.worker", str(theirs.fileno())],
@@ -128,7 +155,7 @@ class Worker:
             reply = Fitted(limit, fault=f"the fit took more than {limit:g} s", reason=Reason.TIME_LIMIT)
         elif reply is None:
             reply = Fitted(0.0, fault=f"the worker process ended with code {self.process.wait()} while fitting")
-        self.fitted = reply
+        self.problem, self.fitted = problem, reply
         return reply
 
     def ask(self, factual: pd.DataFrame, count: int, seed: tuple[int, ...], limits: Limits) -> ExplainReply:
@@ -190,37 +217,21 @@ class Worker:
         self.connection.close()
 
 
+@dataclass(frozen=True)
 class Pool:
-    """Workers that outlive a run and serve the next one; a killed one is replaced and fits again."""
+    """Where runs find their workers: each run starts its own, and ends them.
 
-    def __init__(self) -> None:
-        self._idle: list[Worker] = []
-        self._lock = threading.Lock()
-        # A worker dies with the thread that started it (``worker._die_with_parent``), so one starts them all.
-        self._starter = ThreadPoolExecutor(max_workers=1)
-        atexit.register(self.close)
+    What a worker has imported and compiled serves the run that it was started for, so that a set-up does not depend on
+    the runs before. A killed worker is replaced, and fits again.
 
-    def close(self) -> None:
-        """End all idle workers."""
-        with self._lock:
-            for worker in self._idle:
-                worker.kill()
-            self._idle.clear()
+    Parameters
+    ----------
+    first_use
+        Have workers compile all kernels anew, as on a machine that has never run the method. Otherwise a set-up that
+        compiled is measured once more, in another worker, which finds the kernels in numba's cache.
+    """
 
-    def take(self, threads: int) -> Worker:
-        """An idle worker, or a new one."""
-        with self._lock:
-            for worker in self._idle:
-                if worker.threads == threads and worker.alive:
-                    self._idle.remove(worker)
-                    return worker
-        return self._starter.submit(Worker, threads).result()
-
-    def give_back(self, worker: Worker) -> None:
-        """Keep a worker for the next run."""
-        if worker.alive:
-            with self._lock:
-                self._idle.append(worker)
+    first_use: bool = False
 
     def explain(
         self,
@@ -269,45 +280,47 @@ class Pool:
 
     def _run(self, method: Method, waiting: Sequence[_Job], limits: Limits, jobs: int) -> Iterator[Any]:
         """Outcomes of jobs in the order in which they come about."""
-        batch = _Batch(self, method, limits, waiting)
-        threads = [threading.Thread(target=batch.work, daemon=True) for _ in range(min(jobs, len(waiting)))]
-        for thread in threads:
-            thread.start()
-        try:
-            ended = 0
-            while ended < len(threads):
-                outcome = batch.outcomes.get()
-                if outcome is None:
-                    ended += 1
-                elif isinstance(outcome, BaseException):
-                    raise outcome
-                else:
-                    yield outcome
-        finally:
-            batch.stop.set()
-            if any(thread.is_alive() for thread in threads):
-                for worker in list(batch.running):
-                    worker.end()
-            for thread in threads:  # so that every worker is either ended or idle, where ``close`` finds it
-                thread.join(timeout=10.0)
+        with ExitStack() as stack:
+            kernels = None
+            if self.first_use:
+                kernels = stack.enter_context(TemporaryDirectory(ignore_cleanup_errors=True))
+            batch = _Batch(method, limits, waiting, kernels)
+            threads = [threading.Thread(target=batch.work, daemon=True) for _ in range(min(jobs, len(waiting)))]
+            for thread in threads:
+                thread.start()
+            try:
+                ended = 0
+                while ended < len(threads):
+                    outcome = batch.outcomes.get()
+                    if outcome is None:
+                        ended += 1
+                    elif isinstance(outcome, BaseException):
+                        raise outcome
+                    else:
+                        yield outcome
+            finally:
+                batch.end()
+                for thread in threads:
+                    thread.join(timeout=10.0)
 
 
 class _Batch:
-    """The jobs of one method, and what the threads that work on them share."""
+    """The jobs of one run, and what the threads that work on them share; each thread has one worker at a time."""
 
-    def __init__(self, pool: Pool, method: Method, limits: Limits, waiting: Sequence[_Job]) -> None:
-        self.pool, self.method, self.limits = pool, method, limits
+    def __init__(self, method: Method, limits: Limits, waiting: Sequence[_Job], kernels: str | None) -> None:
+        self.method, self.limits, self.kernels = method, limits, kernels
         self.waiting: queue.SimpleQueue[_Job] = queue.SimpleQueue()
         for job in waiting:
             self.waiting.put(job)
         self.outcomes: queue.SimpleQueue[Any] = queue.SimpleQueue()  # None: a thread has ended
         self.stop = threading.Event()
-        self.running: list[Worker] = []
+        self.workers: dict[int, Worker] = {}  # by thread
         self.unfit: dict[int, Fitted] = {}  # a fit that failed or was refused is not tried again for the next factual
+        self.setting_up = threading.Lock()
+        self.setup: dict[str, float | None] = {}
 
     def work(self) -> None:
         """Do jobs with one worker until none is left."""
-        worker, loaded = self._worker(), None
         try:
             while not self.stop.is_set():
                 try:
@@ -315,29 +328,50 @@ class _Batch:
                 except queue.Empty:
                     break
                 problem = job.problem()
-                if not worker.alive:
-                    self.running.remove(worker)
-                    worker, loaded = self._worker(), None
-                if id(problem) not in self.unfit and loaded is not problem:
-                    fitted = worker.load(self.method, problem, self.limits)
-                    loaded = problem
-                    if fitted.refusal or fitted.fault:
-                        self.unfit[id(problem)] = fitted
+                with self.setting_up:  # one worker alone: others that start meanwhile would take its processor
+                    if not self.setup:
+                        self._set_up(problem)
+                if id(problem) not in self.unfit:
+                    worker = self._ready(problem)
                 failed = self.unfit.get(id(problem))
-                self.outcomes.put(job.without(failed) if failed else job.ask(worker))
+                outcome = job.without(failed) if failed else job.ask(worker)
+                self.outcomes.put(replace(outcome, **self.setup))
         except BaseException as fault:
             self.outcomes.put(fault)
         finally:
-            self.running.remove(worker)
-            if self.stop.is_set():
-                worker.kill()
-            else:
-                self.pool.give_back(worker)
+            if (last := self.workers.pop(threading.get_ident(), None)) is not None:
+                last.kill()
             self.outcomes.put(None)
 
-    def _worker(self) -> Worker:
-        worker = self.pool.take(self.limits.threads)
-        self.running.append(worker)
+    def end(self) -> None:
+        """Have every thread end, and end its worker, whatever that is doing."""
+        self.stop.set()
+        for worker in list(self.workers.values()):
+            worker.end()
+
+    def _set_up(self, problem: Problem) -> None:
+        """Measure how long the run's first worker takes until it is ready for a question."""
+        worker = self._ready(problem)
+        if worker.fitted.compile_seconds > 0 and self.kernels is None:
+            # Kernels are compiled once a machine; where their cache cannot be written the next worker compiles, too.
+            worker.kill()
+            self.unfit.clear()
+            worker = self._ready(problem)
+        seconds = time.perf_counter() - worker.started
+        self.setup = {"setup_seconds": seconds, "setup_cpu_seconds": worker.fitted.cpu_seconds}
+
+    def _ready(self, problem: Problem) -> Worker:
+        """This thread's worker, fitted to a problem; in ``unfit`` is noted why it could not be."""
+        worker = self.workers.get(threading.get_ident())
+        if worker is None or not worker.alive:
+            # In this thread, as a worker dies with the one that started it (``worker._die_with_parent``).
+            worker = self.workers[threading.get_ident()] = Worker(self.limits.threads, self.kernels)
+            if self.stop.is_set():  # ``end`` may have missed it
+                worker.end()
+        if worker.problem is not problem:
+            fitted = worker.load(self.method, problem, self.limits)
+            if fitted.refusal or fitted.fault:
+                self.unfit[id(problem)] = fitted
         return worker
 
 
@@ -363,17 +397,24 @@ def _status(fitted: Fitted) -> Status:
 
 def _answered(worker: Worker, factual: pd.DataFrame, count: int, seed: tuple[int, ...], limits: Limits) -> Outcome:
     reply = worker.ask(factual, count, seed, limits)
-    return Outcome(factual.index[0], reply.explanation, *_noted(worker, reply.seconds, limits))
+    return Outcome(factual.index[0], reply.explanation, **_noted(worker, reply, limits))
 
 
 def _answered_group(
     worker: Worker, name: Any, factuals: pd.DataFrame, seed: tuple[int, ...], limits: Limits
 ) -> GroupOutcome:
     reply = worker.ask_group(factuals, seed, limits)
-    return GroupOutcome(name, reply, *_noted(worker, reply.seconds, limits))
+    return GroupOutcome(name, reply, **_noted(worker, reply, limits))
 
 
-def _noted(worker: Worker, seconds: float, limits: Limits) -> tuple[float, float, float, bool, Objective | None]:
-    """Seconds, those of the fit and of compilation, whether the answer is late, and the method's claim."""
-    fitted = worker.fitted or Fitted(0.0)
-    return seconds, fitted.seconds, fitted.compile_seconds, seconds > limits.time, fitted.claim
+def _noted(worker: Worker, reply: ExplainReply | GroupReply, limits: Limits) -> dict[str, Any]:
+    """What an outcome notes of a reply, and of the fit that served it."""
+    fitted = worker.fitted
+    return {
+        "seconds": reply.seconds,
+        "cpu_seconds": reply.cpu_seconds,
+        "late": reply.seconds > limits.time,
+        "fit_seconds": fitted.seconds,
+        "compile_seconds": fitted.compile_seconds,
+        "claim": fitted.claim,
+    }

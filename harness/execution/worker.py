@@ -10,7 +10,6 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Iterator
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
@@ -21,6 +20,7 @@ from harness.core.errors import HarnessError
 from harness.core.explanation import Explanation, Reason, Status
 from harness.core.method import Deadline, Explainer, GroupExplainer
 from harness.core.problem import Problem
+from harness.execution.clocks import CompileClock, processor_seconds
 from harness.execution.contract import breach, group_breach
 from harness.execution.messages import (
     ExplainReply,
@@ -37,64 +37,57 @@ def serve(connection: Connection) -> None:
     """Answer messages until the other end closes."""
     problem: Problem | None = None
     explainer: Explainer | None = None
+    compiling = CompileClock()
     while True:
+        compiled = compiling.seconds  # receiving a method imports its modules, which may compile
         try:
             message = connection.recv()
         except (EOFError, OSError):
             return
         except Exception:
-            connection.send(Fitted(0.0, fault=traceback.format_exc()))
+            connection.send(Fitted(0.0, cpu_seconds=processor_seconds(), fault=traceback.format_exc()))
             continue
         if isinstance(message, FitRequest):
             explainer = None  # frees the last one's memory before the next is built
             problem = message.problem
             connection.send(FitStarted())
-            explainer, fitted = _fit(message)
-            connection.send(fitted)
+            explainer, fitted = _fit(message, compiling)
+            compiled = compiling.seconds - compiled
+            connection.send(replace(fitted, compile_seconds=compiled, cpu_seconds=processor_seconds()))
         elif explainer is not None and problem is not None:
             explain = _explain_group if isinstance(message, GroupRequest) else _explain
             connection.send(explain(explainer, problem, message))
 
 
-def _fit(request: FitRequest) -> tuple[Explainer | None, Fitted]:
+def _fit(request: FitRequest, compiling: CompileClock) -> tuple[Explainer | None, Fitted]:
     _limit_memory(request.memory_limit)
     method, problem = request.method, request.problem
     explainer, claim, refusal, fault, reason = None, None, None, None, Reason.CRASH
-    start = time.perf_counter()
-    seconds = 0.0
-    with _compilation() as compiled:
-        try:
-            refusal = method.refuses(problem)
-            explainer = None if refusal else method.fit(problem)
-            seconds = time.perf_counter() - start - sum(compiled)
-            claim = None if refusal else method.objective(problem)
-        except HarnessError as error:
-            refusal = str(error)
-        except MemoryError:
-            fault, reason = "the memory limit was reached while fitting", Reason.MEMORY
-        except Exception:
-            fault = traceback.format_exc()
-    seconds = seconds or time.perf_counter() - start - sum(compiled)
+    start = time.perf_counter() - compiling.seconds  # seconds spent compiling are none of the fit's
+
+    def elapsed() -> float:
+        return time.perf_counter() - compiling.seconds - start
+
+    seconds = None
+    try:
+        refusal = method.refuses(problem)
+        explainer = None if refusal else method.fit(problem)
+        seconds = elapsed()
+        claim = None if refusal else method.objective(problem)
+    except HarnessError as error:
+        refusal = str(error)
+    except MemoryError:
+        fault, reason = "the memory limit was reached while fitting", Reason.MEMORY
+    except Exception:
+        fault = traceback.format_exc()
     stored = None if claim is None else claim.stored()
-    return explainer, Fitted(seconds, sum(compiled), refusal, fault, reason, stored)
-
-
-@contextlib.contextmanager
-def _compilation() -> Iterator[list[float]]:
-    """Seconds that numba spends on compiling meanwhile; not part of a fit, as they are spent once a machine."""
-    spent: list[float] = []
-    if "numba" not in sys.modules:
-        yield spent
-        return
-    from numba.core.event import install_timer  # optional: a method that does not use numba is to do without it
-
-    with install_timer("numba:compile", spent.append):
-        yield spent
+    seconds = elapsed() if seconds is None else seconds
+    return explainer, Fitted(seconds, refusal=refusal, fault=fault, reason=reason, claim=stored)
 
 
 def _explain(explainer: Explainer, problem: Problem, request: ExplainRequest) -> ExplainReply:
     count, rng = request.count, np.random.default_rng(np.random.SeedSequence(request.seed))
-    start = time.perf_counter()
+    start, spent = time.perf_counter(), processor_seconds()
     try:
         explanation = explainer.explain(request.factual.copy(), count, rng, Deadline.after(request.limit))
         fault = breach(explanation, problem, request)
@@ -104,7 +97,7 @@ def _explain(explainer: Explainer, problem: Problem, request: ExplainRequest) ->
         explanation = Explanation.none(count, Status.GAVE_UP, Reason.MEMORY, "the memory limit was reached")
     except Exception:
         explanation = Explanation.none(count, Status.FAILED, Reason.CRASH, traceback.format_exc())
-    return ExplainReply(explanation, time.perf_counter() - start)
+    return ExplainReply(explanation, time.perf_counter() - start, processor_seconds() - spent)
 
 
 def _explain_group(explainer: Explainer, problem: Problem, request: GroupRequest) -> GroupReply:
@@ -112,7 +105,7 @@ def _explain_group(explainer: Explainer, problem: Problem, request: GroupRequest
         why = "this method explains no groups; leave 'group' out, or choose a method such as column_generation"
         return GroupReply(None, 0.0, Status.UNSUPPORTED, Reason.REFUSED, why)
     rng = np.random.default_rng(np.random.SeedSequence(request.seed))
-    start = time.perf_counter()
+    start, spent = time.perf_counter(), processor_seconds()
     try:
         explanation = explainer.explain_group(request.factuals.copy(), rng, Deadline.after(request.limit))
     except HarnessError as error:
@@ -125,7 +118,7 @@ def _explain_group(explainer: Explainer, problem: Problem, request: GroupRequest
         fault = group_breach(explanation, problem, request.factuals)
         failed = GroupReply(None, 0.0, Status.FAILED, Reason.CRASH, fault or "")
         reply = failed if fault else GroupReply(explanation, 0.0)
-    return replace(reply, seconds=time.perf_counter() - start)
+    return replace(reply, seconds=time.perf_counter() - start, cpu_seconds=processor_seconds() - spent)
 
 
 def _limit_memory(gibibytes: float | None) -> None:

@@ -12,8 +12,12 @@ from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, GroupExplanation
 from harness.store.codec import to_plain
 
-SCHEMA = 2  # of rows and group lines; 1 is read, too
-ROW_1: dict[str, Any] = {"compile_seconds": 0.0, "beside": 1}  # what rows of version 1 lack, as it was then
+SCHEMA = 3  # of rows and group lines; earlier ones are read, too
+# What lines of earlier versions lack, as it was then.
+LACKING: dict[int, dict[str, Any]] = {
+    1: {"compile_seconds": 0.0, "beside": 1, "cpu_seconds": None},
+    2: {"cpu_seconds": None},
+}
 
 
 def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -24,8 +28,9 @@ def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
 def answer_row(factual: Any, number: int, answer: Answer, **timing: Any) -> dict[str, Any]:
     """The stored row of one answer. ``group`` and ``point`` are filled by group methods.
 
-    ``timing``: ``seconds``, ``fit_seconds``, ``compile_seconds``, whether it was ``late``, how many factuals of its
-    cell were explained at once (``jobs``), and how many cells (``beside``).
+    ``timing``: ``seconds`` and processor seconds (``cpu_seconds``, None where they are not known) of the question,
+    ``fit_seconds``, ``compile_seconds``, whether it was ``late``, how many factuals of its run were explained at once
+    (``jobs``), and how many runs went on (``beside``).
     """
     return {
         "factual": factual,
@@ -75,7 +80,7 @@ def append_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The JSON lines of a file; one that a kill or a full disk cut short is dropped."""
+    """The JSON lines of a file, as of this version; one that a kill or a full disk cut short is dropped."""
     if not path.is_file():
         return
     with path.open() as file:
@@ -84,7 +89,8 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
                 read = json.loads(line)
             except json.JSONDecodeError:
                 continue
-            yield checked_version(read, path)
+            version = checked_version(read, path).get("schema", SCHEMA)
+            yield {**LACKING.get(version, {}), **read}
 
 
 def checked_version(read: dict[str, Any], path: Path) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from harness.core.target import Target
 from harness.models import pipeline
 from harness.models.files import checksum, load, read, save
 from harness.store.codec import from_plain, to_plain
-from harness.store.rows import ROW_1, SCHEMA, append_lines, checked_version, plain_row, read_lines, write_whole
+from harness.store.rows import SCHEMA, append_lines, checked_version, plain_row, read_lines, write_whole
 
 _read: dict[str, Any] = {}  # the estimator read last, by its file's checksum
 _written: list[tuple[Any, bytes]] = []  # the estimator stored last
@@ -31,10 +31,10 @@ _written: list[tuple[Any, bytes]] = []  # the estimator stored last
 class StoredRun:
     """The answers of one method on one dataset and model.
 
-    ``cell.json`` (what was asked, of what, where), ``estimator.skops`` (or ``model.*``, a copy of the user's own
-    model file), ``equation_0.skops`` and so on (regressors of learnt equations), ``arrays.npz`` (numbers
-    that the objective needs), ``factuals.jsonl``, append-only ``rows.jsonl`` (and ``groups.jsonl``, where groups were
-    explained) and ``done``, written last.
+    ``cell.json`` (what was asked, of what, where, and the seconds of the ``setup``), ``estimator.skops`` (or
+    ``model.*``, a copy of the user's own model file), ``equation_0.skops`` and so on (regressors of learnt equations),
+    ``arrays.npz`` (numbers that the objective needs), ``factuals.jsonl``, append-only ``rows.jsonl`` (and
+    ``groups.jsonl``, where groups were explained) and ``done``, written last.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ class StoredRun:
         """Every stored row of the factuals that have all theirs; of one that was tried again, the last try only."""
         last: dict[tuple[Any, int], dict[str, Any]] = {}
         for row in read_lines(self.path / "rows.jsonl"):
-            last[row["factual"], row["ce"]] = {**ROW_1, **row} if row.get("schema") == 1 else row
+            last[row["factual"], row["ce"]] = row
         expected = self.meta["n_counterfactuals"]
         counts: dict[Any, int] = {}
         for factual, _ in last:

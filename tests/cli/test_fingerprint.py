@@ -93,7 +93,8 @@ def test_what_is_asked_changes_it_and_how_it_is_shown_does_not() -> None:
     task, method = question(), Nearest()
     before = fingerprint_of(settings(), task, method)
     assert fingerprint_of(settings(), question(), method) == before
-    for asked in ({"time_limit": 6}, {"seed": 1}, {"threads": 2}, {"reference": "all"}, {"group": True}):
+    changes = {"time_limit": 6, "seed": 1, "threads": 2, "reference": "all", "first_use": True, "group": True}
+    for asked in ({name: value} for name, value in changes.items()):
         assert fingerprint_of(settings(**asked), task, method) != before, asked
     for shown in ({"metrics": {"names": []}}, {"jobs": 2}, {"table": "x"}, {"output_dir": "elsewhere"}):
         assert fingerprint_of(settings(**shown), task, method) == before, shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -61,16 +61,9 @@ class Reporting(Nearest):
         return f"asked in process {os.getpid()}"
 
 
-@pytest.fixture(scope="module")
-def pool() -> Iterator[Pool]:
-    shared = Pool()
-    yield shared
-    shared.close()
-
-
-def outcomes(pool: Pool, method: Any, limits: Limits = BRIEF) -> list[Answer]:
+def outcomes(method: Any, limits: Limits = BRIEF) -> list[Answer]:
     task = question()
-    found = pool.explain(method, task.problem, task.factuals.iloc[:2], 1, entropy(0), limits)
+    found = Pool().explain(method, task.problem, task.factuals.iloc[:2], 1, entropy(0), limits)
     return [answer for outcome in found for answer in outcome.explanation.answers]
 
 
@@ -85,31 +78,33 @@ def outcomes(pool: Pool, method: Any, limits: Limits = BRIEF) -> list[Answer]:
     ],
 )
 def test_a_broken_refusal_or_claim_costs_its_own_answers(
-    pool: Pool, place: str, act: str, status: Status, reason: Reason, words: str
+    place: str, act: str, status: Status, reason: Reason, words: str
 ) -> None:
-    """Within the limit of a fit; the next method is answered by the same pool."""
-    for answer in outcomes(pool, Broken(**{place: act})):
+    """Within the limit of a fit; the next run is answered."""
+    for answer in outcomes(Broken(**{place: act})):
         assert (answer.status, answer.reason) == (status, reason), answer.detail
         assert words in answer.detail
-    assert {answer.status for answer in outcomes(pool, Broken())} == {Status.FOUND}
+    assert {answer.status for answer in outcomes(Broken())} == {Status.FOUND}
 
 
-def test_refusals_are_asked_of_workers_only(pool: Pool, tmp_path: Path) -> None:
+def test_refusals_are_asked_of_workers_only(tmp_path: Path) -> None:
     """No process of ours runs a method's code; its refusal is stored as the worker gave it."""
     task, method = question(), Reporting()
     stored = started(tmp_path, task, method)
-    run(stored, task, method, 1, 0, LIMITS, pool)
+    run(stored, task, method, 1, 0, LIMITS, Pool())
     details = {row["detail"] for row in stored.rows()}
     assert len(details) == 1
     assert f"asked in process {os.getpid()}" not in details
     assert "asked in process" in details.pop()
+    assert stored.meta["setup"]["seconds"] > 0.1  # a process was started for it
+    assert stored.meta["setup"]["cpu_seconds"] > 0.1
 
 
-def test_a_claim_is_stored_once_a_worker_has_stated_it(pool: Pool, tmp_path: Path) -> None:
+def test_a_claim_is_stored_once_a_worker_has_stated_it(tmp_path: Path) -> None:
     task, method = question(), ColumnGeneration(t_max=2)
     stored = started(tmp_path, task, method)
     assert stored.objective is None
-    run(stored, task, method, 1, 0, COMPILING, pool)
+    run(stored, task, method, 1, 0, COMPILING, Pool())
     assert StoredRun(stored.path).objective == method.objective(problem())
 
 
@@ -135,23 +130,23 @@ class Greedy:
         return GroupExplanation((Answer(Status.FOUND, row),), dict.fromkeys(factuals.index, 0), changed=changed)
 
 
-def test_a_group_method_is_held_to_the_limit_that_it_states(pool: Pool, tmp_path: Path) -> None:
+def test_a_group_method_is_held_to_the_limit_that_it_states(tmp_path: Path) -> None:
     """Whatever its parameters are called: all factuals of a point together may change so many features."""
     task = question()
     words = {}
     for most in (1, len(SPACE.names)):
         stored = started(tmp_path / str(most), task, Greedy(most))
-        run_groups(stored, task, Greedy(most), True, 0, LIMITS, pool)
+        run_groups(stored, task, Greedy(most), True, 0, LIMITS, Pool())
         assert stored.objective == Objective((), limits=(Limit(Term("l0"), most),))
         words[most] = {verdict["verdict"] for verdict in verdicts(stored)}
     assert "beyond its limits" in words[1]  # of the others, a feature that may not change did
     assert "beyond its limits" not in words[len(SPACE.names)]
 
 
-def test_the_limits_of_a_group_come_without_what_is_minimised(pool: Pool, tmp_path: Path) -> None:
+def test_the_limits_of_a_group_come_without_what_is_minimised(tmp_path: Path) -> None:
     task, method = question(), ColumnGeneration(t_max=2)
     stored = started(tmp_path, task, method)
-    run_groups(stored, task, method, True, 0, COMPILING, pool)
+    run_groups(stored, task, method, True, 0, COMPILING, Pool())
     assert stored.objective == replace(method.objective(problem()), terms=())
     assert {verdict["verdict"] for verdict in verdicts(stored)} <= {"accepted", "none"}
 

@@ -114,7 +114,8 @@ def test_nothing_undesired_is_an_error(dataset: Dataset, classifier: Classifier)
 class Recorder:
     """A pool that answers at once, and keeps what it was asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, setup_seconds: float = 2.0) -> None:
+        self.setup = {"setup_seconds": setup_seconds, "setup_cpu_seconds": 1.5}
         self.asked: list[int] = []
         self.seeds: dict[int, tuple[int, ...]] = {}
 
@@ -125,7 +126,8 @@ class Recorder:
             self.asked.append(index)
             self.seeds[index] = seed(index)
             explanation = Explanation.none(count, Status.GAVE_UP, Reason.FINISHED)
-            yield Outcome(index, Explanation(explanation.answers, ("hull",), ({"step": 1},)), 0.5, 0.25)
+            found = Explanation(explanation.answers, ("hull",), ({"step": 1},))
+            yield Outcome(index, found, 0.5, 0.25, cpu_seconds=0.4, **self.setup)
 
 
 def started(question: Task, folder: Path) -> StoredRun:
@@ -135,9 +137,9 @@ def started(question: Task, folder: Path) -> StoredRun:
     return cell
 
 
-def asked(cell: StoredRun, question: Task, seed: int = 0) -> tuple[Recorder, int]:
+def asked(cell: StoredRun, question: Task, seed: int = 0, setup_seconds: float = 2.0) -> tuple[Recorder, int]:
     """Run a cell; the pool, and how many factuals the progress bar has seen."""
-    pool, progress = Recorder(), []
+    pool, progress = Recorder(setup_seconds), []
     run(cell, question, Nearest(), 2, seed, LIMITS, pool, progress=progress.append)  # type: ignore[arg-type]
     return pool, sum(progress)
 
@@ -152,19 +154,21 @@ def test_every_factual_gets_its_rows(dataset: Dataset, classifier: Classifier, t
     assert cell.done
     assert [(row["factual"], row["ce"]) for row in cell.rows()] == [(i, n) for i in ids(question) for n in (1, 2)]
     first, second = cell.rows()[:2]
-    assert (first["seconds"], first["fit_seconds"], first["late"], first["jobs"]) == (0.5, 0.25, False, 1)
+    assert (first["seconds"], first["cpu_seconds"], first["fit_seconds"]) == (0.5, 0.4, 0.25)
+    assert (first["late"], first["jobs"]) == (False, 1)
     assert (first["conflict"], first["trace"]) == (["hull"], [{"step": 1}])
     assert "trace" not in second
 
 
 def test_only_missing_factuals_are_asked(dataset: Dataset, classifier: Classifier, tmp_path: Path) -> None:
-    """What is answered stays, and counts as progress."""
+    """What is answered stays, and counts as progress; so does the set-up that was measured first."""
     question = make_task(dataset, classifier, n_factuals=4)
     cell = started(question, tmp_path)
     asked(cell, question)
     rows = cell.path / "rows.jsonl"
     rows.write_text("".join(rows.read_text().splitlines(keepends=True)[:4]))
-    pool, progress = asked(cell, question)
+    pool, progress = asked(cell, question, setup_seconds=9.0)
+    assert cell.meta["setup"] == {"seconds": 2.0, "cpu_seconds": 1.5}
     assert pool.asked == ids(question)[2:]
     assert progress == 4
     assert len(cell.rows()) == 8
@@ -178,6 +182,7 @@ def test_a_satisfied_factual_is_not_asked(dataset: Dataset, classifier: Classifi
     cell = started(question, tmp_path)
     pool, _ = asked(cell, question)
     assert pool.asked == [bad]
+    assert cell.meta["setup"]["seconds"] == 2.0
     refused = [row for row in cell.rows() if row["factual"] == good]
     assert [(row["status"], row["reason"]) for row in refused] == [("UNSUPPORTED", "refused")] * 2
     assert "already" in refused[0]["detail"]

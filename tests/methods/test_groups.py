@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -39,18 +39,11 @@ from methods.group_greedy import GroupGreedy
 
 
 @pytest.fixture(scope="module")
-def pool() -> Iterator[Pool]:
-    pool = Pool()
-    yield pool
-    pool.close()
-
-
-@pytest.fixture(scope="module")
-def honest(tmp_path_factory: pytest.TempPathFactory, pool: Pool) -> Path:
+def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Honest answers of the greedy cover to one group of twelve."""
     method = GroupGreedy(t_max=2, neighbours=3)
     run = started(tmp_path_factory.mktemp("honest"), question(), method)
-    run_groups(run, question(), method, True, 0, LIMITS, pool)
+    run_groups(run, question(), method, True, 0, LIMITS, Pool())
     return run.path
 
 
@@ -183,12 +176,10 @@ class _Actor:
         ("alone", ("UNSUPPORTED", "refused"), "explains no groups; leave 'group' out"),
     ],
 )
-def test_what_goes_wrong_is_an_answer(
-    act: str, status: tuple[str, str], message: str, pool: Pool, tmp_path: Path
-) -> None:
+def test_what_goes_wrong_is_an_answer(act: str, status: tuple[str, str], message: str, tmp_path: Path) -> None:
     """Of every factual of the group, and of the group itself."""
     run = started(tmp_path, question(), Acts(act))
-    run_groups(run, question(), Acts(act), True, 0, replace(LIMITS, time=1.0), pool)
+    run_groups(run, question(), Acts(act), True, 0, replace(LIMITS, time=1.0), Pool())
     assert {(row["status"], row["reason"]) for row in run.rows()} == {status}
     assert all(message in row["detail"] for row in run.rows())
     assert [line["status"] for line in run.groups()] == [status[0]]

@@ -142,7 +142,7 @@ def test_answers_of_version_1_are_read(tmp_path: Path) -> None:
     old = StoredRun(Path(__file__).parents[1] / "fixtures" / "version_1")
     lines = [json.loads(line) for line in (old.path / "rows.jsonl").read_text().splitlines()]
     assert [line["schema"] for line in lines] == [1, 1]
-    assert old.rows() == [{**line, "beside": 1} for line in lines]
+    assert old.rows() == [{**line, "beside": 1, "cpu_seconds": None} for line in lines]
     assert old.answered() == {370, 300}
     assert [verdict["verdict"] for verdict in checker.verdicts(old)] == ["accepted", "accepted"]
     shutil.copytree(old.path, tmp_path / "older")
@@ -150,6 +150,19 @@ def test_answers_of_version_1_are_read(tmp_path: Path) -> None:
         "".join(json.dumps({k: v for k, v in line.items() if k != "compile_seconds"}) + "\n" for line in lines)
     )
     assert [row["compile_seconds"] for row in StoredRun(tmp_path / "older").rows()] == [0.0, 0.0]
+
+
+def test_answers_of_version_2_are_read(tmp_path: Path) -> None:
+    """As they were stored then, of the same command; lines of groups, too. Processor seconds were not measured."""
+    old = StoredRun(Path(__file__).parents[1] / "fixtures" / "version_2")
+    lines = [json.loads(line) for line in (old.path / "rows.jsonl").read_text().splitlines()]
+    assert [line["schema"] for line in lines] == [2, 2]
+    assert all("cpu_seconds" not in line for line in lines)
+    assert old.rows() == [{**line, "cpu_seconds": None} for line in lines]
+    assert old.answered() == {line["factual"] for line in lines}
+    assert [verdict["verdict"] for verdict in checker.verdicts(old)] == ["valid", "valid"]
+    (tmp_path / "groups.jsonl").write_text('{"schema": 2, "group": "all", "seconds": 1.0}\n')
+    assert StoredRun(tmp_path).groups() == [{"schema": 2, "group": "all", "seconds": 1.0, "cpu_seconds": None}]
 
 
 @pytest.mark.parametrize("file", ["cell.json", "rows.jsonl"])

@@ -1,0 +1,60 @@
+"""Clocks of a worker process: processor seconds, and the seconds that numba spends on compiling."""
+
+from __future__ import annotations
+
+import importlib.util
+import resource
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+EVENTS = "numba.core.event"  # the module in which numba says when it compiles
+
+
+def processor_seconds() -> float:
+    """User and system seconds of this process so far, and of its children that have ended and been waited for."""
+    spent = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in spent)
+
+
+class CompileClock(MetaPathFinder):
+    """Seconds that numba has compiled for in this process; reading a kernel from a cache is none of it.
+
+    Methods import numba where they need it, often inside ``fit``, and it is slow: so it is not imported here. As a
+    finder of modules, the clock notices when somebody else imports it, and listens from then on.
+    """
+
+    def __init__(self) -> None:
+        self._listener: Any = None
+        if EVENTS in sys.modules:
+            self._listen(sys.modules[EVENTS])
+        else:
+            sys.meta_path.insert(0, self)
+
+    @property
+    def seconds(self) -> float:
+        """All of them so far."""
+        return self._listener.duration if self._listener is not None and self._listener.done else 0.0
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """The module of numba's events as the other finders have it, but to be listened to; None for any other."""
+        if name != EVENTS:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def execute_and_listen(module: ModuleType) -> None:
+                execute(module)
+                self._listen(module)
+
+            spec.loader.exec_module = execute_and_listen  # type: ignore[method-assign]
+        return spec
+
+    def _listen(self, events: Any) -> None:
+        self._listener = events.TimingListener()
+        events.register("numba:compile", self._listener)
