@@ -22,7 +22,6 @@ from harness.cli.arguments import readable, sentence
 from harness.cli.process import CONF, log, study_name, talk
 from harness.cli.sweep import Sweep
 from harness.core import packages
-from harness.core.errors import HarnessError
 
 # Where a job runs in another process, importing this module is all the set-up it gets.
 composition.quicken()
@@ -42,7 +41,7 @@ def main() -> None:
     except KeyboardInterrupt:
         log.warning("interrupted: what was answered is kept, and the same command goes on from there")
         sys.exit(130)
-    except (HydraException, OmegaConfBaseException, YAMLError, HarnessError) as fault:
+    except (HydraException, OmegaConfBaseException, YAMLError) as fault:
         log.error(sentence(fault))
         sys.exit(1)
     sys.exit(1 if Sweep.faults else 0)

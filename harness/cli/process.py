@@ -6,13 +6,10 @@ import contextlib
 import errno
 import logging
 import os
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-from harness.core.errors import HarnessError
 
 log = logging.getLogger("harness")
 
@@ -48,17 +45,8 @@ def talk() -> None:
 
 
 def study_name(study: str | None, hydra_node: Any) -> str:
-    """The name of a study: as it is set, else the choice of ``conf/experiment``, or ``adhoc``.
-
-    Raises
-    ------
-    HarnessError
-        For one that cannot be a folder's.
-    """
-    name = str(study or hydra_node.runtime.choices.get("experiment") or "adhoc")
-    if not re.fullmatch(r"[\w][\w.-]*", name):
-        raise HarnessError(f"study={name} does not fit; give a name of letters, digits, '_', '-' and '.'.")
-    return name
+    """The name of a study: as it is set, else the choice of ``conf/experiment``, or ``adhoc``."""
+    return str(study or hydra_node.runtime.choices.get("experiment") or "adhoc")
 
 
 def settle_in(folder: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 import uuid
 from pathlib import Path
@@ -45,6 +46,9 @@ class Sweep(Callback):
             if why := composition.missing(part):
                 log.error("%s", why)
                 raise SystemExit(1)
+        if not re.fullmatch(r"\w[\w.-]*", name := study_name(config.study, config.hydra)):
+            log.error("study=%s does not fit; give a name of letters, digits, '_', '-' and '.'.", name)
+            raise SystemExit(1)
         os.environ[SWEEP] = f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:6]}"
         os.environ[CELLS] = str(jobs)
         tracking.prepare(Path.cwd())

@@ -234,10 +234,11 @@ def latest(folder: Path) -> list[StoredRun]:
         Where there is none.
     """
     found = {run.path.name: run for run in stored_runs(folder)}
-    order = list(found)
+    recorded: list[str] = []
     for record in sorted((folder / "sweeps").glob("*.jsonl")):
         lines = (json.loads(line) for line in record.read_text().splitlines())
-        order += [Path(line["cell"]).name for line in lines if line["state"] != "failed"]
+        recorded += [Path(line["cell"]).name for line in lines if line["state"] != "failed"]
+    order = [name for name in found if name not in set(recorded)] + recorded
     kept: dict[str, StoredRun] = {}
     for name in order:
         if name in found and found[name].asked and (found[name].path / SCORES).is_file():

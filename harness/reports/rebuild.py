@@ -13,16 +13,18 @@ from harness.reports.stored import latest
 
 
 def asked(program: str, description: str) -> list[Path]:
-    """Result folders that a command line names: ``experiment=NAME``, with ``output_dir=`` before it, or paths."""
+    """Result folders that a command line names: ``study=NAME``, ``experiment=NAME``, after ``output_dir=``; or paths."""
     parser = argparse.ArgumentParser(prog=f"python -m harness.{program}", description=description)
-    parser.add_argument("folder", nargs="+", help="experiment=NAME, or the folder results/NAME")
+    parser.add_argument("folder", nargs="+", help="experiment=NAME or study=NAME, or the folder results/NAME")
     home, folders = Path("results"), []
     for argument in parser.parse_args().folder:
         key, _, value = argument.rpartition("=")
         if key == "output_dir":
             home = Path(value)
         else:
-            folders += [home / name for name in value.split(",")] if key == "experiment" else [Path(argument)]
+            folders += (
+                [home / name for name in value.split(",")] if key in {"experiment", "study"} else [Path(argument)]
+            )
     return folders
 
 

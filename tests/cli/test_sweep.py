@@ -221,9 +221,10 @@ def test_the_checker_finds_a_tampered_answer(copy: Path) -> None:
     [
         (("model=lrr",), ["'lrr'", "did you mean 'lr'?", "cart", "svm"]),
         (("n_factual=3",), ["'n_factual'", "did you mean 'n_factuals'?"]),
+        (("study=a/b",), ["study=a/b does not fit", "letters, digits"]),
         (("features.Agee.actionability=free",), ["pima", "'Agee'", "did you mean 'Age'?", "Glucose"]),
     ],
-    ids=["choice", "key", "feature"],
+    ids=["choice", "key", "study", "feature"],
 )
 def test_wrong_input_is_named(tmp_path: Path, arguments: tuple[str, ...], words: list[str]) -> None:
     """One sentence says what is wrong and what is allowed; no traceback, exit code 1, no answers."""
