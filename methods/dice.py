@@ -98,6 +98,11 @@ class Dice:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1.")
 
+    @property
+    def deterministic(self) -> bool:
+        """Whether no answer depends on the seed: only the search in a k-d tree draws nothing."""
+        return self.search == "kdtree"
+
     def refuses(self, problem: Problem) -> str | None:
         """Targets other than a class, and integers that the library's int32 cannot hold; models without gradients."""
         if self.search == GRADIENT and not torch_mlp.installed():

@@ -52,7 +52,17 @@ class GroupExplainer(Protocol):
 
 
 class Method(Protocol):
-    """A frozen dataclass of parameters. Anything with these three can be benchmarked."""
+    """A frozen dataclass of parameters. Anything with these three can be benchmarked.
+
+    Two attributes are optional, of the class or, where they depend on a parameter, properties:
+
+    ``deterministic``, bool
+        Whether the answers are the same whatever generator ``explain`` and ``explain_group`` are given, as long as time
+        does not run out. Such a method runs once and stands for every seed. False where it is missing.
+    ``gives``, str
+        ``"one"`` where the method by design gives no more than one counterfactual, however many are asked for;
+        ``"several"`` otherwise, and where it is missing.
+    """
 
     def refuses(self, problem: Problem) -> str | None:
         """Why this problem cannot be taken, in one sentence, or None."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -36,6 +37,8 @@ class ActionableRecourse(CarlaMethod):
     .. [1] Ustun, B., A. Spangher, and Y. Liu (2019). Actionable recourse in linear classification. *FAT\\**.
        doi:10.1145/3287560.3287566.
     """
+
+    gives: ClassVar[str] = "one"
 
     fs_size: int = 5
     discretize: bool = False

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas as pd
 
@@ -41,6 +41,9 @@ class CausalRecourse(CarlaMethod):
     .. [1] Karimi, A.-H., B. Schölkopf, and I. Valera (2021). Algorithmic recourse: from counterfactual explanations to
        interventions. *FAccT*. doi:10.1145/3442188.3445899.
     """
+
+    deterministic: ClassVar[bool] = True
+    gives: ClassVar[str] = "one"
 
     max_actions: int = 150
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from harness.core.problem import Problem
 from methods.carla import compat
@@ -32,6 +33,9 @@ class Clue(GradientMethod):
     .. [1] Antorán, J., U. Bhatt, T. Adel, A. Weller, and J. M. Hernández-Lobato (2021). Getting a CLUE: a method for
        explaining uncertainty estimates. *ICLR*.
     """
+
+    deterministic: ClassVar[bool] = True
+    gives: ClassVar[str] = "one"
 
     width: int = 10
     depth: int = 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
@@ -33,6 +34,9 @@ class FeatureTweak(CarlaMethod):
     .. [1] Tolomei, G., F. Silvestri, A. Haines, and M. Lalmas (2017). Interpretable predictions of tree-based
        ensembles via actionable feature tweaking. *KDD*. doi:10.1145/3097983.3098039.
     """
+
+    deterministic: ClassVar[bool] = True
+    gives: ClassVar[str] = "one"
 
     eps: float = 0.1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
@@ -46,6 +47,9 @@ class Focus(TorchMethod):
     .. [1] Lucic, A., H. Oosterhuis, H. Haned, and M. de Rijke (2022). FOCUS: flexible optimizable counterfactual
        explanations for tree ensembles. *AAAI*. arXiv:1911.12199.
     """
+
+    deterministic: ClassVar[bool] = True
+    gives: ClassVar[str] = "one"
 
     lr: float = 0.01
     n_iter: int = 100

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from harness.core.problem import Problem
 from methods.carla import compat
@@ -37,6 +38,9 @@ class Revise(CodeDescent):
     .. [1] Joshi, S., O. Koyejo, W. Vijitbenjaronk, B. Kim, and J. Ghosh (2019). Towards realistic individual recourse
        and actionable explanations in black-box decision making systems. arXiv:1907.09615.
     """
+
+    deterministic: ClassVar[bool] = True
+    gives: ClassVar[str] = "one"
 
     @property
     def title(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from harness.core.problem import Problem
 from methods.carla import compat
@@ -34,6 +34,9 @@ class Wachter(GradientMethod):
     .. [1] Wachter, S., B. Mittelstadt, and C. Russell (2017). Counterfactual explanations without opening the black
        box. *Harvard Journal of Law & Technology* 31(2).
     """
+
+    deterministic: ClassVar[bool] = True
+    gives: ClassVar[str] = "one"
 
     lr: float = 0.01
     lambda_: float = 0.01

@@ -67,6 +67,11 @@ class Cfnow:
             if value is not None and value < 1:
                 raise ValueError(f"{name} is {value}; it must be at least 1.")
 
+    @property
+    def deterministic(self) -> bool:
+        """Whether no answer depends on the seed: only the greedy search draws nothing."""
+        return self.strategy == "greedy"
+
     def refuses(self, problem: Problem) -> str | None:
         """A missing library, and targets other than a class."""
         return missing("cfnow", "cfnow") or not_a_class("CFNOW", problem)

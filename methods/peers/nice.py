@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -43,6 +43,9 @@ class Nice:
     .. [1] Brughmans, D., P. Leyman, and D. Martens (2023). NICE: an algorithm for nearest instance counterfactual
        explanations. *Data Mining and Knowledge Discovery*. NICEx 0.2.3, https://github.com/ADMAntwerp/NICE
     """
+
+    deterministic: ClassVar[bool] = True
+    gives: ClassVar[str] = "one"
 
     reward: str = "sparsity"
     justified: bool = True

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -73,6 +73,8 @@ class TreeCf:
     ----------
     .. [1] Wlazlo, D. treecf 0.3.2. https://github.com/wlazlod/treecf
     """
+
+    gives: ClassVar[str] = "one"
 
     alpha: float = 0.0
     backend: str = "exact"

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -53,6 +53,8 @@ class OptBinningCounterfactual:
     ----------
     .. [1] Navas-Palencia, G. OptBinning 1.0. https://github.com/guillermo-navas-palencia/optbinning
     """
+
+    deterministic: ClassVar[bool] = True
 
     objectives: Mapping[str, float] | None = None
     priorities: Mapping[str, int] | None = None

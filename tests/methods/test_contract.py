@@ -195,6 +195,22 @@ class _Altered:
 
 
 @dataclass(frozen=True)
+class Declares(Altered):
+    """A method that says something of its answers, one feature of which it draws."""
+
+    deterministic: bool = False
+    gives: str = "several"
+
+    def fit(self, problem: Problem) -> _Drawn:
+        return _Drawn(self, problem)
+
+
+class _Drawn(_Altered):
+    def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
+        return with_values(super().explain(factual, n, rng, deadline), income=float(rng.random()))
+
+
+@dataclass(frozen=True)
 class Refuses(Altered):
     """A method that takes nothing."""
 
@@ -265,7 +281,8 @@ def returns(explanation: Explanation) -> Callable[..., Explanation]:
 BREACHES: dict[str, tuple[Law, Any]] = {
     "one too few": (laws.as_many_answers_as_asked, Altered(lambda e, f, p: Explanation(e.answers[1:]))),
     "one too many": (laws.as_many_answers_as_asked, Altered(lambda e, f, p: Explanation(e.answers * 2))),
-    "wrong class": (laws.a_claimed_point_is_valid, Altered(gives_back)),
+    "wrong class": (laws.an_own_point_is_valid, Altered(gives_back)),
+    "wrong class, nothing claimed": (laws.an_own_point_is_valid, Altered(gives_back, claims=False)),
     "fraction": (laws.a_point_is_coherent, Altered(lambda e, f, p: with_values(e, visits=3.5))),
     "NaN": (laws.a_point_is_coherent, Altered(lambda e, f, p: with_values(e, income=float("nan")))),
     "unknown category": (laws.a_point_is_coherent, Altered(lambda e, f, p: with_values(e, city="Trier"))),
@@ -279,6 +296,9 @@ BREACHES: dict[str, tuple[Law, Any]] = {
     "the factual": (laws.a_point_is_not_the_factual, Altered(gives_back)),
     "twice": (laws.points_differ, Altered(lambda e, f, p: Explanation(e.answers[:1] * 2))),
     "moody": (laws.equal_generators_give_equal_answers, Altered(tells_the_time)),
+    "draws": (laws.a_deterministic_method_needs_no_generator, Declares(lambda e, f, p: e, deterministic=True)),
+    "more than one": (laws.one_that_gives_one_gives_no_more, Declares(lambda e, f, p: e, gives="one")),
+    "a few": (laws.one_that_gives_one_gives_no_more, Declares(lambda e, f, p: e, gives="a few")),
     "writes to the factual": (laws.inputs_stay_untouched, Altered(writes_to_the_factual)),
     "writes to the problem": (laws.inputs_stay_untouched, Altered(writes_to_the_problem)),
     "writes to the estimator": (laws.inputs_stay_untouched, Altered(writes_to_the_estimator)),
