@@ -35,8 +35,8 @@ class Dice:
     gradient descent [2]_.
 
     The library searches; this class translates. Immutable features are left out of the features to vary; bounds,
-    directions and orders become permitted ranges. What the library finds is returned unjudged, without repeats and
-    the factual itself.
+    directions and orders become permitted ranges. What the library returns is handed back in its order, whatever class
+    the model gives it: without repeats, the factual itself, and rows with a number or category that does not exist.
 
     The library's ``random_seed`` is not used. It seeds the global generator, leaves it so, and seeds it anew for each
     numeric feature: the 1000 samples of any two continuous features then have a rank correlation of 1.000 (ionosphere,
@@ -256,18 +256,19 @@ class DiceExplainer:
         library.minx, library.maxx = low, high
 
     def _read(self, example: Any, factual: pd.DataFrame, n: int) -> Explanation:
-        """The library's rows without repeats and without the factual, filled up to ``n``."""
+        """The library's rows without repeats and without the factual, filled up to ``n``; the model is not asked."""
         frame = example.final_cfs_df if example.final_cfs_df_sparse is None else example.final_cfs_df_sparse
-        rows: list[dict[str, Any]] = []
+        known, lost = [plain(factual)[0]], 0
         if set(self.dialect.features) <= set(frame.columns):  # kdtree may return the outcome column alone
-            known = [plain(factual)[0]]
-            for row in plain(self.dialect.decode(frame, factual)):
+            exists = self.dialect.exists(frame)
+            lost = int((~exists).sum())
+            for row in plain(self.dialect.decode(frame[exists], factual)):
                 if row not in known:
                     known.append(row)
-            rows = known[1:]
-        answers = tuple(Answer(Status.FOUND, row) for row in rows)
-        filler = Answer(Status.GAVE_UP, detail=f"DiCE found {len(rows)} different counterfactuals.")
-        return Explanation(answers).padded(n, filler)
+        answers = tuple(Answer(Status.FOUND, row) for row in known[1:])
+        detail = f"DiCE found {len(answers)} different counterfactuals"
+        detail += f", and {lost} that no row can be." if lost else "."
+        return Explanation(answers).padded(n, Answer(Status.GAVE_UP, detail=detail))
 
 
 class _Dialect:
@@ -320,6 +321,14 @@ class _Dialect:
                 numbers = np.where(numbers == np.round(origin, precision), origin, inside)
             data[feature.name] = numbers.astype(np.int64) if feature.kind is Kind.INTEGER else numbers
         return pd.DataFrame(data, columns=list(self.space.names))
+
+    def exists(self, frame: pd.DataFrame) -> np.ndarray:
+        """Which of the library's rows are points of the space, bounds aside, bool, shape (rows,)."""
+        found = np.ones(len(frame), dtype=bool)
+        for name, feature in self.features.items():
+            values = pd.to_numeric(frame[name], errors="coerce").to_numpy(float)
+            found &= np.isfinite(values) if feature.numeric else np.isin(values, range(len(feature.categories)))
+        return found
 
     def unseen(self, factual: pd.DataFrame) -> list[str]:
         """The factual's categories that are in no training row, as "feature = value"."""

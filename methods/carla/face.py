@@ -81,7 +81,7 @@ class Face(CarlaMethod):
         free = not question.columns.immutable
         if free:
             method._immutables = question.columns.names[:1]  # any: it constrains nothing
-        return CarlaExplainer(self.title, question, self._ask(method, library.modules["face_search"], free), 3)
+        return CarlaExplainer(self.title, question, self._ask(method, library.modules["face_search"], free), draws=True)
 
     def _ask(self, method: Any, search: ModuleType, free: bool) -> Ask:
         def unconstrained(rows: pd.DataFrame, *_: Any) -> tuple[np.ndarray, np.ndarray]:

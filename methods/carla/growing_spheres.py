@@ -58,4 +58,4 @@ class GrowingSpheres(CarlaMethod):
                 return method.get_counterfactuals(table)
 
         # Calls of the model beside one a sphere: the factual's class, and the verdict at the end.
-        return CarlaExplainer(self.title, question, ask, 3, self.max_iter + 2)
+        return CarlaExplainer(self.title, question, ask, draws=True, budget=self.max_iter + 2)

@@ -29,7 +29,8 @@ class Cfnow:
     The library searches; this class translates. It searches the scaled columns of the space, its distance being their
     :math:`\\ell_1`; each row it has predicted is first rounded to a point of the space. It steps by a share
     of the value, so that a number at the least of the training range (0 when scaled) never moves. It knows neither
-    bounds nor actionability: answers that break them are returned, and counted as such.
+    bounds nor actionability: answers that break them are returned, and counted as such, as are those of another class
+    than the wanted one.
 
     Parameters
     ----------
@@ -139,9 +140,9 @@ class _Explainer:
         return self._read(points, factual, n)
 
     def _read(self, points: pd.DataFrame, factual: pd.DataFrame, n: int) -> Explanation:
-        """The first ``n`` different points, without the factual."""
+        """The first ``n`` different points, without the factual; the model is not asked."""
         known = factual.astype(object).to_dict("records")
-        for row in points.loc[self.problem.valid(points)].astype(object).to_dict("records") if len(points) else ():
+        for row in points.astype(object).to_dict("records"):
             if row not in known:
                 known.append(row)
             if len(known) > n:

@@ -15,7 +15,7 @@ from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Kind, Space
 from harness.core.target import Label
-from methods.wrapping import LateError, check_clock, missing, not_a_class, shares
+from methods.wrapping import LateError, check_clock, missing, not_a_class, plain, shares
 
 REWARDS = ("none", "sparsity", "proximity", "plausibility")
 
@@ -26,7 +26,8 @@ class Nice:
 
     The library searches; this class translates. Numbers and ordinal ranks are its numeric features, all others are
     categorical; its distance is HEOM with numbers over their training range. It knows no actionability:
-    answers that break it are returned, and counted as such. There is one counterfactual a factual.
+    answers that break it are returned, and counted as such, as is one of another class than the wanted one. There is
+    one counterfactual a factual.
 
     Parameters
     ----------
@@ -99,7 +100,7 @@ class _Explainer:
         )
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
-        """The library's counterfactual; GAVE_UP for all others."""
+        """The library's counterfactual, whatever class the model gives it; GAVE_UP for all others."""
         data = self.library.data
         if not (data.candidates_mask & (data.X_train_class == self.wanted)).any():
             lacking = "NICE found no training row that the model classifies as wanted, and rightly so."
@@ -111,10 +112,9 @@ class _Explainer:
             return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
         finally:
             self.deadline = None
-        found = self.codes.frame(point)
-        if not self.problem.valid(found)[0]:
-            return Explanation.none(n, Status.GAVE_UP, Reason.FINISHED, "NICE's point is not of the wanted class.")
-        row = dict(zip(found.columns, found.astype(object).to_numpy()[0].tolist(), strict=True))
+        (row,), (origin,) = plain(self.codes.frame(point)), plain(factual)
+        if row == origin:
+            return Explanation.none(n, Status.GAVE_UP, Reason.FINISHED, "NICE handed the factual back.")
         filler = Answer(Status.GAVE_UP, detail="NICE gives one counterfactual.")
         return Explanation((Answer(Status.FOUND, row),)).padded(n, filler)
 

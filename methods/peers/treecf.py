@@ -58,9 +58,9 @@ class TreeCf:
     OPTIMAL is what the exact backend states (its proof, no gap allowed) where its cost of the point is ours within
     1e-6. From below it steps over a threshold to the next float32 number, so that its optimum, which becomes the bound,
     may be too high by 2e-7 of each changed number over the feature's range. A score within rounding of the threshold is
-    judged by the library's sum of leaf values; the answer is GAVE_UP where the estimator itself does not predict the
-    target. The genetic backend proves nothing: what it finds within its generations, or the time limit, is FOUND. There
-    is one counterfactual a factual.
+    judged by the library's sum of leaf values; a point for which the estimator itself does not predict the target is
+    returned as FOUND, without a proof. The genetic backend proves nothing: what it finds within its generations, or the
+    time limit, is FOUND. There is one counterfactual a factual.
 
     Parameters
     ----------
@@ -170,15 +170,19 @@ class _Explainer:
     ) -> Answer:
         places = zip(self.axes, found.x_cf, strict=True)
         row = {axis.name: axis.value(float(place)) for axis, place in places}
-        if self.decide(self.problem.classifier.vector(row))[0] != self.wanted:
-            return Answer(Status.GAVE_UP, detail="the model's score of treecf's point ties with the threshold")
+        if row == origin:
+            return Answer(Status.GAVE_UP, detail="treecf handed the factual back")
         space = self.problem.space
         value = float(self.claim.evaluate(space, factual, space.frame([row]))[0])
         cost = found.distance + self.method.alpha * found.n_changed
         if found.proof != "optimal":
             return Answer(Status.FOUND, row, ended, value)
+        if self.decide(self.problem.classifier.vector(row))[0] != self.wanted:
+            tie = "the model's score of treecf's point ties with the threshold"
+            return Answer(Status.FOUND, row, objective=value, detail=tie)
         if abs(cost - value) > AGREED:
-            return Answer(Status.FOUND, row, detail=f"treecf's cost of the point is {cost}, which is not its objective")
+            other = f"treecf's cost of the point is {cost}, which is not its objective"
+            return Answer(Status.FOUND, row, objective=value, detail=other)
         return Answer(Status.OPTIMAL, row, Reason.PROOF, value, value)
 
     def _explainer(self, origin: Mapping[str, Any]) -> treecf.Explainer:
