@@ -13,6 +13,7 @@ from methods.carla import compat
 from methods.carla.adapter import Columns, Question, model_of, multicolumn
 from methods.carla.method import CarlaExplainer, CarlaMethod
 from methods.estimators.gradients import linear
+from methods.wrapping import Defaults, stated
 
 PERCENTILES = (1, 99)  # between which the recourse package moves a number
 
@@ -39,6 +40,12 @@ class ActionableRecourse(CarlaMethod):
     """
 
     gives: ClassVar[str] = "one"
+    library_defaults: ClassVar[Defaults] = stated(
+        f"{compat.CATALOG}.actionable_recourse.model:ActionableRecourse._DEFAULT_HYPERPARAMS",
+        fs_size=100,
+        discretize=False,
+        sample=True,
+    )
 
     fs_size: int = 5
     discretize: bool = False

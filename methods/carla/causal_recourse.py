@@ -11,11 +11,13 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from harness.core.equation import Equation
+from harness.core.method import LibraryDefault
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind, Space
 from methods.carla import compat
 from methods.carla.adapter import TARGET, Columns, Question, model_of, multicolumn, single_columns
 from methods.carla.method import CarlaExplainer, CarlaMethod
+from methods.wrapping import Defaults
 
 NUMBERS, BINARIES = 11, 3  # the published grid's values of a column, "no action" among them
 NAME = "the problem's equations"
@@ -44,6 +46,9 @@ class CausalRecourse(CarlaMethod):
 
     deterministic: ClassVar[bool] = True
     gives: ClassVar[str] = "one"
+    library_defaults: ClassVar[Defaults] = {
+        "max_actions": LibraryDefault("no limit", "the published code tries every combination")
+    }
 
     max_actions: int = 150
 

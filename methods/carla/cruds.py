@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
+from harness.core.method import REQUIRED, LibraryDefault
 from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Question, model_of, single_columns
 from methods.carla.gradient import CodeDescent, autoencoder, module_of
 from methods.carla.method import CarlaExplainer
+from methods.wrapping import Defaults, stated
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,17 @@ class Cruds(CodeDescent):
     .. [1] Downs, M., J. L. Chu, Y. Yacoby, F. Doshi-Velez, and W. Pan (2020). CRUDS: counterfactual recourse using
        disentangled subspaces. *ICML Workshop on Human Interpretability in Machine Learning*.
     """
+
+    library_defaults: ClassVar[Defaults] = {
+        **dict.fromkeys(("hidden", "latent"), LibraryDefault(REQUIRED, "its layers have no default")),
+        **stated(
+            f"{compat.CATALOG}.crud.model:CRUD._DEFAULT_HYPERPARAMS",
+            epochs=(5, "vae_params/epochs"),
+            lambda_=(0.001, "lambda_param"),
+            lr=0.008,
+            max_iter=2000,
+        ),
+    }
 
     hidden: tuple[int, ...] = (16,)
     lambda_: float = 0.001

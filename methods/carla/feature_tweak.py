@@ -9,10 +9,12 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from harness.core.inputs import space_inputs
+from harness.core.method import REQUIRED, LibraryDefault
 from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Columns, Question, model_of, swapped
 from methods.carla.method import CarlaExplainer, CarlaMethod
+from methods.wrapping import Defaults
 
 FORESTS = (RandomForestClassifier, ExtraTreesClassifier)
 
@@ -37,6 +39,9 @@ class FeatureTweak(CarlaMethod):
 
     deterministic: ClassVar[bool] = True
     gives: ClassVar[str] = "one"
+    library_defaults: ClassVar[Defaults] = {
+        "eps": LibraryDefault(REQUIRED, "of its hyperparameters none has a default")
+    }
 
     eps: float = 0.1
 

@@ -11,6 +11,7 @@ from methods.carla.adapter import Question, model_of, single_columns
 from methods.carla.gradient import GradientMethod, module_of
 from methods.carla.method import CarlaExplainer
 from methods.estimators.gradients import torch_library
+from methods.wrapping import Defaults, stated
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,9 @@ class Wachter(GradientMethod):
 
     deterministic: ClassVar[bool] = True
     gives: ClassVar[str] = "one"
+    library_defaults: ClassVar[Defaults] = stated(
+        f"{compat.CATALOG}.wachter.model:Wachter._DEFAULT_HYPERPARAMS", lr=0.01, lambda_=0.01, n_iter=1000
+    )
 
     lr: float = 0.01
     lambda_: float = 0.01

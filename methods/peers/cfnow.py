@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 from unittest import mock
 
 import numpy as np
@@ -16,7 +16,7 @@ from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Kind
 from harness.core.target import Label
-from methods.wrapping import LateError, check_clock, missing, not_a_class, quiet, seeded, shares
+from methods.wrapping import Defaults, LateError, check_clock, missing, not_a_class, quiet, seeded, shares, stated
 
 STRATEGIES = ("greedy", "random", "random-sequential")
 FAR = 1e6  # ranges to which numbers are cut, as the search may raise them without end: no integer overflows
@@ -51,6 +51,10 @@ class Cfnow:
        algorithm to generate counterfactuals for tabular, image, and text data. *European Journal of Operational
        Research*. cfnow 0.0.6, https://github.com/rmazzine/CFNOW
     """
+
+    library_defaults: ClassVar[Defaults] = stated(
+        "cfnow.cf_finder:find_tabular", ft_change_factor=0.1, threshold_changes=100, it_max=5000, ft_it_max=None
+    )
 
     strategy: str = "greedy"
     ft_change_factor: float = 0.1

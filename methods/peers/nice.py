@@ -15,7 +15,7 @@ from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Kind, Space
 from harness.core.target import Label
-from methods.wrapping import LateError, check_clock, missing, not_a_class, plain, shares
+from methods.wrapping import Defaults, LateError, check_clock, missing, not_a_class, plain, shares, stated
 
 REWARDS = ("none", "sparsity", "proximity", "plausibility")
 
@@ -47,6 +47,9 @@ class Nice:
 
     deterministic: ClassVar[bool] = True
     gives: ClassVar[str] = "one"
+    library_defaults: ClassVar[Defaults] = stated(
+        "nice:NICE.__init__", justified=(True, "justified_cf"), auto_encoder=None
+    )
 
     reward: str = "sparsity"
     justified: bool = True

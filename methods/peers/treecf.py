@@ -24,7 +24,7 @@ from harness.core.space import Actionability, Feature, Kind
 from harness.core.target import Label
 from methods.estimators.fast_predict import fast_decide
 from methods.estimators.thresholds import last_decoded
-from methods.wrapping import missing
+from methods.wrapping import Defaults, missing, stated
 
 if TYPE_CHECKING:
     import treecf
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 
 MODELS = (DecisionTreeClassifier, RandomForestClassifier, GradientBoostingClassifier)
-NODES = 2**40  # the library's limit on nodes, out of the way: the deadline ends the search
 WARM = 1.25, 2.0  # its genetic start takes a quarter of the time it is given, at most two seconds, on top
 BACKENDS = ("exact", "genetic")
 AGREED = 1e-6  # how far the library's cost of its point may be from ours
@@ -68,6 +67,8 @@ class TreeCf:
         Weight :math:`\alpha \ge 0` of the number of changed features.
     backend
         ``exact`` or ``genetic``.
+    node_budget
+        Most nodes of the exact backend; None: the library's own number, 2,000,000.
 
     References
     ----------
@@ -75,15 +76,21 @@ class TreeCf:
     """
 
     gives: ClassVar[str] = "one"
+    library_defaults: ClassVar[Defaults] = stated(
+        "treecf.api:Explainer.explain", alpha=(0.0, "sparsity_weight"), node_budget=None
+    )
 
     alpha: float = 0.0
     backend: str = "exact"
+    node_budget: int | None = None
 
     def __post_init__(self) -> None:
         if self.backend not in BACKENDS:
             raise ValueError(f"backend is {self.backend!r}; allowed: {', '.join(BACKENDS)}.")
         if self.alpha < 0:
             raise ValueError(f"alpha is {self.alpha}; it must be >= 0.")
+        if self.node_budget is not None and (self.backend != "exact" or self.node_budget < 1):
+            raise ValueError(f"node_budget is {self.node_budget}; at least 1, or null, and null but for exact.")
 
     def refuses(self, problem: Problem) -> str | None:
         """A missing library, other targets and models, and inputs that do not keep the order of their feature."""
@@ -153,7 +160,7 @@ class _Explainer:
                 time_budget_s=max(deadline.left / WARM[0], deadline.left - WARM[1]) if exact else deadline.left,
                 sparsity_weight=self.method.alpha,
                 seed=seed,
-                node_budget=NODES if exact else None,
+                node_budget=self.method.node_budget,
             )
         if isinstance(found, library.Counterfactual):
             return self._answer(factual, origin, found, self._ended(deadline))

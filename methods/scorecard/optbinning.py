@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.explanation import Answer, Explanation, Reason, Status
-from harness.core.method import Deadline
+from harness.core.method import Deadline, LibraryDefault
 from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Actionability
@@ -21,8 +21,9 @@ from harness.core.target import Interval, Label
 from harness.models.card import Card, card_of
 from methods.scorecard.method import Scorecard
 from methods.scorecard.moves import MoveFinder, closeness_factor
-from methods.wrapping import quiet
+from methods.wrapping import Defaults, quiet, stated
 
+GENERATE = "optbinning.scorecard.counterfactual.counterfactual:Counterfactual.generate"
 GAP = 1e-4  # relative, at which OR-Tools has CBC stop
 
 
@@ -56,6 +57,12 @@ class OptBinningCounterfactual:
     """
 
     deterministic: ClassVar[bool] = True
+    library_defaults: ClassVar[Defaults] = {
+        **stated(GENERATE, degradation=(0.1, "priority_tol"), max_changes=None),
+        "objectives": LibraryDefault({"proximity": 1, "closeness": 1}, "what it takes for objectives of None"),
+        "priorities": LibraryDefault(None, "its method is 'weighted', to which priorities are unknown"),
+        "diversity": LibraryDefault([], "its hard_constraints are None"),
+    }
 
     objectives: Mapping[str, float] | None = None
     priorities: Mapping[str, int] | None = None

@@ -35,7 +35,8 @@ METHODS, MODELS, DATASETS = map(complete, ("method", "model", "dataset"))
 WRAPPERS = ("methods.dice", "methods.carla", "methods.peers", "methods.scorecard.optbinning")
 GENERAL = "nearest"  # the method that meets every model
 QUICK = ("lr", "cart", "rf", "gbm", "mlp", "scorecard", "ridge", "rf_regressor")  # kinds of models of the quick tests
-LONG = ("robust_", "actionable_recourse_carla")  # variants, of which some take minutes on the small problem
+# Variants, of which some take minutes on the small problem.
+LONG = {name for name in METHODS if name.startswith("robust_") or name.endswith(("_library", "recourse_carla"))}
 USUAL = ("lr", "rf")  # models that meet every method
 ProblemOf = Callable[..., Problem]
 
@@ -68,7 +69,7 @@ MODEL_KINDS, METHOD_KINDS = kinds("model", MODELS), kinds("method", METHODS)
 PAIRS = [pair for pair in product(DATASETS, MODEL_KINDS) if (pair[0] in REGRESSION) == (pair[1] in REGRESSORS)]
 # Each kind of method meets each kind of model; those that differ in numbers and options meet two of the other side.
 MET = [
-    together(method, model, slow=method.startswith(LONG) or (method not in {GENERAL, "ce_ocl"} and model not in QUICK))
+    together(method, model, slow=method in LONG or (method not in {GENERAL, "ce_ocl"} and model not in QUICK))
     for method, model in product(METHODS, MODELS)
     if (model in MODEL_KINDS and method in METHOD_KINDS)
     or method == GENERAL
@@ -120,7 +121,7 @@ def test_method(small: Callable[[str, str], Case], method: str, model: str, law:
 
 
 @pytest.mark.parametrize(
-    "method", [pytest.param(name, marks=pytest.mark.slow if name.startswith(LONG) else ()) for name in METHODS]
+    "method", [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in METHODS]
 )
 def test_method_takes_some_model(small: Callable[[str, str], Case], method: str) -> None:
     cases = [small(method, model) for model in MODEL_KINDS]
