@@ -5,13 +5,22 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from harness.reports import reproduction
+from harness.core.errors import HarnessError
+from harness.reports import departures, reproduction
 from harness.reports.rebuild import rebuild
 from harness.reports.tables import write
 
 
 def main() -> None:
-    """Rebuild the tables of result folders, or, with ``--all``, the page about every published cell."""
+    """Rebuild the tables of result folders; with ``--all``, the page about every published cell; with ``--departures``
+    and a page, the table in it of settings that are not the defaults of the libraries that methods run."""
+    if "--departures" in sys.argv[1:]:
+        page = Path(next((argument for argument in sys.argv[1:] if argument != "--departures"), "README.md"))
+        try:
+            page.write_text(departures.renewed(page.read_text()))
+        except HarnessError as fault:
+            sys.exit(f"{page}: {fault}")
+        return
     if "--all" in sys.argv[1:]:
         homes = [argument.removeprefix("output_dir=") for argument in sys.argv[1:] if argument != "--all"]
         print(reproduction.write(Path(homes[0] if homes else "results")))

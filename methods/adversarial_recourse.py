@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -58,6 +59,9 @@ class AdversarialRecourse:
     .. [1] Dominguez-Olmedo, R., A.-H. Karimi, and B. Schölkopf (2022). On the adversarial robustness of causal
        algorithmic recourse. *ICML*.
     """
+
+    deterministic: ClassVar[bool] = True
+    gives: ClassVar[str] = "one"
 
     rho: float = 0.1
     weight: float = 1.0

@@ -20,12 +20,31 @@ from harness.core.space import Feature, Kind
 from harness.core.target import Label
 from harness.models import torch_mlp
 from methods.estimators.gradients import network, torch_library, warm, without_gradients
-from methods.wrapping import LateError, check_clock, not_a_class, old_pandas, plain, seeded, shares
+from methods.wrapping import Defaults, LateError, check_clock, not_a_class, old_pandas, plain, seeded, shares, stated
 
 SEARCHES = ("random", "genetic", "kdtree")  # for any model
 GRADIENT = "gradient"
 STEPS = 1000  # the library rounds continuous values; at least so many steps span the bulk of the training rows
 OUTCOME = "outcome"
+OPEN = ("maxiterations", "proximity_weight", "sparsity_weight")  # None: the library's own
+POSTHOC = {"posthoc_sparsity_param": 0.1, "posthoc_sparsity_algorithm": "linear"}
+PLACE = "dice_ml.explainer_interfaces.{}._generate_counterfactuals"
+LIBRARY = {  # by search, the library's own settings
+    "random": stated(PLACE.format("dice_random:DiceRandom"), sample_size=1000, **POSTHOC),
+    "genetic": stated(
+        PLACE.format("dice_genetic:DiceGenetic"), maxiterations=500, proximity_weight=0.2, sparsity_weight=0.2
+    ),
+    "kdtree": stated(PLACE.format("dice_KD:DiceKD"), sparsity_weight=1, **POSTHOC),
+    GRADIENT: stated(
+        PLACE.format("dice_pytorch:DicePyTorch"),
+        maxiterations=(5000, "max_iter"),
+        min_iter=500,
+        learning_rate=0.05,
+        proximity_weight=0.5,
+        diversity_weight=1.0,
+        **POSTHOC,
+    ),
+}
 INT32 = np.iinfo(np.int32)
 
 
@@ -35,8 +54,8 @@ class Dice:
     gradient descent [2]_.
 
     The library searches; this class translates. Immutable features are left out of the features to vary; bounds,
-    directions and orders become permitted ranges. What the library finds is returned unjudged, without repeats and
-    the factual itself.
+    directions and orders become permitted ranges. What the library returns is handed back in its order, whatever class
+    the model gives it: without repeats, the factual itself, and rows with a number or category that does not exist.
 
     The library's ``random_seed`` is not used. It seeds the global generator, leaves it so, and seeds it anew for each
     numeric feature: the 1000 samples of any two continuous features then have a rank correlation of 1.000 (ionosphere,
@@ -50,15 +69,15 @@ class Dice:
     sample_size
         Random only: how many samples are drawn.
     maxiterations
-        Genetic and gradient: the most generations, or steps.
+        Genetic and gradient: the most generations, or steps; None: the library's own number, 500 and 5000.
     min_iter, learning_rate
         Gradient only: the fewest steps, and the step of Adam in min-max scaled units.
     diversity_weight
         Gradient only: weight of the determinant that spreads the counterfactuals.
     proximity_weight
-        Genetic and gradient: weight of the distance in numeric features.
+        Genetic and gradient: weight of the distance in numeric features; None: the library's own, 0.2 and 0.5.
     sparsity_weight
-        Genetic and kdtree: weight of the number of changed features.
+        Genetic and kdtree: weight of the number of changed features; None: the library's own, 0.2 and 1.
     posthoc_sparsity_param
         All but genetic: numbers nearer to the factual than this quantile of the training rows' deviation from
         the median are moved back towards it while the class holds; None turns that off.
@@ -74,12 +93,12 @@ class Dice:
 
     search: str = "random"
     sample_size: int = 1000
-    maxiterations: int = 500
-    min_iter: int = 100
+    maxiterations: int | None = None
+    min_iter: int = 500
     learning_rate: float = 0.05
     diversity_weight: float = 1.0
-    proximity_weight: float = 0.2
-    sparsity_weight: float = 0.2
+    proximity_weight: float | None = None
+    sparsity_weight: float | None = None
     posthoc_sparsity_param: float | None = 0.1
     posthoc_sparsity_algorithm: str = "linear"
 
@@ -95,8 +114,19 @@ class Dice:
         if self.posthoc_sparsity_param is not None and not 0 <= self.posthoc_sparsity_param <= 1:
             raise ValueError(f"posthoc_sparsity_param is {self.posthoc_sparsity_param}; give 0 to 1, or null.")
         for name in ("sample_size", "maxiterations", "min_iter"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1.")
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise ValueError(f"{name} is {value}; it must be at least 1.")
+
+    @property
+    def library_defaults(self) -> Defaults:
+        """The library's own values of the settings that this search takes, but of those left to the library."""
+        every = LIBRARY[self.search]
+        return {name: every[name] for name in every if name not in OPEN or getattr(self, name) is not None}
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether no answer depends on the seed: only the search in a k-d tree draws nothing."""
+        return self.search == "kdtree"
 
     def refuses(self, problem: Problem) -> str | None:
         """Targets other than a class, and integers that the library's int32 cannot hold; models without gradients."""
@@ -161,28 +191,8 @@ class Dice:
 
     def _options(self) -> dict[str, Any]:
         """The keywords that the library takes for this search."""
-        posthoc = {
-            "posthoc_sparsity_param": self.posthoc_sparsity_param,
-            "posthoc_sparsity_algorithm": self.posthoc_sparsity_algorithm,
-        }
-        if self.search == "random":
-            return {"sample_size": self.sample_size, **posthoc}
-        if self.search == "kdtree":
-            return {"sparsity_weight": self.sparsity_weight, **posthoc}
-        if self.search == GRADIENT:
-            return {
-                "max_iter": self.maxiterations,
-                "min_iter": self.min_iter,
-                "learning_rate": self.learning_rate,
-                "proximity_weight": self.proximity_weight,
-                "diversity_weight": self.diversity_weight,
-                **posthoc,
-            }
-        return {
-            "maxiterations": self.maxiterations,
-            "proximity_weight": self.proximity_weight,
-            "sparsity_weight": self.sparsity_weight,
-        }
+        defaults = self.library_defaults.items()
+        return {default.place.rpartition(":")[2]: getattr(self, name) for name, default in defaults}
 
 
 @dataclass(eq=False)
@@ -251,18 +261,19 @@ class DiceExplainer:
         library.minx, library.maxx = low, high
 
     def _read(self, example: Any, factual: pd.DataFrame, n: int) -> Explanation:
-        """The library's rows without repeats and without the factual, filled up to ``n``."""
+        """The library's rows without repeats and without the factual, filled up to ``n``; the model is not asked."""
         frame = example.final_cfs_df if example.final_cfs_df_sparse is None else example.final_cfs_df_sparse
-        rows: list[dict[str, Any]] = []
+        known, lost = [plain(factual)[0]], 0
         if set(self.dialect.features) <= set(frame.columns):  # kdtree may return the outcome column alone
-            known = [plain(factual)[0]]
-            for row in plain(self.dialect.decode(frame, factual)):
+            exists = self.dialect.exists(frame)
+            lost = int((~exists).sum())
+            for row in plain(self.dialect.decode(frame[exists], factual)):
                 if row not in known:
                     known.append(row)
-            rows = known[1:]
-        answers = tuple(Answer(Status.FOUND, row) for row in rows)
-        filler = Answer(Status.GAVE_UP, detail=f"DiCE found {len(rows)} different counterfactuals.")
-        return Explanation(answers).padded(n, filler)
+        answers = tuple(Answer(Status.FOUND, row) for row in known[1:])
+        detail = f"DiCE found {len(answers)} different counterfactuals"
+        detail += f", and {lost} that no row can be." if lost else "."
+        return Explanation(answers).padded(n, Answer(Status.GAVE_UP, detail=detail))
 
 
 class _Dialect:
@@ -315,6 +326,14 @@ class _Dialect:
                 numbers = np.where(numbers == np.round(origin, precision), origin, inside)
             data[feature.name] = numbers.astype(np.int64) if feature.kind is Kind.INTEGER else numbers
         return pd.DataFrame(data, columns=list(self.space.names))
+
+    def exists(self, frame: pd.DataFrame) -> np.ndarray:
+        """Which of the library's rows are points of the space, bounds aside, bool, shape (rows,)."""
+        found = np.ones(len(frame), dtype=bool)
+        for name, feature in self.features.items():
+            values = pd.to_numeric(frame[name], errors="coerce").to_numpy(float)
+            found &= np.isfinite(values) if feature.numeric else np.isin(values, range(len(feature.categories)))
+        return found
 
     def unseen(self, factual: pd.DataFrame) -> list[str]:
         """The factual's categories that are in no training row, as "feature = value"."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -37,6 +38,8 @@ class GroupGreedy:
        explanations. *Data Mining and Knowledge Discovery*.
     .. [2] Lodi, A., and J. Ramírez-Ayerbe (2024). One-for-many counterfactual explanations by column generation.
     """
+
+    deterministic: ClassVar[bool] = True
 
     t_max: int = 3
     neighbours: int = 10

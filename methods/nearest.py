@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -33,6 +34,8 @@ class Nearest:
     .. [1] Brughmans, D., P. Leyman, and D. Martens (2023). NICE: an algorithm for nearest instance counterfactual
        explanations. *Data Mining and Knowledge Discovery*.
     """
+
+    deterministic: ClassVar[bool] = True
 
     distance: str = "gower"
 

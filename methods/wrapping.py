@@ -8,7 +8,7 @@ import io
 import logging
 import random
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,21 @@ import pandas as pd
 from scipy.special import expit, softmax
 
 from harness.core.classifier import Classifier
-from harness.core.method import Deadline
+from harness.core.method import Deadline, LibraryDefault
 from harness.core.problem import Problem
 from harness.core.target import Label
 
+Defaults = Mapping[str, LibraryDefault]  # a library's own, by the wrapper's name of the setting
 EDGE = 1e-6  # distance that a probability keeps from 0.5, on the side of the predicted class
+
+
+def stated(place: str, **settings: Any) -> dict[str, LibraryDefault]:
+    """Defaults of the signature or mapping at a place, ``module:Class.function``, by the wrapper's name of the setting.
+
+    A value is the library's default, or a pair of it and the library's own name, where that is another.
+    """
+    pairs = {name: value if isinstance(value, tuple) else (value, name) for name, value in settings.items()}
+    return {name: LibraryDefault(value, f"{place}:{own}") for name, (value, own) in pairs.items()}
 
 
 class LateError(Exception):

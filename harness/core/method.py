@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -34,6 +34,25 @@ class Deadline:
         return self.left <= 0.0
 
 
+REQUIRED = "none, it has to be given"  # in place of a library's default
+
+
+class LibraryDefault(NamedTuple):
+    """What a wrapped library takes for a setting that it is not given.
+
+    Parameters
+    ----------
+    value
+        Of the setting, as the wrapper takes it; ``REQUIRED`` where the library has no default.
+    place
+        Where the library states it: ``module:Class.function:parameter``, or ``module:Class.mapping:key`` with ``/``
+        between the keys of nested mappings; a sentence where neither a signature nor a mapping does.
+    """
+
+    value: Any
+    place: str
+
+
 class Explainer(Protocol):
     """A method fitted to one problem. It holds all state, lives in one process and is never pickled."""
 
@@ -52,7 +71,19 @@ class GroupExplainer(Protocol):
 
 
 class Method(Protocol):
-    """A frozen dataclass of parameters. Anything with these three can be benchmarked."""
+    """A frozen dataclass of parameters. Anything with these three can be benchmarked.
+
+    Three attributes are optional, of the class or, where they depend on a parameter, properties:
+
+    ``deterministic``, bool
+        Whether the answers are the same whatever generator ``explain`` and ``explain_group`` are given, as long as time
+        does not run out. Such a method runs once and stands for every seed. False where it is missing.
+    ``gives``, str
+        ``"one"`` where the method by design gives no more than one counterfactual, however many are asked for;
+        ``"several"`` otherwise, and where it is missing.
+    ``library_defaults``, mapping of names of parameters to ``LibraryDefault``
+        Of a method that runs another library: every parameter but the one that chooses the algorithm.
+    """
 
     def refuses(self, problem: Problem) -> str | None:
         """Why this problem cannot be taken, in one sentence, or None."""

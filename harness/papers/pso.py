@@ -24,7 +24,7 @@ from harness.store.run import StoredRun
 
 PAPER = "Shekhar et al. (2023), A PSO based method to generate actionable counterfactuals for high dimensional data"
 METHODS = {
-    "MD-PSO": "md_pso",
+    "MD-PSO": "md_pso_tuned",
     "DiCE-Random": "dice_random",
     "DiCE-Genetic": "dice_genetic",
     "GS": "growing_spheres_pso",

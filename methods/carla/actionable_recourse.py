@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from methods.carla import compat
 from methods.carla.adapter import Columns, Question, model_of, multicolumn
 from methods.carla.method import CarlaExplainer, CarlaMethod
 from methods.estimators.gradients import linear
+from methods.wrapping import Defaults, stated
 
 PERCENTILES = (1, 99)  # between which the recourse package moves a number
 
@@ -36,6 +38,14 @@ class ActionableRecourse(CarlaMethod):
     .. [1] Ustun, B., A. Spangher, and Y. Liu (2019). Actionable recourse in linear classification. *FAT\\**.
        doi:10.1145/3287560.3287566.
     """
+
+    gives: ClassVar[str] = "one"
+    library_defaults: ClassVar[Defaults] = stated(
+        f"{compat.CATALOG}.actionable_recourse.model:ActionableRecourse._DEFAULT_HYPERPARAMS",
+        fs_size=100,
+        discretize=False,
+        sample=True,
+    )
 
     fs_size: int = 5
     discretize: bool = False

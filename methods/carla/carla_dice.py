@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pandas as pd
 
@@ -10,6 +11,7 @@ from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Codes, Question, model_of
 from methods.carla.method import CarlaExplainer, CarlaMethod
+from methods.wrapping import Defaults, stated
 
 
 @dataclass(frozen=True)
@@ -18,8 +20,11 @@ class Dice(CarlaMethod):
 
     ``methods.dice.Dice`` runs the same library with the constraints stated to it.
 
-    CARLA returns the rows from before DiCE's sparsity step, which is therefore left out: it changes no answer, and
-    with scaled numbers it can take more steps than there is time.
+    Parameters
+    ----------
+    posthoc_sparsity_param
+        Above 0 DiCE takes its sparsity step, with scaled numbers more steps than there may be time. CARLA returns the
+        rows from before it.
 
     References
     ----------
@@ -27,13 +32,23 @@ class Dice(CarlaMethod):
        counterfactual explanations. *FAT\\**. doi:10.1145/3351095.3372850.
     """
 
+    library_defaults: ClassVar[Defaults] = stated(
+        f"{compat.CATALOG}.dice.model:Dice._DEFAULT_HYPERPARAMS", posthoc_sparsity_param=0.1
+    )
+
+    posthoc_sparsity_param: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.posthoc_sparsity_param <= 1:
+            raise ValueError(f"posthoc_sparsity_param is {self.posthoc_sparsity_param}; give 0 to 1.")
+
     @property
     def title(self) -> str:
         return "DiCE"
 
     def build(self, problem: Problem) -> CarlaExplainer:
         question = Question(problem, Codes(problem.space))
-        options = {"num": 1, "desired_class": 1, "posthoc_sparsity_param": 0.0}
+        options = {"num": 1, "desired_class": 1, "posthoc_sparsity_param": self.posthoc_sparsity_param}
         library = compat.library()
         method = library.Dice(model_of(question, problem.train), options)
 

@@ -6,16 +6,18 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas as pd
 
 from harness.core.equation import Equation
+from harness.core.method import LibraryDefault
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind, Space
 from methods.carla import compat
 from methods.carla.adapter import TARGET, Columns, Question, model_of, multicolumn, single_columns
 from methods.carla.method import CarlaExplainer, CarlaMethod
+from methods.wrapping import Defaults
 
 NUMBERS, BINARIES = 11, 3  # the published grid's values of a column, "no action" among them
 NAME = "the problem's equations"
@@ -41,6 +43,12 @@ class CausalRecourse(CarlaMethod):
     .. [1] Karimi, A.-H., B. Schölkopf, and I. Valera (2021). Algorithmic recourse: from counterfactual explanations to
        interventions. *FAccT*. doi:10.1145/3442188.3445899.
     """
+
+    deterministic: ClassVar[bool] = True
+    gives: ClassVar[str] = "one"
+    library_defaults: ClassVar[Defaults] = {
+        "max_actions": LibraryDefault("no limit", "the published code tries every combination")
+    }
 
     max_actions: int = 150
 

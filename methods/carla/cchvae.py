@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
+from harness.core.method import REQUIRED, LibraryDefault
 from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Question, model_of, single_columns
 from methods.carla.gradient import BATCH, TorchMethod, autoencoder, check_layers, in_batches
 from methods.carla.method import CarlaExplainer
+from methods.wrapping import Defaults, stated
 
 
 @dataclass(frozen=True)
@@ -35,10 +38,21 @@ class Cchvae(TorchMethod):
        tabular data. *The Web Conference*. doi:10.1145/3366423.3380087.
     """
 
+    library_defaults: ClassVar[Defaults] = {
+        **dict.fromkeys(("hidden", "latent"), LibraryDefault(REQUIRED, "its layers have no default")),
+        **stated(
+            f"{compat.CATALOG}.cchvae.model:CCHVAE._DEFAULT_HYPERPARAMS",
+            epochs=(5, "vae_params/epochs"),
+            n_search_samples=300,
+            step=0.1,
+            max_iter=1000,
+        ),
+    }
+
     hidden: tuple[int, ...] = (32, 16)
     latent: int = 8
     epochs: int = 5
-    n_search_samples: int = 100
+    n_search_samples: int = 300
     step: float = 0.1
     max_iter: int = 1000
 
@@ -66,4 +80,4 @@ class Cchvae(TorchMethod):
         }
         with compat.workshop():
             method = compat.library().CCHVAE(model_of(question, in_batches(problem.train, BATCH)), options)
-        return CarlaExplainer(self.title, question, lambda table, _: method.get_counterfactuals(table), 3)
+        return CarlaExplainer(self.title, question, lambda table, _: method.get_counterfactuals(table), draws=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Question, model_of, single_columns
 from methods.carla.gradient import GradientMethod, module_of
 from methods.carla.method import CarlaExplainer
+from methods.wrapping import Defaults, stated
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,16 @@ class Clue(GradientMethod):
        explaining uncertainty estimates. *ICLR*.
     """
 
+    deterministic: ClassVar[bool] = True
+    gives: ClassVar[str] = "one"
+    library_defaults: ClassVar[Defaults] = stated(
+        f"{compat.CATALOG}.clue.model:Clue._DEFAULT_HYPERPARAMS", width=10, depth=3, latent=(12, "latent_dim"), epochs=1
+    )
+
     width: int = 10
     depth: int = 3
     latent: int = 12
-    epochs: int = 5
+    epochs: int = 1
 
     def __post_init__(self) -> None:
         for name in ("width", "depth", "latent", "epochs"):

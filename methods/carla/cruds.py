@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
+from harness.core.method import REQUIRED, LibraryDefault
 from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Question, model_of, single_columns
 from methods.carla.gradient import CodeDescent, autoencoder, module_of
 from methods.carla.method import CarlaExplainer
+from methods.wrapping import Defaults, stated
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,17 @@ class Cruds(CodeDescent):
        disentangled subspaces. *ICML Workshop on Human Interpretability in Machine Learning*.
     """
 
+    library_defaults: ClassVar[Defaults] = {
+        **dict.fromkeys(("hidden", "latent"), LibraryDefault(REQUIRED, "its layers have no default")),
+        **stated(
+            f"{compat.CATALOG}.crud.model:CRUD._DEFAULT_HYPERPARAMS",
+            epochs=(5, "vae_params/epochs"),
+            lambda_=(0.001, "lambda_param"),
+            lr=0.008,
+            max_iter=2000,
+        ),
+    }
+
     hidden: tuple[int, ...] = (16,)
     lambda_: float = 0.001
     lr: float = 0.008
@@ -58,4 +72,4 @@ class Cruds(CodeDescent):
         with compat.workshop():
             model = model_of(question, problem.train, module=module_of(problem, question))
             method = compat.library().CRUD(model, options)
-        return CarlaExplainer(self.title, question, lambda table, _: method.get_counterfactuals(table), 1)
+        return CarlaExplainer(self.title, question, lambda table, _: method.get_counterfactuals(table), draws=True)

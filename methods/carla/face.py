@@ -5,16 +5,18 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 
+from harness.core.method import LibraryDefault
 from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Columns, Question, model_of
 from methods.carla.method import Ask, CarlaExplainer, CarlaMethod
+from methods.wrapping import Defaults, stated
 
 MODES = ("knn", "epsilon")
 LEAST = 60  # rows of a graph in which 53 neighbours, the published code's most, can be found
@@ -44,6 +46,14 @@ class Face(CarlaMethod):
     .. [1] Poyiadzi, R., K. Sokol, R. Santos-Rodriguez, T. De Bie, and P. Flach (2020). FACE: feasible and actionable
        counterfactual explanations. *AIES*. doi:10.1145/3375627.3375850.
     """
+
+    library_defaults: ClassVar[Defaults] = {
+        **stated(f"{compat.CATALOG}.face.model:Face._DEFAULT_HYPERPARAMS", fraction=0.1),
+        "radius": LibraryDefault(None, "the published code takes 0.15, 0.25 and 0.35 in turn"),
+        "max_rows": LibraryDefault(
+            "no limit", "the published code takes a fraction of the rows, however many there are"
+        ),
+    }
 
     mode: str = "knn"
     radius: float | None = None
@@ -81,7 +91,7 @@ class Face(CarlaMethod):
         free = not question.columns.immutable
         if free:
             method._immutables = question.columns.names[:1]  # any: it constrains nothing
-        return CarlaExplainer(self.title, question, self._ask(method, library.modules["face_search"], free), 3)
+        return CarlaExplainer(self.title, question, self._ask(method, library.modules["face_search"], free), draws=True)
 
     def _ask(self, method: Any, search: ModuleType, free: bool) -> Ask:
         def unconstrained(rows: pd.DataFrame, *_: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from harness.core.inputs import space_inputs
+from harness.core.method import REQUIRED, LibraryDefault
 from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Columns, Question, model_of, swapped
 from methods.carla.method import CarlaExplainer, CarlaMethod
+from methods.wrapping import Defaults
 
 FORESTS = (RandomForestClassifier, ExtraTreesClassifier)
 
@@ -33,6 +36,12 @@ class FeatureTweak(CarlaMethod):
     .. [1] Tolomei, G., F. Silvestri, A. Haines, and M. Lalmas (2017). Interpretable predictions of tree-based
        ensembles via actionable feature tweaking. *KDD*. doi:10.1145/3097983.3098039.
     """
+
+    deterministic: ClassVar[bool] = True
+    gives: ClassVar[str] = "one"
+    library_defaults: ClassVar[Defaults] = {
+        "eps": LibraryDefault(REQUIRED, "of its hyperparameters none has a default")
+    }
 
     eps: float = 0.1
 

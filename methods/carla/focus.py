@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from harness.core.inputs import space_inputs
+from harness.core.method import REQUIRED, LibraryDefault
 from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Columns, Question, model_of, swapped
 from methods.carla.gradient import TorchMethod
 from methods.carla.method import CarlaExplainer
+from methods.wrapping import Defaults
 
 MODELS = (RandomForestClassifier, DecisionTreeClassifier)
 
@@ -46,6 +49,13 @@ class Focus(TorchMethod):
     .. [1] Lucic, A., H. Oosterhuis, H. Haned, and M. de Rijke (2022). FOCUS: flexible optimizable counterfactual
        explanations for tree ensembles. *AAAI*. arXiv:1911.12199.
     """
+
+    deterministic: ClassVar[bool] = True
+    gives: ClassVar[str] = "one"
+    library_defaults: ClassVar[Defaults] = dict.fromkeys(
+        ("lr", "n_iter", "sigma", "temperature", "distance_weight", "distance"),
+        LibraryDefault(REQUIRED, "of its hyperparameters none has a default"),
+    )
 
     lr: float = 0.01
     n_iter: int = 100

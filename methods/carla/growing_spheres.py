@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 from unittest.mock import patch
 
 import pandas as pd
@@ -12,6 +13,7 @@ from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Question, model_of, single_columns
 from methods.carla.method import CarlaExplainer, CarlaMethod
+from methods.wrapping import Defaults, stated
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,10 @@ class GrowingSpheres(CarlaMethod):
     .. [1] Laugel, T., M.-J. Lesot, C. Marsala, X. Renard, and M. Detyniecki (2018). Comparison-based inverse
        classification for interpretability in machine learning. *IPMU*.
     """
+
+    library_defaults: ClassVar[Defaults] = stated(
+        f"{compat.CATALOG}.growing_spheres.library.gs_counterfactuals:growing_spheres_search", step=0.2, max_iter=1000
+    )
 
     step: float = 0.2
     max_iter: int = 1000
@@ -58,4 +64,4 @@ class GrowingSpheres(CarlaMethod):
                 return method.get_counterfactuals(table)
 
         # Calls of the model beside one a sphere: the factual's class, and the verdict at the end.
-        return CarlaExplainer(self.title, question, ask, 3, self.max_iter + 2)
+        return CarlaExplainer(self.title, question, ask, draws=True, budget=self.max_iter + 2)

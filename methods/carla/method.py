@@ -24,8 +24,9 @@ class CarlaMethod:
     """A method of CARLA's [1]_, before a binary model and a wanted class.
 
     CARLA searches in scaled columns; every row it has predicted is judged as it would be returned, integers, ranks
-    and categories rounded. What it finds is returned unjudged: out of bounds, or with immutable features changed. A row
-    whose rounded columns are no point of the space is no answer.
+    and categories rounded. What CARLA returns is handed back unjudged: out of bounds, or with immutable features
+    changed. CARLA itself returns NaN where its model does not give its point the wanted class, and searches once; so
+    there is no answer then, and no second search. A row whose rounded columns are no point of the space is no answer.
 
     References
     ----------
@@ -86,33 +87,32 @@ class CarlaExplainer:
         The problem in CARLA's terms.
     ask
         Rows found for a factual in CARLA's columns, and the number of rows wanted.
-    rounds
-        How often to ask for each counterfactual wanted: more than once only where chance gives other answers.
+    draws
+        Whether chance gives other answers: several counterfactuals are those of as many searches. Otherwise there is
+        one search.
     budget
-        Of model calls in one round.
+        Of model calls in one search.
     """
 
     title: str
     question: Question
     ask: Ask
-    rounds: int = 0
+    draws: bool = False
     budget: int | None = None
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
-        """``n`` answers in the order they were found, without repeats; GAVE_UP for those that were not."""
+        """At most ``n`` answers in the order they were found, without repeats; GAVE_UP for all others."""
         if deadline.passed:
             return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
         known, reason, lost = plain(factual[list(self.question.space.names)]), Reason.FINISHED, 0
         try:
             with compat.running(rng, deadline):
-                for _ in range(max(self.rounds * n, 1)):
-                    rows, strange = self._round(factual, n)
+                for _ in range(n if self.draws else 1):
+                    rows, strange = self._search(factual, n)
                     lost += strange
                     for row in rows:
                         if row not in known:
                             known.append(row)
-                    if len(known) > n:
-                        break
         except LateError:
             reason = Reason.TIME_LIMIT
         answers = tuple(Answer(Status.FOUND, row) for row in known[1:])
@@ -120,7 +120,7 @@ class CarlaExplainer:
         detail += f", and {lost} that no row can be." if lost else "."
         return Explanation(answers).padded(n, Answer(Status.GAVE_UP, reason=reason, detail=detail))
 
-    def _round(self, factual: pd.DataFrame, n: int) -> tuple[list[dict[str, Any]], int]:
+    def _search(self, factual: pd.DataFrame, n: int) -> tuple[list[dict[str, Any]], int]:
         """Rows found, and how many were no points of the space."""
         with self.question.about(factual, self.budget) as table:
             try:

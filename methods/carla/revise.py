@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
+from harness.core.method import REQUIRED, LibraryDefault
 from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Question, model_of, single_columns
 from methods.carla.gradient import BATCH, CodeDescent, autoencoder, in_batches, module_of
 from methods.carla.method import CarlaExplainer
+from methods.wrapping import Defaults, stated
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,19 @@ class Revise(CodeDescent):
     .. [1] Joshi, S., O. Koyejo, W. Vijitbenjaronk, B. Kim, and J. Ghosh (2019). Towards realistic individual recourse
        and actionable explanations in black-box decision making systems. arXiv:1907.09615.
     """
+
+    deterministic: ClassVar[bool] = True
+    gives: ClassVar[str] = "one"
+    library_defaults: ClassVar[Defaults] = {
+        **dict.fromkeys(("hidden", "latent"), LibraryDefault(REQUIRED, "its layers have no default")),
+        **stated(
+            f"{compat.CATALOG}.revise.model:Revise._DEFAULT_HYPERPARAMS",
+            epochs=(5, "vae_params/epochs"),
+            lambda_=(0.5, "lambda"),
+            lr=0.1,
+            max_iter=1000,
+        ),
+    }
 
     @property
     def title(self) -> str:

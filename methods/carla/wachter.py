@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from harness.core.problem import Problem
 from methods.carla import compat
@@ -11,6 +11,7 @@ from methods.carla.adapter import Question, model_of, single_columns
 from methods.carla.gradient import GradientMethod, module_of
 from methods.carla.method import CarlaExplainer
 from methods.estimators.gradients import torch_library
+from methods.wrapping import Defaults, stated
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,12 @@ class Wachter(GradientMethod):
     .. [1] Wachter, S., B. Mittelstadt, and C. Russell (2017). Counterfactual explanations without opening the black
        box. *Harvard Journal of Law & Technology* 31(2).
     """
+
+    deterministic: ClassVar[bool] = True
+    gives: ClassVar[str] = "one"
+    library_defaults: ClassVar[Defaults] = stated(
+        f"{compat.CATALOG}.wachter.model:Wachter._DEFAULT_HYPERPARAMS", lr=0.01, lambda_=0.01, n_iter=1000
+    )
 
     lr: float = 0.01
     lambda_: float = 0.01

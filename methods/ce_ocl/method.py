@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -97,6 +98,8 @@ class CeOcl(Parameters):
        consequential decisions. *AISTATS*.
     .. [3] Russell, C. (2019). Efficient search for diverse coherent explanations. *FAT**.
     """
+
+    deterministic: ClassVar[bool] = True
 
     def refuses(self, problem: Problem) -> str | None:
         if problem.classifier.opaque:

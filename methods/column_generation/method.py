@@ -86,6 +86,11 @@ class ColumnGeneration:
         if self.margin < 1e-6:
             raise ValueError(f"margin is {self.margin}; it must be at least 1e-06, above the solver's tolerance.")
 
+    @property
+    def deterministic(self) -> bool:
+        """Whether no answer depends on the seed: for groups, the search over cells improves covers at random."""
+        return self.solver != "cells"
+
     def refuses(self, problem: Problem) -> str | None:
         if problem.classifier.opaque:
             return problem.classifier.opaque

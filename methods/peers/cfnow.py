@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 from unittest import mock
 
 import numpy as np
@@ -16,7 +16,7 @@ from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Kind
 from harness.core.target import Label
-from methods.wrapping import LateError, check_clock, missing, not_a_class, quiet, seeded, shares
+from methods.wrapping import Defaults, LateError, check_clock, missing, not_a_class, quiet, seeded, shares, stated
 
 STRATEGIES = ("greedy", "random", "random-sequential")
 FAR = 1e6  # ranges to which numbers are cut, as the search may raise them without end: no integer overflows
@@ -29,7 +29,8 @@ class Cfnow:
     The library searches; this class translates. It searches the scaled columns of the space, its distance being their
     :math:`\\ell_1`; each row it has predicted is first rounded to a point of the space. It steps by a share
     of the value, so that a number at the least of the training range (0 when scaled) never moves. It knows neither
-    bounds nor actionability: answers that break them are returned, and counted as such.
+    bounds nor actionability: answers that break them are returned, and counted as such, as are those of another class
+    than the wanted one.
 
     Parameters
     ----------
@@ -51,6 +52,10 @@ class Cfnow:
        Research*. cfnow 0.0.6, https://github.com/rmazzine/CFNOW
     """
 
+    library_defaults: ClassVar[Defaults] = stated(
+        "cfnow.cf_finder:find_tabular", ft_change_factor=0.1, threshold_changes=100, it_max=5000, ft_it_max=None
+    )
+
     strategy: str = "greedy"
     ft_change_factor: float = 0.1
     threshold_changes: int = 100
@@ -66,6 +71,11 @@ class Cfnow:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} is {value}; it must be at least 1.")
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether no answer depends on the seed: only the greedy search draws nothing."""
+        return self.strategy == "greedy"
 
     def refuses(self, problem: Problem) -> str | None:
         """A missing library, and targets other than a class."""
@@ -134,9 +144,9 @@ class _Explainer:
         return self._read(points, factual, n)
 
     def _read(self, points: pd.DataFrame, factual: pd.DataFrame, n: int) -> Explanation:
-        """The first ``n`` different points, without the factual."""
+        """The first ``n`` different points, without the factual; the model is not asked."""
         known = factual.astype(object).to_dict("records")
-        for row in points.loc[self.problem.valid(points)].astype(object).to_dict("records") if len(points) else ():
+        for row in points.astype(object).to_dict("records"):
             if row not in known:
                 known.append(row)
             if len(known) > n:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Kind, Space
 from harness.core.target import Label
-from methods.wrapping import LateError, check_clock, missing, not_a_class, shares
+from methods.wrapping import Defaults, LateError, check_clock, missing, not_a_class, plain, shares, stated
 
 REWARDS = ("none", "sparsity", "proximity", "plausibility")
 
@@ -26,7 +26,8 @@ class Nice:
 
     The library searches; this class translates. Numbers and ordinal ranks are its numeric features, all others are
     categorical; its distance is HEOM with numbers over their training range. It knows no actionability:
-    answers that break it are returned, and counted as such. There is one counterfactual a factual.
+    answers that break it are returned, and counted as such, as is one of another class than the wanted one. There is
+    one counterfactual a factual.
 
     Parameters
     ----------
@@ -43,6 +44,12 @@ class Nice:
     .. [1] Brughmans, D., P. Leyman, and D. Martens (2023). NICE: an algorithm for nearest instance counterfactual
        explanations. *Data Mining and Knowledge Discovery*. NICEx 0.2.3, https://github.com/ADMAntwerp/NICE
     """
+
+    deterministic: ClassVar[bool] = True
+    gives: ClassVar[str] = "one"
+    library_defaults: ClassVar[Defaults] = stated(
+        "nice:NICE.__init__", justified=(True, "justified_cf"), auto_encoder=None
+    )
 
     reward: str = "sparsity"
     justified: bool = True
@@ -96,7 +103,7 @@ class _Explainer:
         )
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
-        """The library's counterfactual; GAVE_UP for all others."""
+        """The library's counterfactual, whatever class the model gives it; GAVE_UP for all others."""
         data = self.library.data
         if not (data.candidates_mask & (data.X_train_class == self.wanted)).any():
             lacking = "NICE found no training row that the model classifies as wanted, and rightly so."
@@ -108,10 +115,9 @@ class _Explainer:
             return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
         finally:
             self.deadline = None
-        found = self.codes.frame(point)
-        if not self.problem.valid(found)[0]:
-            return Explanation.none(n, Status.GAVE_UP, Reason.FINISHED, "NICE's point is not of the wanted class.")
-        row = dict(zip(found.columns, found.astype(object).to_numpy()[0].tolist(), strict=True))
+        (row,), (origin,) = plain(self.codes.frame(point)), plain(factual)
+        if row == origin:
+            return Explanation.none(n, Status.GAVE_UP, Reason.FINISHED, "NICE handed the factual back.")
         filler = Answer(Status.GAVE_UP, detail="NICE gives one counterfactual.")
         return Explanation((Answer(Status.FOUND, row),)).padded(n, filler)
 

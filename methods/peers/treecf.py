@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ from harness.core.space import Actionability, Feature, Kind
 from harness.core.target import Label
 from methods.estimators.fast_predict import fast_decide
 from methods.estimators.thresholds import last_decoded
-from methods.wrapping import missing
+from methods.wrapping import Defaults, missing, stated
 
 if TYPE_CHECKING:
     import treecf
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 
 MODELS = (DecisionTreeClassifier, RandomForestClassifier, GradientBoostingClassifier)
-NODES = 2**40  # the library's limit on nodes, out of the way: the deadline ends the search
 WARM = 1.25, 2.0  # its genetic start takes a quarter of the time it is given, at most two seconds, on top
 BACKENDS = ("exact", "genetic")
 AGREED = 1e-6  # how far the library's cost of its point may be from ours
@@ -58,9 +57,9 @@ class TreeCf:
     OPTIMAL is what the exact backend states (its proof, no gap allowed) where its cost of the point is ours within
     1e-6. From below it steps over a threshold to the next float32 number, so that its optimum, which becomes the bound,
     may be too high by 2e-7 of each changed number over the feature's range. A score within rounding of the threshold is
-    judged by the library's sum of leaf values; the answer is GAVE_UP where the estimator itself does not predict the
-    target. The genetic backend proves nothing: what it finds within its generations, or the time limit, is FOUND. There
-    is one counterfactual a factual.
+    judged by the library's sum of leaf values; a point for which the estimator itself does not predict the target is
+    returned as FOUND, without a proof. The genetic backend proves nothing: what it finds within its generations, or the
+    time limit, is FOUND. There is one counterfactual a factual.
 
     Parameters
     ----------
@@ -68,20 +67,30 @@ class TreeCf:
         Weight :math:`\alpha \ge 0` of the number of changed features.
     backend
         ``exact`` or ``genetic``.
+    node_budget
+        Most nodes of the exact backend; None: the library's own number, 2,000,000.
 
     References
     ----------
     .. [1] Wlazlo, D. treecf 0.3.2. https://github.com/wlazlod/treecf
     """
 
+    gives: ClassVar[str] = "one"
+    library_defaults: ClassVar[Defaults] = stated(
+        "treecf.api:Explainer.explain", alpha=(0.0, "sparsity_weight"), node_budget=None
+    )
+
     alpha: float = 0.0
     backend: str = "exact"
+    node_budget: int | None = None
 
     def __post_init__(self) -> None:
         if self.backend not in BACKENDS:
             raise ValueError(f"backend is {self.backend!r}; allowed: {', '.join(BACKENDS)}.")
         if self.alpha < 0:
             raise ValueError(f"alpha is {self.alpha}; it must be >= 0.")
+        if self.node_budget is not None and (self.backend != "exact" or self.node_budget < 1):
+            raise ValueError(f"node_budget is {self.node_budget}; at least 1, or null, and null but for exact.")
 
     def refuses(self, problem: Problem) -> str | None:
         """A missing library, other targets and models, and inputs that do not keep the order of their feature."""
@@ -151,7 +160,7 @@ class _Explainer:
                 time_budget_s=max(deadline.left / WARM[0], deadline.left - WARM[1]) if exact else deadline.left,
                 sparsity_weight=self.method.alpha,
                 seed=seed,
-                node_budget=NODES if exact else None,
+                node_budget=self.method.node_budget,
             )
         if isinstance(found, library.Counterfactual):
             return self._answer(factual, origin, found, self._ended(deadline))
@@ -168,15 +177,19 @@ class _Explainer:
     ) -> Answer:
         places = zip(self.axes, found.x_cf, strict=True)
         row = {axis.name: axis.value(float(place)) for axis, place in places}
-        if self.decide(self.problem.classifier.vector(row))[0] != self.wanted:
-            return Answer(Status.GAVE_UP, detail="the model's score of treecf's point ties with the threshold")
+        if row == origin:
+            return Answer(Status.GAVE_UP, detail="treecf handed the factual back")
         space = self.problem.space
         value = float(self.claim.evaluate(space, factual, space.frame([row]))[0])
         cost = found.distance + self.method.alpha * found.n_changed
         if found.proof != "optimal":
             return Answer(Status.FOUND, row, ended, value)
+        if self.decide(self.problem.classifier.vector(row))[0] != self.wanted:
+            tie = "the model's score of treecf's point ties with the threshold"
+            return Answer(Status.FOUND, row, objective=value, detail=tie)
         if abs(cost - value) > AGREED:
-            return Answer(Status.FOUND, row, detail=f"treecf's cost of the point is {cost}, which is not its objective")
+            other = f"treecf's cost of the point is {cost}, which is not its objective"
+            return Answer(Status.FOUND, row, objective=value, detail=other)
         return Answer(Status.OPTIMAL, row, Reason.PROOF, value, value)
 
     def _explainer(self, origin: Mapping[str, Any]) -> treecf.Explainer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -91,6 +92,9 @@ class Robust(Settings):
     .. [1] Maragno, D., J. Kurtz, T. E. Röber, R. Goedhart, Ş. İ. Birbil, and D. den Hertog (2024). Finding regions of
        counterfactual explanations via robust optimization. *INFORMS Journal on Computing* 36(5).
     """
+
+    deterministic: ClassVar[bool] = True
+    gives: ClassVar[str] = "one"
 
     def refuses(self, problem: Problem) -> str | None:
         """Why the problem is not taken, None where it is; neither compiled code nor a solver is loaded."""

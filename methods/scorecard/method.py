@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pandas as pd
@@ -92,6 +92,8 @@ class Scorecard:
     ----------
     .. [1] Navas-Palencia, G. (2021). Optimal counterfactual explanations for scorecard modelling. arXiv:2104.08619.
     """
+
+    deterministic: ClassVar[bool] = True
 
     objectives: Mapping[str, float] | None = None
     priorities: Mapping[str, int] | None = None

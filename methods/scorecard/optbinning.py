@@ -7,13 +7,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from harness.core.explanation import Answer, Explanation, Reason, Status
-from harness.core.method import Deadline
+from harness.core.method import Deadline, LibraryDefault
 from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Actionability
@@ -21,8 +21,9 @@ from harness.core.target import Interval, Label
 from harness.models.card import Card, card_of
 from methods.scorecard.method import Scorecard
 from methods.scorecard.moves import MoveFinder, closeness_factor
-from methods.wrapping import quiet
+from methods.wrapping import Defaults, quiet, stated
 
+GENERATE = "optbinning.scorecard.counterfactual.counterfactual:Counterfactual.generate"
 GAP = 1e-4  # relative, at which OR-Tools has CBC stop
 
 
@@ -32,9 +33,10 @@ class OptBinningCounterfactual:
 
     The library searches; this class translates. Its proximity is relative to the range of each feature's contribution
     to the score, which is the objective claimed here (``Scorecard`` with ``weights: optbinning``). It knows immutable
-    features, but no other actionability and no bounds: answers that break them are returned, and counted as such. A new
-    bin becomes the value in it that is nearest to the factual's. CBC stops at a relative gap of 1e-4, so that answers
-    are FOUND, with that bound. Targets of probabilities and numbers have one end only.
+    features, but no other actionability and no bounds: answers that break them are returned, and counted as such, as
+    are those that miss the target. A new bin becomes the value in it that is nearest to the factual's. CBC stops at a
+    relative gap of 1e-4, so that answers are FOUND, with that bound. Targets of probabilities and numbers have one end
+    only.
 
     Parameters
     ----------
@@ -53,6 +55,14 @@ class OptBinningCounterfactual:
     ----------
     .. [1] Navas-Palencia, G. OptBinning 1.0. https://github.com/guillermo-navas-palencia/optbinning
     """
+
+    deterministic: ClassVar[bool] = True
+    library_defaults: ClassVar[Defaults] = {
+        **stated(GENERATE, degradation=(0.1, "priority_tol"), max_changes=None),
+        "objectives": LibraryDefault({"proximity": 1, "closeness": 1}, "what it takes for objectives of None"),
+        "priorities": LibraryDefault(None, "its method is 'weighted', to which priorities are unknown"),
+        "diversity": LibraryDefault([], "its hard_constraints are None"),
+    }
 
     objectives: Mapping[str, float] | None = None
     priorities: Mapping[str, int] | None = None
@@ -137,7 +147,7 @@ class _Explainer:
             self.hard = [str(end)]
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
-        """The library's counterfactuals; GAVE_UP for those it did not find or whose class is another."""
+        """The library's counterfactuals, whatever the model predicts for them; GAVE_UP for those it did not find."""
         hard = [*self.hard, *(f"diversity_{name}" for name in self.method.diversity)] if n > 1 else self.hard
         seconds = max(1, math.ceil(deadline.left))
         if deadline.passed:
@@ -168,15 +178,14 @@ class _Explainer:
             if row is None or row == origin or row in rows:
                 why = "OptBinning's bins contain no permitted value, or no new one."
                 answers.append(Answer(Status.GAVE_UP, detail=why))
-            elif not self.problem.valid(self.problem.space.frame([row]))[0]:
-                why = "The model does not predict the target for OptBinning's point."
-                answers.append(Answer(Status.GAVE_UP, detail=why))
             else:
                 rows.append(row)
-        values = self.claim.evaluate(self.problem.space, factual, self.problem.space.frame(rows))
+        frame = self.problem.space.frame(rows)
+        values = self.claim.evaluate(self.problem.space, factual, frame)
         reason = Reason.FINISHED if proven else Reason.TIME_LIMIT
+        proven = proven and self.method.priorities is None and bool(rows) and bool(self.problem.valid(frame).all())
         for row, value in sorted(zip(rows, map(float, values), strict=True), key=lambda pair: -pair[1]):
-            bound = value - GAP * abs(float(np.sum(values))) if proven and self.method.priorities is None else None
+            bound = value - GAP * abs(float(np.sum(values))) if proven else None
             answers.insert(0, Answer(Status.FOUND, row, reason, value, bound))
         return Explanation(tuple(answers)).padded(n, Answer(Status.GAVE_UP))
 

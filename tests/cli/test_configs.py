@@ -92,6 +92,23 @@ def test_each_parameter_of_a_method_is_explained(method: str) -> None:
     assert bare in ([], [f"search: {method.partition('_')[2]}"])
 
 
+TUNED = {"md_pso": "md_pso_tuned", "md_pso_pullback": "md_pso_pullback_tuned"}
+TUNED_ON = {"compas", "hill_valley", "arrhythmia", "lsvt"}
+
+
+@pytest.mark.parametrize("method", choices("method"))
+def test_only_a_method_called_tuned_has_other_numbers_on_other_data(method: str) -> None:
+    found = [composed(f"method={method}", f"dataset={dataset}").method for dataset in ("pima", *sorted(TUNED_ON))]
+    assert all(one == found[0] for one in found) == (not method.endswith("_tuned"))
+
+
+@pytest.mark.parametrize("method", TUNED)
+def test_a_tuned_method_is_the_plain_one_where_nothing_is_tuned(method: str) -> None:
+    for dataset in complete("dataset"):
+        plain, tuned = (composed(f"method={name}", f"dataset={dataset}").method for name in (method, TUNED[method]))
+        assert (plain == tuned) == (dataset not in TUNED_ON)
+
+
 @pytest.mark.parametrize("model", complete("model"))
 def test_a_model_is_built(model: str) -> None:
     """It is an estimator whose randomness, if any, is the model's seed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -228,6 +229,26 @@ def test_missing_answers_are_filled_up(forest: Problem) -> None:
         explanation = explainer.explain(undesired(problem, row), 4, np.random.default_rng(0), Deadline.after(20))
         assert len(explanation.answers) == 4
         assert sum(answer.status.found for answer in explanation.answers) <= 1
+
+
+def test_what_the_library_returns_is_handed_back(method: Dice, forest: Problem) -> None:
+    """In its order and of any class; repeats, the factual and rows that cannot exist are left out, the last named."""
+    explainer, factual = method.fit(forest), undesired(forest)
+    rejected, accepted = undesired(forest, 1), forest.train[forest.valid(forest.train)].iloc[[0]]
+    rows = explainer.dialect.encode(pd.concat([rejected, factual, accepted, rejected, accepted, accepted, accepted]))
+    place = {feature.name: name for name, feature in explainer.dialect.features.items()}
+    rows = rows.astype({place["visits"]: float})
+    rows.loc[4, [place["distance"]]] = np.nan
+    rows.loc[5, [place["visits"]]] = np.inf
+    rows.loc[6, [place["region"]]] = "3"
+    example = SimpleNamespace(final_cfs_df=rows, final_cfs_df_sparse=None)
+    explainer.library.generate_counterfactuals = lambda *_, **__: SimpleNamespace(cf_examples_list=[example])
+    answers = explainer.explain(factual, 4, np.random.default_rng(0), Deadline.after(20)).answers
+    assert [answer.status for answer in answers] == [Status.FOUND] * 2 + [Status.GAVE_UP] * 2
+    found = [answer.row for answer in answers if answer.row is not None]
+    assert [row["region"] for row in found] == [rejected["region"].iloc[0], accepted["region"].iloc[0]]
+    assert forest.valid(SPACE.frame(found)).tolist() == [False, True]
+    assert answers[2].detail == "DiCE found 2 different counterfactuals, and 3 that no row can be."
 
 
 def test_no_feature_to_change_is_given_up(method: Dice, forest: Problem) -> None:

@@ -32,7 +32,7 @@ ASKED = 200  # of them whose distance from a hull is asked for
 class Case:
     """A method before a problem, and what it answers; asked once, judged by every law.
 
-    ``own`` is False for wrappers of other libraries, which may not keep to actionability.
+    ``own`` is False for wrappers of other libraries, whose points may break actionability or be of another class.
     """
 
     method: Method
@@ -57,8 +57,10 @@ class Case:
             return []
         return [self.ask(self.factuals.iloc[[i]], self.seconds) for i in range(len(self.factuals))]
 
-    def ask(self, factual: pd.DataFrame, seconds: float) -> Explanation:
-        return self.explainer.explain(factual.copy(), self.count, np.random.default_rng(7), Deadline.after(seconds))
+    def ask(self, factual: pd.DataFrame, seconds: float, seed: int = 7, count: int | None = None) -> Explanation:
+        """One explanation, of ``self.count`` answers where ``count`` is None."""
+        asked = self.count if count is None else count
+        return self.explainer.explain(factual.copy(), asked, np.random.default_rng(seed), Deadline.after(seconds))
 
     def answers(self) -> Iterator[tuple[pd.DataFrame, int, Answer]]:
         """Factual, position and answer."""
@@ -78,10 +80,10 @@ def as_many_answers_as_asked(case: Case) -> None:
         assert len(explanation.answers) == case.count
 
 
-def a_claimed_point_is_valid(case: Case) -> None:
-    """The real model puts the decoded row of a method that claims an objective in the target class."""
-    if case.method.objective(case.problem) is not None:
-        for _, row, _ in case.points():
+def an_own_point_is_valid(case: Case) -> None:
+    """The real model puts it in the target class, as it does every proven one; wrappers may return others as found."""
+    for _, row, answer in case.points():
+        if case.own or answer.status is Status.OPTIMAL:
             assert case.problem.valid(case.problem.space.frame([row]))[0], f"not of the wanted class: {row}"
 
 
@@ -116,9 +118,25 @@ def points_differ(case: Case) -> None:
 def equal_generators_give_equal_answers(case: Case) -> None:
     """Also from an explainer that was asked other questions in between; unless the clock ended the search."""
     for number, explanation in enumerate(case.explanations):
-        again = case.ask(case.factuals.iloc[[number]], case.seconds)
-        if not any(answer.reason is Reason.TIME_LIMIT for answer in (*explanation.answers, *again.answers)):
-            assert again.answers == explanation.answers
+        _same(explanation, case.ask(case.factuals.iloc[[number]], case.seconds))
+
+
+def a_deterministic_method_needs_no_generator(case: Case) -> None:
+    """One that declares itself deterministic answers alike with two other seeds."""
+    if getattr(case.method, "deterministic", False):
+        for number, explanation in enumerate(case.explanations):
+            for seed in (8, 9):
+                _same(explanation, case.ask(case.factuals.iloc[[number]], case.seconds, seed))
+
+
+def one_that_gives_one_gives_no_more(case: Case) -> None:
+    """One that declares to give one counterfactual returns at most one point where three are asked for."""
+    given = getattr(case.method, "gives", "several")
+    assert given in {"one", "several"}
+    if given == "one":
+        for number in range(len(case.factuals)):
+            answers = case.ask(case.factuals.iloc[[number]], case.seconds, count=3).answers
+            assert sum(answer.row is not None for answer in answers) <= 1
 
 
 def inputs_stay_untouched(case: Case) -> None:
@@ -205,12 +223,14 @@ def a_past_deadline_is_answered(case: Case) -> None:
 Law = Callable[[Case], None]
 ALL: tuple[Law, ...] = (
     as_many_answers_as_asked,
-    a_claimed_point_is_valid,
+    an_own_point_is_valid,
     a_point_is_coherent,
     a_point_is_permitted,
     a_point_is_not_the_factual,
     points_differ,
     equal_generators_give_equal_answers,
+    a_deterministic_method_needs_no_generator,
+    one_that_gives_one_gives_no_more,
     inputs_stay_untouched,
     global_generators_stay_untouched,
     a_refusal_is_a_sentence,
@@ -240,6 +260,12 @@ def some_problem_is_taken(cases: list[Case]) -> None:
     assert any(case.refusal is None for case in cases), f"everything is refused: {reasons}"
     ours = all(case.own for case in cases)
     assert not ours or any(True for case in cases for _ in case.points()), "nothing is found for any problem"
+
+
+def _same(one: Explanation, other: Explanation) -> None:
+    """AssertionError where two explanations differ and no clock ended either search."""
+    if not any(answer.reason is Reason.TIME_LIMIT for answer in (*one.answers, *other.answers)):
+        assert other.answers == one.answers
 
 
 def _plain(value: Any) -> Any:

@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,33 @@ def test_a_threshold_is_the_models_own(method: Any) -> None:
     (answer,) = asked(method, problem, factual).answers
     assert answer.row is not None
     assert problem.classifier.score(problem.space.frame([answer.row]))[0] > 0.7
+
+
+@nice
+def test_nice_hands_back_what_the_library_returns() -> None:
+    """Of whatever class; but the factual itself is no counterfactual."""
+    problem = compas("lr")
+    factual, other = (undesired(problem).iloc[[number]] for number in range(2))
+    explainer = Nice().fit(problem)
+    for point, status in ((other, Status.FOUND), (factual, Status.GAVE_UP)):
+        explainer.library.explain = lambda *_, point=point, **__: explainer.codes.matrix(point)
+        (answer,) = explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(5)).answers
+        assert answer.status is status
+        assert answer.row == (None if point is factual else other.iloc[0].to_dict())
+
+
+@cfnow
+def test_cfnow_hands_back_what_the_library_returns() -> None:
+    """In its order and of any class; without repeats and the factual itself."""
+    problem = compas("lr")
+    factual, other = (undesired(problem).iloc[[number]] for number in range(2))
+    accepted = problem.train.loc[problem.valid(problem.train)].iloc[[0]]
+    points = problem.space.encode(pd.concat([other, factual, accepted, other]))
+    explainer = Cfnow().fit(problem)
+    explainer.search = lambda *_, **__: SimpleNamespace(cfs=points)
+    answers = explainer.explain(factual, 3, np.random.default_rng(0), Deadline.after(5)).answers
+    assert [answer.status for answer in answers] == [Status.FOUND, Status.FOUND, Status.GAVE_UP]
+    assert problem.valid(problem.space.frame([answer.row for answer in answers[:2]])).tolist() == [False, True]
 
 
 @nice

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from harness.core.explanation import Answer, Status
+from harness.core.explanation import Answer, Reason, Status
 from harness.core.inputs import Affine, Lookup, Step
 from harness.core.method import Deadline
 from harness.core.problem import Problem
@@ -157,6 +158,25 @@ def test_a_factual_may_stay_out_of_bounds() -> None:
     (theirs,), (ours,) = (asked(m, problem, outside) for m in (method, CeOcl(alpha=10000.0)))
     assert theirs.status is Status.OPTIMAL
     assert theirs.objective == pytest.approx(ours.objective)
+
+
+@library
+def test_a_point_of_another_class_is_handed_back_unproven() -> None:
+    """As the library found it, whatever it states of it; the factual itself is no counterfactual."""
+    problem, method = posed("gbm"), TreeCf(0.3)
+    explainer, rows = method.fit(problem), problem.train.loc[~problem.valid(problem.train)]
+    factual, other = rows.iloc[[0]], rows.iloc[[1]]
+    origin = factual.iloc[0].to_dict()
+    for row in (other, factual):
+        place = np.array([axis.place(row.iloc[0][axis.name]) for axis in explainer.axes])
+        found: Any = SimpleNamespace(x_cf=place, proof="optimal", distance=0.0, n_changed=0)
+        answer = explainer._answer(factual, origin, found, Reason.TIME_LIMIT)
+        if row is other:
+            assert (answer.status, answer.row, answer.bound) == (Status.FOUND, other.iloc[0].to_dict(), None)
+            assert answer.objective == pytest.approx(method.objective(problem).evaluate(SPACE, factual, other)[0])
+            assert "threshold" in answer.detail
+        else:
+            assert answer.status is Status.GAVE_UP
 
 
 @library

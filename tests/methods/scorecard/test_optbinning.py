@@ -52,6 +52,26 @@ def test_answers_are_valid(problem_of: Callable[[str], Problem]) -> None:
     assert problem.valid(problem.space.frame(rows)).all()
 
 
+def test_a_point_that_misses_the_target_is_handed_back(problem_of: Callable[[str], Problem]) -> None:
+    """As the library found it, with its objective, but without the bound that the library's proof would give."""
+    method, problem = OptBinningCounterfactual(), problem_of("scorecard")
+    explainer, (factual,) = method.fit(problem), undesired(problem, 1)
+    origin, bounded = factual.iloc[0].to_dict(), {False: 0, True: 0}
+    for f, name in enumerate(explainer.card.names):
+        axis = explainer.finders[0].axes[f]
+        for place, value in axis.options(origin[name], axis.bin_of(origin[name])):
+            explainer.library._cfs = [{"query": pd.DataFrame({name: [place]}), "features": [name]}]
+            (answer,) = explainer._explanation(factual, 1, proven=True).answers
+            if value == origin[name]:
+                continue
+            assert (answer.status, answer.row) == (Status.FOUND, {**origin, name: value})
+            valid = bool(problem.valid(problem.space.frame([answer.row]))[0])
+            assert (answer.bound is not None) == valid
+            assert answer.objective is not None
+            bounded[valid] += 1
+    assert min(bounded.values()) > 0
+
+
 @cache
 def heloc() -> Problem:
     """HELOC with the twelve features of greatest information value."""
