@@ -82,7 +82,7 @@ def _run(config: DictConfig, names: dict[str, str], study: str, title: str) -> t
         state = "skipped"
     elif not plain["rescore"]:
         identity = {**names, "experiment": study, "fingerprint": fingerprint}
-        identity |= {"gives": getattr(method, "gives", "several")}
+        identity |= {"gives": getattr(method, "gives", "several"), "sees": _seen(method, plain)}
         _answer(stored, task, method, identity, plain, title)
     scored = {"metrics": {"names": _names(stored, plain["metrics"]["names"])}, "population": plain["population"]}
     scored |= {"divide": plain["divide"]} if plain["group"] else {}
@@ -96,6 +96,12 @@ def _run(config: DictConfig, names: dict[str, str], study: str, title: str) -> t
     if fault is not None:
         raise fault
     return stored, state, _merit(scores, plain["optimise"])
+
+
+def _seen(method: Any, plain: Mapping[str, Any]) -> list[str]:
+    """What a method sees that others do not, as settings."""
+    beyond = plain["reference"] != "train" and getattr(method, "sees_reference", False)
+    return [f"reference={plain['reference']}"] if beyond else []
 
 
 def _names(stored: StoredRun, wanted: Sequence[str]) -> list[str]:

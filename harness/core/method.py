@@ -73,7 +73,7 @@ class GroupExplainer(Protocol):
 class Method(Protocol):
     """A frozen dataclass of parameters. Anything with these three can be benchmarked.
 
-    Three attributes are optional, of the class or, where they depend on a parameter, properties:
+    Four attributes are optional, of the class or, where they depend on a parameter, properties:
 
     ``deterministic``, bool
         Whether the answers are the same whatever generator ``explain`` and ``explain_group`` are given, as long as time
@@ -81,6 +81,9 @@ class Method(Protocol):
     ``gives``, str
         ``"one"`` where the method by design gives no more than one counterfactual, however many are asked for;
         ``"several"`` otherwise, and where it is missing.
+    ``sees_reference``, bool
+        Whether it uses ``problem.reference``, which by a setting holds rows that no other method sees; such a method
+        is marked. False where it is missing.
     ``library_defaults``, mapping of names of parameters to ``LibraryDefault``
         Of a method that runs another library: every parameter but the one that chooses the algorithm.
     """

@@ -109,6 +109,13 @@ class Entry:
         return tuple(float(np.mean([each[name] or math.nan for each in known])) for name in ("seconds", "cpu_seconds"))  # type: ignore[return-value]
 
     @property
+    def sees(self) -> tuple[str, ...]:
+        """What it sees and others do not: rows beyond the training data, structural equations."""
+        causal = any((meta.get("objective") or {}).get("causal") for meta in self.metas)
+        found = [name for meta in self.metas for name in meta.get("sees", ())]
+        return tuple(dict.fromkeys([*found, *(["structural equations"] if causal else [])]))
+
+    @property
     def faults(self) -> Counter[str]:
         """Counterfactuals that were returned and not accepted, by their first fault; counts add up over seeds."""
         found: Counter[str] = Counter()

@@ -13,7 +13,7 @@ from harness.reports.stored import latest
 
 
 def asked(program: str, description: str) -> list[Path]:
-    """Result folders that a command line names: ``study=NAME``, ``experiment=NAME``, after ``output_dir=``; or paths."""
+    """Result folders that a command line names: ``study=NAME``, ``experiment=NAME`` after ``output_dir=``; or paths."""
     parser = argparse.ArgumentParser(prog=f"python -m harness.{program}", description=description)
     parser.add_argument("folder", nargs="+", help="experiment=NAME or study=NAME, or the folder results/NAME")
     home, folders = Path("results"), []

@@ -120,9 +120,11 @@ def _standing(numbers: Numbers, entry: Entry, criterion: Criterion) -> str:
 def _left_out(numbers: Numbers, tasks: Collection[str]) -> list[str]:
     """What the comparison of each task leaves out: refusals, questions without a counterfactual, methods."""
     study, notes = numbers.study, []
-    for entry in study.refused:
-        if entry.task in tasks:
+    for entry in study.entries:
+        if entry.task in tasks and entry.refusal is not None:
             notes.append(f"{entry.task}: {entry.method} refuses it: {entry.refusal}")
+        elif entry.task in tasks and entry.sees:
+            notes.append(f"{entry.task}: {entry.method} sees what others do not: {', '.join(entry.sees)}.")
     for task in (task for task in study.tasks if task in tasks):
         if gone := study.impossible.get(task):
             shown = ", ".join(map(str, gone[:5])) + (", ..." if len(gone) > 5 else "")

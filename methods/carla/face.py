@@ -47,6 +47,7 @@ class Face(CarlaMethod):
        counterfactual explanations. *AIES*. doi:10.1145/3375627.3375850.
     """
 
+    sees_reference: ClassVar[bool] = True
     library_defaults: ClassVar[Defaults] = {
         **stated(f"{compat.CATALOG}.face.model:Face._DEFAULT_HYPERPARAMS", fraction=0.1),
         "radius": LibraryDefault(None, "the published code takes 0.15, 0.25 and 0.35 in turn"),

@@ -101,6 +101,10 @@ class CeOcl(Parameters):
 
     deterministic: ClassVar[bool] = True
 
+    @property
+    def sees_reference(self) -> bool:
+        return self.hull != "none"
+
     def refuses(self, problem: Problem) -> str | None:
         if problem.classifier.opaque:
             return problem.classifier.opaque

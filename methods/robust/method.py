@@ -96,6 +96,10 @@ class Robust(Settings):
     deterministic: ClassVar[bool] = True
     gives: ClassVar[str] = "one"
 
+    @property
+    def sees_reference(self) -> bool:
+        return self.hull != "none"
+
     def refuses(self, problem: Problem) -> str | None:
         """Why the problem is not taken, None where it is; neither compiled code nor a solver is loaded."""
         try:

@@ -18,7 +18,7 @@ from harness.evaluation.contest import SECONDS, Criterion, Standing
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.statistics import BLOCKS, ENOUGH, LEVEL, Estimate
 from harness.evaluation.study import Entry, Study
-from harness.reports import markup, stored
+from harness.reports import departures, markup, stored
 from harness.reports.overview import overview
 from harness.reports.page import charts
 from harness.reports.summary import line_of
@@ -68,6 +68,8 @@ def write(folder: Path) -> Path:
         faults=study.faults,
         runs=_runs(study),
         criteria=[_placed(numbers, criterion) for criterion in numbers.criteria],
+        sees=[(entry.task, entry.method, ", ".join(entry.sees)) for entry in study.entries if entry.sees],
+        departures=_rendered(departed) if (departed := _departures(study)) else None,
         refused=[(entry.task, entry.method, entry.refusal) for entry in study.refused],
         impossible=[(task, len(found)) for task, found in study.impossible.items()],
         level=LEVEL, blocks=BLOCKS, enough=ENOUGH, several_tasks=len(study.tasks) > 1,
@@ -336,6 +338,13 @@ def _failures(study: Study) -> list[dict[str, Any]]:
             label, bad = f"{entry.task} / {entry.method}", _counts(entry.faults)
             lines.append({"label": label, "missing": _counts(missing), "bad": bad, "reason": "; ".join(reasons)})
     return lines
+
+
+def _departures(study: Study) -> str:
+    """Of the methods of a study, the settings that are not their libraries' own: a table in Markdown, or nothing."""
+    names = {meta["method"] for entry in study.entries for meta in entry.metas}
+    found = [departure for departure in departures.departures() if departure.method in names]
+    return departures.table(found) if found else ""
 
 
 def _counts(found: Mapping[str, int]) -> str:
