@@ -93,12 +93,16 @@ def test_violated_or_proven(name: str) -> None:
     assert above.violated == pytest.approx(whole, rel=1e-5)
 
 
-def test_an_invalid_row_has_radius_zero() -> None:
-    classifier = fitted("rf")
+@pytest.mark.parametrize("name", ["lr", "rf", "mlp"])
+def test_an_invalid_row_has_radius_zero(name: str) -> None:
+    """In any ball, also in one in which nothing may move."""
+    classifier = fitted(name)
     row = rows()[0].iloc[[3]]
     wrong = Label("no" if classifier.predict(row)[0] == "yes" else "yes")
-    found = Checker(SPACE, classifier, wrong).certify(row.iloc[0].to_dict(), Ball.scaled(SPACE, "l2"))
-    assert found.radius == found.violated == 0.0
+    judge = Checker(SPACE, classifier, wrong)
+    for ball in (Ball.scaled(SPACE, "linf"), Ball.scaled(SPACE, "linf", SPACE.names)):
+        found = judge.certify(row.iloc[0].to_dict(), ball)
+        assert found.radius == found.violated == 0.0
 
 
 def test_features_that_stay_put() -> None:

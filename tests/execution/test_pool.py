@@ -93,9 +93,11 @@ def _rows(*changes: dict[str, Any]) -> Callable[[pd.DataFrame], Explanation]:
     return answer
 
 
+LINGERED = 0.6  # seconds
 LEAKED: list[np.ndarray] = []  # of a worker, as long as it lives
 ACTS: dict[str, Callable[[pd.DataFrame], Explanation | None]] = {
     "sleep": lambda factual: time.sleep(1000),
+    "linger": lambda factual: time.sleep(LINGERED),
     "exit": lambda factual: os._exit(3),
     "abort": lambda factual: os.abort(),
     "segfault": lambda factual: ctypes.string_at(0),
@@ -178,6 +180,31 @@ def test_a_killed_worker_is_replaced(problem: Problem, factuals: pd.DataFrame) -
     assert first.explanation.trace != third.explanation.trace
     assert (second.seconds, second.cpu_seconds) == (BRIEF.time, None)
     assert not second.late
+
+
+def test_seconds_are_those_of_the_question_and_of_the_fit(pool: Pool, problem: Problem, factuals: pd.DataFrame) -> None:
+    """A method that sleeps for some time takes at least that, and the whole loop bounds what is noted."""
+    start = time.monotonic()
+    outcomes = explain(pool, Acts("linger", factuals.index[1], fit_act="linger"), problem, factuals)
+    whole = time.monotonic() - start
+    first, second, third = outcomes
+    assert LINGERED <= second.seconds <= whole
+    assert 0 < first.seconds < second.seconds
+    assert 0 < third.seconds < second.seconds
+    assert [outcome.fit_seconds for outcome in outcomes] == [first.fit_seconds] * 3
+    assert LINGERED <= first.fit_seconds <= whole - second.seconds
+
+
+@pytest.mark.parametrize(("limit", "late"), [(0.35, True), (0.75 + LINGERED, False)])
+def test_an_answer_after_the_limit_is_late(
+    pool: Pool, problem: Problem, factuals: pd.DataFrame, limit: float, late: bool
+) -> None:
+    """It is still taken within the half second of grace, which begins at the limit."""
+    limits = replace(BRIEF, time=limit)
+    first, second, _ = explain(pool, Acts("linger", factuals.index[1]), problem, factuals, limits)
+    assert statuses(second) == FOUND
+    assert (first.late, second.late) == (False, late)
+    assert (second.seconds > limit) is late
 
 
 @pytest.mark.parametrize("act", ["print", "native print"])

@@ -102,6 +102,42 @@ def test_numbers_in_an_interval_count_as_a_class(name: str) -> None:
     assert METRICS[name](factual, ANSWERS, asked) == METRICS[name](factual, ANSWERS, problem)
 
 
+# Pairs of sets of answers, of which the first is better by what the metric is for.
+GRANTED_ROW, FAR = (60.0, 30, "no", "school", "clerk"), (500.0, 18, "yes", "degree", "nurse")
+LIKE_DATA, UNLIKE = (70.0, 40, "no", "college", "nurse"), (500.0, 90, "no", "school", "none")
+NEARER, VARIED = ([GRANTED_ROW], [FAR]), ([GRANTED_ROW, FAR], [GRANTED_ROW, (61.0, 30, "no", "school", "clerk")])
+BETTER = {
+    "coverage/success_rate": ([GRANTED_ROW], [(40.0, 30, "no", "school", "clerk")]),
+    "coverage/valid": ([GRANTED_ROW], [(40.0, 30, "no", "school", "clerk")]),
+    "mothilal/validity": ([GRANTED_ROW], [(40.0, 30, "no", "school", "clerk")]),
+    **{name: NEARER for name in METRICS if "proximity" in name or name.startswith("distance/")},
+    **dict.fromkeys(PAIRS, VARIED),
+    "mothilal/sparsity": NEARER,
+    "pso/share_changed": NEARER,
+    "actionability/violations": NEARER,  # of the far one the age falls, which it may not
+    **{name: ([LIKE_DATA], [UNLIKE]) for name in METRICS if name.startswith("plausibility/")},
+    **{
+        name: ([(90.0, 30, "no", "school", "clerk")], [(50.5, 30, "no", "school", "clerk")])
+        for name in METRICS
+        if name.startswith("robustness/")
+    },
+}
+
+
+@pytest.mark.parametrize("name", BETTER)
+def test_the_better_answers_have_the_better_value(name: str) -> None:
+    """``better`` says on which side the value of a plainly better set of answers lies."""
+    best, worst = (METRICS[name](factual, rows(*values), problem) for values in BETTER[name])
+    assert best is not None
+    assert worst is not None
+    assert (best > worst) if METRICS[name].better == "higher" else (best < worst)
+
+
+def test_of_faults_fewer_are_better() -> None:
+    assert METRICS.keys() - BETTER.keys() == {"actionability/incoherent", "causality/residual"}
+    assert METRICS["actionability/incoherent"].better == METRICS["causality/residual"].better == "lower"
+
+
 def test_lof_follows_its_definition() -> None:
     """The local outlier factor is the neighbours' mean reachability density over the answer's own."""
     data, query = SPACE.encode(problem.train)[LABELS == "granted"], SPACE.encode(ANSWERS)[0]

@@ -1,0 +1,88 @@
+"""The nearest unlike neighbour, against distances worked out by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+from harness.core.classifier import Classifier
+from harness.core.explanation import Answer, Reason, Status
+from harness.core.inputs import space_inputs
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Feature, Space
+from harness.core.target import Label
+from methods.nearest import Nearest
+
+SPACE = Space(
+    (
+        Feature("income", "continuous", scale=(0, 100), bounds=(0, 100)),
+        Feature("age", "integer", scale=(20, 60), bounds=(18, 90), actionability="increase"),
+        Feature("job", "categorical", ("none", "clerk", "nurse")),
+        Feature("sex", "binary", ("f", "m"), actionability="immutable"),
+        Feature("grade", "ordinal", ("a", "b", "c", "d"), actionability="conditional", order=("a", "d")),
+    )
+)
+FACTUAL = (40.0, 40, "clerk", "f", "a")
+# Granted above an income of 50. Scaled distances from the factual, in sum (Gower: a fifth), and features changed:
+WANTED = {
+    "far": (100.0, 40, "clerk", "f", "a"),  # 0.6, one feature
+    "near": (60.0, 44, "clerk", "f", "a"),  # 0.2 + 0.1, two features
+    "middle": (55.0, 52, "clerk", "f", "a"),  # 0.15 + 0.3, two features
+    "other sex": (56.0, 40, "clerk", "m", "a"),  # may not change
+    "younger": (56.0, 39, "clerk", "f", "a"),  # may not fall
+    "between": (57.0, 40, "clerk", "f", "b"),  # a grade that the order leaves out
+}
+REFUSED = [(0.0, 30, "none", "m", "b"), (20.0, 50, "nurse", "f", "c"), (41.0, 40, "clerk", "f", "a")]
+
+
+def rows(*values: tuple[Any, ...]) -> pd.DataFrame:
+    return SPACE.frame(dict(zip(SPACE.names, row, strict=True)) for row in values)
+
+
+def problem() -> Problem:
+    """Rows of both classes, each wanted one twice."""
+    train = rows(*REFUSED, *WANTED.values(), *WANTED.values())
+    granted = (train["income"] > 50).to_numpy()
+    tree = DecisionTreeClassifier(max_depth=1).fit(SPACE.encode(train), granted)
+    classifier = Classifier(tree, space_inputs(SPACE), ("no", "yes"))
+    return Problem(SPACE, classifier, train, np.where(granted, "yes", "no").astype(object), Label("yes"))
+
+
+def ask(distance: str, n: int) -> tuple[Answer, ...]:
+    fitted = Nearest(distance).fit(problem())
+    return fitted.explain(rows(FACTUAL), n, np.random.default_rng(0), Deadline.after(10)).answers
+
+
+@pytest.mark.parametrize(
+    ("distance", "names", "values"),
+    [
+        ("gower", ["near", "middle", "far"], [0.06, 0.09, 0.12]),
+        ("l1", ["near", "middle", "far"], [0.3, 0.45, 0.6]),
+        ("l0", ["far", "near", "middle"], [1.0, 2.0, 2.0]),
+    ],
+)
+def test_rows_come_by_distance(distance: str, names: list[str], values: list[float]) -> None:
+    """The nearest first, each once, of equally near ones the first of the data; what may not change, does not."""
+    found = ask(distance, 3)
+    assert [answer.row for answer in found] == rows(*(WANTED[name] for name in names)).to_dict("records")
+    assert [answer.objective for answer in found] == pytest.approx(values)
+    assert {answer.status for answer in found} == {Status.FOUND}
+    assert ask(distance, 1) == found[:1]
+
+
+def test_what_is_not_found_is_given_up() -> None:
+    """Three rows may be reached: a fourth answer has no row, and a reason."""
+    *found, last = ask("gower", 4)
+    assert all(answer.row is not None for answer in found)
+    assert (last.row, last.status, last.reason) == (None, Status.GAVE_UP, Reason.FINISHED)
+    assert "no further training row" in last.detail
+
+
+def test_an_unknown_distance_is_named() -> None:
+    with pytest.raises(ValueError, match="distance is 'l2'; allowed: gower, l1, l0"):
+        Nearest("l2")
