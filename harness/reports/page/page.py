@@ -122,7 +122,23 @@ def _task(numbers: Numbers, task: str) -> dict[str, Any]:
     return {
         "title": task, "own": [*plain, *(metric.column for metric in further)], "criteria": arrows, "common": common,
         "rows": rows, "left_out": ", ".join(left), "places": _task_places(numbers, task),
+        "pairs": _pairs(numbers, task, criteria),
     }  # fmt: skip
+
+
+def _pairs(numbers: Numbers, task: str, criteria: Iterable[Criterion]) -> list[list[str]]:
+    """The pairs of methods of each criterion that has too few common questions for a mean."""
+    rows = []
+    for criterion in criteria:
+        contest = numbers.contest(task, criterion)
+        if contest is None or contest.common.enough:
+            continue
+        for pair in contest.pairs:
+            tests = [markup.DASH if math.isnan(p) else f"{p:.2g}" for p in (pair.p, pair.mcnemar)]
+            counts = [str(pair.difference.n), str(pair.only_first), str(pair.only_second)]
+            names = [criterion.name, pair.first, pair.second]
+            rows.append([*names, counts[0], _interval(pair.difference), tests[0], *counts[1:], tests[1]])
+    return rows
 
 
 def _is_criterion(metric: str, criteria: Iterable[Criterion]) -> bool:
