@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,9 @@ from harness.cli import build
 from harness.cli.build import build_task, names_of
 from harness.cli.environment import environment
 from harness.cli.fingerprint import fingerprint_of
+from harness.cli.listing import said
 from harness.cli.mlflow_run import log_run
-from harness.cli.process import CELLS, FULL, SWEEP, log, settle_in, stopping_where_full, study_name, talk
+from harness.cli.process import BEGAN, CELLS, FULL, SWEEP, log, settle_in, stopping_where_full, study_name, talk
 from harness.core.errors import HarnessError, choices
 from harness.core.metric import Metric
 from harness.evaluation import checker, export, scoring
@@ -32,6 +34,8 @@ from harness.execution.task import Task
 from harness.reports import groups
 from harness.store.rows import write_whole
 from harness.store.run import StoredRun
+
+FEW = 10  # runs, between two lines on how long the rest will take
 
 
 @stopping_where_full()
@@ -48,6 +52,7 @@ def run_job(config: DictConfig) -> float:
     try:
         stored, state, merit = _run(config, names, study, f"[{number + 1}/{os.environ[CELLS]}] {label}")
         _note(record, cell=str(stored.path), label=label, state=state)
+        _say_what_is_left(number + 1)
         return merit
     except HarnessError as fault:
         _note(record, label=label, state="failed", message=str(fault))
@@ -58,6 +63,13 @@ def run_job(config: DictConfig) -> float:
         _note(record, label=label, state="failed", message=f"{type(fault).__name__}: {fault}")
         log.exception("%s: unexpected %s", label, type(fault).__name__)
     return math.nan
+
+
+def _say_what_is_left(done: int) -> None:
+    """Of a sweep of many runs, how long the rest will take at the pace so far: now and then, and after the first."""
+    runs, spent = int(os.environ[CELLS]), time.time() - float(os.environ[BEGAN])
+    if 1 <= done < runs and runs > FEW and (done % FEW == 0 or done == 1):
+        log.info("%d of %d runs in %s, about %s to go", done, runs, said(spent), said(spent / done * (runs - done)))
 
 
 def _note(record: Path, **line: Any) -> None:
@@ -81,7 +93,7 @@ def _run(config: DictConfig, names: dict[str, str], study: str, title: str) -> t
     if stored.done and not plain["rescore"]:
         state = "skipped"
     elif not plain["rescore"]:
-        identity = {**names, "experiment": study, "fingerprint": fingerprint}
+        identity: dict[str, Any] = {**names, "experiment": study, "fingerprint": fingerprint}
         identity |= {"gives": getattr(method, "gives", "several"), "sees": _seen(method, plain)}
         _answer(stored, task, method, identity, plain, title)
     scored = {"metrics": {"names": _names(stored, plain["metrics"]["names"])}, "population": plain["population"]}
@@ -111,7 +123,7 @@ def _names(stored: StoredRun, wanted: Sequence[str]) -> list[str]:
 
 
 def _answer(
-    stored: StoredRun, task: Task, method: Any, identity: Mapping[str, str], plain: Mapping[str, Any], title: str
+    stored: StoredRun, task: Task, method: Any, identity: Mapping[str, Any], plain: Mapping[str, Any], title: str
 ) -> None:
     """Ask the method about every factual that has none stored yet."""
     if not stored.started:

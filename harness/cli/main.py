@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import ClassVar
@@ -17,7 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
-from harness.cli import composition, plugins
+from harness.cli import composition, listing, plugins
 from harness.cli.arguments import readable, sentence
 from harness.cli.process import CONF, log, study_name, talk
 from harness.cli.sweep import Sweep
@@ -31,6 +32,12 @@ OmegaConf.register_new_resolver("study_name", lambda *, _root_: study_name(_root
 def main() -> None:
     """Run the command line. The exit code is 1 where a cell failed or a method refused, 130 after Ctrl-C."""
     talk()
+    if sys.argv[1:] == ["--version"]:
+        print(f"ce-harness {packages.version('ce-harness')}")
+        return
+    if sys.argv[1:2] == ["list"]:
+        _list(sys.argv[2:])
+        return
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come here, and are printed as one sentence
     if (here := os.getcwd()) not in sys.path:
         sys.path.append(here)  # a module of one's own is found as with python -m, whatever started this
@@ -45,6 +52,17 @@ def main() -> None:
         log.error(sentence(fault))
         sys.exit(1)
     sys.exit(1 if Sweep.faults else 0)
+
+
+def _list(arguments: list[str]) -> None:
+    """Print the choices of the kinds that are named, plug-ins' included."""
+    folders = [CONF, *(folder for _, where in plugins.installed() if (folder := packages.locate(where)) is not None)]
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # head and less may have seen enough
+    try:
+        print("\n\n".join(listing.listed(kind, folders) for kind in arguments or listing.KINDS))
+    except ValueError as fault:
+        log.error("%s", fault)
+        sys.exit(1)
 
 
 def run_job(config: DictConfig) -> float:

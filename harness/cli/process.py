@@ -16,7 +16,12 @@ log = logging.getLogger("harness")
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}  # nothing more can be stored
 PACKAGE = Path(__file__).parents[1]
 CONF = next(folder for folder in (PACKAGE.parent / "conf", PACKAGE / "conf") if (folder / "config.yaml").is_file())
-SWEEP, CELLS = "CE_HARNESS_SWEEP", "CE_HARNESS_CELLS"  # how jobs in other processes know their sweep: see composition
+# How jobs in other processes know their sweep: see composition.
+SWEEP, CELLS, BEGAN = "CE_HARNESS_SWEEP", "CE_HARNESS_CELLS", "CE_HARNESS_BEGAN"
+    "CE_HARNESS_SWEEP",
+    "CE_HARNESS_CELLS",
+    "CE_HARNESS_BEGAN",
+)  # how jobs in other processes know their sweep: see composition
 
 
 @contextlib.contextmanager

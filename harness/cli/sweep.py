@@ -14,8 +14,8 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
-from harness.cli import composition
-from harness.cli.process import CELLS, SWEEP, log, stopping_where_full, study_name
+from harness.cli import composition, listing
+from harness.cli.process import BEGAN, CELLS, SWEEP, log, stopping_where_full, study_name
 
 
 class Sweep(Callback):
@@ -24,10 +24,10 @@ class Sweep(Callback):
     faults = 0
 
     def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
-        self._start(config, 1)
+        self._start(config, [[]])
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
-        self._start(config, _count_jobs(config))
+        self._start(config, _jobs(config))
 
     def on_run_end(self, config: DictConfig, **kwargs: Any) -> None:
         self._end(config)
@@ -39,7 +39,7 @@ class Sweep(Callback):
         job_return.cfg = job_return.hydra_cfg = None  # which the launcher would keep of every cell until the end
 
     @stopping_where_full()
-    def _start(self, config: DictConfig, jobs: int) -> None:
+    def _start(self, config: DictConfig, jobs: list[list[str]]) -> None:
         from harness.store import mlflow as tracking  # slow, and of no use to --help
 
         for part in (config.hydra.launcher, config.hydra.sweeper):
@@ -49,8 +49,12 @@ class Sweep(Callback):
         if not re.fullmatch(r"\w[\w.-]*", name := study_name(config.study, config.hydra)):
             log.error("study=%s does not fit; give a name of letters, digits, '_', '-' and '.'.", name)
             raise SystemExit(1)
+        if config.dry:
+            print(_plan(config, jobs))
+            raise SystemExit(0)
         os.environ[SWEEP] = f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:6]}"
-        os.environ[CELLS] = str(jobs)
+        os.environ[CELLS] = str(len(jobs))
+        os.environ[BEGAN] = str(time.time())
         tracking.prepare(Path.cwd())
         if _spread(config.hydra.launcher) and os.environ["MLFLOW_TRACKING_URI"].startswith("sqlite:"):
             log.warning(
@@ -70,11 +74,23 @@ def _spread(launcher: DictConfig) -> bool:
     return bool(OmegaConf.select(launcher, "ray.init.address") or str(launcher._target_).endswith("SlurmLauncher"))
 
 
-def _count_jobs(config: DictConfig) -> int:
-    """How many cells a sweep has: the product of its comma-separated choices."""
+def _jobs(config: DictConfig) -> list[list[str]]:
+    """The overrides of each run: the product of the sweep's comma-separated choices; none where they are not known."""
     grid = [f"{key}={value}" for key, value in (config.hydra.sweeper.get("params") or {}).items()]
     parsed = OverridesParser.create().parse_overrides(grid + list(config.hydra.overrides.task))
     try:
-        return sum(len(batch) for batch in BasicSweeper.split_arguments(parsed, None))
+        return [job for batch in BasicSweeper.split_arguments(parsed, None) for job in batch]
     except Exception:  # another sweeper decides as it goes
-        return 0
+        return []
+
+
+def _plan(config: DictConfig, jobs: list[list[str]]) -> str:
+    """What would run, for ``dry=true``."""
+    chosen = {key: str(config.hydra.runtime.choices[key]) for key in ("dataset", "model", "method")}
+    known = [chosen | dict(override.lstrip("+").split("=", 1) for override in job) for job in jobs or [[]]]
+    keys = dict.fromkeys(key for job in known for key in job)
+    varied = [key for key in keys if len({job.get(key) for job in known}) > 1]
+    runs = [{key: job.get(key, "") for key in dict.fromkeys([*chosen, *varied])} for job in known]
+    settings = {key: float(config[key]) for key in ("n_factuals", "time_limit", "fit_time_limit")}
+    folders = [Path(source.path) for source in config.hydra.runtime.config_sources if source.schema == "file"]
+    return listing.plan(runs, settings, folders)

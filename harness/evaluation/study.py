@@ -22,7 +22,7 @@ from harness.store.run import StoredRun, stored_runs
 SCORES = "scores.csv"
 # Settings that are no part of what is asked: how it is scored, shown and kept.
 SHOWING = {
-    "metrics", "population", "divide", "optimise", "force", "rescore", "study", "table", "figure", "output_dir",
+    "metrics", "population", "divide", "optimise", "dry", "force", "rescore", "study", "table", "figure", "output_dir",
     "variant", "jobs",
 }  # fmt: skip
 # Settings that make another task, as its people or its model are others; all other settings make a variant of a method.

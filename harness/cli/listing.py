@@ -1,0 +1,118 @@
+"""What there is to choose from, one line each, and what a sweep would run."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import yaml  # type: ignore[import-untyped]
+
+from harness.core import packages
+from harness.core.errors import choices
+
+KINDS = {
+    "datasets": "dataset", "models": "model", "methods": "method", "metrics": "metrics", "experiments": "experiment",
+}  # fmt: skip
+WIDTH = 110  # characters of a description
+
+
+def listed(kind: str, folders: Sequence[Path]) -> str:
+    """Every choice of a kind with its description, the first sentence of its file.
+
+    Raises
+    ------
+    ValueError
+        For a kind that does not exist.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"there is no list of {kind!r}; {choices(kind, KINDS)}.")
+    lines = dict(_metrics(folders) if kind == "metrics" else _choices(KINDS[kind], folders))
+    width = max(map(len, lines), default=0)
+    return "\n".join(f"{name:{width}}  {text}".rstrip() for name, text in sorted(lines.items()))
+
+
+def _choices(group: str, folders: Sequence[Path]) -> Iterator[tuple[str, str]]:
+    for path in [path for folder in reversed(folders) for path in sorted((folder / group).glob("*.yaml"))]:
+        yield path.stem, described(path)
+
+
+def described(path: Path) -> str:
+    """The first sentence of a YAML's opening comment."""
+    comment = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            break
+        comment += [] if "@package" in line else [line.lstrip("# ")]
+    return _sentence(" ".join(comment))
+
+
+def _sentence(text: str) -> str:
+    first = re.split(r"(?<=[.;])\s", text.strip(), maxsplit=1)[0].rstrip(".;")
+    return first if len(first) <= WIDTH else f"{first[: WIDTH - 1]}…"
+
+
+def _metrics(folders: Sequence[Path]) -> Iterator[tuple[str, str]]:
+    """The dotted name of each metric that ``metrics=all`` or a list of a plug-in names; nothing is imported."""
+    names = dict.fromkeys(
+        name
+        for folder in folders
+        for path in sorted((folder / "metrics").glob("*.yaml"))
+        for name in (yaml.safe_load(path.read_text()) or {}).get("names", ())
+    )
+    for name in names:
+        module, _, function = name.rpartition(".")
+        yield name, _docstring(module, function)
+
+
+def _docstring(module: str, function: str) -> str:
+    package, _, last = module.rpartition(".")
+    folder = packages.locate(package) if package else None
+    path = None if folder is None else folder / f"{last}.py"
+    if path is None or not path.is_file():
+        return ""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.FunctionDef) and node.name == function:
+            return _sentence((ast.get_docstring(node) or "").split("\n\n")[0].replace("\n", " "))
+    return ""
+
+
+def plan(jobs: Sequence[Mapping[str, str]], settings: Mapping[str, float], folders: Sequence[Path]) -> str:
+    """What a sweep would run: its tasks, its methods with a line each, and the most time that it may take.
+
+    Parameters
+    ----------
+    jobs
+        Of each run, ``dataset``, ``model``, ``method``, and whatever else the sweep varies.
+    settings
+        ``n_factuals``, ``time_limit`` and ``fit_time_limit``.
+    """
+    tasks = dict.fromkeys((job["dataset"], job["model"]) for job in jobs)
+    methods = dict.fromkeys(job["method"] for job in jobs)
+    about = {name: text for folder in reversed(folders) for name, text in _choices("method", [folder])}
+    further = [key for key in jobs[0] if key not in {"dataset", "model", "method"}]
+    varied = {key: dict.fromkeys(job[key] for job in jobs) for key in further}
+    width = max(map(len, methods))
+    lines = [f"{len(jobs)} runs: {len(tasks)} tasks x {len(methods)} methods"]
+    lines[0] += "".join(f" x {key}={','.join(values)}" for key, values in varied.items() if len(values) > 1)
+    lines += [f"  {dataset} / {model}" for dataset, model in tasks]
+    lines += [f"  {name:{width}}  {about.get(name, '')}".rstrip() for name in methods]
+    most = len(jobs) * (settings["n_factuals"] * settings["time_limit"] + settings["fit_time_limit"])
+    lines.append(
+        f"{settings['n_factuals']:g} questions a run, at most {settings['time_limit']:g} s each and "
+        f"{settings['fit_time_limit']:g} s to set up: at most {said(most)}, one run at a time; most end far sooner."
+    )
+    return "\n".join(lines)
+
+
+def said(seconds: float) -> str:
+    """Seconds as a person says them.
+
+    >>> said(45), said(5400), said(400000)
+    ('45 s', '1.5 h', '4.6 days')
+    """
+    for unit, size in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"
