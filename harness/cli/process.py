@@ -18,10 +18,6 @@ PACKAGE = Path(__file__).parents[1]
 CONF = next(folder for folder in (PACKAGE.parent / "conf", PACKAGE / "conf") if (folder / "config.yaml").is_file())
 # How jobs in other processes know their sweep: see composition.
 SWEEP, CELLS, BEGAN = "CE_HARNESS_SWEEP", "CE_HARNESS_CELLS", "CE_HARNESS_BEGAN"
-    "CE_HARNESS_SWEEP",
-    "CE_HARNESS_CELLS",
-    "CE_HARNESS_BEGAN",
-)  # how jobs in other processes know their sweep: see composition
 
 
 @contextlib.contextmanager
