@@ -6,6 +6,7 @@ import contextlib
 import functools
 import hashlib
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,6 +19,7 @@ from hydra.errors import InstantiationException
 from hydra.utils import get_class, get_object, instantiate
 from omegaconf import DictConfig, OmegaConf
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils._param_validation import InvalidParameterError
 
 from harness.cli.arguments import plain_names
 from harness.cli.process import CONF, SWEEP, log
@@ -34,6 +36,9 @@ from harness.models.adopt import from_file
 from harness.models.equations import equations
 from harness.models.files import name_of
 from harness.models.train import misfit, train
+
+SEEDS = 2**32  # scikit-learn takes no larger ones
+LEAST_MEMORY = 0.05  # gibibytes
 
 
 def _folders() -> list[Path]:
@@ -88,11 +93,14 @@ def _validate(plain: Mapping[str, Any]) -> None:
         if not isinstance(plain[key], int) or plain[key] < 1:
             raise HarnessError(f"{key}={plain[key]} does not fit; give a whole number of at least 1.")
     for key in ("seed", "model_seed", "factuals_seed"):
-        if not isinstance(plain[key], int) or plain[key] < 0:
-            raise HarnessError(f"{key}={plain[key]} does not fit; give a whole number of at least 0.")
+        if not isinstance(plain[key], int) or not 0 <= plain[key] < SEEDS:
+            raise HarnessError(f"{key}={plain[key]} does not fit; give a whole number of at least 0, below {SEEDS}.")
     limit = plain["memory_limit"]
-    if limit is not None and (not isinstance(limit, int | float) or limit <= 0):
-        raise HarnessError(f"memory_limit={limit} does not fit; give a number of gibibytes above 0, or null for none.")
+    if limit is not None and (not isinstance(limit, int | float) or not LEAST_MEMORY <= limit < math.inf):
+        raise HarnessError(
+            f"memory_limit={limit} does not fit; give a number of gibibytes of at least {LEAST_MEMORY}, which a worker "
+            f"needs to start, or null for none."
+        )
     if not isinstance(plain["first_use"], bool):
         raise HarnessError(f"first_use={plain['first_use']} does not fit; give true or false.")
     if plain["group"] is not None and not isinstance(plain["group"], bool | str):
@@ -100,7 +108,7 @@ def _validate(plain: Mapping[str, Any]) -> None:
     if plain["group"] and plain["n_counterfactuals"] != 1:
         raise HarnessError("a factual of a group has one counterfactual; leave n_counterfactuals at 1, or group out.")
     for key in ("time_limit", "fit_time_limit", "group_time_limit"):
-        if not isinstance(plain[key], int | float) or plain[key] <= 0:
+        if not isinstance(plain[key], int | float) or not 0 < plain[key] < math.inf:
             raise HarnessError(f"{key}={plain[key]} does not fit; give a number of seconds above 0.")
     weights = plain["optimise"]
     if not isinstance(weights, Mapping) or not all(isinstance(w, int | float) for w in weights.values()):
@@ -169,16 +177,19 @@ def _classifier(key: str, dataset: Dataset) -> Classifier:
         raise HarnessError(
             f"model={name} {why} in dataset={dataset.name}; choose one of {fitting}, or another dataset."
         )
-    return train(
-        estimator,
-        dataset.space,
-        dataset.frame.iloc[dataset.train],
-        dataset.labels[dataset.train],
-        dataset.classes,
-        model.get("threshold"),
-        _cache() / "models",
-        model.get("decimals"),
-    )
+    try:
+        return train(
+            estimator,
+            dataset.space,
+            dataset.frame.iloc[dataset.train],
+            dataset.labels[dataset.train],
+            dataset.classes,
+            model.get("threshold"),
+            _cache() / "models",
+            model.get("decimals"),
+        )
+    except InvalidParameterError as fault:
+        raise HarnessError(f"model={name} does not fit: {' '.join(str(fault).split())}") from fault
 
 
 def _own_model(name: str, model: Mapping[str, Any], dataset: Dataset) -> Classifier:

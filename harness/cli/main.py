@@ -51,6 +51,9 @@ def main() -> None:
     except (HydraException, OmegaConfBaseException, YAMLError) as fault:
         log.error(sentence(fault))
         sys.exit(1)
+    except OSError as fault:
+        log.error("%s cannot be written (%s); give another output_dir.", fault.filename or "a file", fault.strerror)
+        sys.exit(1)
     sys.exit(1 if Sweep.faults else 0)
 
 

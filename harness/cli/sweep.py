@@ -16,6 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from harness.cli import composition, listing
 from harness.cli.process import BEGAN, CELLS, SWEEP, log, stopping_where_full, study_name
+from harness.core.errors import HarnessError
 
 
 class Sweep(Callback):
@@ -55,7 +56,11 @@ class Sweep(Callback):
         os.environ[SWEEP] = f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:6]}"
         os.environ[CELLS] = str(len(jobs))
         os.environ[BEGAN] = str(time.time())
-        tracking.prepare(Path.cwd())
+        try:
+            tracking.prepare(Path.cwd())
+        except HarnessError as fault:
+            log.error("%s", fault)
+            raise SystemExit(1) from None
         if _spread(config.hydra.launcher) and os.environ["MLFLOW_TRACKING_URI"].startswith("sqlite:"):
             log.warning(
                 "several machines cannot write to one %s: start a server and set MLFLOW_TRACKING_URI to its address.",

@@ -7,9 +7,11 @@ import json
 import logging
 import os
 import re
+import shlex
 import shutil
 import sqlite3
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -17,10 +19,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pandas as pd
 import yaml  # type: ignore[import-untyped]
 from sqlalchemy import Engine, event
+from sqlalchemy.exc import ArgumentError
 
 os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # read where MLflow is imported
 from mlflow import MlflowClient
@@ -32,12 +37,18 @@ from mlflow.store.artifact.artifact_repository_registry import get_artifact_repo
 from mlflow.types import ColSpec, Schema
 from mlflow.utils.time import get_current_time_millis
 
+from harness.core.errors import HarnessError
+
 DIGEST = 36  # characters that MLflow keeps of a hash
-LIGHT = "MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false mlflow ui --workers 1"  # a third of the time, a quarter of the memory
+LIGHT = (
+    "MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false {mlflow} ui --workers 1"  # a third of the time, a quarter of the memory
+)
 KIND = {"mlflow.experimentKind": "custom_model_development"}  # or MLflow guesses, and may open the pages of agents
 UNNAMED = re.compile(r"[^\w\-. /]", flags=re.ASCII)  # what MLflow takes in no parameter's name
 
 TABLE = "counterfactuals.json"
+PATIENCE = 10.0  # seconds for a server to answer
+STORES = "start it, or unset the variable to log into mlflow.db here"
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # in C where that is to be had
 
 log = logging.getLogger(__name__)
@@ -91,7 +102,32 @@ def prepare(folder: Path) -> None:
     """
     os.environ.setdefault("MLFLOW_TRACKING_URI", f"sqlite:///{folder.resolve() / 'mlflow.db'}")
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
-    _client().search_experiments(max_results=1)
+    uri = os.environ["MLFLOW_TRACKING_URI"]
+    if uri.startswith(("http://", "https://")):
+        _reach(uri)
+    try:
+        _client().search_experiments(max_results=1)
+    except (MlflowException, ArgumentError) as fault:
+        if "disk" in str(fault):
+            raise
+        why = " ".join(str(fault).split())[:200]
+        raise HarnessError(f"MLFLOW_TRACKING_URI={uri} cannot be used ({why}); {STORES}.") from fault
+
+
+def _reach(uri: str) -> None:
+    """Make sure that a server answers: MLflow itself would try for minutes.
+
+    Raises
+    ------
+    HarnessError
+        Where it does not.
+    """
+    try:
+        urlopen(uri, timeout=PATIENCE).close()
+    except HTTPError:
+        pass  # it answers, if not here
+    except (OSError, ValueError) as fault:
+        raise HarnessError(f"the server MLFLOW_TRACKING_URI={uri} does not answer ({fault}); {STORES}.") from fault
 
 
 @_naming_a_full_disk()
@@ -193,7 +229,11 @@ def page(experiment: str) -> str:
     found = _client().get_experiment_by_name(experiment)
     identity = "" if found is None else f"/#/experiments/{found.experiment_id}/runs?compareRunsMode=CHART"
     store = os.environ["MLFLOW_TRACKING_URI"]
-    return f"{LIGHT} --backend-store-uri {store}   then open http://127.0.0.1:5000{identity}"
+    if store.startswith(("http://", "https://")):
+        return f"open {store.rstrip('/')}{identity}"
+    command = "mlflow" if shutil.which("mlflow") else f"{shlex.quote(sys.executable)} -m mlflow"
+    server = LIGHT.format(mlflow=command)
+    return f"{server} --backend-store-uri {shlex.quote(store)}   then open http://127.0.0.1:5000{identity}"
 
 
 def runs(experiment: str) -> dict[str, str]:

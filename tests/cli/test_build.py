@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,7 +25,11 @@ CONF = Path(__file__).parents[2] / "conf"
         ("seed", -1, "at least 0"),
         ("time_limit", 0, "above 0"),
         ("group_time_limit", None, "above 0"),
+        ("time_limit", math.nan, "above 0"),
+        ("fit_time_limit", math.inf, "above 0"),
         ("memory_limit", -2, "null for none"),
+        ("memory_limit", 0.001, "at least 0.05"),
+        ("model_seed", 2**32, "below 4294967296"),
         ("population", "all", "accepted, returned"),
         ("group", 3, "the name of a feature"),
         ("factuals_seed", -1, "at least 0"),

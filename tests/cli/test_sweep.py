@@ -6,13 +6,15 @@ import json
 import re
 import shutil
 import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 from mlflow import MlflowClient
-from support.sweep import runner, stored
+from support.sweep import environment_in, runner, stored
 
 from harness.core.target import Interval
 from harness.store.run import stored_runs
@@ -149,6 +151,25 @@ def test_metrics_are_computed_anew_from_stored_answers(copy: Path) -> None:
     pd.testing.assert_frame_equal(rescored[scores.columns], scores)
 
 
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [("http://127.0.0.1:9", "does not answer"), ("nonsense://x", "cannot be used"), ("http://[", "does not answer")],
+)
+def test_a_tracking_server_that_is_none_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str, words: str
+) -> None:
+    """Within seconds, before anything is run."""
+    command = [sys.executable, "-m", "harness", "dataset=pima", "model=lr", "method=nearest"]
+    environment = environment_in(tmp_path) | {"MLFLOW_TRACKING_URI": address}
+    began = time.monotonic()
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    assert time.monotonic() - began < 30
+    assert done.returncode == 1
+    assert f"MLFLOW_TRACKING_URI={address} {words}" in done.stderr
+    assert "unset the variable" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 MINE = '''
 from harness.core.metric import metric
 
@@ -222,9 +243,11 @@ def test_the_checker_finds_a_tampered_answer(copy: Path) -> None:
         (("model=lrr",), ["'lrr'", "did you mean 'lr'?", "cart", "svm"]),
         (("n_factual=3",), ["'n_factual'", "did you mean 'n_factuals'?"]),
         (("study=a/b",), ["study=a/b does not fit", "letters, digits"]),
+        (("output_dir=/proc/none",), ["/proc/none cannot be written", "give another output_dir"]),
+        (("model.estimator.max_depth=-4",), ["model=cart does not fit", "max_depth"]),
         (("features.Agee.actionability=free",), ["pima", "'Agee'", "did you mean 'Age'?", "Glucose"]),
     ],
-    ids=["choice", "key", "study", "feature"],
+    ids=["choice", "key", "study", "folder", "parameter", "feature"],
 )
 def test_wrong_input_is_named(tmp_path: Path, arguments: tuple[str, ...], words: list[str]) -> None:
     """One sentence says what is wrong and what is allowed; no traceback, exit code 1, no answers."""
