@@ -32,6 +32,9 @@ PRINTED = {
 }
 
 
+COMPOSED = [text for part, text in FOUND if part in {"", ".explain"} and not text.startswith("list ")]
+
+
 def words(arguments: str) -> list[str]:
     return [word for word in shlex.split(arguments, comments=True) if word not in {"-m", "--help", "--cfg", "job"}]
 
@@ -46,7 +49,7 @@ def first(words: list[str]) -> list[str]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("arguments", [arguments for part, arguments in FOUND if part in {"", ".explain"}])
+@pytest.mark.parametrize("arguments", COMPOSED)
 def test_each_command_composes(arguments: str) -> None:
     OmegaConf.register_new_resolver("study_name", lambda: "adhoc", replace=True)
     GlobalHydra.instance().clear()
