@@ -119,6 +119,7 @@ class _Explainer:
         if deadline.passed:
             return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
         space = self.problem.space
+        half = deadline.left / 2  # for moving back only, whose clock starts at the first point
         self.query = factual, deadline
         self.known.clear()
         try:
@@ -130,7 +131,7 @@ class _Explainer:
                     feat_types=dict(self.types),
                     cf_strategy=self.method.strategy,
                     it_max=self.method.it_max,
-                    limit_seconds=deadline.left / 2,  # of moving back only, whose clock starts at the first point
+                    limit_seconds=half,
                     ft_change_factor=self.method.ft_change_factor,
                     ft_it_max=self.method.ft_it_max,
                     has_ohe=True,
@@ -141,9 +142,9 @@ class _Explainer:
             return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
         finally:
             self.query = None
-        return self._read(points, factual, n)
+        return self._read(points, factual, n, Reason.TIME_LIMIT if deadline.left <= half else Reason.FINISHED)
 
-    def _read(self, points: pd.DataFrame, factual: pd.DataFrame, n: int) -> Explanation:
+    def _read(self, points: pd.DataFrame, factual: pd.DataFrame, n: int, ended: Reason) -> Explanation:
         """The first ``n`` different points, without the factual; the model is not asked."""
         known = factual.astype(object).to_dict("records")
         for row in points.astype(object).to_dict("records"):
@@ -151,8 +152,8 @@ class _Explainer:
                 known.append(row)
             if len(known) > n:
                 break
-        filler = Answer(Status.GAVE_UP, detail=f"CFNOW found {len(known) - 1} different counterfactuals.")
-        return Explanation(tuple(Answer(Status.FOUND, row) for row in known[1:])).padded(n, filler)
+        filler = Answer(Status.GAVE_UP, None, ended, detail=f"CFNOW found {len(known) - 1} different counterfactuals.")
+        return Explanation(tuple(Answer(Status.FOUND, row, ended) for row in known[1:])).padded(n, filler)
 
     def _decoded(self, matrix: np.ndarray) -> pd.DataFrame:
         assert self.query is not None

@@ -163,6 +163,24 @@ def test_cfnow_hands_back_what_the_library_returns() -> None:
     assert problem.valid(problem.space.frame([answer.row for answer in answers[:2]])).tolist() == [False, True]
 
 
+@cfnow
+def test_cfnow_says_that_the_clock_may_have_ended_it() -> None:
+    """Where it took more than the half of the time that moving back is given; the points are answers all the same."""
+    problem = compas("lr")
+    factual, other = (undesired(problem).iloc[[number]] for number in range(2))
+    explainer = Cfnow().fit(problem)
+    for wait, reason in ((0.0, Reason.FINISHED), (0.6, Reason.TIME_LIMIT)):
+
+        def search(*_: Any, wait: float = wait, **__: Any) -> SimpleNamespace:
+            time.sleep(wait)
+            return SimpleNamespace(cfs=problem.space.encode(other))
+
+        explainer.search = search
+        answers = explainer.explain(factual, 2, np.random.default_rng(0), Deadline.after(1)).answers
+        assert [answer.status for answer in answers] == [Status.FOUND, Status.GAVE_UP]
+        assert [answer.reason for answer in answers] == [reason, reason]
+
+
 @nice
 def test_nice_without_a_reward_is_the_nearest_unlike_row() -> None:
     """Brute force over the training rows: sum of differences over their ranges, 1 for another category."""
