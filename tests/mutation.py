@@ -41,14 +41,11 @@ SLOW = [  # minutes each without numba
     f"--deselect=tests/certificate/test_certificate.py::test_the_radius_is_the_largest[{model}-l2]"
     for model in ("mlp", "mlp_deep")
 ]
-REPORTS = ("claims", "tables", "group_tables", "figures")
-PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # sources, less those that another part names; tests
+# Sources, less those that another part names, and tests of all of them.
+PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "metrics": (("metrics",), ("metrics", "tests/metrics")),
     "harness/certificate": (("harness/certificate",), ("tests/certificate", *SLOW)),
-    "harness/papers": (
-        ("harness/papers",),
-        ("harness/papers", "tests/papers", *(f"tests/reports/test_{name}.py" for name in REPORTS)),
-    ),
+    "harness/papers": (("harness/papers",), ("tests/reports/test_claims.py",)),
     "harness/execution": (("harness/execution",), ("tests/execution",)),
     "harness/evaluation": (("harness/evaluation",), ("tests/evaluation",)),
     "harness/reports": (
@@ -58,7 +55,15 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # sources, less t
     "checker": (("harness/evaluation/checker.py",), ("tests/evaluation/test_checker.py",)),
     "baselines": (tuple(f"methods/{n}.py" for n in ("nearest", "group_greedy", "adversarial_recourse", "dice")), ()),
 }
-MORE = {"methods/group_greedy.py": ("tests/methods/test_groups.py",)}  # beside a part's, and those of the file's name
+MORE = {  # tests of some files (all whose path begins so), besides their part's and the one of the file's name
+    "methods/group_greedy": ("tests/methods/test_groups.py", "-kgreedy"),
+    "harness/papers/ce_ocl": ("tests/reports/test_figures.py",),
+    "harness/papers/column_generation": ("tests/reports/test_group_tables.py",),
+    "harness/papers/pso": ("tests/reports/test_tables.py",),
+    "harness/papers/robust/tables": ("tests/papers/test_robust.py", "tests/reports/test_tables.py"),
+    "harness/papers/robust/claims": ("tests/papers/test_robust.py",),
+    "harness/papers/robust/figures": ("tests/reports/test_figures.py",),
+}
 
 Line = dict[str, Any]
 
@@ -90,8 +95,8 @@ class Copy:
         """Tests of a source file, as arguments of pytest: those of its name first."""
         folder = Path("tests", *Path(path).parts[path.startswith("harness") : -1])
         own = (folder / f"test_{Path(path).stem}.py").as_posix()
-        found = [*([own] if (self.path / own).exists() else []), *MORE.get(path, ()), *PARTS[part][1]]
-        return list(dict.fromkeys(found))
+        more = chain.from_iterable(tests for begin, tests in MORE.items() if path.startswith(begin))
+        return list(dict.fromkeys([*([own] if (self.path / own).exists() else []), *more, *PARTS[part][1]]))
 
     def digest(self, paths: Sequence[str]) -> str:
         """A short hash of the contents of Python files; arguments such as ``--ignore`` are left out."""
