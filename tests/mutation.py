@@ -55,14 +55,14 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "checker": (("harness/evaluation/checker.py",), ("tests/evaluation/test_checker.py",)),
     "baselines": (tuple(f"methods/{n}.py" for n in ("nearest", "group_greedy", "adversarial_recourse", "dice")), ()),
 }
-MORE = {  # tests of some files (all whose path begins so), besides their part's and the one of the file's name
-    "methods/group_greedy": ("tests/methods/test_groups.py", "-kgreedy"),
-    "harness/papers/ce_ocl": ("tests/reports/test_figures.py",),
-    "harness/papers/column_generation": ("tests/reports/test_group_tables.py",),
-    "harness/papers/pso": ("tests/reports/test_tables.py",),
-    "harness/papers/robust/tables": ("tests/papers/test_robust.py", "tests/reports/test_tables.py"),
-    "harness/papers/robust/claims": ("tests/papers/test_robust.py",),
-    "harness/papers/robust/figures": ("tests/reports/test_figures.py",),
+MORE = {  # tests of some files, besides their part's and the one of the file's name
+    "methods/group_greedy.py": ("tests/methods/test_groups.py", "-kgreedy"),
+    "harness/papers/ce_ocl.py": ("tests/reports/test_figures.py",),
+    "harness/papers/column_generation.py": ("tests/reports/test_group_tables.py",),
+    "harness/papers/pso.py": ("tests/reports/test_tables.py",),
+    "harness/papers/robust/tables.py": ("tests/papers/test_robust.py", "tests/reports/test_tables.py"),
+    "harness/papers/robust/claims.py": ("tests/papers/test_robust.py",),
+    "harness/papers/robust/figures.py": ("tests/reports/test_figures.py",),
 }
 
 Line = dict[str, Any]
@@ -95,8 +95,8 @@ class Copy:
         """Tests of a source file, as arguments of pytest: those of its name first."""
         folder = Path("tests", *Path(path).parts[path.startswith("harness") : -1])
         own = (folder / f"test_{Path(path).stem}.py").as_posix()
-        more = chain.from_iterable(tests for begin, tests in MORE.items() if path.startswith(begin))
-        return list(dict.fromkeys([*([own] if (self.path / own).exists() else []), *more, *PARTS[part][1]]))
+        found = [*([own] if (self.path / own).exists() else []), *MORE.get(path, ()), *PARTS[part][1]]
+        return list(dict.fromkeys(found))
 
     def digest(self, paths: Sequence[str]) -> str:
         """A short hash of the contents of Python files; arguments such as ``--ignore`` are left out."""
