@@ -14,8 +14,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 from harness import check
 from harness.core.classifier import Classifier
+from harness.core.equation import Equation, Formula
 from harness.core.explanation import Answer, Status
-from harness.core.inputs import space_inputs
+from harness.core.inputs import Affine, space_inputs
 from harness.core.method import Deadline
 from harness.core.objective import Limit, Objective, Term
 from harness.core.problem import Problem
@@ -131,6 +132,13 @@ def test_exit_codes(cell: StoredRun, tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 NUMBER = Feature("x", "continuous", scale=(0, 10), bounds=(0, 10), special=(-9.0, 11.5))
+RISING, FALLING = (
+    Feature("x", "continuous", scale=(0, 10), bounds=(0, 10), actionability=way) for way in ("increase", "decrease")
+)
+STEPS_UP, STEPS_DOWN, FIXED = (
+    Feature("g", "ordinal", ("a", "b", "c"), actionability=way) for way in ("increase", "decrease", "immutable")
+)
+FREE = Feature("g", "categorical", ("a", "b", "c", "d"), special=("d",))
 LADDER = Feature("g", "ordinal", ("a", "b", "c", "d"), actionability="conditional", order=("b", "a", "d"))
 
 
@@ -147,6 +155,24 @@ LADDER = Feature("g", "ordinal", ("a", "b", "c", "d"), actionability="conditiona
         (NUMBER, -9.0, -9.0, True),
         (NUMBER, -9.0, -8.0, False),
         (NUMBER, -9.0, 0.0, True),
+        (NUMBER, 3.0, -1e-8, True),  # a billionth of the range is rounding
+        (NUMBER, 3.0, 10.0 + 1e-8, True),
+        (NUMBER, 3.0, -1.1e-8, False),
+        (NUMBER, -5.0, -3.0, True),  # nearer to the bounds
+        (NUMBER, -5.0, -6.0, False),
+        (NUMBER, 5.0, -9.0, False),
+        (RISING, 3.0, 4.0, True),
+        (RISING, 3.0, 2.0, False),
+        (FALLING, 3.0, 2.0, True),
+        (FALLING, 3.0, 4.0, False),
+        (STEPS_UP, "b", "c", True),
+        (STEPS_UP, "b", "a", False),
+        (STEPS_DOWN, "b", "a", True),
+        (STEPS_DOWN, "b", "c", False),
+        (FREE, "b", "c", True),
+        (FREE, "b", "d", False),
+        (FIXED, "b", "c", False),
+        (FIXED, "b", "b", True),
         (LADDER, "b", "a", True),
         (LADDER, "a", "b", False),
         (LADDER, "b", "c", False),
@@ -157,6 +183,29 @@ LADDER = Feature("g", "ordinal", ("a", "b", "c", "d"), actionability="conditiona
 def test_permitted(feature: Feature, old: Any, new: Any, allowed: bool) -> None:
     """Bounds widen to the factual's own value, special codes are no goal, an order's gaps are not entered or left."""
     assert checker.permitted(feature, old, new) is allowed
+
+
+def test_a_point_that_does_not_exist_is_not_asked_about(cell: StoredRun) -> None:
+    """It has no class, no objective, and breaks nothing else."""
+    verdict = verdict_of(cell, lambda row: row["row"].update(city="Trier", height=0.0))
+    assert (verdict["valid"], verdict["objective"], verdict["violations"], verdict["limits"]) == (False, None, [], [])
+
+
+@pytest.mark.parametrize(("claimed", "kept"), [(True, False), (False, True)])
+def test_equations_are_checked_of_whoever_claims_to_keep_them(
+    problem_of: Callable[[str], Problem], tmp_path: Path, claimed: bool, kept: bool
+) -> None:
+    """Debt is to fall with income; an answer that only earns more breaks that, where the method says it would not."""
+    problem, run = problem_of("lr"), StoredRun(tmp_path / "run")
+    factual = problem.train.loc[~problem.valid(problem.train)].iloc[:1]
+    debt = Equation("debt", Classifier(Formula((-100.0,)), (Affine("income"),)))
+    meta = {"dataset": "toy", "model": "lr", "method": "m", "n_counterfactuals": 1}
+    targets = dict.fromkeys(factual.index, problem.target)
+    run.start(meta, problem.space, problem.classifier, targets, Objective((), causal=claimed), factual, (debt,))
+    richer = {**factual.iloc[0].to_dict(), "income": factual["income"].iloc[0] + 1.0}
+    run.append([answer_row(factual.index[0], 1, Answer(Status.FOUND, richer), seconds=1.0)])
+    (verdict,) = checker.verdicts(run)
+    assert verdict["limits"] == ([] if kept else ["causality"])
 
 
 @pytest.mark.parametrize(
@@ -235,6 +284,7 @@ def test_a_group_changes_no_more_features_together_than_claimed(
     ("changes", "wrong"),
     [
         ({"bound": 1.0 + 9e-7}, set()),
+        ({"bound": 1.0 + 1e-6}, set()),
         ({"bound": 1.01}, {0, 1, 2}),  # more than the points there are
         ({"bound": 0.01}, set()),  # a fraction of a point is a whole one
         ({"bound": 0.0}, {0, 1, 2}),  # proves nothing of one point
