@@ -37,7 +37,7 @@ EXAMPLE = "metrics/_example.py"  # data of doctests
 JOURNAL = ROOT / "results" / "mutation.jsonl"
 LEAST = 0.9  # share of a folder's faults that its tests have to notice
 MEMORY = 8 * 2**30  # bytes that the tests of one fault may take
-INFINITE = "ignore:overflow encountered in scalar:RuntimeWarning"  # numpy warns where compiled code goes on
+INFINITE = "ignore:overflow encountered:RuntimeWarning"  # numpy warns where compiled code goes on
 SLOW = [  # minutes each without numba
     f"--deselect=tests/certificate/test_certificate.py::test_the_radius_is_the_largest[{model}-l2]"
     for model in ("mlp", "mlp_deep")

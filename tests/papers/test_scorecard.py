@@ -103,6 +103,23 @@ def test_an_incomplete_set_has_no_numbers(table: papers.Numbers, tmp_path: Path)
     assert records["ours"].isna().all()
 
 
+def test_a_set_is_matched_by_what_it_shares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Published counterfactuals stand beside those of ours that make the same changes; ours alone come last."""
+    lines = ["counterfactual,feature,current,required"]
+    for place, row in ((1, ROWS[2]), (2, ROWS[0])):
+        for name in SPACE.names:
+            variable = CARD.variables[CARD.names.index(name)]
+            if row[name] != ORIGIN[name]:
+                lines.append(f'{place},{name},,"{papers.required(variable.bins[variable.bin_of(row[name])])}"')
+    (tmp_path / "changes.csv").write_text("\n".join(lines) + "\n")
+    monkeypatch.setattr("harness.reports.stored.PUBLISHED", tmp_path)
+    text, records = papers.Changes(5, "changes.csv", ("counterfactual",), ()).build([sheet(tmp_path, ROWS)])  # type: ignore[arg-type]
+    assert "2 of 2 published counterfactuals are ours too" in text
+    names = {place: set(part["feature"]) for place, part in records.groupby("counterfactual")}
+    assert names == {1: {"city", "grade", "debt"}, 2: {"age", "debt"}, 3: {"debt"}}
+    assert (records["published"].eq(records["ours"]) == records["counterfactual"].lt(3)).all()
+
+
 @pytest.mark.parametrize(
     ("statuses", "word"),
     [
