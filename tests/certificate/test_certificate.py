@@ -32,7 +32,7 @@ from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import space_inputs
 from harness.core.space import Actionability, Feature, Kind, Space
-from harness.core.target import Interval, Label
+from harness.core.target import Interval, Label, Probability
 from harness.solvers.simplex import INFEASIBLE, OPTIMAL, minimum
 
 MODELS: dict[str, Any] = {
@@ -181,6 +181,38 @@ def test_several_classes_and_regression() -> None:
         moves = inside("linf")
         assert target.holds(classifier, SPACE.decode(encoded[1] + moves * found.radius * (1 - 1e-6))).all()
         assert not target.holds(classifier, SPACE.decode(encoded[1] + moves * found.radius * 1.01)).all()
+
+
+@pytest.mark.parametrize("label", ["no", "yes"])
+@pytest.mark.parametrize(("low", "high"), [(0.0, 0.4), (0.3, 0.9), (0.6, 1.0)])
+def test_a_probability_leaves_its_interval_at_the_radius(label: str, low: float, high: float) -> None:
+    """Of either class, with one end or two."""
+    classifier, target, moves = fitted("lr"), Probability(label, low, high), inside("l2")
+    frame, _ = rows()
+    held = frame.loc[target.holds(classifier, frame)].iloc[:3]
+    assert len(held) == 3
+    for place in range(3):
+        found = Checker(SPACE, classifier, target).certify(held.iloc[place].to_dict(), Ball.scaled(SPACE, "l2"))
+        here = SPACE.encode(held.iloc[[place]])[0]
+        assert target.holds(classifier, SPACE.decode(here + moves * found.radius * (1 - 1e-6))).all()
+        assert not target.holds(classifier, SPACE.decode(here + moves * found.radius * 1.01)).all()
+
+
+@pytest.mark.parametrize("layers", [(3,), (4, 3)])
+def test_the_euclidean_radius_of_small_networks(layers: tuple[int, ...]) -> None:
+    """Within it every sampled point is valid, and 1 % beyond it some point is not."""
+    frame, labels = rows()
+    network = MLPClassifier(layers, max_iter=2000, random_state=0, learning_rate_init=0.02)
+    classifier = Classifier(network.fit(SPACE.encode(frame), labels), space_inputs(SPACE), ("no", "yes"))
+    moves, ball = inside("l2"), Ball.scaled(SPACE, "l2")
+    assert len(set(classifier.predict(frame))) == 2
+    for place in range(0, 40, 10):
+        row = frame.iloc[[place]]
+        target, here = Label(classifier.predict(row)[0]), SPACE.encode(row)[0]
+        found = Checker(SPACE, classifier, target).certify(row.iloc[0].to_dict(), ball)
+        assert found.exact
+        assert target.holds(classifier, SPACE.decode(here + moves * found.radius * (1 - 2e-6))).all()
+        assert not target.holds(classifier, SPACE.decode(here + moves * found.radius * 1.01)).all()
 
 
 def test_regions() -> None:

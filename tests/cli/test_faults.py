@@ -50,7 +50,7 @@ def assert_each_is_logged_once(folder: Path) -> None:
 
 def test_a_full_disk_is_one_sentence(run: Run, tmp_path: Path) -> None:
     """While rows come in; the exit code is 1, and with room again only what lacks is asked."""
-    done = run("full", ONE, "full", 12, 0)
+    done = run("full", ONE, "full", 14, 0)
     assert done.returncode == 1, done.stderr
     assert "Traceback" not in done.stderr
     (sentence,) = (line for line in done.stderr.splitlines() if "nothing more can be written" in line)

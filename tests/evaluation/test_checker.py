@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 from harness import check
-from harness.core.explanation import Status
+from harness.core.classifier import Classifier
+from harness.core.equation import Equation, Formula
+from harness.core.explanation import Answer, Status
+from harness.core.inputs import Affine, space_inputs
 from harness.core.method import Deadline
+from harness.core.objective import Limit, Objective, Term
 from harness.core.problem import Problem
-from harness.core.space import Feature
+from harness.core.space import Feature, Space
+from harness.core.target import Label
 from harness.evaluation import checker
 from harness.store.rows import answer_row
 from harness.store.run import StoredRun
@@ -125,6 +132,13 @@ def test_exit_codes(cell: StoredRun, tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 NUMBER = Feature("x", "continuous", scale=(0, 10), bounds=(0, 10), special=(-9.0, 11.5))
+RISING, FALLING = (
+    Feature("x", "continuous", scale=(0, 10), bounds=(0, 10), actionability=way) for way in ("increase", "decrease")
+)
+STEPS_UP, STEPS_DOWN, FIXED = (
+    Feature("g", "ordinal", ("a", "b", "c"), actionability=way) for way in ("increase", "decrease", "immutable")
+)
+FREE = Feature("g", "categorical", ("a", "b", "c", "d"), special=("d",))
 LADDER = Feature("g", "ordinal", ("a", "b", "c", "d"), actionability="conditional", order=("b", "a", "d"))
 
 
@@ -141,6 +155,24 @@ LADDER = Feature("g", "ordinal", ("a", "b", "c", "d"), actionability="conditiona
         (NUMBER, -9.0, -9.0, True),
         (NUMBER, -9.0, -8.0, False),
         (NUMBER, -9.0, 0.0, True),
+        (NUMBER, 3.0, -1e-8, True),  # a billionth of the range is rounding
+        (NUMBER, 3.0, 10.0 + 1e-8, True),
+        (NUMBER, 3.0, -1.1e-8, False),
+        (NUMBER, -5.0, -3.0, True),  # nearer to the bounds
+        (NUMBER, -5.0, -6.0, False),
+        (NUMBER, 5.0, -9.0, False),
+        (RISING, 3.0, 4.0, True),
+        (RISING, 3.0, 2.0, False),
+        (FALLING, 3.0, 2.0, True),
+        (FALLING, 3.0, 4.0, False),
+        (STEPS_UP, "b", "c", True),
+        (STEPS_UP, "b", "a", False),
+        (STEPS_DOWN, "b", "a", True),
+        (STEPS_DOWN, "b", "c", False),
+        (FREE, "b", "c", True),
+        (FREE, "b", "d", False),
+        (FIXED, "b", "c", False),
+        (FIXED, "b", "b", True),
         (LADDER, "b", "a", True),
         (LADDER, "a", "b", False),
         (LADDER, "b", "c", False),
@@ -151,3 +183,131 @@ LADDER = Feature("g", "ordinal", ("a", "b", "c", "d"), actionability="conditiona
 def test_permitted(feature: Feature, old: Any, new: Any, allowed: bool) -> None:
     """Bounds widen to the factual's own value, special codes are no goal, an order's gaps are not entered or left."""
     assert checker.permitted(feature, old, new) is allowed
+
+
+def test_a_point_that_does_not_exist_is_not_asked_about(cell: StoredRun) -> None:
+    """It has no class, no objective, and breaks nothing else."""
+    verdict = verdict_of(cell, lambda row: row["row"].update(city="Trier", height=0.0))
+    assert (verdict["valid"], verdict["objective"], verdict["violations"], verdict["limits"]) == (False, None, [], [])
+
+
+@pytest.mark.parametrize(("claimed", "kept"), [(True, False), (False, True)])
+def test_equations_are_checked_of_whoever_claims_to_keep_them(
+    problem_of: Callable[[str], Problem], tmp_path: Path, claimed: bool, kept: bool
+) -> None:
+    """Debt is to fall with income; an answer that only earns more breaks that, where the method says it would not."""
+    problem, run = problem_of("lr"), StoredRun(tmp_path / "run")
+    factual = problem.train.loc[~problem.valid(problem.train)].iloc[:1]
+    debt = Equation("debt", Classifier(Formula((-100.0,)), (Affine("income"),)))
+    meta = {"dataset": "toy", "model": "lr", "method": "m", "n_counterfactuals": 1}
+    targets = dict.fromkeys(factual.index, problem.target)
+    run.start(meta, problem.space, problem.classifier, targets, Objective((), causal=claimed), factual, (debt,))
+    richer = {**factual.iloc[0].to_dict(), "income": factual["income"].iloc[0] + 1.0}
+    run.append([answer_row(factual.index[0], 1, Answer(Status.FOUND, richer), seconds=1.0)])
+    (verdict,) = checker.verdicts(run)
+    assert verdict["limits"] == ([] if kept else ["causality"])
+
+
+@pytest.mark.parametrize(
+    ("too_low", "word"), [(9e-7, None), (2e-6, "worse than claimed"), (1e-3, "worse than claimed")]
+)
+def test_a_claim_is_taken_to_a_millionth(cell: StoredRun, too_low: float, word: str | None) -> None:
+    """Of the objective, or of 1 where that is less."""
+    verdict = verdict_of(cell, lambda row: row.update(objective=row["objective"] - too_low))
+    assert 0 < verdict["objective"] < 1
+    assert (verdict["verdict"] == "worse than claimed") is (word is not None)
+
+
+@pytest.mark.parametrize(("share", "sound"), [(0.99, True), (1.01, False)])
+def test_a_region_is_checked_to_its_ends(problem: Problem, cell: StoredRun, share: float, sound: bool) -> None:
+    """Of a linear model the nearest invalid income is known: a region up to it stands, one beyond it does not."""
+
+    def widen(row: dict[str, Any]) -> None:
+        points = problem.space.frame([{**row["row"], "income": income} for income in np.linspace(0, 100, 20_001)])
+        valid, own = points["income"][problem.valid(points)], row["row"]["income"]
+        ends = [abs(own - end) for end in (valid.min(), valid.max()) if end not in (0, 100)]
+        reach = share * min(ends) + 0.01 * (share > 1)  # the step of the incomes is 0.005
+        row["region"] = {"income": [own - reach, own + reach]}
+
+    verdict = verdict_of(cell, widen)
+    assert verdict["valid"]
+    assert verdict["limits"] == ([] if sound else ["region"])
+
+
+FOUR = Space(tuple(Feature(name, "binary", (0, 1)) for name in "abcd"))
+PLACES = FOUR.frame(dict(zip("abcd", values, strict=True)) for values in product((0, 1), repeat=4))
+PEOPLE = FOUR.frame(dict(zip("abcd", values, strict=True)) for values in [(0, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 1)])
+POINT = {"a": 1, "b": 0, "c": 0, "d": 0}  # differs from the first two in a and b together, from the third in a, c, d
+SERVED: dict[str, Any] = {
+    "group": "all", "factuals": [0, 1, 2], "points": [POINT], "changed": [["a", "b"]], "bound": 1.0, "uncoverable": [2],
+    "status": "OPTIMAL",
+}  # fmt: skip
+
+
+def group_words(folder: Path, most: int | None, members: tuple[int, ...] = (0, 1), **changes: Any) -> dict[int, str]:
+    """What is wrong with a group of three, of which some share the point; whoever has a is granted."""
+    model = DecisionTreeClassifier(max_depth=1).fit(FOUR.encode(PLACES), PLACES["a"])
+    classifier = Classifier(model, space_inputs(FOUR), ("refused", "granted"))
+    run, limits = StoredRun(folder / "run"), () if most is None else (Limit(Term("l0"), most),)
+    targets = dict.fromkeys(PEOPLE.index, Label("granted"))
+    meta = {"dataset": "four", "model": "cart", "method": "m", "n_counterfactuals": 1}
+    run.start(meta, FOUR, classifier, targets, Objective((), limits=limits), PEOPLE)
+    point = changes.pop("row", POINT)
+    for index in PEOPLE.index:
+        there = index in members
+        row = answer_row(index, 1, Answer(Status.FOUND, point) if there else Answer(Status.GAVE_UP), seconds=1.0)
+        run.append([row | {"group": "all", "point": 0 if there else None}])
+    run.append_group(SERVED | changes)
+    return checker.group_faults(run)
+
+
+@pytest.mark.parametrize(
+    ("most", "members", "wrong"),
+    [
+        (2, (0, 1), {}),
+        (1, (0, 1), dict.fromkeys((0, 1), "beyond its limits")),  # a and b together are two
+        (1, (0,), {}),
+        (None, (0, 1), {2: "worse than claimed"}),  # without a limit the third can be served
+        (3, (0, 1), {2: "worse than claimed"}),
+        (2, (0, 1, 2), dict.fromkeys((0, 1, 2), "beyond its limits")),
+    ],
+)
+def test_a_group_changes_no_more_features_together_than_claimed(
+    most: int | None, members: tuple[int, ...], wrong: dict[int, str], tmp_path: Path
+) -> None:
+    left = [factual for factual in (0, 1, 2) if factual not in members]
+    found = group_words(tmp_path, most, members, uncoverable=left if len(members) != 1 else [], status="FOUND")
+    assert found == wrong
+
+
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        ({"bound": 1.0 + 9e-7}, set()),
+        ({"bound": 1.0 + 1e-6}, set()),
+        ({"bound": 1.01}, {0, 1, 2}),  # more than the points there are
+        ({"bound": 0.01}, set()),  # a fraction of a point is a whole one
+        ({"bound": 0.0}, {0, 1, 2}),  # proves nothing of one point
+        ({"bound": None}, {0, 1, 2}),
+        ({"bound": None, "status": "FOUND"}, set()),
+        ({"bound": 2.0, "status": "FOUND"}, {0, 1, 2}),
+        ({"uncoverable": []}, {0, 1, 2}),  # the third is neither served nor called uncoverable
+        ({"uncoverable": [], "status": "FOUND"}, set()),
+        ({"points": [POINT, POINT], "changed": [["a", "b"]] * 2}, {0, 1, 2}),  # a point that serves no factual
+        ({"changed": [["a", "b", "c"]]}, set()),
+        ({"changed": [["a"]]}, {0, 1}),  # b changes, too
+        ({"row": {**POINT, "b": 1}, "status": "FOUND"}, {0, 1}),  # not the group's point
+        ({"uncoverable": [1, 2]}, {1}),  # the point serves the second
+        ({"points": [{**POINT, "a": 2}], "row": {**POINT, "a": 2}, "uncoverable": [1, 2]}, set()),  # no point at all
+    ],
+)
+def test_a_groups_proof_follows_from_its_rows(changes: dict[str, Any], wrong: set[int], tmp_path: Path) -> None:
+    """At most two changes together: two factuals share the point, the third needs three changes."""
+    found = group_words(tmp_path, 2, **changes)
+    assert found == dict.fromkeys(wrong, "worse than claimed")
+
+
+def test_who_may_not_reach_a_point_is_uncoverable(tmp_path: Path) -> None:
+    """A point of another class serves no factual either."""
+    refused = {**POINT, "a": 0, "b": 1}
+    assert group_words(tmp_path, 2, (), points=[refused], status="FOUND", uncoverable=[0, 1, 2], bound=None) == {}

@@ -153,7 +153,7 @@ def test_the_limits_of_a_group_come_without_what_is_minimised(tmp_path: Path) ->
 
 @pytest.mark.slow
 def test_a_sweep_survives_a_method_that_hangs_when_asked_whether_it_refuses(tmp_path: Path) -> None:
-    """Its own run fails and says why; the other is answered."""
+    """Its own run has no answer, and says why; the other is answered."""
     (tmp_path / "broken.py").write_text(
         "import time\nfrom dataclasses import dataclass\nfrom methods.nearest import Nearest\n\n\n"
         "@dataclass(frozen=True)\nclass Broken(Nearest):\n    def refuses(self, problem):\n        time.sleep(1000)\n"
@@ -163,6 +163,6 @@ def test_a_sweep_survives_a_method_that_hangs_when_asked_whether_it_refuses(tmp_
     (choices / "broken.yaml").write_text("_target_: broken.Broken\n")
     sweep = runner(tmp_path)
     ended = sweep("hydra.searchpath=[conf]", "-m", "method=broken,nearest", "n_factuals=2", "fit_time_limit=3")
-    assert ended.returncode == 1, ended.stderr
-    assert "the fit took more than 3 s" in ended.stderr
+    assert ended.returncode == 0, ended.stderr
+    assert "compas / lr: broken answers nothing: time limit, the fit took more than 3 s" in ended.stderr
     assert "compas/lr/nearest  done: 2 factuals, coverage 1.00" in ended.stderr

@@ -182,10 +182,10 @@ def test_a_killed_worker_is_replaced(problem: Problem, factuals: pd.DataFrame) -
     assert not second.late
 
 
-def test_seconds_are_those_of_the_question_and_of_the_fit(pool: Pool, problem: Problem, factuals: pd.DataFrame) -> None:
+def test_seconds_are_those_of_the_question_and_of_the_fit(problem: Problem, factuals: pd.DataFrame) -> None:
     """A method that sleeps for some time takes at least that, and the whole loop bounds what is noted."""
     start = time.monotonic()
-    outcomes = explain(pool, Acts("linger", factuals.index[1], fit_act="linger"), problem, factuals)
+    outcomes = explain(Acts("linger", factuals.index[1], fit_act="linger"), problem, factuals)
     whole = time.monotonic() - start
     first, second, third = outcomes
     assert LINGERED <= second.seconds <= whole
@@ -196,12 +196,10 @@ def test_seconds_are_those_of_the_question_and_of_the_fit(pool: Pool, problem: P
 
 
 @pytest.mark.parametrize(("limit", "late"), [(0.35, True), (0.75 + LINGERED, False)])
-def test_an_answer_after_the_limit_is_late(
-    pool: Pool, problem: Problem, factuals: pd.DataFrame, limit: float, late: bool
-) -> None:
+def test_an_answer_after_the_limit_is_late(problem: Problem, factuals: pd.DataFrame, limit: float, late: bool) -> None:
     """It is still taken within the half second of grace, which begins at the limit."""
     limits = replace(BRIEF, time=limit)
-    first, second, _ = explain(pool, Acts("linger", factuals.index[1]), problem, factuals, limits)
+    first, second, _ = explain(Acts("linger", factuals.index[1]), problem, factuals, limits)
     assert statuses(second) == FOUND
     assert (first.late, second.late) == (False, late)
     assert (second.seconds > limit) is late

@@ -21,7 +21,7 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind, Space
 from harness.core.target import Label, Probability
-from methods.adversarial_recourse import AdversarialRecourse, Score
+from methods.adversarial_recourse import AdversarialRecourse, Score, _Met
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 SPACE = Space(
@@ -82,6 +82,39 @@ def test_the_worst_perturbation_of_a_linear_model() -> None:
     np.testing.assert_allclose(worst, [*(-0.2 * weights / np.linalg.norm(weights)), 0, 0, 0], atol=1e-9)
 
 
+def test_what_does_not_matter_is_not_perturbed() -> None:
+    """A model of the category alone has no worst direction, and its gradient there is 0."""
+    question = problem("lr")
+    flat = LogisticRegression().fit(question.classifier.matrix(question.train), question.labels == "yes")
+    flat.coef_ = np.array([[0.0, 0.0, 2.0, -1.0, -1.0]])
+    explainer = AdversarialRecourse(rho=0.2).fit(
+        replace(question, classifier=replace(question.classifier, estimator=flat))
+    )
+    np.testing.assert_array_equal(explainer.worst(SPACE.encode(question.train.iloc[[0]])[0]), np.zeros(5))
+
+
+def test_steps_are_those_of_adam(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the loss log(1 + exp(-h)) + weight * distance of a linear model, with both means corrected for their start."""
+    question = problem("lr")
+    wide = replace(question, space=SPACE.replace({"a": {"bounds": (-1e4, 1e4)}, "b": {"bounds": (-1e4, 1e4)}}))
+    explainer = AdversarialRecourse(rho=0.0, weight=0.3, rate=0.05, rounds=1, steps=4).fit(wide)
+    met: list[np.ndarray] = []
+    monkeypatch.setattr(_Met, "look", lambda self, point: met.append(point.copy()))
+    factual = refused(question).iloc[[0]]
+    explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(30))
+    model = question.classifier.estimator
+    origin, slope = SPACE.encode(factual)[0], model.coef_[0]
+    point, mean, square = origin.copy(), np.zeros(5), np.zeros(5)
+    for k in range(1, 5):
+        score = point @ slope + model.intercept_[0]
+        gradient = 0.3 * np.sign(point - origin) - slope / (1 + np.exp(score))
+        mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * square + 0.001 * gradient**2
+        point = point - 0.05 * (mean / (1 - 0.9**k)) / (np.sqrt(square / (1 - 0.999**k)) + 1e-8)
+        point[2:] = np.clip(point[2:], 0, 1)  # the columns of the category
+        np.testing.assert_allclose(met[k - 1], point, atol=1e-9)
+    assert len(met) == 4
+
+
 @pytest.mark.parametrize("name", ["lr", "relu"])
 def test_answers_stand_the_ball_where_it_is_said(name: str) -> None:
     """Every answer is valid; without a remark most are certified, and none is invalid far within the ball."""
@@ -123,7 +156,9 @@ def test_what_it_refuses() -> None:
     assert "follows gradients" in str(AdversarialRecourse().refuses(wooden))
     between = replace(question, target=Probability("yes", 0.6, 0.9))
     assert "wanted class only" in str(AdversarialRecourse().refuses(between))
-    for wrong in ({"decay": 1.0}, {"rho": -1.0}, {"rate": 0.0}, {"steps": 0}):
+    for wrong in ({"decay": 1.0}, {"decay": 0.0}, {"rho": -1.0}, {"rho": np.inf}, {"rate": 0.0}, {"weight": 0.0},
+                  {"steps": 0}, {"rounds": 0}, {"ascents": 0}):  # fmt: skip
         (name, value), *_ = wrong.items()
         with pytest.raises(ValueError, match=f"{name} is {value}"):
             AdversarialRecourse(**wrong)
+    AdversarialRecourse(rho=0.0, steps=1, rounds=1, ascents=1)

@@ -133,6 +133,21 @@ def test_the_better_answers_have_the_better_value(name: str) -> None:
     assert (best > worst) if METRICS[name].better == "higher" else (best < worst)
 
 
+SHARES = {  # in [0, 1], radii by their limit; a distance may pass 1, as a point may leave the range of the data
+    "coverage/success_rate", "mothilal/validity", "mothilal/categorical_proximity", "mothilal/sparsity",
+    "mothilal/categorical_diversity", "mothilal/sparsity_diversity", "pso/proximity_cat", "pso/share_changed",
+    "pso/normalised_diversity_15", "plausibility/ynn", "robustness/invalidation_rate", "robustness/region_validity",
+    "robustness/certified_radius_linf", "robustness/certified_radius_l2",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(METRICS))
+def test_a_share_lies_between_0_and_1(name: str) -> None:
+    low, high = METRICS[name].range
+    assert ((low, high) == (0.0, 1.0)) is (name in SHARES)
+    assert (low, high) in ((0.0, 1.0), (0.0, np.inf), (-np.inf, 0.0))
+
+
 def test_of_faults_fewer_are_better() -> None:
     assert METRICS.keys() - BETTER.keys() == {"actionability/incoherent", "causality/residual"}
     assert METRICS["actionability/incoherent"].better == METRICS["causality/residual"].better == "lower"

@@ -199,7 +199,7 @@ def test_a_run_is_judged_by_its_copy_of_the_file(saved: Callable[..., Path], tmp
     shutil.move(run.path, tmp_path / "elsewhere")
     moved = StoredRun(tmp_path / "elsewhere")
     assert (moved.path / "model.skops").read_bytes() == content
-    assert [verdict["verdict"] for verdict in checker.verdicts(moved)] == ["valid"] * 3
+    assert [verdict["verdict"] for verdict in checker.verdicts(moved)] == ["accepted"] * 3
     assert moved.classifier.opaque is None
     assert moved.classifier.inputs == from_memory().inputs
     assert check.main([str(moved.path)]) == 0
@@ -222,7 +222,7 @@ def test_a_pickle_in_a_run_needs_trust(
 ) -> None:
     """Whoever passes a run on passes on code."""
     run = answered(read(saved(trained(), "m.pkl"), trust=True), tmp_path / "results" / "run", trust=True)
-    assert [verdict["verdict"] for verdict in checker.verdicts(run)] == ["valid"] * 3
+    assert [verdict["verdict"] for verdict in checker.verdicts(run)] == ["accepted"] * 3
     assert check.main([str(tmp_path / "results")]) == 2
     assert "add --trust if you trust its maker" in capsys.readouterr().err
     assert check.main([str(tmp_path / "results"), "--trust"]) == 0

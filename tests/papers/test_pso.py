@@ -169,6 +169,52 @@ def test_seeds_are_pooled_and_optima_are_those_that_are_proven(tmp_path: Path) -
     assert "| compas | md_pso_tuned | ours |" in text
 
 
+@pytest.mark.parametrize("claim", ["pso_near", "pso_sparse"])
+@pytest.mark.parametrize(("place", "holds"), [(1, True), (2, True), (3, False)])
+def test_a_claim_of_rank_is_first_or_second(claim: str, place: int, holds: bool) -> None:
+    """Of the six methods, on the worse of two datasets."""
+    measure = {"pso_near": "proximity", "pso_sparse": "sparsity"}[claim]
+    rivals = [name for name in pso.METHODS if name != "MD-PSO"]
+    lines = [
+        {"dataset": dataset, "method": method, "measure": measure, "published": 1.0, "ours": value}
+        for dataset, own in (("lsvt", 0.5), ("compas", place - 0.5))
+        for method, value in (("MD-PSO", own), *((name, float(k)) for k, name in enumerate(rivals, start=1)))
+    ]
+    decided, text = pso.CLAIMS[claim].decide({"pso_table2": pd.DataFrame(lines)})
+    assert decided is holds
+    assert text == f"rank 1, {place} on lsvt, compas (published 1, 1)"
+
+
+def test_sizes_are_those_of_the_runs(tmp_path: Path) -> None:
+    """Two of the loans' five features are numbers; datasets that were not run have published sizes alone."""
+    row = loans.answers.to_dict("records")[0]
+    lines = pso.Datasets("Table I", "pso_table1.csv").lines(
+        [stored(tmp_path, "md_pso", 0, [Answer(Status.FOUND, row)])]
+    )
+    known = lines.set_index("dataset")[["continuous_features", "categorical_features"]]
+    assert known.loc["compas"].tolist() == [2, 3]
+    assert known.drop(index="compas").isna().all(axis=None)
+    assert lines["published_rows"].notna().all()
+
+
+def test_the_nearest_has_rank_one(tmp_path: Path) -> None:
+    """Of the paper's six methods that were run; equally sparse ones share a rank, and the exact one has none."""
+    near = {**loans.factual.to_dict("records")[0], "income": 60.0}
+    far, farthest = {**near, "income": 70.0}, {**near, "income": 80.0, "age": 40}
+    rows = {"md_pso": far, "dice_random": near, "face_knn": farthest, "ce_ocl_pso": near}
+    _, lines = pso.TABLES["pso_table2_20"].build(
+        [stored(tmp_path, method, 0, [Answer(Status.FOUND, row)]) for method, row in rows.items()]
+    )
+    ranks = lines.set_index("method")[["rank_proximity", "rank_sparsity"]]
+    assert ranks.loc[["md_pso", "dice_random", "face_knn"]].to_numpy().tolist() == [[2, 1], [1, 1], [3, 3]]
+    assert ranks.loc["ce_ocl_pso"].isna().all()
+    known = pd.read_csv(Path(__file__).parents[2] / "results" / "published" / "pso_table2.csv")
+    known = known[known["dataset"].eq("compas")].set_index("method")["proximity"]
+    names = {"md_pso": "MD-PSO", "dice_random": "DiCE-Random", "face_knn": "Face-KNN"}
+    expected = {own: 1 + sum(known[other] < known[name] for other in names.values()) for own, name in names.items()}
+    assert lines.set_index("method")["published_rank_proximity"].dropna().to_dict() == expected
+
+
 def test_the_least_change_counts_as_one() -> None:
     row = loans.factual.to_dict("records")[0]
     beside = {**row, "income": math.nextafter(row["income"], math.inf)}

@@ -127,3 +127,26 @@ def test_as_many_iterations_are_no_fewer(wider: float, holds: bool) -> None:
     place = {"table": 1, "dataset": "banknote", "model": "rf", "spec": "# est.: 5"}
     lines = [{**place, "rho": rho, "paper_algorithm_iterations": n} for rho, n in ((0.01, 4.0), (0.05, wider))]
     assert CLAIMS["robust_larger"].decide({"robust_table1": pd.DataFrame(lines)})[0] is holds
+
+
+@pytest.mark.parametrize(
+    ("seconds", "distances", "holds"),
+    [
+        ((1.0, 1.0), (1.5, 1.5), True),
+        ((1.0, 3.0), (1.5, 1.5), False),  # faster in one of two is not most
+        ((1.0, 2.0), (1.5, 1.5), False),  # as fast is no faster
+        ((1.0, 1.0), (1.5, 1.2), False),  # once nearer
+        ((1.0, 1.0), (1.5, 1.5 - 1e-6), True),  # but for rounding
+    ],
+)
+def test_one_leaf_is_faster_and_nowhere_nearer(
+    seconds: tuple[float, float], distances: tuple[float, float], holds: bool
+) -> None:
+    """Algorithm 1 takes 2 s, the optimum is at 1.5, in both rows; all factuals are answered."""
+    line = {"leaf_certified": 5, "leaf_asked": 5, "ours_certified": 5, "ours_asked": 5}
+    line |= {"paper_algorithm_median": 2.0, "ours_distance": 1.5}
+    lines = [line | {"leaf_median": s, "leaf_distance": d} for s, d in zip(seconds, distances, strict=True)]
+    tables_of = {"robust_table1": pd.DataFrame(lines[:1]), "robust_table2": pd.DataFrame(lines[1:])}
+    decided, text = CLAIMS["robust_leaf"].decide(tables_of)
+    assert decided is holds
+    assert text.endswith("of 2 rows")

@@ -160,7 +160,7 @@ def test_answers_of_version_2_are_read(tmp_path: Path) -> None:
     assert all("cpu_seconds" not in line for line in lines)
     assert old.rows() == [{**line, "cpu_seconds": None} for line in lines]
     assert old.answered() == {line["factual"] for line in lines}
-    assert [verdict["verdict"] for verdict in checker.verdicts(old)] == ["valid", "valid"]
+    assert [verdict["verdict"] for verdict in checker.verdicts(old)] == ["accepted", "accepted"]
     (tmp_path / "groups.jsonl").write_text('{"schema": 2, "group": "all", "seconds": 1.0}\n')
     assert StoredRun(tmp_path).groups() == [{"schema": 2, "group": "all", "seconds": 1.0, "cpu_seconds": None}]
 

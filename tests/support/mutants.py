@@ -20,6 +20,7 @@ SAME_KIND = [  # an operator is replaced by one of its kind: others would only r
 ]
 LEFT_OUT = {"RemoveDecorator", "VariableReplacer", "VariableInserter", "ExceptionReplacer"}  # declarations, and names
 # Named arguments that no result depends on: the assertion of ``zip``, and how a drawing looks.
+CANVAS = "blank"  # the function whose arguments are a figure's inches
 ASIDE = {"strict", "alpha", "fontsize", "title_fontsize", "labelsize", "lw", "linewidths", "markersize", "s", "zorder"}
 
 
@@ -49,6 +50,8 @@ def matters(node: Any) -> bool:
         if kind == "funcdef" and node.get_previous_sibling() == "->":
             return False
         if kind == "argument" and parent.children[0].get_code(include_prefix=False) in ASIDE:
+            return False
+        if kind == "trailer" and parent.get_previous_sibling().get_code(include_prefix=False) == CANVAS:
             return False
         node = parent
     return True

@@ -17,12 +17,13 @@ import pandas as pd
 import pytest
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
 from support.carla import NAMES, ROOT, SPACE, ask, compas, method_of, sample
 
 from harness.core.explanation import Reason, Status
 from harness.core.method import Deadline
 from harness.core.problem import Problem
-from harness.core.space import Space
+from harness.core.space import Feature, Space
 from harness.core.target import Interval, Label
 from harness.models import train as models
 from harness.models.equations import equations
@@ -320,6 +321,22 @@ def test_what_the_library_returns_is_handed_back(name: str) -> None:
     assert [answer.status for answer in answers] == [Status.FOUND, Status.GAVE_UP]
     assert not problem.valid(problem.space.frame([answers[0].row]))[0]
     assert "that no row can be" in answers[1].detail
+
+
+def test_face_keeps_an_immutable_feature_on_its_paths() -> None:
+    """Of the wanted rows those of another kind are the nearest; a path leads among the factual's own kind alone."""
+    kinds = (Feature(name, "binary", (0, 1)) for name in ("owner", "member"))
+    immutable = Feature("kind", "binary", (0, 1), actionability="immutable")
+    space = Space((Feature("wage", "continuous", scale=(0, 1)), *kinds, immutable))
+    group = np.repeat([0, 1, 2], [30, 10, 30])  # refused; granted of the other kind; granted owners of the same kind
+    wage = np.random.default_rng(0).uniform(0, 0.1, 70) + np.array([0.3, 0.6, 0.6])[group]
+    columns = {"wage": wage, "owner": group // 2, "member": group // 2, "kind": (group != 1).astype(int)}
+    frame = space.frame(pd.DataFrame(columns).astype(object).to_dict("records"))
+    labels = np.where(group > 0, "good", "bad").astype(object)
+    classifier = models.train(DecisionTreeClassifier(max_depth=1), space, frame, labels, ("bad", "good"))
+    problem = Problem(space, classifier, frame, labels, Label("good"))
+    rows = [ask(Face(fraction=0.99), problem, frame.iloc[[place]])[0].row for place in range(4)]
+    assert [row and row["kind"] for row in rows] == [1] * 4
 
 
 def test_refusals_have_a_reason(toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -398,6 +398,23 @@ def test_a_first_guess_leaves_a_special_code_for_a_permitted_value(model: str) -
     assert moved
 
 
+def test_an_unproven_answer_of_the_program_claims_no_more_than_its_bound() -> None:
+    """After a moment the first guess is FOUND: its bound, if there is one, lies below what the search proves later."""
+    problem = problem_of(classifier("mlp"), "yes")
+    method = CeOcl("l1", engine="milp")
+    explainer, unproven = method.fit(problem), 0
+    for factual in factuals(problem, 4):
+        (answer,) = explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(0.0)).answers
+        if answer.row is None or answer.status is Status.OPTIMAL:
+            continue
+        optimum = ask(method, problem, factual).answers[0].objective
+        assert answer.status is Status.FOUND
+        assert answer.objective >= optimum - 1e-6
+        assert answer.bound is None or answer.bound <= optimum + 1e-6
+        unproven += answer.objective > optimum + 1e-6
+    assert unproven
+
+
 def test_explaining_leaves_nothing_behind() -> None:
     """A factual gets the same answers after others as it gets alone."""
     for model in ("rf", "mlp"):

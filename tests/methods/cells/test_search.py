@@ -41,6 +41,7 @@ from harness.evaluation.checker import permitted
 from harness.execution.task import make_task
 from harness.models.train import train
 from methods.ce_ocl import CeOcl
+from methods.ce_ocl.cell_engine import CellEngine
 from methods.ce_ocl.program_engine import Request
 from methods.cells import kernels, search
 from methods.cells.search import Closest
@@ -220,6 +221,27 @@ def test_a_search_cut_short_is_honest(model: str, monkeypatch: pytest.MonkeyPatc
         assert bounds == sorted(bounds)
         assert values == sorted(values, reverse=True)
     assert unproven
+
+
+@pytest.mark.parametrize("model", ["rf", "gbm"])
+def test_an_unproven_answer_claims_no_more_than_its_bound(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a search cut short: FOUND, with its own value, and a bound that does not lie above the optimum."""
+    monkeypatch.setattr(search, "EFFORT", 0)
+    method, problem = CeOcl("l2sq", 0.1), problem_with(model)
+    engine, below = CellEngine(method, problem), 0
+    for factual in factuals(problem, 3):
+        optimum = closest(searcher(method, problem), factual).value
+        for looks in (0, 4, 16, 10**6):
+            (answer,) = engine.answers(factual, 1, Looks(looks))
+            if answer.row is None:
+                assert answer.status is Status.GAVE_UP
+                continue
+            cost = method.objective(problem).evaluate(SPACE, factual, SPACE.frame([answer.row]))[0]
+            assert answer.objective == pytest.approx(cost)
+            assert answer.bound <= optimum + 1e-9
+            assert (answer.status is Status.OPTIMAL) == (answer.bound == answer.objective)
+            below += answer.bound < answer.objective
+    assert below
 
 
 def ranked(method: CeOcl, problem: Problem, factual: pd.DataFrame) -> pd.Series:

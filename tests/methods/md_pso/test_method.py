@@ -280,6 +280,21 @@ def test_the_prediction_counts_where_scores_say_otherwise() -> None:
     assert found["income"] > 60
 
 
+def test_decoded_rows_are_asked_about_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the model refuses of the row as it is returned is no answer; the next best points are."""
+    method, predict = MdPso(epsilon=1.0, selection="top"), Classifier.predict
+    first, *others = [a.row for a in method.fit(toy_problem()).explain(FACTUAL, 3, rng(), soon()).answers]
+    assert first is not None
+
+    def strict(self: Classifier, frame: pd.DataFrame) -> np.ndarray:
+        return np.where(frame["income"] == first["income"], "refused", predict(self, frame)).astype(object)
+
+    monkeypatch.setattr(Classifier, "predict", strict)
+    found = [a.row for a in method.fit(toy_problem()).explain(FACTUAL, 3, rng(), soon()).answers]
+    assert found[:2] == others
+    assert first not in found
+
+
 def test_information_value_ranks_and_ignores_outliers() -> None:
     """A number that separates has more information than noise; one outlier does not put all others into one bin."""
     generator = np.random.default_rng(0)

@@ -1,0 +1,122 @@
+"""The greedy cover of a group, by hand: eight points of three binary features, of which two ones are granted."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from harness.core.classifier import Classifier
+from harness.core.explanation import Reason, Status
+from harness.core.inputs import space_inputs
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Feature, Space
+from harness.core.target import Interval, Label
+from methods.group_greedy import GroupGreedy
+
+NAMES = ("a", "b", "c")
+WEIGHTS = np.array([1.0, 2.0, 3.0])  # of the score: c raises it most, then b
+PASSED = Deadline(-math.inf)
+
+
+def problem(**actionability: str) -> Problem:
+    """Granted where a + 2 b + 3 c is above 2.5: by c alone, or by a and b together."""
+    space = Space(tuple(Feature(n, "binary", (0, 1), actionability=actionability.get(n, "free")) for n in NAMES))
+    train = space.frame(dict(zip(NAMES, values, strict=True)) for values in product((0, 1), repeat=3))
+    model = LogisticRegression().fit(space.encode(train), train["c"])
+    model.coef_, model.intercept_ = WEIGHTS[None], np.array([-2.5])
+    classifier = Classifier(model, space_inputs(space), ("no", "yes"))
+    labels = np.where(classifier.predict(train) == "yes", "yes", "no").astype(object)
+    return Problem(space, classifier, train, labels, Label("yes"))
+
+
+def group(question: Problem, *rows: tuple[int, ...]) -> Any:
+    return question.space.frame(dict(zip(NAMES, row, strict=True)) for row in rows)
+
+
+def soon() -> Deadline:
+    return Deadline.after(30)
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def test_the_feature_that_raises_the_score_most_is_copied_first() -> None:
+    """Of the nearest row of the class, and no further one than it takes: c alone."""
+    question = problem()
+    (answer,) = GroupGreedy().fit(question).explain(group(question, (0, 0, 0)), 1, rng(), soon()).answers
+    assert (answer.status, answer.row) == (Status.FOUND, {"a": 0, "b": 0, "c": 1})
+
+
+@pytest.mark.parametrize(("t_max", "row"), [(1, None), (2, {"a": 1, "b": 1, "c": 0})])
+def test_no_more_features_change_than_allowed(t_max: int, row: dict[str, int] | None) -> None:
+    """Where c may not change, it takes a and b."""
+    question = problem(c="immutable")
+    (answer,) = GroupGreedy(t_max).fit(question).explain(group(question, (0, 0, 0)), 1, rng(), soon()).answers
+    assert answer.row == row
+    if row is None:
+        assert (answer.status, answer.reason) == (Status.GAVE_UP, Reason.FINISHED)
+
+
+def test_out_of_time_is_said() -> None:
+    question = problem()
+    fitted, people = GroupGreedy().fit(question), group(question, (0, 0, 0))
+    (late,) = fitted.explain(people, 1, rng(), PASSED).answers
+    assert (late.row, late.status, late.reason) == (None, Status.GAVE_UP, Reason.TIME_LIMIT)
+    assert fitted.explain_group(people, rng(), PASSED).points == ()
+
+
+@pytest.mark.parametrize(("t_max", "sizes"), [(1, [2, 1, 1]), (2, [4])])
+def test_one_point_serves_all_that_change_few_enough_together(t_max: int, sizes: list[int]) -> None:
+    """(1, 1, 0) serves all by a and b; where only one of them may change, the first two share (0, 0, 1)."""
+    question = problem()
+    people = group(question, (0, 0, 0), (0, 0, 0), (1, 0, 0), (0, 1, 0))
+    people.index = [10, 11, 12, 13]
+    found = GroupGreedy(t_max).fit(question).explain_group(people, rng(), soon())
+    assert sorted(found.assignment) == [10, 11, 12, 13]
+    served = [[factual for factual, point in found.assignment.items() if point == k] for k in range(len(found.points))]
+    assert [len(members) for members in served] == sizes
+    assert served[0][:2] == [10, 11]
+    for point, members, names in zip(found.points, served, found.changed, strict=True):
+        assert point.row is not None
+        assert point.status is Status.FOUND
+        moved = {n for member in members for n in NAMES if people.loc[member, n] != point.row[n]}
+        assert set(names) == moved
+        assert len(moved) == t_max
+
+
+def test_whom_nothing_serves_is_left_out() -> None:
+    question = problem(a="immutable", b="immutable", c="immutable")
+    found = GroupGreedy().fit(question).explain_group(group(question, (0, 0, 0)), rng(), soon())
+    assert (found.points, dict(found.assignment)) == ((), {})
+
+
+@pytest.mark.parametrize("wrong", [{"t_max": 0}, {"neighbours": 0}])
+def test_a_wrong_number_is_named(wrong: dict[str, int]) -> None:
+    ((name, _),) = wrong.items()
+    with pytest.raises(ValueError, match=f"{name} is 0; give a whole number of at least 1"):
+        GroupGreedy(**wrong)
+    GroupGreedy(**{name: 1})
+
+
+def test_a_number_is_no_class() -> None:
+    question = problem()
+    assert GroupGreedy().refuses(question) is None
+    wanted = Problem(question.space, question.classifier, question.train, question.labels, Interval(0.0, 1.0))
+    assert "follows the score of a class" in str(GroupGreedy().refuses(wanted))
+
+
+def test_only_the_nearest_rows_are_tried() -> None:
+    """The nearest of (0, 0, 0) is the one of c; with one neighbour there is no second answer."""
+    question = problem()
+    people = group(question, (0, 0, 0))
+    one, many = (GroupGreedy(3, k).fit(question).explain(people, 3, rng(), soon()).answers for k in (1, 10))
+    assert [answer.row is not None for answer in one] == [True, False, False]
+    assert many[0] == one[0]
+    assert many[1].row == {"a": 1, "b": 1, "c": 0}
