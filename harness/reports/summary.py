@@ -153,13 +153,14 @@ def _nothing(entries: Sequence[Entry], tasks: Collection[str]) -> list[str]:
 
 
 def _refusals(finished: Sequence[StoredRun], outcomes: Sequence[Mapping[str, Any]]) -> int:
-    """Warn of each run with refusals or failures, and return how many of them are wrong."""
+    """Warn of each run that failed, or whose method refuses all; return how many these are. Others are in the notes."""
     names = [run.meta["method"] for run in finished]
     able = {name for name, outcome in zip(names, outcomes, strict=True) if set(outcome["status"]) - REFUSED}
     troubled = 0
     for run, name, outcome in zip(finished, names, outcomes, strict=True):
-        if refused := REFUSED & set(outcome["status"]):
-            troubled += set(outcome["status"]) != {"UNSUPPORTED"} or name not in able
+        refused = REFUSED & set(outcome["status"])
+        if refused and (set(outcome["status"]) != {"UNSUPPORTED"} or name not in able):
+            troubled += 1
             first = outcome["details"][0].strip().splitlines()[-1] if outcome["details"] else ""
             log.warning("%s: %s (%s)", run.label, ", ".join(sorted(refused)), first)
     return troubled

@@ -131,6 +131,23 @@ def test_exit_codes(cell: StoredRun, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "no stored answers" in capsys.readouterr().err
 
 
+def test_an_invalid_point_of_a_method_without_claims_is_counted_apart(
+    cell: StoredRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """But not where it was accepted when it was stored: then the file has changed since."""
+    cell.update(objective=None)
+    good = (cell.path / "rows.jsonl").read_text()
+    tamper(cell, lambda row: row["row"].update(visits=0.5))
+    assert check.main([str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "0 of them do not hold" in out
+    assert "1 more are not valid, by methods that claim nothing" in out
+    (cell.path / "rows.jsonl").write_text(good)
+    assert check.main([str(tmp_path)]) == 0
+    tamper(cell, lambda row: row["row"].update(visits=0.5))
+    assert check.main([str(tmp_path)]) == 1
+
+
 NUMBER = Feature("x", "continuous", scale=(0, 10), bounds=(0, 10), special=(-9.0, 11.5))
 RISING, FALLING = (
     Feature("x", "continuous", scale=(0, 10), bounds=(0, 10), actionability=way) for way in ("increase", "decrease")
