@@ -92,7 +92,7 @@ def _open(
     progress(len(answered & set(task.factuals.index)))
     rest = task.factuals.loc[[index not in answered for index in task.factuals.index]]
     satisfied = task.content(rest)
-    done = (Outcome(index, refused(count, SATISFIED), 0.0, 0.0) for index in rest.index[satisfied])
+    done = (Outcome(index, refused(count, SATISFIED)) for index in rest.index[satisfied])
     return done, rest.loc[~satisfied]
 
 

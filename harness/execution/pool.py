@@ -53,9 +53,9 @@ class Limits:
         return max(0.5, 0.05 * self.time)
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """The explanation of one factual, its seconds, and what is noted of the fit that served it.
+@dataclass(frozen=True, kw_only=True)
+class Noted:
+    """What is noted of a question, and of the fit that served it.
 
     Parameters
     ----------
@@ -71,10 +71,8 @@ class Outcome:
         imports and fit included; the same for every outcome of a run. Processor seconds are None where it crashed.
     """
 
-    factual: Any
-    explanation: Explanation
-    seconds: float
-    fit_seconds: float
+    seconds: float = 0.0
+    fit_seconds: float = 0.0
     compile_seconds: float = 0.0
     late: bool = False
     claim: Objective | None = None
@@ -84,19 +82,19 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class GroupOutcome:
-    """The explanation of a group, or why there is none; else as ``Outcome``."""
+class Outcome(Noted):
+    """The explanation of one factual."""
+
+    factual: Any
+    explanation: Explanation
+
+
+@dataclass(frozen=True)
+class GroupOutcome(Noted):
+    """The explanation of a group, or why there is none."""
 
     group: Any
     reply: GroupReply
-    seconds: float
-    fit_seconds: float
-    compile_seconds: float = 0.0
-    late: bool = False
-    claim: Objective | None = None
-    cpu_seconds: float | None = None
-    setup_seconds: float | None = None
-    setup_cpu_seconds: float | None = None
 
     @property
     def explanation(self) -> GroupExplanation | None:
@@ -378,9 +376,9 @@ class _Batch:
 def _without(fitted: Fitted, identity: Any, count: int) -> Outcome:
     """The outcome of a factual whose problem could not be fitted."""
     if fitted.refusal:
-        return Outcome(identity, refused(count, fitted.refusal), 0.0, fitted.seconds)
+        return Outcome(identity, refused(count, fitted.refusal), fit_seconds=fitted.seconds)
     explanation = Explanation.none(count, _status(fitted), fitted.reason, fitted.fault or "")
-    return Outcome(identity, explanation, 0.0, fitted.seconds)
+    return Outcome(identity, explanation, fit_seconds=fitted.seconds)
 
 
 def _without_group(fitted: Fitted, name: Any) -> GroupOutcome:
@@ -388,7 +386,7 @@ def _without_group(fitted: Fitted, name: Any) -> GroupOutcome:
         reply = GroupReply(None, 0.0, Status.UNSUPPORTED, Reason.REFUSED, fitted.refusal)
     else:
         reply = GroupReply(None, 0.0, _status(fitted), fitted.reason, fitted.fault or "")
-    return GroupOutcome(name, reply, 0.0, fitted.seconds)
+    return GroupOutcome(name, reply, fit_seconds=fitted.seconds)
 
 
 def _status(fitted: Fitted) -> Status:

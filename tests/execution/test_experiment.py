@@ -127,7 +127,7 @@ class Recorder:
             self.seeds[index] = seed(index)
             explanation = Explanation.none(count, Status.GAVE_UP, Reason.FINISHED)
             found = Explanation(explanation.answers, ("hull",), ({"step": 1},))
-            yield Outcome(index, found, 0.5, 0.25, cpu_seconds=0.4, **self.setup)
+            yield Outcome(index, found, seconds=0.5, fit_seconds=0.25, cpu_seconds=0.4, **self.setup)
 
 
 def started(question: Task, folder: Path) -> StoredRun:

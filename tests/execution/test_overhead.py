@@ -76,7 +76,7 @@ class Pool:
                 self.kept = max(self.kept, sum(known() is not None for known in given))
             explanation = Explanation((Answer(Status.FOUND, row),))
             given.append(weakref.ref(explanation))
-            yield Outcome(index, explanation, 0.1, 0.0)
+            yield Outcome(index, explanation, seconds=0.1)
 
 
 def test_rows_of_ten_thousand_factuals_go_to_disk_as_they_come(problem: Problem, tmp_path: Path) -> None:

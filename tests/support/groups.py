@@ -82,7 +82,7 @@ class Recorder:
     def explain_groups(self, method: Any, posed: Any, seed: Any, limits: Any, jobs: int) -> Iterator[GroupOutcome]:
         for name, (_, factuals) in posed.items():
             self.asked.append(name)
-            yield GroupOutcome(name, self.found(factuals), 0.5, 0.1)
+            yield GroupOutcome(name, self.found(factuals), seconds=0.5, fit_seconds=0.1)
 
 
 def at_one(factuals: pd.DataFrame, **changes: Any) -> GroupReply:
