@@ -114,28 +114,10 @@ class Copy:
     def run(self, tests: Sequence[str], limit: float) -> str:
         """What becomes of the tests within some seconds: survived (they pass), killed, timed out or untested."""
         own = {"PYTHONPATH": str(self.path), "CE_HARNESS_CACHE": str(self.path / ".models"), "NUMBA_DISABLE_JIT": "1"}
-        environment = {**os.environ, **own}
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-x",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "--tb=no",
-            "-W",
-            INFINITE,
-            *tests,
-        ]
-        command.append(f"--basetemp={self.path / '.tmp'}")
+        options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-W", INFINITE, f"--basetemp={self.path / '.tmp'}"]
+        command, nothing = [sys.executable, "-m", "pytest", *options, *tests], subprocess.DEVNULL
         with subprocess.Popen(
-            command,
-            cwd=self.path,
-            env=environment,
-            start_new_session=True,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            command, cwd=self.path, env=os.environ | own, start_new_session=True, stdout=nothing, stderr=nothing
         ) as process:
             if hasattr(resource, "prlimit"):  # Linux: a fault may ask for memory without end
                 resource.prlimit(process.pid, resource.RLIMIT_DATA, (MEMORY, resource.RLIM_INFINITY))
