@@ -22,7 +22,7 @@ def _summarise(folder: Path, finished: list[StoredRun]) -> int:
     """Print and write the study's numbers, and show them in MLflow."""
     numbers = Numbers(Study.of(folder))
     troubled = summary.write(folder, finished, numbers)
-    log_study(numbers, finished)
+    log_study(numbers)
     return troubled
 
 

@@ -26,8 +26,8 @@ LIBRARIES = (
     "dice-ml", "carla-recourse", "nicex", "cfnow", "treecf",
 )  # fmt: skip
 SETTINGS = (
-    "dataset", "model", "method", "split", "features", "n_counterfactuals", "seed", "time_limit", "fit_time_limit",
-    "memory_limit", "threads", "first_use", "reference",
+    "dataset", "model", "method", "split", "features", "n_counterfactuals", "seed", "model_seed", "time_limit",
+    "fit_time_limit", "memory_limit", "threads", "first_use", "reference",
 )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,18 +58,17 @@ def log_run(stored: StoredRun, plain: Mapping[str, Any]) -> None:
     )
 
 
-def log_study(numbers: Numbers, finished: Sequence[StoredRun]) -> None:
-    """Give each run of a sweep its name in the study, and beside its numbers those of the comparison."""
-    asked = {run.path for run in finished}
+def log_study(numbers: Numbers) -> None:
+    """Give each run of a study its name in it, and beside its numbers those of the comparison."""
     found = {}
     for entry in numbers.study.entries:
-        for run, meta in zip(entry.runs, entry.metas, strict=True):
-            if run.path in asked and meta.get("fingerprint"):
+        for meta in entry.metas:
+            if meta.get("fingerprint"):
                 seed = f", seed {meta['seed']}" if entry.seeds > 1 else ""
                 name = f"{entry.task.replace(' / ', '/')}/{entry.method}{seed}"
                 own = _logged(numbers, entry) if entry.seeds == 1 else {}
                 found[meta["fingerprint"]] = name, own | _standing(numbers, entry)
-    tracking.amend(numbers.study.name, found)
+    tracking.amend(numbers.study.name, found, ("rank/", "common/"))
 
 
 def _logged(numbers: Numbers, entry: Entry) -> dict[str, float]:

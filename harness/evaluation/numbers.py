@@ -28,6 +28,7 @@ def numbers_of(entry: Entry, metrics: Sequence[str]) -> dict[str, Estimate]:
     n = len(entry.table)
     setup, setup_cpu = entry.setup
     plain: dict[str, float] = {
+        "none exists": float(entry.impossible),
         "filled": entry.filled,
         "validity": entry.validity,
         **{fault: float(entry.faults[fault]) for fault in FAULTS},

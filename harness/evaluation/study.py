@@ -26,6 +26,8 @@ SHOWING = {
     "variant", "jobs",
 }  # fmt: skip
 # Settings that make another task, as its people or its model are others; all other settings make a variant of a method.
+LATER = {"first_use": False}  # settings that earlier versions lacked, as they were then
+CONSTRAINTS = {"immutable", "features", "unbounded", "causality"}  # of a dataset: another list makes a variant
 TASK = {"model", "model_seed", "split", "factuals", "factuals_seed", "n_factuals", "desired"}
 ANSWERED = 0.5  # of its seeds: a question that so many answer is answered
 FAULTS = ("invalid", "incoherent", "not permitted", "late", "beyond its limits", "worse than claimed")
@@ -49,6 +51,8 @@ class Entry:
         Why the method does not take the task; None where it does.
     one
         Whether the method, by design, gives one counterfactual a question, however many are asked for.
+    impossible
+        How many questions are not in the table, as no counterfactual exists, by proof.
     """
 
     dataset: str
@@ -60,6 +64,7 @@ class Entry:
     table: pd.DataFrame
     refusal: str | None
     one: bool
+    impossible: int
     outcomes: tuple[Mapping[str, Any], ...]
 
     @property
@@ -107,6 +112,11 @@ class Entry:
         if not known:
             return float(self.table["fit_seconds"].max()) if len(self.table) else math.nan, math.nan
         return tuple(float(np.mean([each[name] or math.nan for each in known])) for name in ("seconds", "cpu_seconds"))  # type: ignore[return-value]
+
+    @property
+    def reason(self) -> str:
+        """Why most questions without a first answer have none; empty where all have one."""
+        return next(iter(self.outcomes[0]["reasons"]), "")
 
     @property
     def sees(self) -> tuple[str, ...]:
@@ -180,11 +190,11 @@ class Study:
         groups: dict[tuple[str, str], list[int]] = {}
         for place, (task, method, _) in enumerate(labels):
             groups.setdefault((task, method), []).append(place)
-        impossible, faults = _impossible([task for task, _, _ in labels], runs, tables)
+        impossible, faults = _impossible(labels, runs, tables)
         entries = []
         for (task, method), places in groups.items():
             first = metas[places[0]]
-            gone = set(impossible.get(task, ()))
+            gone = set(impossible.get((task, labels[places[0]][2]), ()))
             stacked = pd.concat([tables[place] for place in places])
             pooled = stacked.groupby(level=0, sort=False).mean(numeric_only=True)
             refusals = [scoring.refusal(runs[place]) for place in places]
@@ -199,10 +209,14 @@ class Study:
                     table=pooled.loc[[index not in gone for index in pooled.index]],
                     refusal=refusals[0] if all(refusals) else None,
                     one=first.get("gives", "several") == "one",
+                    impossible=len(gone),
                     outcomes=tuple(scoring.outcome(runs[place]) for place in places),
                 )
             )
-        return cls(name, tuple(entries), impossible, faults)
+        by_task: dict[str, tuple[Any, ...]] = {}
+        for (task, _), found in impossible.items():
+            by_task[task] = tuple(dict.fromkeys((*by_task.get(task, ()), *found)))
+        return cls(name, tuple(entries), by_task, faults)
 
     @property
     def tasks(self) -> list[str]:
@@ -264,51 +278,64 @@ def _identity(meta: Mapping[str, Any]) -> str:
 def settings(meta: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a run that tell it from others, by dotted name; its seed is not among them."""
     plain = {key: value for key, value in meta["config"].items() if key not in SHOWING and key != "seed"}
-    return dict(_flat(plain))
+    return {**LATER, **dict(_flat(plain))}
 
 
 def _flat(tree: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    """Leaves by dotted name; an empty mapping has none."""
     for key, value in tree.items():
-        if isinstance(value, Mapping) and value:
+        if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 
 
 def named(metas: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
-    """Task, method and the seed of each run, with what differs between runs of the same names.
+    """Task, method, and the constraints of each run, with what differs between runs of the same names.
 
-    A name that several runs of one dataset, model and method share is followed by the settings in which these differ:
-    of the model and the people, after the task; all others after the method, in every task of the study.
+    A name that several runs share is followed by the settings in which these differ. Those of the model and the people
+    follow the task, and are compared among all runs of a dataset and model; so are those of constraints and limits, and
+    follow the method; parameters of a method are compared among its own runs.
     """
     plain = [settings(meta) for meta in metas]
-    differing: dict[str, set[str]] = {}
-    for group in _alike(metas):
-        for key in dict.fromkeys(key for place in group for key in plain[place]):
-            values = {json.dumps(plain[place][key], default=str) for place in group if key in plain[place]}
-            if len(values) > 1:
-                method = metas[group[0]]["method"]
-                owner = json.dumps(metas[group[0]]["dataset"]) if _of_task(key) else method
-                differing.setdefault(owner, set()).add(key)
+    task_keys: dict[str, set[str]] = {}  # by dataset
+    shared_keys: set[str] = set()
+    own_keys: dict[str, set[str]] = {}  # by method
+    for group in _alike(metas, ("dataset", "model")):
+        for key in _differing([plain[place] for place in group]):
+            if _of_task(key):
+                task_keys.setdefault(metas[group[0]]["dataset"], set()).add(key)
+            elif not key.startswith("method."):
+                shared_keys.add(key)
+    for group in _alike(metas, ("dataset", "model", "method")):
+        keys = _differing([plain[place] for place in group])
+        own_keys.setdefault(metas[group[0]]["method"], set()).update(key for key in keys if key.startswith("method."))
     labels = []
     for meta, own in zip(metas, plain, strict=True):
-        task = f"{meta['dataset']} / {meta['model']}"
-        of_task = _described(own, differing.get(json.dumps(meta["dataset"]), set()))
-        of_method = _described(own, differing.get(meta["method"], set()))
-        labels.append((_with(task, of_task), _with(meta["method"], of_method), str(meta["seed"])))
+        task = _with(f"{meta['dataset']} / {meta['model']}", _described(own, task_keys.get(meta["dataset"], set())))
+        method = _with(meta["method"], _described(own, shared_keys | own_keys[meta["method"]]))
+        labels.append((task, method, _described(own, shared_keys)))
     return labels
 
 
-def _alike(metas: Sequence[Mapping[str, Any]]) -> list[list[int]]:
-    """Places of the runs that share dataset, model and method."""
-    groups: dict[tuple[str, str, str], list[int]] = {}
+def _differing(plain: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The settings that are not the same in all of some runs, or not there."""
+    keys = dict.fromkeys(key for each in plain for key in each)
+    texts = {key: {json.dumps(each[key], default=str) if key in each else "" for each in plain} for key in keys}
+    return [key for key, values in texts.items() if len(values) > 1]
+
+
+def _alike(metas: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[list[int]]:
+    """Places of the runs that share some names."""
+    groups: dict[tuple[Any, ...], list[int]] = {}
     for place, meta in enumerate(metas):
-        groups.setdefault((meta["dataset"], meta["model"], meta["method"]), []).append(place)
+        groups.setdefault(tuple(meta[name] for name in names), []).append(place)
     return list(groups.values())
 
 
 def _of_task(key: str) -> bool:
-    return key.partition(".")[0] in TASK
+    first, _, rest = key.partition(".")
+    return first in TASK or (first == "dataset" and rest.partition(".")[0] not in CONSTRAINTS)
 
 
 def _described(plain: Mapping[str, Any], keys: Iterable[str]) -> str:
@@ -327,19 +354,19 @@ def _with(name: str, detail: str) -> str:
 
 
 def _impossible(
-    tasks: Sequence[str], runs: Sequence[StoredRun], tables: Sequence[pd.DataFrame]
-) -> tuple[dict[str, tuple[Any, ...]], tuple[str, ...]]:
-    """By task, the questions proven to have no counterfactual; and the proofs that an accepted one refutes."""
-    proven: dict[str, dict[Any, str]] = {}
+    labels: Sequence[tuple[str, str, str]], runs: Sequence[StoredRun], tables: Sequence[pd.DataFrame]
+) -> tuple[dict[tuple[str, str], tuple[Any, ...]], tuple[str, ...]]:
+    """By task and constraints, the questions proven to have no counterfactual; and the proofs that are refuted."""
+    proven: dict[tuple[str, str], dict[Any, str]] = {}
     refuted = []
-    for task, run, table in zip(tasks, runs, tables, strict=True):
+    for (task, method, posed), run, table in zip(labels, runs, tables, strict=True):
         for question in table.index[table["impossible"] > 0]:
-            proven.setdefault(task, {}).setdefault(question, run.label)
-    for task, run, table in zip(tasks, runs, tables, strict=True):
+            proven.setdefault((task, posed), {}).setdefault(question, f"{run.label} ({method})")
+    for (task, method, posed), run, table in zip(labels, runs, tables, strict=True):
         for question in table.index[table["coverage"] > 0]:
-            if (prover := proven.get(task, {}).pop(question, None)) is not None:
+            if (prover := proven.get((task, posed), {}).pop(question, None)) is not None:
                 refuted.append(
-                    f"{prover} proves that question {question} has no counterfactual, and {run.label} has an accepted "
-                    f"one: the proof is wrong."
+                    f"{prover} proves that question {question} has no counterfactual, and {run.label} ({method}) has "
+                    f"an accepted one: the proof is wrong."
                 )
-    return {task: tuple(found) for task, found in proven.items() if found}, tuple(refuted)
+    return {key: tuple(found) for key, found in proven.items() if found}, tuple(refuted)

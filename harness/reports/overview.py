@@ -70,6 +70,8 @@ def _text(entry: Entry | None) -> str:
     """``0.93, 0.05 s``."""
     if entry is None:
         return ""
+    if entry.refusal is None and entry.table.empty:
+        return "none exists"
     return DASH if entry.refusal is not None else f"{entry.coverage.value:.2f}, {entry.seconds(0.5):.2g} s"
 
 

@@ -109,7 +109,7 @@ def _compared(numbers: Numbers, tasks: Collection[str]) -> pd.DataFrame:
 def _standing(numbers: Numbers, entry: Entry, criterion: Criterion) -> str:
     """``0.051* [0.21]``: the common mean, marked where it is the best, and the mean normalised rank."""
     contest = numbers.contest(entry.task, criterion)
-    if contest is None or entry.method not in contest.values or contest.values[entry.method].isna().all():
+    if contest is None or entry.method not in contest.values:
         return DASH
     mean = contest.common.means.get(entry.method)
     shown = mean is not None and contest.common.enough and not math.isnan(mean.value)
@@ -128,9 +128,10 @@ def _left_out(numbers: Numbers, tasks: Collection[str]) -> list[str]:
     for task in (task for task in study.tasks if task in tasks):
         if gone := study.impossible.get(task):
             shown = ", ".join(map(str, gone[:5])) + (", ..." if len(gone) > 5 else "")
-            notes.append(f"{task}: none exists for {len(gone)} questions ({shown}), which are counted apart.")
+            why = next((e.reason for e in study.entries if e.task == task and e.impossible and e.reason), "by proof")
+            notes.append(f"{task}: none exists for {len(gone)} questions ({shown}), which are counted apart: {why}.")
         contest = numbers.contest(task, numbers.criteria[0])
-        if contest is None or len(contest.values.columns) < 2:
+        if contest is None or len(contest.values.columns) < 2 or contest.values.empty:
             continue
         common = contest.common
         if common.left_out:
@@ -144,7 +145,7 @@ def _nothing(entries: Sequence[Entry], tasks: Collection[str]) -> list[str]:
     """Of each entry that answers nothing, why."""
     notes = []
     for entry in entries:
-        if entry.task in tasks and entry.refusal is None and not entry.table["coverage"].any():
+        if entry.task in tasks and entry.refusal is None and len(entry.table) and not entry.table["coverage"].any():
             reasons = entry.outcomes[0]["reasons"]
             why = "; ".join(f"{text} ({n}x)" for text, n in list(reasons.items())[:2])
             bad = ", ".join(f"{n} {word}" for word, n in entry.faults.items())

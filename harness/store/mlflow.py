@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import logging
+import math
 import os
 import re
 import shlex
@@ -246,32 +247,40 @@ def runs(experiment: str) -> dict[str, str]:
     if found is None:
         return {}
     address = f"http://127.0.0.1:5000/#/experiments/{found.experiment_id}/runs"
-    return {fingerprint: f"{address}/{run}" for fingerprint, run in _runs(found.experiment_id).items()}
+    known = _runs(found.experiment_id).items()
+    return {fingerprint: f"{address}/{run.info.run_id}" for fingerprint, run in known}
 
 
-def _runs(experiment_id: str) -> dict[str, str]:
-    """Id of each run of an experiment, by fingerprint."""
+def _runs(experiment_id: str) -> dict[str, Any]:
+    """The runs of an experiment, by fingerprint."""
     kept, token = {}, None
     while True:
         page = _client().search_runs([experiment_id], max_results=1000, page_token=token)
-        kept.update({run.data.tags["fingerprint"]: run.info.run_id for run in page})
+        kept.update({run.data.tags["fingerprint"]: run for run in page})
         if not (token := page.token):
             return kept
 
 
 @_naming_a_full_disk()
-def amend(experiment: str, found: Mapping[str, tuple[str, Mapping[str, float]]]) -> None:
-    """Rename runs of an experiment, and log further metrics of them: name and metrics by fingerprint."""
+def amend(experiment: str, found: Mapping[str, tuple[str, Mapping[str, float]]], families: Sequence[str]) -> None:
+    """Rename runs of an experiment, and log further metrics of them: name and metrics by fingerprint.
+
+    Only what differs from what is there is logged. An earlier number that is none any more, of those that begin with
+    one of ``families`` or are named now, becomes NaN.
+    """
     known, client, now = _client().get_experiment_by_name(experiment), _client(), get_current_time_millis()
     for fingerprint, run in ({} if known is None else _runs(known.experiment_id)).items():
-        if fingerprint in found:
-            name, metrics = found[fingerprint]
-            finite = {key: float(value) for key, value in metrics.items() if abs(float(value)) < float("inf")}
-            values, tags = (
-                [Metric(key, value, now, 0) for key, value in finite.items()],
-                [RunTag("mlflow.runName", name)],
-            )
-            client.log_batch(run, metrics=values, tags=tags)
+        if fingerprint not in found:
+            continue
+        name, metrics = found[fingerprint]
+        there = run.data.metrics
+        new = {key: float(value) for key, value in metrics.items() if math.isfinite(value) and there.get(key) != value}
+        stale = [key for key in there if not math.isnan(there[key]) and not math.isfinite(metrics.get(key, math.nan))]
+        gone = [key for key in stale if key in metrics or key.startswith(tuple(families))]
+        values = [Metric(key, value, now, 0) for key, value in (new | dict.fromkeys(gone, math.nan)).items()]
+        tags = [] if run.info.run_name == name else [RunTag("mlflow.runName", name)]
+        if values or tags:
+            client.log_batch(run.info.run_id, metrics=values, tags=tags)
 
 
 @lru_cache(maxsize=64)

@@ -24,6 +24,7 @@ ALLOWED = {
     "hull_points": SUPPORTS,
     "diversity": ("distance", "pool", "features", "clusters", "epsilon"),
 }
+MARGIN = 1e-6  # up to which a proof is one about the model itself
 WIDE = 1e3  # more than a feature within a hull costs by its distance
 
 
@@ -127,4 +128,5 @@ class Parameters:
             else:
                 terms.append(Term("slack", self.penalty, hull))
         causal = self.causality and bool(problem.equations)
-        return Objective(tuple(terms), count=self.count, limits=tuple(limits), causal=causal)
+        wide = {"margin": self.margin} if self.margin > MARGIN else {}  # points within it are left out of a proof
+        return Objective(tuple(terms), count=self.count, limits=tuple(limits), causal=causal, domain=wide)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -42,6 +43,16 @@ def test_what_is_undefined_is_left_out() -> None:
     assert statistics.median(np.array([1.0, 2.0, 9.0])).value == 2.0
 
 
+@pytest.mark.parametrize("statistic", [np.mean, np.median])
+def test_intervals_are_those_of_scipys_bootstrap(statistic: Any) -> None:
+    """But for the draws, of which there are 2,000."""
+    values = np.random.default_rng(3).gamma(2.0, size=25)
+    found = statistics.mean(values) if statistic is np.mean else statistics.median(values)
+    known = stats.bootstrap((values,), statistic, n_resamples=20_000, method="percentile", rng=np.random.default_rng(1))
+    expected = known.confidence_interval
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=0.08)
+
+
 def test_an_interval_holds_the_mean_as_often_as_it_says() -> None:
     """Of 300 samples of 40, about 95 in 100."""
     rng = np.random.default_rng(0)
@@ -77,6 +88,23 @@ def test_equal_values_are_no_difference() -> None:
     same, none, _ = statistics.pairs(values)
     assert (same.p, same.difference.value, math.isnan(same.mcnemar), same.apart) == (1.0, 0.0, True, False)
     assert (none.difference.n, math.isnan(none.p), none.only_first) == (0, True, 3)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_few_gaps_with_ties_are_counted_out(seed: int) -> None:
+    """As scipy permutes them, zeros and all."""
+    rng = np.random.default_rng(seed)
+    gaps = rng.integers(-3, 4, size=rng.integers(2, 11)).astype(float)
+    if gaps.any():
+        assert statistics.wilcoxon(gaps) == pytest.approx(stats.wilcoxon(gaps, zero_method="zsplit").pvalue)
+
+
+def test_equal_differences_stay_equal() -> None:
+    """Whatever the size of what is compared: their ranks tie."""
+    found = statistics.differences(np.array([3.0, 1.0, 1.5, 0.3]), np.array([1.0, 0.0, 3.5, 0.3 + 1e-8]))
+    assert found.tolist() == [2.0, 1.0, -2.0, 0.0]
+    near = statistics.differences(np.array([0.3, 0.6]), np.array([0.2, 0.5]))
+    assert near[0] == near[1]
 
 
 def test_a_pair_is_apart_by_values_or_by_who_answers() -> None:

@@ -17,6 +17,8 @@ from mlflow import MlflowClient
 from scipy import stats
 from support.sweep import runner
 
+from harness.evaluation import study
+
 TOYS = '''
 """Five methods that set x; what they answer is known in advance."""
 
@@ -249,6 +251,36 @@ def test_pairs_are_those_of_scipy(pairs: pd.DataFrame) -> None:
         assert row[["difference", "low", "high"]].tolist() == pytest.approx([gap] * 3)
         assert row["p"] == pytest.approx(adjusted[0][key])
         assert row["mcnemar"] == pytest.approx(adjusted[1].get(key, math.nan), nan_ok=True)
+
+
+def meta(method: str = "m", seed: int = 0, **config: Any) -> dict[str, Any]:
+    names = {"dataset": "a", "model": "rf", "method": method, "seed": seed}
+    return {
+        **names,
+        "config": {"time_limit": 5, "n_factuals": 3, "features": {}, "dataset": {"immutable": []}, **config},
+    }
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ({}, {"seed": 1}, [("a / rf", "m"), ("a / rf", "m")]),
+        ({}, {"features": {"x": {"actionability": "free"}}},
+         [("a / rf", "m"), ("a / rf", "m (features.x.actionability=free)")]),
+        ({}, {"dataset": {"immutable": ["x"]}},
+         [("a / rf", "m (dataset.immutable=[])"), ("a / rf", 'm (dataset.immutable=["x"])')]),
+        ({"method": "n"}, {"time_limit": 9}, [("a / rf", "n (time_limit=5)"), ("a / rf", "m (time_limit=9)")]),
+        ({"method": "n"}, {"n_factuals": 9}, [("a / rf (n_factuals=3)", "n"), ("a / rf (n_factuals=9)", "m")]),
+        ({}, {"model": {"estimator": {"depth": 3}}}, [("a / rf", "m"), ("a / rf (model.estimator.depth=3)", "m")]),
+        ({}, {"dataset": {"immutable": [], "desired": 1}}, [("a / rf", "m"), ("a / rf (dataset.desired=1)", "m")]),
+    ],
+    ids=["seed", "constraint", "immutables", "limit", "people", "model", "target"],
+)  # fmt: skip
+def test_what_differs_is_in_the_names(
+    one: dict[str, Any], other: dict[str, Any], expected: list[tuple[str, str]]
+) -> None:
+    """Of people and model after the task, of all else after the method; other methods of the task count, too."""
+    assert [label[:2] for label in study.named([meta(**one), meta(**other)])] == expected
 
 
 def test_the_terminal_has_them(swept: tuple[Path, str]) -> None:

@@ -16,6 +16,7 @@ from harness.core.objective import Limit, Objective, Term
 from harness.core.problem import Problem
 from harness.evaluation import scoring
 from harness.evaluation.checker import judge
+from harness.evaluation.contest import too_few
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import Study
 from harness.reports import summary
@@ -149,10 +150,17 @@ def test_an_accepted_answer_refutes_a_proof(made: Made, tmp_path: Path, caplog: 
     runs = [made("a", infeasible=True), made("b", status=Status.FOUND, claims=None)]
     with caplog.at_level(logging.ERROR, "harness"):
         assert written(tmp_path, runs) == 1
-    assert "toy/lr/a proves that question" in caplog.text
+    assert "toy/lr/a (a) proves that question" in caplog.text
     study = Study.among("toy", runs)
     assert study.impossible == {}
     assert [entry.coverage.value for entry in study.entries] == [0.0, 1.0]
+
+
+def test_few_is_half_of_what_the_best_covers_in_the_tasks_that_each_takes(made: Made) -> None:
+    """A method that refuses a task is judged by the other; one that answers nothing answers too few."""
+    found: dict[str, Any] = {"status": Status.FOUND, "claims": None}
+    runs = [made("a", **found), made("a", model="rf", **found), made("b", **found), made("b", model="rf", refused=True)]
+    assert too_few(Study.among("toy", [*runs, made("c", valid=False, **found)])) == {"c"}
 
 
 def test_a_run_without_answers_says_why(made: Made, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -14,6 +14,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from harness.core.wording import target_text
+from harness.evaluation import statistics
 from harness.evaluation.contest import SECONDS, Criterion, Standing
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.statistics import BLOCKS, ENOUGH, LEVEL, Estimate
@@ -165,7 +166,14 @@ def _task_places(numbers: Numbers, task: str) -> list[tuple[str, str]]:
     if len(numbers.study.of_task(task)) < 2:
         return []
     found = ((c, numbers.contest(task, c)) for c in numbers.criteria)
-    return [(c.name, _listed(contest.places)) for c, contest in found if contest is not None and contest.places]
+    lines = []
+    for criterion, contest in found:
+        if contest is not None and contest.places:
+            kept = statistics.comparable(contest.coverage)
+            few = [name for name in contest.places if name not in kept]
+            text = _listed({name: place for name, place in contest.places.items() if name in kept})
+            lines.append((criterion.name, text + (f"; answer too few: {', '.join(few)}" if few else "")))
+    return lines
 
 
 def _listed(places: Mapping[str, int]) -> str:
