@@ -231,6 +231,19 @@ def test_the_euclidean_radius_of_small_networks(layers: tuple[int, ...]) -> None
         assert not target.holds(classifier, SPACE.decode(here + moves * found.radius * 1.01)).all()
 
 
+def test_looks_at_the_clock_change_no_radius(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After every box instead of every twentieth; of a radius within which several boxes have to be split."""
+    classifier, ball = fitted("mlp"), Ball.scaled(SPACE, "linf")
+    frame, _ = rows()
+    for place in range(0, 40, 5):
+        row = frame.iloc[place].to_dict()
+        target = Label(classifier.predict(frame.iloc[[place]])[0])
+        monkeypatch.setattr("harness.certificate.network.NODES", 20)
+        whole = Checker(SPACE, classifier, target).certify(row, ball)
+        monkeypatch.setattr("harness.certificate.network.NODES", 1)
+        assert Checker(SPACE, classifier, target).certify(row, ball) == whole
+
+
 def test_regions() -> None:
     """A box around a row is accepted up to the certified radius and refused beyond, as is one beside the row."""
     classifier, row = fitted("gbm"), rows()[0].iloc[[0]]

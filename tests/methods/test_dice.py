@@ -134,6 +134,17 @@ def test_a_number_beside_its_end_is_put_back(forest: Problem) -> None:
     assert decoded["visits"].tolist() == [21, 20, 21]
 
 
+def test_ranges_are_those_of_the_feature(forest: Problem) -> None:
+    """Numbers between whole ends keep their fractions, integers are whole; a direction begins at the factual."""
+    space = SPACE.replace({"distance": {"bounds": (0.25, 9.75)}})
+    explainer, factual = Dice("random").fit(replace(forest, space=space)), undesired(forest)
+    names = {feature.name: name for name, feature in explainer.dialect.features.items()}
+    permitted = explainer.dialect.permitted(factual)
+    assert permitted[names["distance"]] == pytest.approx([0.25, 9.75])
+    assert permitted[names["visits"]] == [factual["visits"].iloc[0], 20]
+    assert all(isinstance(end, int) for end in permitted[names["visits"]])
+
+
 def test_sparsity_afterwards_keeps_numbers_nearer() -> None:
     """Numbers that the class does not need are moved back: no more change with it, and by less, than without."""
     problem = problem_of(LogisticRegression())
