@@ -69,7 +69,7 @@ MORE = {  # tests of some files, besides their part's and the one of the file's 
     ),
     "harness/papers/robust/tables.py": ("tests/papers/test_robust.py", "tests/reports/test_tables.py"),
     "harness/papers/robust/claims.py": ("tests/papers/test_robust.py",),
-    "harness/papers/robust/figures.py": ("tests/reports/test_figures.py",),
+    "harness/papers/robust/figures.py": ("tests/papers/test_robust.py", "tests/reports/test_figures.py"),
 }
 
 Line = dict[str, Any]

@@ -145,6 +145,22 @@ def test_thresholds_to_the_last_bit() -> None:
         assert (kept, flipped != predicted) == (predicted, True)
 
 
+@pytest.mark.parametrize("kind", [GradientBoostingClassifier, HistGradientBoostingClassifier])
+def test_boosting_on_numbers_below_zero(kind: Any) -> None:
+    """The part of the score that is no tree's is found wherever 0 lies: here above all rows. Against a fine grid."""
+    space = Space((Feature("a", Kind.CONTINUOUS, scale=(5, 6)),))
+    values = np.linspace(0, 4, 400)
+    stripes = ((values > 1) ^ (values > 2) ^ (values > 3.3)).astype(int)
+    model = kind(max_depth=3, random_state=0).fit(values[:, None] - 5, stripes)
+    classifier = Classifier(model, space_inputs(space), classes=("no", "yes"))
+    grid = np.linspace(-1, 5, 60_001)
+    predicted = classifier.predict(space.frame({"a": float(value)} for value in grid))
+    for value in (0.2, 1.4, 2.9, 3.9):
+        own = classifier.predict(space.frame([{"a": value}]))[0]
+        found = Checker(space, classifier, Label(own)).certify({"a": value}, Ball.scaled(space, "linf"))
+        assert found.radius == pytest.approx(np.abs(grid[predicted != own] - value).min(), abs=2e-4)
+
+
 def test_ties_are_the_models_own() -> None:
     """A forest whose fractions tie at exactly one half predicts the first class: the tie is valid for it alone."""
     points = np.array([[0.0], [1.0], [2.0], [3.0]])
@@ -213,6 +229,19 @@ def test_the_euclidean_radius_of_small_networks(layers: tuple[int, ...]) -> None
         assert found.exact
         assert target.holds(classifier, SPACE.decode(here + moves * found.radius * (1 - 2e-6))).all()
         assert not target.holds(classifier, SPACE.decode(here + moves * found.radius * 1.01)).all()
+
+
+def test_looks_at_the_clock_change_no_radius(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After every box instead of every twentieth; of a radius within which several boxes have to be split."""
+    classifier, ball = fitted("mlp"), Ball.scaled(SPACE, "linf")
+    frame, _ = rows()
+    for place in range(0, 40, 5):
+        row = frame.iloc[place].to_dict()
+        target = Label(classifier.predict(frame.iloc[[place]])[0])
+        monkeypatch.setattr("harness.certificate.network.NODES", 20)
+        whole = Checker(SPACE, classifier, target).certify(row, ball)
+        monkeypatch.setattr("harness.certificate.network.NODES", 1)
+        assert Checker(SPACE, classifier, target).certify(row, ball) == whole
 
 
 def test_regions() -> None:

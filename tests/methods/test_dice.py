@@ -122,6 +122,30 @@ def test_compas_is_answered(method: Dice, kind: str) -> None:
     assert found
 
 
+def test_a_number_beside_its_end_is_put_back(forest: Problem) -> None:
+    """One step of the library's rounding beyond an end is that end; farther, and of integers, it stays what it is."""
+    explainer, factual = Dice("random").fit(forest), undesired(forest)
+    names = {feature.name: name for name, feature in explainer.dialect.features.items()}
+    step = 10.0 ** -explainer.dialect.precision[names["distance"]]
+    frame = explainer.dialect.encode(pd.concat([factual] * 3))
+    frame[names["distance"]] = [10.0 + step, 10.0 + 5 * step, -step]
+    frame[names["visits"]] = [21, 20, 21]
+    decoded = explainer.dialect.decode(frame, factual)
+    assert decoded["distance"].tolist() == pytest.approx([10.0, 10.0 + 5 * step, 0.0], abs=1e-12)
+    assert decoded["visits"].tolist() == [21, 20, 21]
+
+
+def test_ranges_are_those_of_the_feature(forest: Problem) -> None:
+    """Numbers between whole ends keep their fractions, integers are whole; a direction begins at the factual."""
+    space = SPACE.replace({"distance": {"bounds": (0.25, 9.75)}})
+    explainer, factual = Dice("random").fit(replace(forest, space=space)), undesired(forest)
+    names = {feature.name: name for name, feature in explainer.dialect.features.items()}
+    permitted = explainer.dialect.permitted(factual)
+    assert permitted[names["distance"]] == pytest.approx([0.25, 9.75])
+    assert permitted[names["visits"]] == [factual["visits"].iloc[0], 20]
+    assert all(isinstance(end, int) for end in permitted[names["visits"]])
+
+
 def test_sparsity_afterwards_keeps_numbers_nearer() -> None:
     """Numbers that the class does not need are moved back: no more change with it, and by less, than without."""
     problem = problem_of(LogisticRegression())

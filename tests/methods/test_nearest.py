@@ -86,3 +86,21 @@ def test_what_is_not_found_is_given_up() -> None:
 def test_an_unknown_distance_is_named() -> None:
     with pytest.raises(ValueError, match="distance is 'l2'; allowed: gower, l1, l0"):
         Nearest("l2")
+
+
+def test_a_special_code_may_be_kept_and_not_entered() -> None:
+    """A factual with the code has rows with it and without it to go to; one without it has only the latter."""
+    space = Space((Feature("income", "continuous", scale=(0, 100)), Feature("delay", "integer", scale=(0, 10),
+                   bounds=(0, 10), special=(-1,))))  # fmt: skip
+    train = space.frame(dict(zip(space.names, row, strict=True)) for row in [(0.0, 5), (60.0, -1), (90.0, 5)])
+    tree = DecisionTreeClassifier(max_depth=1).fit(space.encode(train)[:, :1], [0, 1, 1])
+    classifier = Classifier(tree, space_inputs(space)[:1], ("no", "yes"))
+    asked = Problem(space, classifier, train, np.array(["no", "yes", "yes"], dtype=object), Label("yes"))
+
+    def incomes(delay: int) -> list[float]:
+        factual = space.frame([{"income": 10.0, "delay": delay}])
+        answers = Nearest().fit(asked).explain(factual, 2, np.random.default_rng(0), Deadline.after(10)).answers
+        return [answer.row["income"] for answer in answers if answer.row is not None]
+
+    assert incomes(-1) == [60.0, 90.0]
+    assert incomes(5) == [90.0]

@@ -13,7 +13,7 @@ import pytest
 from support.tables import GRANTED, started
 
 from harness.core.explanation import Reason
-from harness.papers.robust import CLAIMS, TABLES, tables
+from harness.papers.robust import CLAIMS, TABLES, figures, tables
 from harness.store.run import StoredRun
 from metrics import _example as loans
 
@@ -150,3 +150,22 @@ def test_one_leaf_is_faster_and_nowhere_nearer(
     decided, text = CLAIMS["robust_leaf"].decide(tables_of)
     assert decided is holds
     assert text.endswith("of 2 rows")
+
+
+def test_figure_9_shows_the_two_longest_runs(made: Made) -> None:
+    """Of three factuals with 1, 3 and 2 iterations those of the second and the third; sums of all three, left."""
+    lengths = (1, 3, 2)
+    rows = [
+        timed(1.0, steps) | {"trace": [{"iteration": k + 1, "master_seconds": 0.5, "adversary_seconds": 0.25 * steps}
+                                       for k in range(steps)]}
+        for steps in lengths
+    ]  # fmt: skip
+    figure = figures.times([made(*[GRANTED] * 3, rows=rows)], "a title")
+    left, right = figure.axes
+    spent = np.asarray(left.collections[0].get_offsets()).tolist()
+    assert spent == [[0.5 * steps, 0.25 * steps**2] for steps in lengths]
+    drawn = {line.get_label(): list(line.get_ydata()) for line in right.get_lines()}
+    assert drawn == {
+        "factual 1, master": [0.5] * 3, "factual 1, adversary": [0.75] * 3,
+        "factual 2, master": [0.5] * 2, "factual 2, adversary": [0.5] * 2,
+    }  # fmt: skip
