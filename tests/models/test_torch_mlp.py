@@ -316,8 +316,8 @@ def test_a_stored_network_says_the_same(question: tuple[Problem, pd.DataFrame], 
     save(problem.classifier.estimator, tmp_path / "net.skops")
     np.save(tmp_path / "rows.npy", problem.encoded[:20])
     code = (
-        "import sys, numpy as np; from pathlib import Path; from harness import models;"
-        f"net = models.load(Path({str(tmp_path)!r}) / 'net.skops');"
+        "import sys, numpy as np; from pathlib import Path; from harness.models import files;"
+        f"net = files.load(Path({str(tmp_path)!r}) / 'net.skops');"
         f"print(net.predict_proba(np.load({str(tmp_path / 'rows.npy')!r})).tobytes().hex())"
     )
     command = [sys.executable, "-c", code]
