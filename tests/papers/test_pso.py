@@ -201,16 +201,16 @@ def test_the_nearest_has_rank_one(tmp_path: Path) -> None:
     """Of the paper's six methods that were run; equally sparse ones share a rank, and the exact one has none."""
     near = {**loans.factual.to_dict("records")[0], "income": 60.0}
     far, farthest = {**near, "income": 70.0}, {**near, "income": 80.0, "age": 40}
-    rows = {"md_pso": far, "dice_random": near, "face_knn": farthest, "ce_ocl_pso": near}
+    rows = {"md_pso_tuned": far, "dice_random": near, "face_knn": farthest, "ce_ocl_pso": near}
     _, lines = pso.TABLES["pso_table2_20"].build(
         [stored(tmp_path, method, 0, [Answer(Status.FOUND, row)]) for method, row in rows.items()]
     )
     ranks = lines.set_index("method")[["rank_proximity", "rank_sparsity"]]
-    assert ranks.loc[["md_pso", "dice_random", "face_knn"]].to_numpy().tolist() == [[2, 1], [1, 1], [3, 3]]
+    assert ranks.loc[["md_pso_tuned", "dice_random", "face_knn"]].to_numpy().tolist() == [[2, 1], [1, 1], [3, 3]]
     assert ranks.loc["ce_ocl_pso"].isna().all()
     known = pd.read_csv(Path(__file__).parents[2] / "results" / "published" / "pso_table2.csv")
     known = known[known["dataset"].eq("compas")].set_index("method")["proximity"]
-    names = {"md_pso": "MD-PSO", "dice_random": "DiCE-Random", "face_knn": "Face-KNN"}
+    names = {"md_pso_tuned": "MD-PSO", "dice_random": "DiCE-Random", "face_knn": "Face-KNN"}
     expected = {own: 1 + sum(known[other] < known[name] for other in names.values()) for own, name in names.items()}
     assert lines.set_index("method")["published_rank_proximity"].dropna().to_dict() == expected
 
