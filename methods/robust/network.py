@@ -210,13 +210,11 @@ class _Search:
         return _Node(within, self.origin, -infinite, infinite, {}, -infinite, infinite)
 
     def compile(self) -> None:
-        """Call every kernel once."""
+        """Call every kernel of the search once."""
         first = self.slice((0,) * len(self.alternatives), 0)
         self.violation(first, self.origin)
         self.broken(first, self.origin)
         self._look(self.root(first))
-        for row in self.network.first_guess.rows.head(1).to_dict("records"):
-            self.network.certifier.radius(row, 0.0)
 
     def distance(self, within: _Slice, point: np.ndarray) -> float:
         return self.norm_of([within.cost, self.norm_of(np.abs(point - self.origin))])
