@@ -173,6 +173,13 @@ def test_processor_seconds_of_a_question(problem: Problem, way: str, least: floa
         assert least <= outcome.cpu_seconds < most
 
 
+@pytest.fixture
+def compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes compile, also where the tests themselves run without."""
+    monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
+
+
+@pytest.mark.usefixtures("compiled_code")
 @pytest.mark.parametrize(
     ("cache", "first_use", "fits", "compiled"),
     [
@@ -209,6 +216,7 @@ def test_a_set_up_that_compiled_is_measured_again(
     assert (tmp_path / "kernels").exists() == (cache and not first_use)
 
 
+@pytest.mark.usefixtures("compiled_code")
 def test_compiling_is_noticed_whoever_imports_numba() -> None:
     """Before the clock is there, or after; what comes from the cache of this process is none of it."""
     kernel = "from numba import njit\nkernel = njit(lambda n: n + 1)\nkernel(1)\n"
