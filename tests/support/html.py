@@ -25,6 +25,7 @@ class Page(HTMLParser):
         self.headings: list[str] = []
         self.tables: list[Table] = []
         self.columns: list[list[str]] = []
+        self.bold: dict[str, list[tuple[str, str, str]]] = {}  # cells of tables by heading: first cell, label, word
         self.feed(text)
         assert self.open == []
 
@@ -60,6 +61,9 @@ class Page(HTMLParser):
             row = self.tables[-1].rows[-1]
             last = next(reversed(row))
             row[last] += data
+            if self.open[-1] == "b":
+                cell = next(iter(row.values())), last, data.strip()
+                self.bold.setdefault(self.tables[-1].heading, []).append(cell)
         elif "th" in self.open:
             self.columns[-1][-1] += data
 
