@@ -88,13 +88,13 @@ def _column(height: float, names: Sequence[str] | Looks) -> tuple[Figure, int]:
 
 
 def _wrapped(name: str, width: int = 2 * NAME) -> str:
-    """A name in lines, which end after a word or an underscore where they can: a variant's may be long.
+    """A name in lines, which end after a word or a sign where they can: a variant's may be long.
 
     >>> _wrapped("property_magnitude", 12)
     'property_\\nmagnitude'
     """
     lines = [""]
-    for part in re.findall(r"[^_\s]*[_\s]*", name):
+    for part in re.findall(r"[^_.,=\s]*[_.,=\s]*", name):
         for piece in (part[start : start + width] for start in range(0, len(part), width)):
             if len(lines[-1] + piece.rstrip()) > width:
                 lines.append("")
