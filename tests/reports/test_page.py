@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from itertools import combinations
@@ -41,8 +42,13 @@ SECTIONS = ["which", "question", "against", "numbers", "figures", "failures", "d
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three methods: one right, one half right, one without any answer."""
+    """Three methods: one right, one half right, one without any answer; and runs that were stopped, one to the end."""
     home = tmp_path_factory.mktemp("three")
+    (home / "sweeps").mkdir()
+    stopped = [
+        {"state": "failed", "label": name, "message": "memory is full."} for name in ("lost", "loans/tree/exact")
+    ]
+    (home / "sweeps" / "1.jsonl").write_text("\n".join(map(json.dumps, stopped)))
     for method, answers in METHODS.items():
         named = {"method": method, "fingerprint": method, "paths": PATHS}
         started(home, loans.problem, loans.factual, answers, n_counterfactuals=1, **named)
@@ -102,7 +108,7 @@ def test_a_narrow_page_needs_no_scrolling(text: str, read: Page) -> None:
     }  # fmt: skip
 
 
-def test_the_page_says_why(read: Page) -> None:
+def test_the_page_says_why(text: str, read: Page) -> None:
     """Of each answer without a counterfactual, its status with the reason and what the method says of it."""
     shown = {row["method"]: list(row.values())[1:] for row in read.tables[-1].rows}
     nothing = "GAVE_UP: finished, with no reason given"
@@ -110,6 +116,8 @@ def test_the_page_says_why(read: Page) -> None:
         "guess": ["guess", f"2 {nothing}", "4 invalid"],
         "silent": ["silent", f"6 GAVE_UP: time limit, no tree was left in time2 {nothing}", ""],
     }
+    assert text.count("did not come to an end") == 1
+    assert "lost did not come to an end: memory is full." in text
 
 
 def test_coverage_is_beside_what_is_recommended(read: Page) -> None:

@@ -222,7 +222,7 @@ def _name_rows(axis: Axes, names: Sequence[str], looks: Looks, above: Sequence[s
     axis.tick_params(axis="y", pad=9, length=0)
     for row, name in enumerate(names, start=len(above)):
         style = {key: looks[name][key] for key in ("color", "marker")}
-        axis.plot(-0.025, row, transform=axis.get_yaxis_transform(), clip_on=False, ls="", **style)
+        axis.plot(-0.025, row, transform=axis.get_yaxis_transform(), clip_on=False, ls="", mew=0, **style)
 
 
 def strip(
