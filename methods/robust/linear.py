@@ -10,6 +10,7 @@ import numpy as np
 
 from harness.core.errors import UnsupportedError
 from harness.core.method import Deadline
+from methods.estimators.linear import is_linear, weights_of
 from methods.robust.outcome import ENOUGH, Outcome
 from methods.robust.program import InstanceProgram, RobustProgram, next_step
 
@@ -23,10 +24,10 @@ class Linear(RobustProgram):
         space = self.around(factual, budget)
         instance = InstanceProgram(self, space, factual, budget)
         estimator = self.problem.classifier.estimator
-        if not hasattr(estimator, "coef_"):
+        if not is_linear(estimator):
             raise UnsupportedError(f"{type(estimator).__name__} is no linear model; set algorithm=adversarial.")
         still = np.zeros(len(self.slopes))
-        weights = np.atleast_2d(estimator.coef_)
+        weights, _ = weights_of(estimator)
         moved = self.perturbation.moved
         by_name = dict(zip(self.problem.space.names, moved, strict=True))
         features = [source.feature for source in self.problem.classifier.inputs]
