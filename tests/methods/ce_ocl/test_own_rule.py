@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from harness.core.explanation import Answer, Status
 from harness.library import Task, explain, pose
 from methods.ce_ocl import CeOcl
+from methods.robust import Robust
 
 NAMES = ["a", "b", "c", "d"]
 METHODS = (CeOcl(distance="l1"), CeOcl(distance="l1", engine="milp"), CeOcl(distance="l1", hull="hard"))
@@ -29,7 +30,7 @@ def table(units: float = 1.0) -> pd.DataFrame:
     )
 
 
-def closest(task: Task, person: int, hull: bool) -> float:
+def closest(task: Task, person: int, hull: bool, rho: float = 0.0) -> float:
     """The infimum by an independent linear program over scaled moves; the hull as shares of the rows labelled yes."""
     frame, estimator = task.factuals, task.classifier.estimator
     ranges = np.array([feature.range for feature in task.dataset.space.features])
@@ -37,7 +38,7 @@ def closest(task: Task, person: int, hull: bool) -> float:
     origin = rows[person]
     weights = np.ravel(estimator.coef_) * ranges
     unit = np.abs(weights).max()
-    missing = -float(estimator.intercept_[0] + weights @ origin) / unit
+    missing = -float(estimator.intercept_[0] + weights @ origin - rho * np.abs(weights).sum()) / unit
     low, high = rows.min(axis=0) - origin, rows.max(axis=0) - origin
     cost, bounds = np.ones(8), [(0, end) for end in (*high, *-low)]
     above, most = np.concatenate([-weights, weights])[None] / unit, [-missing]
@@ -54,10 +55,10 @@ def closest(task: Task, person: int, hull: bool) -> float:
     return float(found.fun)
 
 
-def judged(task: Task, answer: Answer, person: int, hull: bool) -> None:
+def judged(task: Task, answer: Answer, person: int, hull: bool, rho: float = 0.0) -> None:
     assert answer.row is not None
     assert task.classifier.predict(pd.DataFrame([answer.row]))[0] == "yes"
-    expected = closest(task, person, hull)
+    expected = closest(task, person, hull, rho)
     assert answer.status is Status.OPTIMAL
     assert answer.bound is not None
     assert answer.objective is not None
@@ -74,6 +75,7 @@ def test_a_weak_model_has_no_margin(method: CeOcl, strength: float) -> None:
     refused = np.flatnonzero(task.classifier.predict(task.factuals) == "no")
     for person in refused[[0, len(refused) // 2]].tolist():
         judged(task, explain(method, task, person).answers[0], person, method.hull == "hard")
+        judged(task, explain(Robust(rho=0.02), task, person).answers[0], person, hull=False, rho=0.02)
 
 
 def scaled(exponents: tuple[int, ...], intercept: float) -> Any:
