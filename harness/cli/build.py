@@ -25,7 +25,7 @@ from harness.cli.arguments import plain_names
 from harness.cli.process import CONF, SWEEP, log
 from harness.core.classifier import Classifier
 from harness.core.equation import Equation
-from harness.core.errors import HarnessError, choices
+from harness.core.errors import DatasetError, HarnessError, choices
 from harness.core.metric import Metric
 from harness.data import Dataset, load_dataset
 from harness.data.csv_load import load_settled
@@ -220,7 +220,13 @@ def _published(name: str, model: Mapping[str, Any], dataset: Dataset) -> Classif
         )
     source = source_of(f"model={name}", model["sources"][dataset.name])
     given = {key: model[key].get(dataset.name) for key in ("classes", "columns", "scale") if key in model}
-    return load_published(model["family"], source, dataset, **given)
+    try:
+        return load_published(model["family"], source, dataset, **given)
+    except DatasetError as fault:
+        factuals = dataset.published
+        if source.path.is_file() or factuals is None or factuals.path.is_file():
+            raise
+        raise DatasetError(f"{str(fault)[:-1]}; factuals=published needs {factuals.file} as well.") from None
 
 
 def _referring(task: Task, which: str | int) -> Task:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,14 @@ import pytest
 from support.complete import settings
 from support.datasets import dataset_of
 
+from harness.cli.build import _published
 from harness.core.errors import DatasetError, HarnessError
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.target import Label
 from harness.data import Dataset, Source, load_dataset
 from harness.data.published import published_factuals
+from harness.execution.task import make_task
 from harness.models.files import load, save
 from harness.models.published import FAMILIES, load_published
 from methods.ce_ocl import CeOcl
@@ -121,6 +124,30 @@ def test_an_exact_method_takes_a_published_tree(people: Dataset, tmp_path: Path)
 def test_published_factuals_are_rows_in_their_order(people: Dataset) -> None:
     """Of alike rows one each; the file's columns come in any order, the label among them."""
     assert published_factuals(people).index.tolist() == [2, 1, 4]
+
+
+def test_the_first_published_factuals_are_asked(people: Dataset, tmp_path: Path) -> None:
+    """Whatever the model says of them; a dataset without any says so."""
+    classifier = made("cart", people, tmp_path)
+    assert make_task(people, classifier, which="published", n_factuals=2).factuals.index.tolist() == [2, 1]
+    with pytest.raises(DatasetError, match=r"no factuals are published for people; .*row numbers"):
+        make_task(replace(people, published=None), classifier, which="published")
+
+
+def test_without_the_files_one_sentence_says_which_and_where(
+    people: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model's, and the factuals' where they are missing, too; no sentence for data that it is not of."""
+    monkeypatch.setenv("CE_HARNESS_DATA", str(tmp_path))
+    model = {"family": "cart", "sources": {"people": {"file": "authors/cart.csv"}}}
+    lacking = replace(people, published=Source("authors/asked.csv"))
+    with pytest.raises(DatasetError, match=r"^authors/cart\.csv is not in .*put it at .*/authors/cart\.csv") as fault:
+        _published("published_cart", model, lacking)
+    assert str(fault.value).endswith("; factuals=published needs authors/asked.csv as well.")
+    with pytest.raises(DatasetError, match=r"holds authors/cart\.csv\.$"):
+        _published("published_cart", model, people)
+    with pytest.raises(HarnessError, match=r"model=published_cart is not published for dataset=other; allowed: people"):
+        _published("published_cart", model, replace(people, name="other"))
 
 
 def test_a_factual_that_is_no_row_is_named(people: Dataset, tmp_path: Path) -> None:
