@@ -2,8 +2,8 @@
 
 A tree is one line a rule: ``column <= threshold`` where the column holds 1, ``-column <= threshold`` where it holds -1.
 The rules of a leaf have its ``ID`` and run from the root down; a right branch's threshold lies a small gap beyond its
-left one's, so that a solver may tell them apart. Trees compare inputs rounded to 32 bits: thresholds are rounded up to
-32 bits here, so that an input goes as the rules have it wherever it is not in the gap.
+left one's, so that a solver may tell them apart. Trees compare inputs rounded to 32 bits: thresholds are rounded
+likewise, so that an input goes as the rules have it wherever it is not in the gap.
 """
 
 from __future__ import annotations
@@ -132,8 +132,7 @@ def _tree(estimator: Any, rules: pd.DataFrame, columns: Sequence[str]) -> Any:
     kept = np.zeros(len(nodes), dtype=tree.__getstate__()["nodes"].dtype)
     for name, own in zip(("left_child", "right_child", "feature", "threshold"), zip(*nodes, strict=True), strict=True):
         kept[name] = own
-    inner = kept["left_child"] >= 0
-    kept["threshold"][inner] = _up(kept["threshold"][inner])
+    kept["threshold"] = kept["threshold"].astype(np.float32)
     kept["n_node_samples"] = kept["weighted_n_node_samples"] = 1
     shares = np.array([[1 - value, value][-kinds:] for value in values])
     state = {"max_depth": max(len(branches) for branches, _ in leaves), "node_count": len(nodes)}
@@ -141,12 +140,6 @@ def _tree(estimator: Any, rules: pd.DataFrame, columns: Sequence[str]) -> Any:
     estimator.tree_, estimator.n_features_in_ = tree, len(columns)
     estimator.n_outputs_, estimator.max_features_ = 1, len(columns)
     return estimator
-
-
-def _up(numbers: np.ndarray) -> np.ndarray:
-    """The least float32 numbers that are not below."""
-    near = numbers.astype(np.float32)
-    return np.where(near < numbers, np.nextafter(near, np.float32(np.inf)), near)
 
 
 def _leaves(rules: pd.DataFrame, columns: Sequence[str]) -> list[Leaf]:

@@ -33,7 +33,7 @@ CART = RULE + TREE.format(0.2, 0.4, 0.4, 0.9, 0.9)
 TWO = "".join(f"0,{line}\n" for line in CART.splitlines()[1:]) + "1,7,0,1,0,0.1,0.8\n1,8,0,-1,0,-0.100001,0.3\n"
 BOOSTED = "".join(f"{line},{'initial_prediction,learning_rate' if k == 0 else '0,0.2'}\n"
                   for k, line in enumerate(["Tree_id," + RULE.strip(), *TWO.splitlines()]))  # fmt: skip
-NETWORK = "intercept,layer,node,node_0,node_1,node_2\n-0.5,0,0,1,0,0\n0,0,1,0,-2,1\n-0.25,1,0,3,0.5,\n"
+NETWORK = "intercept,layer,node,node_0,node_1,node_2\n0,0,1,0,-2,1\n-0.5,0,0,1,0,0\n-0.25,1,0,3,0.5,\n"
 FILES = {
     "lr": LINE + "2,-1,0.5,-0.75\n",
     "svm": LINE + "2,-1,0.5,-0.75\n",
