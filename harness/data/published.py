@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from harness.core.errors import DatasetError, choices
-from harness.core.inputs import Affine, Indicator, Input
+from harness.core.inputs import Affine, Indicator, Input, Lookup
+from harness.core.space import Kind
 from harness.data.dataset import Dataset
 from harness.data.sources import read_bytes
 
@@ -17,8 +18,8 @@ Scale = Mapping[str, tuple[float, float]]
 SAME = 1e-6  # scaled values this near are the same: files hold rounded ones
 
 
-def inputs_of(columns: Iterable[str], dataset: Dataset, scale: Scale | None = None) -> tuple[Input, ...]:
-    """Published columns as maps of a dataset's features.
+def inputs_of(columns: Iterable[str], dataset: Dataset, scale: Scale | None = None) -> dict[str, Input]:
+    """Published columns as maps of a dataset's features, in the order of the features.
 
     Parameters
     ----------
@@ -32,11 +33,11 @@ def inputs_of(columns: Iterable[str], dataset: Dataset, scale: Scale | None = No
     DatasetError
         For a column that is neither.
     """
-    known = _columns(dataset, scale or {})
+    known, columns = _columns(dataset, scale or {}), list(columns)
     for column in columns:
         if column not in known:
             raise DatasetError(f"{dataset.name} has no column {column!r}, as published; {choices(column, known)}.")
-    return tuple(known[column] for column in columns)
+    return {column: source for column, source in known.items() if column in columns}
 
 
 def _columns(dataset: Dataset, scale: Scale) -> dict[str, Input]:
@@ -49,6 +50,9 @@ def _columns(dataset: Dataset, scale: Scale) -> dict[str, Input]:
             known[feature.name] = Affine(feature.name, low, high - low)
         for category in feature.categories:
             known[f"{feature.name}_{category}"] = Indicator(feature.name, (category,))
+        if feature.kind is Kind.BINARY and len(feature.categories) == 2:  # as the space's own column has it
+            second = Lookup(feature.name, feature.categories, (0.0, 1.0))
+            known[f"{feature.name}_{feature.categories[1]}"] = second
     return known
 
 

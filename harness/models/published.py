@@ -68,11 +68,12 @@ def load_published(
     if family not in FAMILIES:
         raise HarnessError(f"model.family={family} does not exist; {choices(family, FAMILIES)}.")
     table = pd.read_csv(io.BytesIO(read_bytes(source)))
-    names = list(columns or (column for column in table if column not in NO_COLUMNS))
-    inputs = inputs_of(names, dataset, scale)
-    estimator = FAMILIES[family](table, names)
-    estimator.n_features_in_ = len(names)
-    return Classifier(estimator, inputs, tuple(classes or dataset.classes))
+    named = columns or [column for column in table if column not in NO_COLUMNS]
+    inputs = inputs_of(named, dataset, scale)
+    own = [f"node_{columns.index(name)}" for name in inputs] if columns else list(inputs)
+    estimator = FAMILIES[family](table, own)
+    estimator.n_features_in_ = len(own)
+    return Classifier(estimator, tuple(inputs.values()), tuple(classes or dataset.classes))
 
 
 def _linear(kind: type, table: pd.DataFrame, columns: Sequence[str]) -> Any:
@@ -84,11 +85,11 @@ def _linear(kind: type, table: pd.DataFrame, columns: Sequence[str]) -> Any:
 
 
 def _network(table: pd.DataFrame, columns: Sequence[str]) -> MLPClassifier:
-    coefs, intercepts, width = [], [], len(columns)
+    coefs, intercepts, below = [], [], list(columns)
     for _, layer in table.sort_values(["layer", "node"]).groupby("layer"):
-        coefs.append(layer[[f"node_{k}" for k in range(width)]].to_numpy(float).T)
+        coefs.append(layer[below].to_numpy(float).T)
         intercepts.append(layer["intercept"].to_numpy(float))
-        width = len(layer)
+        below = [f"node_{k}" for k in range(len(layer))]
     estimator = MLPClassifier(hidden_layer_sizes=tuple(len(own) for own in intercepts[:-1]))
     estimator.coefs_, estimator.intercepts_ = coefs, intercepts
     estimator.n_layers_, estimator.n_outputs_, estimator.out_activation_ = len(coefs) + 1, 1, "logistic"

@@ -79,7 +79,7 @@ TABLES: dict[str, Table] = {
         keys={"dataset": "dataset", "model": "model", "method": "method"},
         ours={"dataset": CARLA, "model": PUBLISHED, "method": RIVALS},
         measures={**MOTHILAL, **DIVERSE},
-        notes=AUTHORS,
+        notes=(*AUTHORS, "Second and third counterfactuals are what a solver's pool holds; another solver's differ."),
     ),
     "ce_ocl_table5": Listing(
         title=f"Table 5 of {CE_OCL}",

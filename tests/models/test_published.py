@@ -15,6 +15,7 @@ from support.datasets import dataset_of
 
 from harness.cli.build import _published
 from harness.core.errors import DatasetError, HarnessError
+from harness.core.inputs import space_inputs
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.target import Label
@@ -27,16 +28,16 @@ from methods.ce_ocl import CeOcl
 
 # Age 20 to 60, debt 0 to 10. The tree: no job is 0.2; with a job, 0.4 up to age 40 (0.5), 0.9 beyond.
 PEOPLE = "age,debt,job,ok\n20,0,yes,0\n60,10,no,1\n30,5,yes,1\n40,2,no,0\n30,5,yes,0\n50,1,yes,1\n"
-LINE, RULE = "age,debt,job_yes,intercept\n", "ID,age,debt,job_yes,threshold,prediction\n"
+LINE, RULE = "job_yes,age,debt,intercept\n", "ID,age,debt,job_yes,threshold,prediction\n"
 TREE = "1,0,0,1,0.5,{}\n2,0,0,-1,-0.500001,{}\n2,1,0,0,0.5,{}\n3,0,0,-1,-0.500001,{}\n3,-1,0,0,-0.500001,{}\n"
 CART = RULE + TREE.format(0.2, 0.4, 0.4, 0.9, 0.9)
 TWO = "".join(f"0,{line}\n" for line in CART.splitlines()[1:]) + "1,7,0,1,0,0.1,0.8\n1,8,0,-1,0,-0.100001,0.3\n"
 BOOSTED = "".join(f"{line},{'initial_prediction,learning_rate' if k == 0 else '0,0.2'}\n"
                   for k, line in enumerate(["Tree_id," + RULE.strip(), *TWO.splitlines()]))  # fmt: skip
-NETWORK = "intercept,layer,node,node_0,node_1,node_2\n0,0,1,0,-2,1\n-0.5,0,0,1,0,0\n-0.25,1,0,3,0.5,\n"
+NETWORK = "intercept,layer,node,node_0,node_1,node_2\n0,0,1,1,-2,0\n-0.5,0,0,0,0,1\n-0.25,1,0,3,0.5,\n"
 FILES = {
-    "lr": LINE + "2,-1,0.5,-0.75\n",
-    "svm": LINE + "2,-1,0.5,-0.75\n",
+    "lr": LINE + "0.5,2,-1,-0.75\n",
+    "svm": LINE + "0.5,2,-1,-0.75\n",
     "cart": CART,
     "rf": "Tree_id," + RULE + TWO,
     "gbm": BOOSTED,
@@ -65,14 +66,15 @@ def people(tmp_path: Path) -> Dataset:
 
 def made(family: str, dataset: Dataset, folder: Path, text: str | None = None) -> Any:
     (folder / f"{family}.csv").write_text(FILES[family] if text is None else text)
-    columns = ("age", "debt", "job_yes") if family == "mlp" else None
+    columns = ("job_yes", "debt", "age") if family == "mlp" else None
     return load_published(family, Source(str(folder / f"{family}.csv")), dataset, columns=columns)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_published_model_scores_as_by_hand(family: str, people: Dataset, tmp_path: Path) -> None:
-    """Also after it was stored."""
+    """Also after it was stored; its inputs are the columns of the space, in their order."""
     classifier = made(family, people, tmp_path)
+    assert classifier.inputs == space_inputs(people.space)
     rows = people.space.frame([{"age": 30.0, "debt": 5.0, "job": "yes"}, {"age": 60.0, "debt": 0.0, "job": "no"}])
     assert classifier.raw(rows) == pytest.approx(RAW[family])
     cut = 0.5 if family in {"cart", "rf"} else 0.0
@@ -165,6 +167,19 @@ ACCEPTED = {  # of the thirty factuals, those that a model already accepts; none
 }
 
 
+def scaled(dataset: Dataset, columns: list[str]) -> np.ndarray:
+    """All rows in the authors' columns: numbers from 0 to 1, and whether a category is the one that a column names."""
+    frame = dataset.frame
+    made = {}
+    for column in columns:
+        if column in frame:
+            made[column] = (frame[column] - frame[column].min()) / (frame[column].max() - frame[column].min())
+        else:
+            feature, _, category = column.rpartition("_")
+            made[column] = (frame[feature] == category).astype(float)
+    return pd.DataFrame(made).to_numpy()
+
+
 def by_the_rules(family: str, table: pd.DataFrame, inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Scores by the lines of a file, shape (rows,), and the rows on which exactly one leaf a tree has all its rules."""
     if family == "mlp":
@@ -194,18 +209,21 @@ def by_the_rules(family: str, table: pd.DataFrame, inputs: np.ndarray) -> tuple[
 )
 def test_the_authors_models_are_their_rules(name: str) -> None:
     """On every row with one leaf a tree, and nearly all rows are such; skipped where the files are not at hand."""
-    dataset = dataset_of(name)
+    dataset = dataset_of(name, split="none")
     assert dataset.published is not None
     if not dataset.published.path.is_file():
         pytest.skip(f"{dataset.published.file} is not in CE_HARNESS_DATA")
     factuals = published_factuals(dataset)
     assert len(set(factuals.index)) == 30
+    line = pd.read_csv(Source(**settings("model", "published_lr")["sources"][name]).path)
+    rows = scaled(dataset, list(line.columns.drop("intercept")))
     for choice, family in AUTHORS.items():
         model = settings("model", choice)
         source = Source(**model["sources"][name])
         classifier = load_published(family, source, dataset, columns=model.get("columns", {}).get(name))
-        score, once = by_the_rules(family, pd.read_csv(source.path), classifier.matrix(dataset.frame))
+        score, once = by_the_rules(family, pd.read_csv(source.path), rows)
         said = classifier.codes(dataset.frame)
+        assert classifier.inputs == space_inputs(dataset.space)
         assert once.mean() > 0.98
         assert (said == (score > (0.5 if family in {"cart", "rf"} else 0.0)))[once].all()
         assert classifier.raw(dataset.frame)[once] == pytest.approx(score[once], abs=1e-6)
