@@ -47,7 +47,7 @@ def _columns(dataset: Dataset, scale: Scale) -> dict[str, Input]:
         if feature.numeric:
             values = dataset.frame[feature.name]
             low, high = scale.get(feature.name) or (float(values.min()), float(values.max()))
-            known[feature.name] = Affine(feature.name, low, high - low)
+            known[feature.name] = Affine(feature.name, low, (high - low) or 1.0)
         for category in feature.categories:
             known[f"{feature.name}_{category}"] = Indicator(feature.name, (category,))
         if feature.kind is Kind.BINARY and len(feature.categories) == 2:  # as the space's own column has it
