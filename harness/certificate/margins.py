@@ -16,9 +16,18 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
+from sklearn.linear_model import (
+    BayesianRidge,
+    ElasticNet,
+    HuberRegressor,
+    Lasso,
+    LinearRegression,
+    LogisticRegression,
+    Ridge,
+    RidgeClassifier,
+)
 from sklearn.neural_network import MLPClassifier, MLPRegressor
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVR, LinearSVC, LinearSVR
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from harness.core.classifier import Classifier
@@ -28,7 +37,10 @@ from harness.core.space import Space
 from harness.core.target import Interval, Label, Target
 
 FAMILIES: dict[str, tuple[type, ...]] = {
-    "linear": (LogisticRegression, LinearSVC, RidgeClassifier, LinearRegression, Ridge),
+    "linear": (
+        LogisticRegression, LinearSVC, RidgeClassifier, LinearRegression, Ridge, Lasso, ElasticNet, HuberRegressor,
+        BayesianRidge, LinearSVR, SVR,
+    ),
     "trees": (
         DecisionTreeClassifier, DecisionTreeRegressor, RandomForestClassifier, RandomForestRegressor,
         ExtraTreesClassifier, ExtraTreesRegressor, GradientBoostingClassifier, GradientBoostingRegressor,
@@ -64,6 +76,8 @@ def readable(space: Space, classifier: Classifier, target: Target) -> None:
         if source.feature in numbers and not isinstance(source, Affine):
             raise UnsupportedError(f"{type(source).__name__} of {source.feature}, a number, is no affine input.")
     refusal = "no radius can be certified for"
+    if kind == "linear" and not hasattr(estimator, "coef_"):
+        raise UnsupportedError(f"{refusal} SVR with kernel {estimator.kernel!r}; set kernel='linear'.")
     if kind == "network":
         if estimator.activation != "relu" and len(estimator.coefs_) > 1:
             raise UnsupportedError(f"{refusal} a network with activation {estimator.activation!r}; use 'relu'.")

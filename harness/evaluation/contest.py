@@ -194,11 +194,17 @@ def standing(study: Study, criterion: Criterion, found: Sequence[Contest]) -> St
     return Standing(criterion, blocks, test, places, too_few(study))
 
 
-def too_few(study: Study) -> frozenset[str]:
-    """Methods that cover less than half of what the best covers: by mean over the tasks that each takes."""
+def coverages(study: Study) -> dict[str, list[float]]:
+    """By method, its coverage of each task that it takes."""
     covered: dict[str, list[float]] = {}
     for entry in study.entries:
         if entry.refusal is None:
             covered.setdefault(entry.method, []).append(entry.coverage.value)
+    return covered
+
+
+def too_few(study: Study) -> frozenset[str]:
+    """Methods that cover less than half of what the best covers: by mean over the tasks that each takes."""
+    covered = coverages(study)
     means = pd.Series({name: sum(values) / len(values) for name, values in covered.items()}, dtype=float)
     return frozenset(means.index) - frozenset(statistics.comparable(means))

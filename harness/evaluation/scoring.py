@@ -252,13 +252,13 @@ def outcome(run: StoredRun) -> dict[str, Any]:
         "status": dict(Counter(row["status"] for row in rows)),
         "verdict": dict(Counter(verdict["verdict"] for verdict in run.verdicts())),
         "details": list(dict.fromkeys(row["detail"] for row in rows if row["status"] in bad)),
-        "reasons": dict(Counter(_reason(row) for row in rows if row["row"] is None and row["ce"] == 1).most_common()),
+        "reasons": dict(Counter(reason(row) for row in rows if row["row"] is None and row["ce"] == 1).most_common()),
         "timed_beside": any(row.get("jobs", 1) * row.get("beside", 1) > 1 for row in rows),
     }
 
 
-def _reason(row: Mapping[str, Any]) -> str:
-    """Why there is no answer, in one line."""
+def reason(row: Mapping[str, Any]) -> str:
+    """Why a stored row has no counterfactual, in one line."""
     lines = str(row["detail"]).strip().splitlines()
     said = lines[-1].rstrip(".") if lines else ""
     return said if said and row["reason"] == Reason.FINISHED else ", ".join(filter(None, (str(row["reason"]), said)))

@@ -20,7 +20,7 @@ from harness.models.files import checksum, read, short
 from harness.models.scorecard import as_scorecard
 
 SEVERAL = "it has several outputs, and one is explained; train a model for one target"
-NEAR = 1e-9  # scores this near are equal
+NEAR = 1e-9  # scores this near, relative to the terms that they are sums of, are equal
 
 
 def from_file(
@@ -144,11 +144,25 @@ def _difference(
                 column = int(np.flatnonzero((made != matrix).any(axis=0))[0])
                 return f"{prefix} values of {inside.inputs[column].feature} than they do"
         codes, scores = inside.graded(frame)
+        slack = NEAR * _size(inside, frame, scores)
     except Exception as fault:
         return f"{prefix} inputs than its last step takes ({short(fault)})"
-    if (codes != predicted[0]).any():
+    if inside.classes and (codes != predicted[0]).any():
         return f"{prefix} predictions than it does"
-    return f"{prefix} scores than it does" if np.abs(scores - predicted[1]).max() > NEAR else None
+    return f"{prefix} scores than it does" if np.abs(scores - predicted[1]).max() > slack else None
+
+
+def _size(inside: Classifier, frame: pd.DataFrame, scores: np.ndarray) -> float:
+    """The greatest of the scores and, of a linear model, of the terms whose sums they are; at least 1.
+
+    1 of probabilities.
+    """
+    if inside.probabilistic:
+        return 1.0
+    terms = 0.0
+    if (weights := getattr(inside.estimator, "coef_", None)) is not None:
+        terms = float((np.abs(inside.matrix(frame)) @ np.abs(np.atleast_2d(weights)).T).max(initial=0.0))
+    return max(1.0, terms, float(np.abs(scores).max(initial=0.0)))
 
 
 def _listed(path: str, name: str, faults: Sequence[str]) -> str:

@@ -2,21 +2,73 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import AbstractContextManager
 from functools import cache
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
+COLUMN = 85 / 25.4  # inches: the width of a journal's column
+SMALL = 6.5  # points: the least size of a letter in such a figure
+DOTS = 300  # an inch of a PNG
+FORMATS = ("svg", "pdf", "png")
+STYLE = {
+    "font.size": SMALL, "axes.titlesize": 7, "axes.labelsize": SMALL, "legend.fontsize": SMALL,
+    "xtick.labelsize": SMALL, "ytick.labelsize": SMALL, "lines.linewidth": 1.2, "lines.markersize": 4,
+    "axes.linewidth": 0.5, "grid.linewidth": 0.4,
+    "xtick.major.width": 0.5, "ytick.major.width": 0.5, "xtick.minor.width": 0.3, "ytick.minor.width": 0.3,
+    "xtick.major.size": 2.5, "ytick.major.size": 2.5, "xtick.minor.size": 1.5, "ytick.minor.size": 1.5,
+    "pdf.fonttype": 42, "svg.hashsalt": "figure",
+}  # fmt: skip
+
 
 @cache
 def _matplotlib() -> SimpleNamespace:
-    from matplotlib import colors, figure, patches, ticker  # slow: 0.3 s, of no use without a figure
+    from matplotlib import colors, figure, markers, patches, rc_context, ticker  # slow: 0.3 s, needed for figures alone
 
-    return SimpleNamespace(colors=colors, figure=figure, patches=patches, ticker=ticker)
+    return SimpleNamespace(
+        colors=colors, figure=figure, markers=markers, patches=patches, rc_context=rc_context, ticker=ticker
+    )
+
+
+def column_style() -> AbstractContextManager[Any]:
+    """Sizes for a figure of a journal's column, and files that are the same each time: to draw and to save within."""
+    return _matplotlib().rc_context(STYLE)
+
+
+def save(figure: Figure, path: Path, title: str) -> Path:
+    """Write a figure as SVG, PDF and PNG beside each other; returns the path of the SVG.
+
+    No file has a date. Ids within the SVG begin with its name, so that several fit on one page.
+
+    Parameters
+    ----------
+    path
+        Without a suffix.
+    """
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
+    for suffix in FORMATS:
+        metadata = {"Title": title, **undated[suffix]}
+        figure.savefig(path.with_name(f"{path.name}.{suffix}"), dpi=DOTS, metadata=metadata)
+    drawn = path.with_name(f"{path.name}.svg")
+    text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{path.name}-", drawn.read_text())
+    drawn.write_text(text.replace("<svg", '<svg role="img"', 1))
+    return drawn
+
+
+def outline(marker: str) -> list[np.ndarray]:
+    """Polygons of one of Matplotlib's markers, each of shape (corners, 2), y downwards, about 1 wide."""
+    style = _matplotlib().markers.MarkerStyle(marker)
+    path = style.get_path().transformed(style.get_transform())
+    return [np.asarray(corners) * (1, -1) for corners in path.to_polygons(closed_only=False)]
 
 
 def blank(width: float, height: float) -> Figure:

@@ -34,7 +34,7 @@ class Listing:
     metrics
         The published metrics of the same parts, compared below.
     optima
-        By part, the exact optimum for a margin of 0, where one is known; the distance alone.
+        By part, the exact optimum, where one is known; the distance alone.
     notes
         What a reader has to know, one sentence each.
     """
@@ -93,10 +93,7 @@ class Listing:
         return [row for row in rows if row[0] != "factual"]
 
     def _optima(self, parts: Mapping[str, StoredRun]) -> str:
-        """The squared distance of each first counterfactual to the last digit, beside the exact optimum.
-
-        A margin moves the optimum of a linear model by the factor (1 + margin / |score|)².
-        """
+        """The squared distance of each first counterfactual to the last digit, beside the exact optimum."""
         body = []
         for part, run in parts.items():
             factual, _ = run.factuals()
@@ -104,11 +101,9 @@ class Listing:
             if first["row"] is None:
                 continue
             ours = float((displacement(run.space, factual, run.space.frame([first["row"]])) ** 2).sum())
-            reach = abs(float(run.classifier.raw(factual)[0]))
-            ideal = self.optima[part] * (1 + run.meta["config"]["method"]["margin"] / reach) ** 2
-            numbers = (f"{value:.13f}" for value in (ours, self.optima[part], ideal))
-            body.append([part, first["status"], *numbers, f"{ours - ideal:+.1e}"])
-        return markdown(["part", STATUS, "ours", "exact, margin 0", "exact, our margin", "ours − exact"], body)
+            numbers = (f"{value:.13f}" for value in (ours, self.optima[part]))
+            body.append([part, first["status"], *numbers, f"{ours - self.optima[part]:+.1e}"])
+        return markdown(["part", STATUS, "ours", "exact", "ours − exact"], body)
 
 
 def _changes(run: StoredRun, factual: pd.DataFrame, row: Mapping[str, Any]) -> dict[str, Any]:

@@ -36,17 +36,20 @@ def build(program: Program, parameters: Parameters, problem: Problem) -> tuple[V
     return variables, embedded, Causality(program, variables, problem.equations) if imposed else None
 
 
-def validity(program: Program, embedded: Embedded, margin: float, problem: Problem) -> list[Any]:
-    """(2c), as rows: the raw output beyond its threshold, or within the wanted interval, by the margin."""
-    outputs = embedded.outputs
+def validity(program: Program, embedded: Embedded, margin: float, unit: float, problem: Problem) -> list[Any]:
+    """(2c), as rows: the raw output beyond its threshold, or within the wanted interval, by the margin.
+
+    Outputs and margin are divided by ``unit``, in which the solver's tolerances are small.
+    """
+    outputs = [output / unit for output in embedded.outputs] if unit != 1 else embedded.outputs
     if len(problem.classifier.classes) <= 2:
-        low, high = raw_interval(problem).bounds(margin)
+        low, high = (end / unit for end in raw_interval(problem).bounds(margin))
         rows = [program.add(outputs[0] >= low)] if math.isfinite(low) else []
         return rows + ([program.add(outputs[0] <= high)] if math.isfinite(high) else [])
     assert isinstance(problem.target, Label)  # anything else is refused
     # The first of several equal classes is predicted, and averaged leaf fractions do tie.
     wanted = problem.classifier.code(problem.target.value)
-    earlier, later = leads(problem.classifier, margin)
+    earlier, later = (lead / unit for lead in leads(problem.classifier, margin))
     return [
         program.add(outputs[wanted] - output >= (later if wanted < other else earlier))
         for other, output in enumerate(outputs)

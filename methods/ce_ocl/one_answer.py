@@ -13,7 +13,7 @@ import pandas as pd
 from harness.core.explanation import Answer, Reason, Status
 from harness.core.method import Deadline
 from harness.core.objective import Objective
-from harness.core.space import Space
+from harness.core.space import Kind, Space
 from harness.solvers.highs import FEASIBILITY, PROVEN, Linear, Solution
 from methods.ce_ocl.answers import gave_up, infeasible
 from methods.ce_ocl.few_changes import FewChanges
@@ -30,6 +30,7 @@ TOO_LITTLE = 1e-4  # tolerances of progress in bound and incumbent: after PATIEN
 PATIENCE = 4
 SHARP = 1e-9  # feasibility under squares: what a row may be missed by counts more than their own tolerance
 POOLING = 0.3  # share of the time left that a pool's own solve may take
+POINTS, NARROWED = 33, 4  # of a line between a point that the model refuses and one that it accepts; how often
 PRICED = 8  # guesses whose distance from the hull is computed
 DIGITS = 4  # of scaled columns, in which counterfactuals of one pool differ
 
@@ -287,6 +288,7 @@ class AnswerSearch:
         feasibility = SHARP if program.squared and not program.splits else FEASIBILITY
         bound, repairs, patience = -math.inf, 0, PATIENCE
         settle = program.embedded.settle
+        refused: pd.DataFrame | None = None
         if self._relax(form) or (settle and math.isfinite(slack) and settle(form, slack, 0.2 * self.deadline.left)):
             return Solution(None, math.inf, math.inf, infeasible=True)
         while repairs < REPAIRS:
@@ -303,14 +305,41 @@ class AnswerSearch:
                 break
             frame = program.read(solution.x, self.factual)
             if not self.problem.valid(frame)[0]:
-                program.exclude(solution.x, 10.0 ** (repairs + 1))
-                repairs += 1
+                patience -= program.bare and bound <= before + negligible
+                if program.bare and not repairs and patience and program.variables.refine(solution.x):
+                    continue  # tangents first: once there is a margin, bounds prove nothing
+                program.exclude(solution.x, repairs)
+                repairs, refused = repairs + 1, frame
                 continue
-            self._take(frame, inside=self.piece is None or (self.price is None and not self.piece.partial))
+            inside = self.piece is None or (self.price is None and not self.piece.partial)
+            self._take(frame, inside)
+            if refused is not None and program.bare:
+                self.guess(self._between(refused, frame), inside)
             patience -= bound <= before + negligible and self.value >= known - negligible
             if not patience or self.deadline.passed or not program.variables.refine(solution.x):
                 return Solution(solution.x, solution.objective, min(bound, solution.objective))
         return Solution(None, math.inf, bound)
+
+    def _between(self, refused: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
+        """Valid points on the line from a point that the model refuses to one that it accepts, as near to the first.
+
+        Empty where more than continuous features differ, or structural equations hold.
+        """
+        space = self.problem.space
+        names = [feature.name for feature in space.features if feature.kind is Kind.CONTINUOUS]
+        others = [name for name in space.names if name not in names]
+        if self.program.causality is not None or not frame[others].equals(refused[others]):
+            return frame.iloc[:0]
+        start, end = (part[names].to_numpy(float)[0] for part in (refused, frame))
+        low, high = 0.0, 1.0
+        for _ in range(NARROWED):
+            shares = np.linspace(low, high, POINTS)
+            points = pd.concat([frame] * POINTS, ignore_index=True)
+            points[names] = start + shares[:, None] * (end - start)
+            points.iloc[-1] = frame.iloc[0] if high == 1.0 else points.iloc[-1]
+            first = int(self.problem.valid(points).argmax())
+            low, high = shares[max(first - 1, 0)], shares[first]
+        return points.iloc[[first]]
 
     def _meet(self, x: np.ndarray) -> None:
         """Let an incumbent of the solver join the pool, if it is a counterfactual."""

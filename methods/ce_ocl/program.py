@@ -13,7 +13,8 @@ from harness.core.problem import Problem
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Program
 from methods.ce_ocl import formulation
-from methods.ce_ocl.parameters import Parameters
+from methods.ce_ocl.parameters import MARGIN, Parameters
+from methods.estimators.linear import is_linear, unit_of, weights_of
 from methods.estimators.trees import splits_only
 from methods.milp.distance import Separable, distance_of, dominated
 from methods.milp.hull import Piece
@@ -34,7 +35,11 @@ class CounterfactualProgram:
         program = Program()
         self.variables, self.embedded, self.causality = formulation.build(program, parameters, problem)
         self.variables.close()
-        rows = formulation.validity(program, self.embedded, parameters.margin, problem)
+        # A linear model is embedded without a margin, so that bounds are those of its own rule; ``exclude`` adds one.
+        self.bare = bare(parameters, problem)
+        unit = unit_of(problem)
+        rows = formulation.validity(program, self.embedded, 0.0 if self.bare else parameters.margin, unit, problem)
+        self.wider = parameters.margin if self.bare else 10.0 * parameters.margin / unit
         self.compiled: Compiled = program.compile()
         self.variables.attach(self.compiled)
         self.embedded.attach(self.compiled)
@@ -115,8 +120,8 @@ class CounterfactualProgram:
         row = self.variables.read(x)
         return self.problem.space.frame([row if self.causality is None else self.causality.settle(factual, row)])
 
-    def exclude(self, x: np.ndarray, factor: float) -> None:
-        """Rule out a solution that the real model refuses: its combination of leaves, or a margin wider by a factor."""
+    def exclude(self, x: np.ndarray, repairs: int) -> None:
+        """Rule out a solution that the real model refuses: its combination of leaves, or a margin ten times as wide."""
         compiled = self.compiled
         if self.splits:
             chosen = [int(tree[x[tree].argmax()]) for tree in self.leaves]
@@ -125,11 +130,17 @@ class CounterfactualProgram:
         for row in self.valid_rows:
             start, end = compiled.matrix.indptr[row], compiled.matrix.indptr[row + 1]
             form = Linear(compiled.matrix.indices[start:end], compiled.matrix.data[start:end])
-            extra = self.parameters.margin * factor
+            extra = self.wider * 10.0**repairs
             if math.isfinite(compiled.row_low[row]):
                 compiled.add_row(form, low=compiled.row_low[row] + extra)
             else:
                 compiled.add_row(form, high=compiled.row_high[row] - extra)
+
+
+def bare(parameters: Parameters, problem: Problem) -> bool:
+    """Whether the model is posed without a margin: a linear one, unless it is constant or more than 1e-6 is asked."""
+    estimator = problem.classifier.estimator
+    return is_linear(estimator) and bool(weights_of(estimator)[0].any()) and parameters.margin <= MARGIN
 
 
 def _intersection(box: list[Any] | None, other: list[Any] | None) -> list[Any] | None:

@@ -81,7 +81,13 @@ class ProgramEngine:
         if not BoxSearch.takes(problem, distance):
             return None
         return BoxSearch(
-            problem, distance, parameters.alpha, self.program.weights, parameters.max_changes, parameters.margin
+            problem,
+            distance,
+            parameters.alpha,
+            self.program.weights,
+            parameters.max_changes,
+            parameters.margin,
+            self.program.bare,
         )
 
     def answers(self, factual: pd.DataFrame, n: int, deadline: Deadline) -> list[Answer]:

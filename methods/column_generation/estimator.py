@@ -8,21 +8,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.neural_network import MLPClassifier
-from sklearn.svm import LinearSVC
 
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import by_category
 from harness.core.problem import Problem
 from harness.core.target import Label, Probability
 from methods.column_generation import kernels
+from methods.estimators.linear import CLASSIFIERS
 from methods.estimators.thresholds import as_compared
 from methods.estimators.trees import TINY, ensemble, leaves_of, splits_only
 
 SAMPLE = 20  # training rows over which the effect of a code is averaged
 ROUNDING = 1e-6  # share of the margin that is left to rounding
-LINEAR = (LogisticRegression, LinearSVC, RidgeClassifier)
 
 
 @dataclass(frozen=True)
@@ -122,7 +120,7 @@ def encode_model(problem: Problem, tau: float, margin: float, decimals: int | No
     first, shift = np.zeros((d, 1, 1)), np.zeros(1)
     weights, shifts, widths = np.zeros(1), np.zeros(1), np.ones(1, dtype=np.int64)
     masks, values, start = np.zeros((1, d), np.uint64), np.zeros(1), np.zeros(1, dtype=np.int64)
-    if isinstance(estimator, LINEAR):
+    if isinstance(estimator, CLASSIFIERS):
         kind = kernels.LINEAR
         base = sign * float(np.ravel(estimator.intercept_)[0])
         for weight, place, column in zip(np.ravel(estimator.coef_), owner, tables, strict=True):

@@ -20,6 +20,7 @@ from harness.core.target import Label
 from harness.solvers.highs import FEASIBILITY, Solution
 from harness.solvers.highs import Linear as Form
 from harness.solvers.program import Compiled, Program
+from methods.estimators.linear import unit_of
 from methods.estimators.raw_target import leads, raw_interval
 from methods.estimators.thresholds import last_left
 from methods.estimators.trees import Leaf as Cell
@@ -192,16 +193,21 @@ class InstanceProgram:
         self.embedded.append((made, shift))
         return made.outputs
 
-    def require(self, outputs: Sequence[Any], excess: Callable[[np.ndarray], float]) -> None:
-        """(4): outputs of the wanted class, by the margin and ``excess``, a function of the weights of outputs."""
-        problem, margin, program = self.robust.problem, self.robust.settings.margin, self.program
+    def require(self, outputs: Sequence[Any], excess: Callable[[np.ndarray], float], bare: bool = False) -> None:
+        """(4): outputs of the wanted class, by the margin and ``excess``, a function of the weights of outputs.
+
+        Those of a linear model are posed in a unit of their own size, the margin too; ``bare``: without it.
+        """
+        problem, program = self.robust.problem, self.program
+        size = unit_of(problem)
+        margin = 0.0 if bare else self.robust.settings.margin * size
         if len(problem.classifier.classes) <= 2:
             low, high = raw_interval(problem).bounds(margin)
             more = excess(np.ones(1))
             if math.isfinite(low):
-                program.add(outputs[0] >= low + more)
+                program.add(outputs[0] / size >= (low + more) / size)
             if math.isfinite(high):
-                program.add(outputs[0] <= high - more)
+                program.add(outputs[0] / size <= (high - more) / size)
             return
         assert isinstance(problem.target, Label)
         wanted = problem.classifier.code(problem.target.value)
@@ -210,7 +216,8 @@ class InstanceProgram:
         for other, output in enumerate(outputs):
             if other != wanted:
                 least = earlier if other < wanted else later
-                program.add(outputs[wanted] - output >= least + excess(unit[wanted] - unit[other]))
+                lead = least + excess(unit[wanted] - unit[other])
+                program.add((outputs[wanted] - output) / size >= lead / size)
 
     def close(self) -> None:
         """Compile, with the rows of the factual."""

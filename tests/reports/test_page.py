@@ -1,35 +1,68 @@
-"""The page about a sweep: what it ranks, what it shows, and what it leaves to no other file."""
+"""The page about a sweep: what it recommends, what it shows, and what it leaves to no other file."""
 
 from __future__ import annotations
 
+import json
 import re
-from html.parser import HTMLParser
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
+from matplotlib.image import imread
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+from support import tables
+from support.html import Page
 from support.tables import GRANTED, MEMBER, YOUNGER, started
 
 from harness.core.errors import HarnessError
-from harness.evaluation.contest import Criterion, contests
+from harness.core.explanation import Answer, Reason, Status
+from harness.core.target import Label
+from harness.evaluation import statistics
+from harness.evaluation.contest import Criterion, Standing, contests
+from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import Study
-from harness.reports.page import charts, page
+from harness.reports import canvas
+from harness.reports.page import charts, figures, page
 from metrics import _example as loans
 
-VOID = {"meta", "br", "img", "link", "path", "use", "rect", "circle"}
+LATE = Answer(Status.GAVE_UP, None, Reason.TIME_LIMIT, detail="no tree was left in time")
+METHODS = {
+    "exact": [GRANTED] * 8,
+    "guess": [GRANTED, YOUNGER, MEMBER, None] * 2,
+    "silent": [LATE] * 6 + [None] * 2,
+}
+PATHS = [*tables.PATHS, "metrics.proximity.gower", "metrics.plausibility.ynn"]
+SECTIONS = ["which", "question", "against", "numbers", "figures", "failures", "departures", "runs"]
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Three methods: one right, one half right, one without any answer."""
-    for method, answers in {
-        "exact": [GRANTED] * 8,
-        "guess": [GRANTED, YOUNGER, MEMBER, None] * 2,
-        "silent": [None] * 8,
-    }.items():
-        started(tmp_path, loans.problem, loans.factual, answers, method=method, n_counterfactuals=1, fingerprint=method)
-    return tmp_path
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three methods: one right, one half right, one without any answer; and runs that were stopped, one to the end."""
+    home = tmp_path_factory.mktemp("three")
+    (home / "sweeps").mkdir()
+    stopped = [
+        {"state": "failed", "label": name, "message": "memory is full."} for name in ("lost", "loans/tree/exact")
+    ]
+    (home / "sweeps" / "1.jsonl").write_text("\n".join(map(json.dumps, stopped)))
+    for method, answers in METHODS.items():
+        named = {"method": method, "fingerprint": method, "paths": PATHS}
+        started(home, loans.problem, loans.factual, answers, n_counterfactuals=1, **named)
+    return home
+
+
+@pytest.fixture(scope="module")
+def text(folder: Path) -> str:
+    return page.write(folder).read_text()
+
+
+@pytest.fixture(scope="module")
+def read(text: str) -> Page:
+    return Page(text)
 
 
 def test_the_front_is_what_nothing_beats() -> None:
@@ -48,44 +81,150 @@ def test_no_two_methods_look_alike() -> None:
     assert len({(look["color"], look["marker"]) for look in looks.values()}) == 30
 
 
-class Checker(HTMLParser):
-    """Every element is closed, ids are used once, and nothing is loaded from elsewhere."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.ids: list[str] = []
-        self.loaded: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        known = dict(attrs)
-        self.ids += [known["id"] or ""] if "id" in known else []
-        self.loaded += [known["src"] or ""] if "src" in known else []
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag not in VOID:
-            assert self.open.pop() == tag
-
-
-def test_the_page_stands_alone(folder: Path) -> None:
-    text = page.write(folder).read_text()
-    checker = Checker()
-    checker.feed(text)
-    assert checker.open == []
-    assert len(set(checker.ids)) == len(checker.ids)
-    assert all(source.startswith("data:") for source in checker.loaded)
+def test_the_page_stands_alone(text: str, read: Page) -> None:
+    """Ids are used once, those referred to are there, and nothing is loaded from elsewhere."""
+    ids = read.all("id")
+    assert len(set(ids)) == len(ids)
+    assert {link[1:] for link in read.all("href") if link.startswith("#")} <= set(ids)
+    assert all(source.startswith("data:") for source in read.all("src"))
     assert not re.search(r"<(link|script)\b", text)
 
 
-def test_the_page_says_what_happened(folder: Path) -> None:
-    text = page.write(folder).read_text()
-    words = re.sub(r"\s+", " ", re.sub(r"<svg.*?</svg>|<[^>]+>", " ", text, flags=re.S))
-    assert "loans / tree / silent 8 GAVE_UP finished (8x)" in words
-    assert "loans / tree / guess 2 GAVE_UP 4 invalid" in words
-    assert "answers too few: guess, silent" in words  # a quarter, and none
-    assert "paired comparisons of this one task" in words
+def test_the_sections_are_in_order(read: Page) -> None:
+    places = [SECTIONS.index(name) for name in read.all("id") if name in SECTIONS]
+    assert places == sorted(places)
+    assert places[:6] == list(range(6))
+
+
+def test_a_narrow_page_needs_no_scrolling(text: str, read: Page) -> None:
+    """Every row can be stacked, a cell with its heading; no element asks for a width of its own."""
+    for table, columns in zip(read.tables, read.columns, strict=True):
+        assert all(len(row) == len(columns) for row in table.rows)
+    style = re.sub(r"/\*.*?\*/", "", text[text.index("<style>") : text.index("</style>")])
+    assert not re.search(r"[{; ](min-)?width: *[\d.]+(px|rem|pt|cm|mm)", style)
+    assert "svg, img { max-width: 100%; height: auto; }" in style
+    assert {tag for tag, known in read.attributes if known.keys() & {"width", "height", "style"}} <= {
+        "svg", "rect", "path", "g", "image", "use",
+    }  # fmt: skip
+
+
+def test_the_page_says_why(text: str, read: Page) -> None:
+    """Of each answer without a counterfactual, its status with the reason and what the method says of it."""
+    shown = {row["method"]: list(row.values())[1:] for row in read.tables[-1].rows}
+    nothing = "GAVE_UP: finished, with no reason given"
+    assert shown == {
+        "guess": ["guess", f"2 {nothing}", "4 invalid"],
+        "silent": ["silent", f"6 GAVE_UP: time limit, no tree was left in time2 {nothing}", ""],
+    }
+    assert text.count("did not come to an end") == 1
+    assert "lost did not come to an end: memory is full." in text
+
+
+def test_coverage_is_beside_what_is_recommended(read: Page) -> None:
+    """All, a quarter and nothing of eight: only the first is recommended, and Wilson's interval goes with it.
+
+    Its rank is a quarter in the two questions of which another has the same answer, else 0.
+    """
+    shown = [table for table in read.tables if table.rows and "place" in table.rows[0]]
+    for table in shown:
+        best, none = table.rows
+        assert best["place"] == "1"
+        assert re.fullmatch(r"exact \(rank 0\.06, coverage 1 \(0\.676 to 1\)\)", best["methods"])
+        assert re.fullmatch(
+            r"answers too few: guess \(coverage 0\.25 \(0\.0715 to 0\.591\)\) silent \(coverage 0 \(0 to 0\.324\)\)",
+            none["methods"],
+        )
+    assert [table.heading.split(",")[0] for table in shown] == ["proximity", "plausibility", "seconds"]
+
+
+def test_every_data_set_has_its_own_question(tmp_path: Path) -> None:
+    """Another target, number of people and limit of the second."""
+    other = replace(loans.problem, target=Label("refused"))
+    started(tmp_path, loans.problem, loans.factual, [GRANTED] * 4)
+    started(tmp_path, other, loans.factual, [GRANTED] * 2, dataset="debts", time_limit=9)
+    rows = Page(page.write(tmp_path).read_text()).table("The question", "wanted")
+    assert [list(row.values()) for row in rows.values()] == [
+        ["debts", "refused", "tree", "2", "1", "9"],
+        ["loans", "granted", "tree", "4", "1", "5"],
+    ]
+
+
+def test_a_method_has_one_look_everywhere(text: str, folder: Path) -> None:
+    """The sample beside its name has the colour of its curve, and each method's sample is another."""
+    samples = dict(re.findall(r'<g id="look-(\d)"><path d="[^"]*" stroke="(#\w+)"', text))
+    assert len(set(samples.values())) == len(METHODS)
+    drawn = (folder / "figures" / "performance_profiles.svg").read_text()
+    for place, method in enumerate(Study.of(folder).methods):
+        assert f'<use href="#look-{place}"/></svg>{method}' in text
+        assert f"stroke: {samples[str(place)].lower()}" in drawn
+
+
+def test_figures_are_files_for_a_journal(text: str, folder: Path) -> None:
+    """Of each an SVG, which the page has as it is, a PDF and a PNG, 85 mm wide; the same bytes when drawn again."""
+    home = folder / "figures"
+    before = {path.name: path.read_bytes() for path in home.iterdir()}
+    names = {"ranks", "performance_profiles", "trade_off_loans", "one_person"}
+    assert before.keys() == {f"{name}.{suffix}" for name in names for suffix in ("svg", "pdf", "png")}
+    for name in names:
+        drawn = before[f"{name}.svg"].decode()
+        assert drawn[drawn.index("<svg") :] in text
+        width = re.search(r'<svg[^>]* width="([\d.]+)pt"', drawn)
+        assert width
+        assert float(width[1]) == pytest.approx(85 / 25.4 * 72, abs=0.01)
+        assert before[f"{name}.pdf"].startswith(b"%PDF")
+        assert imread(home / f"{name}.png").shape[1] == pytest.approx(85 / 25.4 * 300, abs=1)
+    with canvas.column_style():
+        plan = next(figures.plans(Numbers(Study.of(folder))))
+        canvas.save(plan.draw(), home / plan.name, plan.title)
+    assert {path.name: path.read_bytes() for path in home.iterdir()} == before
+
+
+NAMES = [f"method_number_{place}" for place in range(14)] + ["ce_ocl (features.x.actionability=free, alpha=0)"]
+
+
+def fifteen() -> dict[str, Figure]:
+    """Figures of 15 methods, one with a long name, over six data sets."""
+    looks, rng = charts.look(NAMES), np.random.default_rng(0)
+    ranks = pd.DataFrame(rng.uniform(0, 0.3, (6, 15)) + np.linspace(0, 0.7, 15), columns=NAMES)
+    test = statistics.friedman(ranks)
+    criteria = [Criterion(name, name, "lower") for name in ("proximity", "largest box around it", "seconds")]
+    standings = {c.name: Standing(c, ranks, test, {}, frozenset()) for c in criteria}
+    features = [f"a_long_name_of_feature_{place}" for place in range(7)]
+    factual = pd.Series("a value of many letters", index=features, name=12345)
+    rows = {name: dict.fromkeys(features, "another value") if place % 3 else None for place, name in enumerate(NAMES)}
+    return {
+        "critical": charts.critical(standings["proximity"], looks),
+        "heat": charts.heat(standings, looks),
+        "strip": charts.strip(factual, rows, features, looks),
+    }
+
+
+def test_every_letter_of_a_figure_can_be_read(folder: Path) -> None:
+    """At 85 mm: none smaller than 6.5 points, none cut by an edge, no two texts on each other."""
+    with canvas.column_style():
+        drawn = fifteen() | {plan.name: plan.draw() for plan in figures.plans(Numbers(Study.of(folder)))}
+        for name, figure in drawn.items():
+            figure.draw_without_rendering()
+            legible(name, figure)
+
+
+def legible(name: str, figure: Figure) -> None:
+    shown = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
+    boxes = {text: text.get_window_extent() for text in shown}
+    for axis in (axis for panel in figure.axes for axis in (panel.xaxis, panel.yaxis)):
+        low, high = sorted(axis.get_view_interval())
+        beyond = [tick for tick in (*axis.majorTicks, *axis.minorTicks) if not low <= tick.get_loc() <= high]
+        hidden = {label for tick in beyond for label in (tick.label1, tick.label2)}  # not drawn
+        shown = [text for text in shown if text not in hidden]
+    level = [text for text in shown if boxes[text].width > 0 and text.get_rotation() in {0, 90}]
+    for text in shown:
+        assert text.get_fontsize() >= 6.5 - 1e-9, (name, text.get_text())
+        inside = Bbox.intersection(boxes[text], figure.bbox)
+        whole = inside is not None and np.allclose(inside.size, boxes[text].size, atol=1.0)
+        assert whole or boxes[text].width == 0, (name, text.get_text())
+    for one, other in combinations(level, 2):
+        both = Bbox.intersection(boxes[one], boxes[other])
+        assert both is None or min(both.size) < 1.5, (name, one.get_text(), other.get_text())
 
 
 def test_a_curve_of_answers_ends_at_the_share_answered(folder: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from harness.core.explanation import Answer, Reason, Status
+from harness.core.explanation import Answer, Status
 from harness.core.problem import Problem
 from harness.evaluation import scoring
 from harness.evaluation.checker import judge
@@ -29,8 +29,9 @@ MEMBER = {**loans.factual.to_dict("records")[0], "member": "yes"}  # invalid, fo
 
 
 def started(folder: Path, problem: Problem, factual: pd.DataFrame, answers: list[Any], **settings: Any) -> StoredRun:
-    """A finished, judged and scored cell: one factual an answer, all the same row; None for none. ``options`` are those
-    of the method."""
+    """A finished, judged and scored cell: one factual an answer, all the same row; None for none, or an answer
+    as a method gives it. ``options`` are those of the method, ``paths`` the metrics."""
+    scored = {"metrics": {"names": settings.pop("paths", PATHS)}}
     names = {"dataset": "loans", "model": "tree", "method": "ours"}
     names |= {key: settings.pop(key) for key in names if key in settings}
     cell = StoredRun(folder / "answers" / "-".join([*names.values(), settings.pop("fingerprint", "0")]))
@@ -38,11 +39,10 @@ def started(folder: Path, problem: Problem, factual: pd.DataFrame, answers: list
     targets = dict.fromkeys(factuals.index, problem.target)
     config = {"method": {"margin": 1e-6} | settings.pop("options", {}), "time_limit": 5, **settings}
     meta = {**names, "n_counterfactuals": 1, "seed": 0, "data_sha256": "abc", "environment": MACHINE, "config": config}
-    cell.start(
-        {**meta, "scored": {"metrics": {"names": PATHS}}}, problem.space, problem.classifier, targets, None, factuals
-    )
+    cell.start({**meta, "scored": scored}, problem.space, problem.classifier, targets, None, factuals)
     for index, row in enumerate(answers):
-        answer = Answer(Status.GAVE_UP, None, Reason.FINISHED) if row is None else Answer(Status.FOUND, row)
+        given = row if isinstance(row, Answer) else None
+        answer = given or (Answer(Status.GAVE_UP) if row is None else Answer(Status.FOUND, row))
         cell.append([answer_row(index, 1, answer, **TIMING)])
     judge(cell)
     metrics = list(metrics_of(cell).values())

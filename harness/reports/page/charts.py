@@ -1,9 +1,9 @@
-"""Figures of a comparison, in colours that every kind of vision tells apart, never distinguished by colour alone."""
+"""Figures of a comparison, as wide as a journal's column, never distinguishing methods by colour alone."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import product
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,53 +13,93 @@ from harness.core.wording import number
 from harness.evaluation.contest import Contest, Criterion, Standing
 from harness.evaluation.statistics import LEVEL, posthocs
 from harness.evaluation.study import Study
-from harness.reports.canvas import add_rectangle, blank, legend_below
+from harness.reports.canvas import COLUMN, SMALL, add_rectangle, blank, legend_below
 from harness.reports.drawing import BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY
+from harness.reports.markup import ARROWS
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
 COLOURS = (BLUE, ORANGE, GREEN, RED, PINK, SKY, "#000000", GREY)
 MARKERS = "osD^vPX*<>hp"
 DASHES = ("-", "--", ":", "-.")
-SHORT = 14  # characters of a value in a cell
+SHORT = 13  # characters of a value in a cell
+ACROSS = 3  # columns of features side by side
+NAME = 20  # characters of a line of a method's name beside a row
+LINE = 0.13  # inches of a line of text
+PANEL = 1.45  # inches of the height of a panel
+LETTER = 0.055  # inches of the width of a letter, on average
+FRONT, CHANGED = "#AAAAAA", "#DDDDDD"  # no method's colours
 TINY = 1e-12  # distances below are as good as none
+
+Looks = Mapping[str, Mapping[str, Any]]
 
 
 def look(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Colour, marker and dash of each method: the same in every figure, no two alike."""
-    pairs = product(range(len(DASHES)), range(len(COLOURS)))
-    return {
-        name: {"color": COLOURS[c], "marker": MARKERS[(c + 3 * d) % len(MARKERS)], "linestyle": DASHES[d]}
-        for name, (d, c) in zip(methods, pairs, strict=False)
-    }
+    """Colour, marker and dash of each method: the same on the page and in every figure, no two of 32 alike."""
+    looks = {}
+    for place, name in enumerate(methods):
+        c, d = place % len(COLOURS), place // len(COLOURS) % len(DASHES)
+        looks[name] = {"color": COLOURS[c], "marker": MARKERS[(c + 3 * d) % len(MARKERS)], "linestyle": DASHES[d]}
+    return looks
 
 
-def tradeoff(study: Study, across: Criterion, up: Criterion) -> Figure:
-    """Means of two criteria over accepted answers, one panel a task; a line joins what nothing beats in both."""
-    panels = study.tasks
-    columns = min(len(panels), 3)
+def tradeoff(study: Study, dataset: str, across: Criterion, up: Criterion) -> Figure:
+    """Means of two criteria over accepted answers, one panel a task of a data set, two side by side; a line joins what
+    nothing beats in both."""
+    panels = list(dict.fromkeys(entry.task for entry in study.entries if entry.dataset == dataset))
+    columns = min(len(panels), 2)
     rows = -(-len(panels) // columns)
-    figure = blank(4.2 * columns, 3.4 * rows + 1.2)
-    axes = figure.subplots(rows, columns, squeeze=False).ravel()
     looks = look(study.methods)
+    figure, fit = _column(rows * (PANEL if columns > 1 else 1.6 * PANEL), looks)
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for axis, panel in zip(axes, panels, strict=False):
         means = {e.method: [e.mean(c.metric).value for c in (across, up)] for e in study.of_task(panel)}
         shown = pd.DataFrame.from_dict(means, orient="index", columns=["x", "y"]).dropna()
         for name, row in shown.iterrows():
             style = {key: looks[str(name)][key] for key in ("color", "marker")}
-            axis.scatter(row["x"], row["y"], s=64, label=name, edgecolors="white", linewidths=0.6, **style)
+            label = _wrapped(str(name))
+            axis.scatter(row["x"], row["y"], s=20, label=label, edgecolors="white", linewidths=0.4, **style)
         front = pareto(shown["x"], shown["y"], across.better, up.better)
         where = "post" if across.better != up.better else "pre"
-        axis.step(front["x"], front["y"], where=where, color=GREY, lw=1.2, zorder=0)
-        axis.set_title(panel, fontsize=10)
-        axis.set_xlabel(f"{across.name} ({across.better} is better)", fontsize=9)
-        axis.set_ylabel(f"{up.name} ({up.better} is better)", fontsize=9)
+        axis.step(front["x"], front["y"], where=where, color=FRONT, lw=0.8, zorder=0)
+        axis.margins(0.12)
+        axis.locator_params(nbins=4)
+        axis.set_title(_wrapped(panel, 52 // columns))
+    for axis in axes[len(panels) - columns : len(panels)]:
+        axis.set_xlabel(f"{across.name} {ARROWS[across.better]}")
+    for axis in axes[::columns]:
+        axis.set_ylabel(f"{up.name} {ARROWS[up.better]}")
     for axis in axes[len(panels) :]:
         axis.set_axis_off()
-    legend_below(figure, axes, columns=_columns(figure))
+    legend_below(figure, axes, columns=fit, size=SMALL)
     return figure
+
+
+def _column(height: float, names: Sequence[str] | Looks) -> tuple[Figure, int]:
+    """A blank figure as wide as a journal's column, with room for names below, and how many of these fit on a line."""
+    texts = [_wrapped(name) for name in names]
+    longest = max((len(line) for text in texts for line in text.splitlines()), default=1)
+    fit = max(1, min(len(texts), int(COLUMN // (LETTER * longest + 0.42))))
+    most = max((text.count("\n") + 1 for text in texts), default=1)
+    return blank(COLUMN, height + 0.25 + LINE * most * -(-len(texts) // fit)), fit
+
+
+def _wrapped(name: str, width: int = 2 * NAME) -> str:
+    """A name in lines, which end after a word or a sign where they can: a variant's may be long.
+
+    >>> _wrapped("property_magnitude", 12)
+    'property_\\nmagnitude'
+    """
+    lines = [""]
+    for part in re.findall(r"[^_.,=\s]*[_.,=\s]*", name):
+        for piece in (part[start : start + width] for start in range(0, len(part), width)):
+            if len(lines[-1] + piece.rstrip()) > width:
+                lines.append("")
+            lines[-1] += piece
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def pareto(x: pd.Series, y: pd.Series, better_x: str, better_y: str) -> pd.DataFrame:
@@ -77,7 +117,7 @@ def pareto(x: pd.Series, y: pd.Series, better_x: str, better_y: str) -> pd.DataF
 
 
 def profile(study: Study, found: Sequence[Contest]) -> Figure:
-    """Share of questions answered within a factor of the nearest answer, and within so many seconds.
+    """Share of questions answered within a factor of the nearest answer, and, below, within so many seconds.
 
     Over the tasks that a method takes. Questions without an accepted counterfactual are never reached: a curve ends
     below 1 by their share.
@@ -87,11 +127,11 @@ def profile(study: Study, found: Sequence[Contest]) -> Figure:
     found
         The contests by proximity, one a task.
     """
-    figure = blank(10.5, 4.6)
-    left, right = figure.subplots(1, 2, sharey=True)
     looks = look(study.methods)
+    figure, fit = _column(2 * 1.3 * PANEL, looks)
+    upper, lower = figure.subplots(2, 1)
     ratios, seconds = reached(study, found)
-    for axis, curves, label in ((left, ratios, "times the nearest"), (right, seconds, "seconds per question")):
+    for axis, curves, label in ((upper, ratios, "times the nearest"), (lower, seconds, "seconds per question")):
         finite = np.concatenate([values[np.isfinite(values)] for values in curves.values()])
         end = max(float(finite.max()), 1.0) if finite.size else 1.0
         for name, values in curves.items():
@@ -99,13 +139,14 @@ def profile(study: Study, found: Sequence[Contest]) -> Figure:
             steps = np.arange(1, len(known) + 1) / max(len(values), 1)
             last = len(known) / max(len(values), 1)
             style = {key: looks[name][key] for key in ("color", "linestyle")}
-            axis.step(np.append(known, end), np.append(steps, last), where="post", label=name, lw=1.8, **style)
+            label_of = _wrapped(name)
+            axis.step(np.append(known, end), np.append(steps, last), where="post", label=label_of, **style)
         axis.set_xscale("log")
         axis.set_xlabel(label)
+        axis.set_ylabel("share of questions")
+        axis.set_ylim(0, 1.02)
         axis.grid(alpha=0.25)
-    left.set_ylabel("share of questions")
-    left.set_ylim(0, 1.02)
-    legend_below(figure, [left], columns=_columns(figure))
+    legend_below(figure, [upper], columns=fit, size=SMALL)
     return figure
 
 
@@ -123,43 +164,74 @@ def reached(study: Study, found: Sequence[Contest]) -> tuple[dict[str, np.ndarra
     return tuple({name: np.array(each) for name, each in kind.items()} for kind in (ratios, seconds))  # type: ignore[return-value]
 
 
-def critical(standing: Standing) -> Figure:
+def critical(standing: Standing, looks: Looks) -> Figure:
     """Mean ranks on a line; a bar joins methods that Nemenyi's test does not tell apart."""
     assert standing.test is not None
     names = list(standing.test.pairs.columns)
     ranks = standing.mean_ranks[names].sort_values(kind="stable")
-    figure = blank(9.0, 1.6 + 0.24 * len(ranks))
+    ranks.index = pd.Index([_wrapped(str(name), NAME) for name in ranks.index])
+    known = dict(zip((_wrapped(str(name), NAME) for name in names), names, strict=True))
+    test = standing.test.pairs.set_axis(list(known), axis=0).set_axis(list(known), axis=1)
+    rows = -(-len(ranks) // 2) + len(ranks) // 4  # of names, and of bars above them
+    figure = blank(COLUMN, 0.75 + _row_height(map(str, names)) * rows)
     axis = figure.subplots()
-    looks = look([str(name) for name in standing.ranks.columns])
-    posthocs().critical_difference_diagram(
-        ranks, standing.test.pairs, ax=axis, alpha=LEVEL,
-        color_palette={name: looks[name]["color"] for name in names}, label_fmt_left="{label}  {rank:.2f} ",
-        label_fmt_right=" {rank:.2f}  {label}", text_h_margin=0.3,
+    drawn = posthocs().critical_difference_diagram(
+        ranks, test, ax=axis, alpha=LEVEL,
+        label_fmt_left="{label}  {rank:.2f} ", label_fmt_right=" {rank:.2f}  {label}",
+        color_palette={shown: looks[name]["color"] for shown, name in known.items()}, marker_props={"s": 0},
+        text_h_margin=0.03, crossbar_props={"linewidth": 1.6}, elbow_props={"linewidth": 0.8},
     )  # fmt: skip
-    title = f"{standing.criterion.name}: mean rank over {len(standing.ranks)} data sets (p = {standing.test.p:.1g})"
-    axis.set_title(title, fontsize=10)
+    for text in drawn["labels"]:
+        text.set_color("black")
+    for shown, name in known.items():
+        style = {key: looks[name][key] for key in ("color", "marker")}
+        axis.scatter(ranks[shown], 0, s=16, zorder=4, clip_on=False, edgecolors="white", linewidths=0.3, **style)
+    blocks, p = len(standing.ranks), standing.test.p
+    axis.set_title(f"{standing.criterion.name}: mean rank over {blocks} data sets (p = {p:.1g})")
     return figure
 
 
-def heat(standings: Mapping[str, Standing]) -> Figure:
+def heat(standings: Mapping[str, Standing], looks: Looks) -> Figure:
     """Methods × criteria, each cell the mean normalised rank; dark is good."""
     table = pd.DataFrame({name: standing.mean_ranks for name, standing in standings.items()})
     table = table.loc[table.mean(axis=1).sort_values().index]
-    figure = blank(2.4 + 1.25 * table.shape[1], 1.2 + 0.36 * len(table))
+    figure = blank(COLUMN, _row_height(map(str, table.index)) * len(table) + 0.75)
     axis = figure.subplots()
     axis.imshow(table.to_numpy(), cmap="cividis", vmin=0, vmax=1, aspect="auto")
-    axis.set_xticks(range(table.shape[1]), table.columns)
-    axis.set_yticks(range(len(table)), table.index)
+    axis.set_xticks(
+        range(table.shape[1]), [_wrapped(str(name), SHORT) for name in table.columns], rotation=40, ha="left"
+    )
     axis.tick_params(length=0)
     axis.xaxis.tick_top()
+    _name_rows(axis, [str(name) for name in table.index], looks)
     for (i, j), value in np.ndenumerate(table.to_numpy()):
         shade = "white" if value < 0.55 else "black"
-        axis.text(j, i, "–" if np.isnan(value) else f"{value:.2f}", ha="center", va="center", color=shade, fontsize=9)
+        text = "–" if np.isnan(value) else f"{value:.2f}"
+        axis.text(j, i, text, ha="center", va="center", color=shade, fontsize=SMALL)
     return figure
 
 
-def strip(factual: pd.Series, rows: Mapping[str, Mapping[str, Any] | None], names: Sequence[str]) -> Figure:
+def _row_height(names: Iterable[str]) -> float:
+    """Inches of a row of which one of some names is the label."""
+    return LINE * (0.4 + max((_wrapped(name, NAME).count("\n") + 1 for name in names), default=1))
+
+
+def _name_rows(axis: Axes, names: Sequence[str], looks: Looks, above: Sequence[str] = ()) -> None:
+    """Name rows by methods, each with its marker, below some that have other names."""
+    axis.set_yticks(range(len(above) + len(names)), [*above, *(_wrapped(name, NAME) for name in names)])
+    axis.tick_params(axis="y", pad=9, length=0)
+    for row, name in enumerate(names, start=len(above)):
+        style = {key: looks[name][key] for key in ("color", "marker")}
+        axis.plot(-0.025, row, transform=axis.get_yaxis_transform(), clip_on=False, ls="", mew=0, **style)
+
+
+def strip(
+    factual: pd.Series, rows: Mapping[str, Mapping[str, Any] | None], names: Sequence[str], looks: Looks
+) -> Figure:
     """What each method changes of one factual: a row a method, a column a feature that any of them changes.
+
+    As many columns side by side as can be read, those that most methods change first; further ones follow below, with
+    the methods that change them.
 
     Parameters
     ----------
@@ -168,35 +240,44 @@ def strip(factual: pd.Series, rows: Mapping[str, Mapping[str, Any] | None], name
     names
         All features, in order.
     """
-    changed = [n for n in names if any(row is not None and row[n] != factual[n] for row in rows.values())]
-    figure = blank(2.6 + 1.25 * max(len(changed), 2), 1.3 + 0.34 * (len(rows) + 1))
-    axis = figure.subplots()
-    axis.set_xlim(-0.5, max(len(changed), 1) - 0.5)
+    moved = {n: [m for m, row in rows.items() if row is not None and row[n] != factual[n]] for n in names}
+    changed = sorted((name for name in names if moved[name]), key=lambda name: -len(moved[name]))
+    parts = [changed[start : start + ACROSS] for start in range(0, len(changed), ACROSS)] or [[]]
+    shown = [list(rows)] + [[m for m in rows if any(m in moved[name] for name in part)] for part in parts[1:]]
+    lines = [len(methods) + 1 for methods in shown]
+    heads = [max((_wrapped(str(name), SHORT).count("\n") + 1 for name in part), default=0) for part in parts]
+    figure = blank(COLUMN, _row_height(rows) * sum(lines) + LINE * sum(heads) + 0.2 * len(parts))
+    axes = figure.subplots(len(parts), 1, squeeze=False, height_ratios=lines).ravel()
+    for axis, part, methods in zip(axes, parts, shown, strict=True):
+        _changes(axis, factual, {name: rows[name] for name in methods}, part, looks)
+    return figure
+
+
+def _changes(
+    axis: Axes, factual: pd.Series, rows: Mapping[str, Mapping[str, Any] | None], part: Sequence[str], looks: Looks
+) -> None:
+    """One block of the strip: the values of some features, coloured where they are not the factual's."""
+    axis.set_xlim(-0.5, ACROSS - 0.5)
     axis.set_ylim(len(rows) + 0.5, -0.5)
-    for j, name in enumerate(changed):
-        axis.text(j, 0, _short(factual[name]), ha="center", va="center", fontsize=8)
+    centred: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SMALL}
+    for j, name in enumerate(part):
+        axis.text(j, 0, _short(factual[name]), **centred)
         for i, row in enumerate(rows.values(), start=1):
             if row is not None and row[name] != factual[name]:
-                add_rectangle(axis, (j - 0.48, i - 0.42), 0.96, 0.84, color=SKY, alpha=0.45, lw=0)
-                axis.text(j, i, _short(row[name]), ha="center", va="center", fontsize=8)
+                add_rectangle(axis, (j - 0.48, i - 0.42), 0.96, 0.84, color=CHANGED, lw=0)
+                axis.text(j, i, _short(row[name]), **centred)
     for i, row in enumerate(rows.values(), start=1):
         if row is None:
-            axis.text(-0.4, i, "none found", va="center", fontsize=8, style="italic", color="#555555")
-    axis.axhline(0.5, color="black", lw=0.8)
-    axis.set_xticks(range(len(changed)), [_short(name) for name in changed], rotation=30, ha="left", fontsize=8)
+            axis.text(-0.45, i, "none found", va="center", fontsize=SMALL, style="italic", color=GREY)
+    axis.axhline(0.5, color="black", lw=0.5)
+    axis.set_xticks(range(len(part)), [_wrapped(str(name), SHORT) for name in part])
     axis.xaxis.tick_top()
-    axis.set_yticks(range(len(rows) + 1), [f"factual {factual.name}", *rows], fontsize=9)
     axis.tick_params(length=0)
+    _name_rows(axis, list(rows), looks, above=[f"factual {factual.name}"])
     for side in axis.spines.values():
         side.set_visible(False)
-    return figure
 
 
 def _short(value: Any) -> str:
     text = number(value)
     return text if len(text) <= SHORT else f"{text[: SHORT - 1]}…"
-
-
-def _columns(figure: Figure) -> int:
-    """How many names of methods fit side by side below a figure."""
-    return max(1, int(figure.get_figwidth() // 2.0))

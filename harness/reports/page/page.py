@@ -1,47 +1,45 @@
-"""The page: question, set-up, tables, figures, worst cases, failures and a ranking, in one HTML file."""
+"""The page: which method for what, the question, methods compared, numbers, figures, failures; in one HTML file."""
 
 from __future__ import annotations
 
 import base64
-import io
-import math
-import re
+import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jinja2
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
+from harness.core.explanation import Reason
 from harness.core.wording import target_text
-from harness.evaluation import statistics
-from harness.evaluation.contest import SECONDS, Criterion, Standing
+from harness.evaluation import scoring
 from harness.evaluation.numbers import Numbers
-from harness.evaluation.statistics import BLOCKS, ENOUGH, LEVEL, Estimate
+from harness.evaluation.statistics import BLOCKS, ENOUGH, LEVEL
 from harness.evaluation.study import Entry, Study
-from harness.reports import departures, markup, stored
+from harness.reports import departures, stored
 from harness.reports.overview import overview
-from harness.reports.page import charts
+from harness.reports.page import figures
+from harness.reports.page.against import FEW, compared, farthest
+from harness.reports.page.elements import Column, Names, count, figure, interval, markdown, table
+from harness.reports.page.which import recommendations
 from harness.reports.summary import line_of
 from harness.store import mlflow
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
-WORST = 12  # cases shown
-MEANINGS = {
-    "proximity": "Gower distance of the nearest accepted counterfactual",
-    "sparsity": "number of features that it changes",
-    "plausibility": "share of its near training rows that are predicted as desired",
-    "robustness": "share of its noisy copies that are no longer valid",
-    "diversity": "mean pairwise Gower distance, where as many were accepted as asked for",
-    SECONDS: "to the last answer of a question",
-}
+NAMED = 6  # wanted values and reasons that are listed before "and 3 more"
+QUESTION = (
+    Column("data set"), Column("wanted"), Column("models"), Column("people asked", True),
+    Column("counterfactuals each", True), Column("seconds each", True),
+)  # fmt: skip
+FAILURES = (
+    Column("task"), Column("method"), Column("answers without a counterfactual: status, reason"),
+    Column("returned and not accepted"),
+)  # fmt: skip
 
 
 def write(folder: Path) -> Path:
-    """Write ``report.html`` of a study from what is stored, and return its path.
+    """Write ``report.html`` of a study from what is stored, and its ``figures``; returns the path of the page.
 
     Raises
     ------
@@ -50,252 +48,95 @@ def write(folder: Path) -> Path:
     """
     numbers = Numbers(Study.of(folder))
     study = numbers.study
-    runs = [run for entry in study.entries for run in entry.runs]
+    names = Names(study.methods)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     text = environment.get_template("page.html").render(
         name=study.name,
-        question=_question(study),
-        provenance=stored.provenance(runs),
-        tasks=[_task(numbers, task) for task in study.tasks],
-        papers=_papers(study, folder),
-        overview=_rendered(overview(numbers)[0]),
-        pictures=_pictures(folder),
-        figures=_figures(numbers),
-        worst=_worst(numbers),
-        failures=_failures(study),
+        samples=names.samples,
         faults=study.faults,
-        runs=_runs(study),
-        criteria=[_placed(numbers, criterion) for criterion in numbers.criteria],
-        sees=[(entry.task, entry.method, ", ".join(entry.sees)) for entry in study.entries if entry.sees],
-        departures=_rendered(departed) if (departed := _departures(study)) else None,
-        refused=[(entry.task, entry.method, entry.refusal) for entry in study.refused],
+        recommendations=recommendations(numbers, names),
+        question=_question(study),
+        methods=Markup(", ").join(names(method) for method in study.methods),
+        provenance=stored.provenance([run for entry in study.entries for run in entry.runs]),
+        compared=compared(numbers, names),
+        farthest=farthest(numbers, names),
         impossible=[(task, len(found)) for task, found in study.impossible.items()],
-        level=LEVEL, blocks=BLOCKS, enough=ENOUGH, several_tasks=len(study.tasks) > 1,
+        sees=[(entry.task, names(entry.method), ", ".join(entry.sees)) for entry in study.entries if entry.sees],
+        overview=markdown(overview(numbers)[0], names),
+        alone=[(task, _alone(numbers, task, names)) for task in study.tasks],
+        papers=_papers(study, folder, names),
+        pictures=_pictures(folder),
+        figures=figures.write(numbers, folder),
+        failures=_failures(study, names),
+        stopped=_stopped(study, folder),
+        refused=[(entry.task, names(entry.method), entry.refusal) for entry in study.refused],
+        departures=_departures(study, names),
+        runs=_runs(study),
+        level=LEVEL, blocks=BLOCKS, enough=ENOUGH, few=FEW, one_task=len(study.tasks) == 1,
     )  # fmt: skip
     path = folder / "report.html"
     path.write_text(text, encoding="utf-8")
     return path
 
 
-def _question(study: Study) -> list[tuple[str, str]]:
-    first = study.entries[0]
-    meta = first.metas[0]
-    config = meta["config"]
-    targets = (target_text(target) for entry in study.entries for target in entry.runs[0].factuals()[1].values())
-    most = max(len(entry.table) for entry in study.entries)
-    return [
-        ("datasets", ", ".join(study.datasets)),
-        ("models", ", ".join(dict.fromkeys(entry.model for entry in study.entries))),
-        ("methods", ", ".join(study.methods)),
-        ("wanted", ", ".join(dict.fromkeys(targets))),
-        ("factuals", f"{most} per dataset and model, the same for every method"),
-        ("counterfactuals", f"{meta['n_counterfactuals']} per factual, within {config['time_limit']} s"),
-    ]
+def _question(study: Study) -> Markup:
+    """A row a data set: what is wanted of whom, and within which limits."""
+    rows = []
+    for dataset in study.datasets:
+        entries = [entry for entry in study.entries if entry.dataset == dataset]
+        metas = [meta for entry in entries for meta in entry.metas]
+        targets = [target for entry in entries for run in entry.runs for target in run.factuals()[1].values()]
+        column = next((name for meta in metas if (name := meta["config"].get("dataset", {}).get("target"))), None)
+        wanted = _some(dict.fromkeys(target_text(target) for target in targets))
+        asked = {len(entry.table) + entry.impossible for entry in entries if entry.refusal is None}
+        cells = [
+            {entry.model: None for entry in entries},
+            sorted(asked),
+            dict.fromkeys(meta["n_counterfactuals"] for meta in metas),
+            dict.fromkeys(_limit(meta["config"]) for meta in metas),
+        ]
+        named = f"{column}: {wanted}" if isinstance(column, str) else wanted
+        rows.append([dataset, named, *(", ".join(map(str, cell)) for cell in cells)])
+    return table(QUESTION, rows)
 
 
-def _task(numbers: Numbers, task: str) -> dict[str, Any]:
-    """The numbers of a task: a row a method, the best common mean of each criterion marked."""
+def _limit(config: Mapping[str, Any]) -> str:
+    return f"{config['group_time_limit']} a group" if config.get("group") else str(config["time_limit"])
+
+
+def _some(texts: Iterable[str]) -> str:
+    listed = list(texts)
+    more = f" and {len(listed) - NAMED} more" if len(listed) > NAMED else ""
+    return ", ".join(listed[:NAMED]) + more
+
+
+def _alone(numbers: Numbers, task: str, names: Names) -> Markup | None:
+    """The numbers of each method of a task by itself; None where every method refuses it."""
     entries = numbers.study.of_task(task)
-    criteria = [c for c in numbers.criteria if any(_has(numbers, entry, c) for entry in entries)]
-    further = [
-        m for m in stored.headings(numbers.metrics.values(), "report").values() if not _is_criterion(m.name, criteria)
-    ]
+    if not entries:
+        return None
     lines = [line_of(entry) for entry in entries]
-    plain = [key for key in dict.fromkeys(key for line in lines for key in line) if key not in {"task", "method"}]
+    keys = [key for key in dict.fromkeys(key for line in lines for key in line) if key not in {"task", "method"}]
+    metrics = list(stored.headings(numbers.metrics.values(), "report", keys).items())
     rows = []
     for entry, line in zip(entries, lines, strict=True):
-        own = [_count(line[key]) if key != "coverage" else _interval(entry.coverage) for key in plain if key in line]
-        means = [_figure(entry.mean(metric.name).value) for metric in further]
-        rows.append(
-            {
-                "method": entry.method,
-                "own": own + means,
-                "compared": [_compared(numbers, entry, criterion) for criterion in criteria],
-                "faults": ", ".join(f"{n} {word}" for word, n in entry.faults.items()),
-            }
-        )
-    common = [contest.common.n if (contest := numbers.contest(task, c)) else 0 for c in criteria]
-    arrows = [f"{c.name} {markup.ARROWS[c.better]}" for c in criteria]
-    left = next((c.common.left_out for c in (numbers.contest(task, criterion) for criterion in criteria) if c), ())
-    return {
-        "title": task, "own": [*plain, *(metric.column for metric in further)], "criteria": arrows, "common": common,
-        "rows": rows, "left_out": ", ".join(left), "places": _task_places(numbers, task),
-        "pairs": _pairs(numbers, task, criteria),
-    }  # fmt: skip
-
-
-def _pairs(numbers: Numbers, task: str, criteria: Iterable[Criterion]) -> list[list[str]]:
-    """The pairs of methods of each criterion that has too few common questions for a mean."""
-    rows = []
-    for criterion in criteria:
-        contest = numbers.contest(task, criterion)
-        if contest is None or contest.common.enough:
-            continue
-        for pair in contest.pairs:
-            tests = [markup.DASH if math.isnan(p) else f"{p:.2g}" for p in (pair.p, pair.mcnemar)]
-            counts = [str(pair.difference.n), str(pair.only_first), str(pair.only_second)]
-            names = [criterion.name, pair.first, pair.second]
-            rows.append([*names, counts[0], _interval(pair.difference), tests[0], *counts[1:], tests[1]])
-    return rows
-
-
-def _is_criterion(metric: str, criteria: Iterable[Criterion]) -> bool:
-    return any(criterion.metric == metric for criterion in criteria)
-
-
-def _has(numbers: Numbers, entry: Entry, criterion: Criterion) -> bool:
-    contest = numbers.contest(entry.task, criterion)
-    return contest is not None and entry.method in contest.values and bool(contest.values[entry.method].notna().any())
-
-
-def _compared(numbers: Numbers, entry: Entry, criterion: Criterion) -> dict[str, Any]:
-    """A cell: the common mean with its interval, whether it is the best, and the mean rank."""
-    contest = numbers.contest(entry.task, criterion)
-    if contest is None or entry.method not in contest.values:
-        return {"text": markup.DASH, "best": False, "rank": ""}
-    mean = contest.common.means.get(entry.method)
-    text = _interval(mean) if mean is not None and contest.common.enough else markup.DASH
-    return {"text": text, "best": entry.method in contest.best, "rank": f"{contest.ranks[entry.method].mean():.2f}"}
-
-
-def _task_places(numbers: Numbers, task: str) -> list[tuple[str, str]]:
-    """Of each criterion, places from the paired comparisons of one task."""
-    if len(numbers.study.of_task(task)) < 2:
-        return []
-    found = ((c, numbers.contest(task, c)) for c in numbers.criteria)
-    lines = []
-    for criterion, contest in found:
-        if contest is not None and contest.places:
-            kept = statistics.comparable(contest.coverage)
-            few = [name for name in contest.places if name not in kept]
-            text = _listed({name: place for name, place in contest.places.items() if name in kept})
-            lines.append((criterion.name, text + (f"; answer too few: {', '.join(few)}" if few else "")))
-    return lines
-
-
-def _listed(places: Mapping[str, int]) -> str:
-    """``1: a, b; 3: c``."""
-    grouped: dict[int, list[str]] = {}
-    for name, place in places.items():
-        grouped.setdefault(place, []).append(name)
-    return "; ".join(f"{place}: {', '.join(names)}" for place, names in sorted(grouped.items()))
-
-
-def _count(value: float) -> str:
-    return markup.DASH if math.isnan(value) else f"{value:.3g}"
-
-
-def _figure(value: float) -> str:
-    return markup.DASH if math.isnan(value) else f"{value:.3f}"
-
-
-def _interval(estimate: Estimate) -> str:
-    """A number with its interval: ``0.93 (0.80 to 0.98)``."""
-    if math.isnan(estimate.low):
-        return _figure(estimate.value)
-    return f"{estimate.value:.3g} ({estimate.low:.3g} to {estimate.high:.3g})"
-
-
-def _placed(numbers: Numbers, criterion: Criterion) -> dict[str, Any]:
-    """A criterion with its methods: by place where a test or the pairs of one task give places, else by mean rank."""
-    standing = numbers.standings[criterion.name]
-    means, blocks = standing.mean_ranks.dropna(), standing.blocks
-    kept = [str(name) for name in means.index if name not in standing.too_few]
-    names = {name: f"{name} ({means[name]:.2f})" for name in kept}
-    places = {name: place for name, place in standing.places.items() if name in kept}
-    if places:
-        lines = [
-            (str(place), [names[name] for name in kept if places.get(name) == place])
-            for place in sorted(set(places.values()))
+        own = [
+            interval(entry.coverage) if key == "coverage" else count(line[key]) if key in line else "" for key in keys
         ]
-        lines += (
-            [("not tested", [names[name] for name in kept if name not in places])] if len(places) < len(kept) else []
-        )
-    else:
-        lines = [("", [f"{names[name]}" for name in kept])]
-    return {
-        "name": criterion.name,
-        "meaning": MEANINGS.get(criterion.name) or _first_sentence(numbers, criterion),
-        "better": criterion.better,
-        "lines": [(place, ", ".join(texts)) for place, texts in lines],
-        "too_few": ", ".join(str(name) for name in means.index if name in standing.too_few),
-        "how": _how(standing, len(numbers.contests[criterion.name])),
-        "blocks": int(blocks.max()) if len(blocks) else 0,
-    }
+        means = [figure(entry.mean(metric.name).value) for _, metric in metrics]
+        rows.append([names(entry.method), *own, *means, _counts(entry.faults)])
+    numeric = [Column(heading, True) for heading in (*keys, *(heading for heading, _ in metrics))]
+    return table([Column("method"), *numeric, Column("not accepted")], rows)
 
 
-def _how(standing: Standing, tasks: int) -> str:
-    """Where the places come from."""
-    if standing.test is not None:
-        return f"Friedman p = {standing.test.p:.2g} over {len(standing.ranks)} datasets, then Nemenyi"
-    return "paired comparisons of this one task" if tasks == 1 else "mean ranks, not tested"
-
-
-def _first_sentence(numbers: Numbers, criterion: Criterion) -> str:
-    """What a metric measures: the first line of its docstring, or its full name."""
-    metric = numbers.metrics[criterion.metric]
-    return (metric.__doc__ or metric.name).strip().splitlines()[0].rstrip(".")
-
-
-def _figures(numbers: Numbers) -> list[tuple[str, str, Markup]]:
-    """Title, explanation and picture of each figure that the scores allow."""
-    study = numbers.study
-    named = {criterion.name: criterion for criterion in numbers.criteria}
-    drawn: list[tuple[str, str, Figure]] = []
-    if {"proximity", "plausibility"} <= set(named):
-        text = "Means over the questions that each method answers. The line joins what nothing beats in both."
-        picture = charts.tradeoff(study, named["proximity"], named["plausibility"])
-        drawn.append(("Distance against plausibility", text, picture))
-    if len(study.methods) > 1:
-        text = "Mean normalised rank over data sets: 0 is best, 1 last."
-        drawn.append(("Methods by criterion", text, charts.heat(numbers.standings)))
-    if "proximity" in named and len(study.methods) > 1:
-        text = (
-            "Share of questions with an accepted answer within a factor of the nearest one, and within so many seconds."
-        )
-        drawn.append(("Quality and time", text, charts.profile(study, numbers.contests["proximity"])))
-    for name, standing in numbers.standings.items():
-        if standing.test is not None:
-            text = "Methods joined by a bar are not told apart by Nemenyi's test."
-            drawn.append((f"Critical differences: {name}", text, charts.critical(standing)))
-    if strip := _strip(study):
-        drawn.append(("What changes, for one factual", "The first counterfactual of each method.", strip))
-    return [(title, text, _inline(figure, title)) for title, text, figure in drawn]
-
-
-def _strip(study: Study) -> Figure | None:
-    """Of the first task, the factual for which most methods have an answer."""
-    entries = [entry for entry in study.entries if entry.task == study.tasks[0]]
-    firsts = {e.method: {r["factual"]: r["row"] for r in e.runs[0].rows() if r["ce"] == 1} for e in entries}
-    frame, _ = entries[0].runs[0].factuals()
-    answered = {i: sum(rows.get(i) is not None for rows in firsts.values()) for i in frame.index}
-    chosen = max(frame.index, key=lambda i: answered[i])
-    if not answered[chosen]:
-        return None
-    rows = {name: found.get(chosen) for name, found in firsts.items()}
-    return charts.strip(frame.loc[chosen], rows, entries[0].runs[0].space.names)
-
-
-def _inline(figure: Figure, title: str) -> Markup:
-    """A figure as SVG in the page, readable by a screen reader as one picture."""
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
-    svg = buffer.getvalue()
-    svg = svg[svg.index("<svg") :]
-    unique = re.sub(r"\W+", "-", title)
-    for attribute in ('id="', 'href="#', "url(#"):  # several pictures on a page must not share names
-        svg = svg.replace(attribute, f"{attribute}{unique}-")
-    return Markup(svg.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1))
-
-
-def _papers(study: Study, folder: Path) -> Markup | None:
+def _papers(study: Study, folder: Path, names: Names) -> Markup | None:
     """The paper's table, where the experiment regenerates one."""
     path = folder / "table.md"
     follows = any(meta["config"].get("table") for entry in study.entries for meta in entry.metas)
-    return _rendered(path.read_text()) if follows and path.is_file() else None
+    return markdown(path.read_text(), names) if follows and path.is_file() else None
 
 
 def _pictures(folder: Path) -> list[tuple[str, str]]:
@@ -306,69 +147,44 @@ def _pictures(folder: Path) -> list[tuple[str, str]]:
     ]
 
 
-def _rendered(text: str) -> Markup:
-    """Markdown as ``harness.tables`` writes it: headings, paragraphs, tables, code, bold and italics."""
-    out: list[str] = []
-    for block in re.split(r"\n\s*\n", text.strip()):
-        lines = block.splitlines()
-        if lines[0].startswith("|"):
-            head, _, *body = ([_inlined(cell) for cell in _split(line)] for line in lines)
-            rows = "".join(_tr(row, "td") for row in body)
-            out.append(f'<div class="wide"><table><thead>{_tr(head, "th")}</thead><tbody>{rows}</tbody></table></div>')
-        elif lines[0].startswith("#"):
-            out.append(f"<h3>{_inlined(lines[0].lstrip('# '))}</h3>")
-        else:
-            out.append("".join(f"<p>{_inlined(line.removeprefix('- '))}</p>" for line in lines))
-    return Markup("".join(out))
-
-
-def _split(line: str) -> list[str]:
-    return [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
-
-
-def _tr(cells: Iterable[str], tag: str) -> str:
-    return "<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in cells) + "</tr>"
-
-
-def _inlined(text: str) -> str:
-    code = re.sub(r"`(.+?)`", r"<code>\1</code>", str(escape(text)))
-    bold = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", code)
-    return re.sub(r"\*(.+?)\*", r"<i>\1</i>", bold)
-
-
-def _worst(numbers: Numbers) -> list[dict[str, Any]]:
-    """Accepted answers that are farthest from the nearest one for the same question."""
-    lines = []
-    for contest in numbers.contests.get("proximity", ()):
-        best = contest.values.min(axis=1)
-        for question, row in contest.values.loc[best > 0].iterrows():
-            for method, value in row.dropna().items():
-                names = {"task": contest.task, "method": method, "factual": question}
-                lines.append({**names, "distance": value, "best": best[question], "ratio": value / best[question]})
-    return sorted(lines, key=lambda line: -line["ratio"])[:WORST]
-
-
-def _failures(study: Study) -> list[dict[str, Any]]:
+def _failures(study: Study, names: Names) -> Markup | None:
     """Entries in which something other than an accepted counterfactual came back, with counts and reasons."""
-    lines = []
+    rows = []
     for entry in study.entries:
-        missing: dict[str, int] = {}
-        for outcome in entry.outcomes:
-            for word, n in outcome["status"].items():
-                if word not in {"OPTIMAL", "FOUND"}:
-                    missing[word] = missing.get(word, 0) + n
-        if entry.faults or missing:
-            reasons = [f"{text} ({n}x)" for text, n in list(entry.outcomes[0]["reasons"].items())[:2]]
-            label, bad = f"{entry.task} / {entry.method}", _counts(entry.faults)
-            lines.append({"label": label, "missing": _counts(missing), "bad": bad, "reason": "; ".join(reasons)})
-    return lines
+        missing = _missing(entry)
+        if missing or entry.faults:
+            texts = [f"{n} {what}" for what, n in missing.most_common(NAMED)]
+            texts += [f"{len(missing) - NAMED} further reasons"] if len(missing) > NAMED else []
+            rows.append([entry.task, names(entry.method), Markup("<br>").join(texts), _counts(entry.faults)])
+    return table(FAILURES, rows) if rows else None
 
 
-def _departures(study: Study) -> str:
-    """Of the methods of a study, the settings that are not their libraries' own: a table in Markdown, or nothing."""
-    names = {meta["method"] for entry in study.entries for meta in entry.metas}
-    found = [departure for departure in departures.departures() if departure.method in names]
-    return departures.table(found) if found else ""
+def _missing(entry: Entry) -> Counter[str]:
+    """Of all answers of an entry without a counterfactual, every seed's, how many ended with which status and why."""
+    rows = (row for run in entry.runs for row in run.rows() if row["row"] is None)
+    return Counter(f"{row['status']}: {_reason(row)}" for row in rows)
+
+
+def _reason(row: Mapping[str, Any]) -> str:
+    reason = scoring.reason(row)
+    return "finished, with no reason given" if reason == Reason.FINISHED else reason
+
+
+def _stopped(study: Study, folder: Path) -> list[tuple[str, str]]:
+    """Runs of the study's sweeps that never came to an end, and why."""
+    last: dict[str, dict[str, Any]] = {}
+    for record in sorted((folder / "sweeps").glob("*.jsonl")):
+        last |= {line["label"]: line for line in map(json.loads, record.read_text().splitlines())}
+    finished = {run.label for entry in study.entries for run in entry.runs}
+    failed = [line for label, line in last.items() if line["state"] == "failed" and label not in finished]
+    return [(line["label"], line["message"]) for line in failed]
+
+
+def _departures(study: Study, names: Names) -> Markup | None:
+    """Of the methods of a study, the settings that are not their libraries' own."""
+    methods = {meta["method"] for entry in study.entries for meta in entry.metas}
+    found = [departure for departure in departures.departures() if departure.method in methods]
+    return markdown(departures.table(found), names) if found else None
 
 
 def _counts(found: Mapping[str, int]) -> str:

@@ -6,19 +6,16 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
-from sklearn.svm import LinearSVC
 
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine, by_category
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
 from methods.ce_ocl.hull_search.kernels import TINY
+from methods.estimators.linear import is_linear, unit_of, weights_of
 from methods.estimators.raw_target import RawInterval, raw_interval
 from methods.estimators.thresholds import as_compared, last_decoded
 from methods.estimators.trees import ensemble, leaves_of, splits_only
-
-LINEAR = (LogisticRegression, LinearSVC, RidgeClassifier, LinearRegression, Ridge)
 
 
 class Trees:
@@ -91,8 +88,8 @@ class Line:
 
     def __init__(self, problem: Problem) -> None:
         estimator, space = problem.classifier.estimator, problem.space
-        weights = np.ravel(estimator.coef_)
-        self.constant = float(np.ravel(estimator.intercept_)[0])
+        rows, intercepts = weights_of(estimator)
+        weights, self.constant = rows[0], float(intercepts[0])
         self.slope = np.zeros(len(space.features))
         self.tables = [np.zeros(max(len(f.categories), 1)) for f in space.features]
         place = {name: index for index, name in enumerate(space.names)}
@@ -120,23 +117,26 @@ class Line:
 class Model:
     """A linear model or a sum of trees as arrays (the other is None), and what its score has to meet.
 
-    ``limits`` are those of a linear model's score, kept by ``margin``; a sum of trees is valid above 0.
+    ``limits`` are those of a linear model's score, kept by ``margin`` times ``first`` to begin with; a sum of trees is
+    valid above 0.
     """
 
     problem: Problem
     limits: RawInterval
     margin: float
+    first: float
     line: Line | None
     trees: Trees | None
 
     @classmethod
-    def of(cls, problem: Problem, margin: float) -> Model:
+    def of(cls, problem: Problem, margin: float, bare: bool = False) -> Model:
         """The model of a problem that ``searchable`` takes."""
         limits = raw_interval(problem)
-        if isinstance(problem.classifier.estimator, LINEAR):
-            return cls(problem, limits, margin, Line(problem), None)
+        if is_linear(problem.classifier.estimator):
+            unit = unit_of(problem) if bare else 1.0
+            return cls(problem, limits, margin * unit, float(not bare), Line(problem), None)
         end = limits.low if limits.sense > 0 else limits.high
-        return cls(problem, limits, margin, None, Trees(problem, limits.sense, end))
+        return cls(problem, limits, margin, 1.0, None, Trees(problem, limits.sense, end))
 
 
 def searchable(problem: Problem) -> bool:
@@ -145,7 +145,7 @@ def searchable(problem: Problem) -> bool:
     if len(classifier.classes) > 2 or any(_climbs(feature) for feature in problem.space.features):
         return False
     try:
-        if isinstance(classifier.estimator, LINEAR):
+        if is_linear(classifier.estimator):
             Line(problem)
             return True
         if not splits_only(classifier.estimator):

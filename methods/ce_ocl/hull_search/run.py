@@ -39,7 +39,8 @@ class Run:
         if self.costs.rest < 0 or self.costs.constant >= incumbents.upper - CLOSE:
             return None, incumbents.upper
         forced = np.zeros(len(part.place), dtype=bool)
-        heap = [Node(self.costs.constant, 0, part.low, part.high, forced, self.program.first_basis())]
+        basis = self.program.first_basis()
+        heap = [Node(self.costs.constant, 0, part.low, part.high, forced, basis, part.model.first)]
         seen = 0
         while heap:
             node: Node | None = heapq.heappop(heap)
@@ -97,7 +98,7 @@ class Run:
         branching.undecided = min(branching.undecided, node.bound)
         if node.margin >= 1e6:
             return []
-        return [branching.child(solved, node.low, node.high, node.forced, node.margin * WIDER)]
+        return [branching.child(solved, node.low, node.high, node.forced, max(node.margin * WIDER, 1.0))]
 
     def _solve(self, node: Node) -> Solved | None:
         """A node with the solution of its program, its bound raised and its box narrowed; None where it is done."""

@@ -42,6 +42,9 @@ class BoxSearch:
         Cost, weights by feature and greatest weighted number of changes.
     margin
         Of a linear model's score beyond its threshold.
+    bare
+        Whether that margin is kept only once the model refuses a point, in units of ``unit_of`` it: the bound is then
+        one of the model's own rule.
     """
 
     def __init__(
@@ -52,12 +55,13 @@ class BoxSearch:
         weights: np.ndarray,
         max_changes: float | None,
         margin: float,
+        bare: bool = False,
     ) -> None:
         linear = np.where(distance.quadratic > 0, distance.quadratic, distance.linear)
         self.distance = Separable(distance.fixed, linear, np.zeros_like(linear))
         self.alpha, self.weights = alpha, weights
         self.most = math.inf if max_changes is None else float(max_changes)
-        self.model = Model.of(problem, margin)
+        self.model = Model.of(problem, margin, bare)
         kernels.compile_all()
         self._points: dict[int, tuple[Hull, WorkingSet]] = {}
 

@@ -1,4 +1,4 @@
-"""Linear models: logistic regression, linear support vector machines, linear and ridge regression."""
+"""Linear models, as ``methods.estimators.linear`` reads them."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVR
 
+from harness.core.errors import UnsupportedError
 from harness.solvers.program import Program
+from methods.estimators.linear import CLASSIFIERS, REGRESSORS, is_linear, weights_of
 from methods.milp.embed.embedded import Embedded
 from methods.milp.embed.registry import embed
 from methods.milp.sources import Source
 
 
-@embed.register(LogisticRegression)
-@embed.register(LinearSVC)
-@embed.register(RidgeClassifier)
-@embed.register(LinearRegression)
-@embed.register(Ridge)
-def _(estimator: Any, program: Program, inputs: Sequence[Source], sense: int = 0) -> Embedded:
+def embed_linear(estimator: Any, program: Program, inputs: Sequence[Source], sense: int = 0) -> Embedded:
     """Output = w·x + b, one a row of weights."""
-    weights = np.atleast_2d(estimator.coef_)
-    intercepts = np.broadcast_to(np.atleast_1d(estimator.intercept_), len(weights))
-    return Embedded(tuple(affine(w, b, inputs) for w, b in zip(weights, intercepts, strict=True)))
+    if not is_linear(estimator):
+        raise UnsupportedError(f"SVR with kernel {estimator.kernel!r} is no linear model; set kernel='linear'.")
+    return Embedded(tuple(affine(w, b, inputs) for w, b in zip(*weights_of(estimator), strict=True)))
+
+
+for kind in (*CLASSIFIERS, *REGRESSORS, SVR):
+    embed.register(kind, embed_linear)
 
 
 def affine(weights: np.ndarray, intercept: float, inputs: Sequence[Source]) -> Any:

@@ -21,10 +21,19 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
+from sklearn.linear_model import (
+    BayesianRidge,
+    ElasticNet,
+    HuberRegressor,
+    Lasso,
+    LinearRegression,
+    LogisticRegression,
+    Ridge,
+    RidgeClassifier,
+)
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier, MLPRegressor
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVR, LinearSVC, LinearSVR
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from harness.core.classifier import Classifier
@@ -70,6 +79,12 @@ CASES = {
     "ridge classifier, 3 classes": (RidgeClassifier(), 3),
     "linear regression": (LinearRegression(), 0),
     "ridge": (Ridge(), 0),
+    "lasso": (Lasso(0.01), 0),
+    "elastic net": (ElasticNet(0.01), 0),
+    "huber": (HuberRegressor(), 0),
+    "bayesian ridge": (BayesianRidge(), 0),
+    "linear svm for numbers": (LinearSVR(), 0),
+    "svm for numbers, linear": (SVR(kernel="linear"), 0),
     "tree": (DecisionTreeClassifier(max_depth=5, random_state=0), 2),
     "tree, 3 classes": (DecisionTreeClassifier(max_depth=5, random_state=0), 3),
     "regression tree": (DecisionTreeRegressor(max_depth=5, random_state=0), 0),

@@ -1,0 +1,150 @@
+"""Parts of the page as HTML: tables whose cells know their headings, names in a method's look, and Markdown."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup, escape
+
+from harness.evaluation.statistics import Estimate
+from harness.reports.canvas import outline
+from harness.reports.markup import DASH
+from harness.reports.page.charts import look
+
+STROKES = {"-": "none", "--": "5 2", ":": "1.5 2", "-.": "5 2 1.5 2"}  # of lines, by Matplotlib's name
+
+
+class Column(NamedTuple):
+    """A column of a table on the page.
+
+    Parameters
+    ----------
+    heading
+        Above the column.
+    number
+        Whether it is set flush right.
+    label
+        Beside each cell where the page is too narrow for columns; by default the heading.
+    note
+        Below the heading.
+    """
+
+    heading: str
+    number: bool = False
+    label: str = ""
+    note: str = ""
+
+
+def table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Markup:
+    """A table; where the page is narrow, each row becomes a block of labelled cells.
+
+    Texts are escaped, those that are ``Markup`` stay as they are.
+    """
+    shapes = [Markup(' class="n"') if column.number else Markup("") for column in columns]
+    labels = [column.label or column.heading for column in columns]
+    heads = [
+        Markup('<th scope="col"{}>{}{}</th>').format(
+            shape, column.heading, Markup("<br><small>{}</small>").format(column.note) if column.note else ""
+        )
+        for column, shape in zip(columns, shapes, strict=True)
+    ]
+    lines = (
+        Markup("").join(
+            Markup('<td{} data-label="{}">{}</td>').format(shape, label, _cell(text))
+            for shape, label, text in zip(shapes, labels, row, strict=True)
+        )
+        for row in rows
+    )
+    body = Markup("\n").join(Markup("<tr>{}</tr>").format(line) for line in lines)
+    head = Markup("").join(heads)
+    return Markup('<div class="wide"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>').format(
+        head, body
+    )
+
+
+def _cell(text: str) -> Markup:
+    """One element, as a stacked row sets each cell's label and this side by side; nothing of an empty cell."""
+    return Markup("<span>{}</span>").format(text) if text else Markup("")
+
+
+class Names:
+    """Methods by name, each with a sample of its line and marker in every figure."""
+
+    def __init__(self, methods: Sequence[str]) -> None:
+        self.looks = look(methods)
+        self._places = {name: place for place, name in enumerate(methods)}
+
+    def __call__(self, method: str) -> Markup:
+        """A method's name after its sample; a name that is no method's as it is."""
+        if method not in self._places:
+            return escape(method)
+        sample = '<svg class="look" viewBox="0 0 26 10" aria-hidden="true"><use href="#look-{}"/></svg>{}'
+        return Markup(sample).format(self._places[method], method)
+
+    @property
+    def samples(self) -> Markup:
+        """What the samples on a page refer to; not seen itself."""
+        symbols = Markup("").join(self._sample(method) for method in self._places)
+        return Markup('<svg class="samples" aria-hidden="true"><defs>{}</defs></svg>').format(symbols)
+
+    def _sample(self, method: str) -> Markup:
+        colour, dash = self.looks[method]["color"], STROKES[self.looks[method]["linestyle"]]
+        corners = (
+            "M" + " L".join(f"{13 + 8 * x:.2f},{5 + 8 * y:.2f}" for x, y in polygon) + "Z"
+            for polygon in outline(self.looks[method]["marker"])
+        )
+        line = Markup('<path d="M0,5 H26" stroke="{}" stroke-width="1.6" stroke-dasharray="{}"/>').format(colour, dash)
+        mark = Markup('<path d="{}" fill="{}"/>').format(" ".join(corners), colour)
+        return Markup('<g id="look-{}">{}{}</g>').format(self._places[method], line, mark)
+
+
+def markdown(text: str, names: Names) -> Markup:
+    """Markdown as ``harness.tables`` writes it: headings, paragraphs, tables, code, bold and italics."""
+    out: list[Markup] = []
+    for block in re.split(r"\n\s*\n", text.strip()):
+        lines = block.splitlines()
+        if lines[0].startswith("|"):
+            head, _, *body = (_split(line) for line in lines)
+            rows = ([_inlined(cell, names) for cell in row] for row in body)
+            out.append(table([Column(re.sub(r"[*`]", "", cell)) for cell in head], rows))
+        elif lines[0].startswith("#"):
+            out.append(Markup("<h4>{}</h4>").format(_inlined(lines[0].lstrip("# "), names)))
+        else:
+            out += (Markup('<p class="note">{}</p>').format(_inlined(line.removeprefix("- "), names)) for line in lines)
+    return Markup("").join(out)
+
+
+def _split(line: str) -> list[str]:
+    return [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line.strip()[1:-1])]
+
+
+def _inlined(text: str, names: Names) -> Markup:
+    """Code, bold and italics; code that is a method's name, in its look."""
+
+    def code(found: re.Match[str]) -> str:
+        word = Markup(found[1]).unescape()
+        return str(names(word)) if word in names.looks else f"<code>{found[1]}</code>"
+
+    bold = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", re.sub(r"`(.+?)`", code, str(escape(text))))
+    return Markup(re.sub(r"\*(.+?)\*", r"<i>\1</i>", bold))
+
+
+def count(value: float) -> str:
+    """A number of three digits; a dash for none."""
+    return DASH if math.isnan(value) else f"{value:.3g}"
+
+
+def figure(value: float) -> str:
+    """A number of three decimals; a dash for none."""
+    return DASH if math.isnan(value) else f"{value:.3f}"
+
+
+def interval(estimate: Estimate) -> Markup:
+    """A number with its interval, ``0.93 (0.80 to 0.98)``, which breaks into two lines before the brackets alone."""
+    if math.isnan(estimate.low):
+        return Markup(figure(estimate.value))
+    text = f"({estimate.low:.3g} to {estimate.high:.3g})"
+    return Markup('{:.3g} <span class="ci">{}</span>').format(estimate.value, text)

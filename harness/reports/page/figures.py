@@ -1,0 +1,101 @@
+"""The figures of a study as files, each as SVG, PDF and PNG, and as the page shows them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from markupsafe import Markup
+
+from harness.evaluation.numbers import Numbers
+from harness.evaluation.study import Study
+from harness.reports.canvas import column_style, save
+from harness.reports.page import charts
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FOLDER = "figures"
+
+
+class Plan(NamedTuple):
+    """A figure to be drawn: the name of its files, its title, what a reader has to know, and how it is drawn."""
+
+    name: str
+    title: str
+    text: str
+    draw: Callable[[], Figure]
+
+
+class Shown(NamedTuple):
+    """A figure on the page."""
+
+    title: str
+    text: str
+    picture: Markup  # the SVG, as its file has it
+    name: str  # of its files, without suffix
+
+
+def write(numbers: Numbers, folder: Path) -> list[Shown]:
+    """Write every figure that the scores of a study allow into its folder ``figures``; returns what the page shows."""
+    home = folder / FOLDER
+    home.mkdir(exist_ok=True)
+    found = []
+    with column_style():
+        for plan in plans(numbers):
+            text = save(plan.draw(), home / plan.name, plan.title).read_text()
+            found.append(Shown(plan.title, plan.text, Markup(text[text.index("<svg") :]), plan.name))
+    return found
+
+
+def plans(numbers: Numbers) -> Iterator[Plan]:
+    """The figures of a study, in the order of the page."""
+    study, looks = numbers.study, charts.look(numbers.study.methods)
+    named = {criterion.name: criterion for criterion in numbers.criteria}
+    several = len(study.methods) > 1
+    if several:
+        text = "Mean normalised rank over data sets: 0 is best, 1 last."
+        yield Plan("ranks", "Methods by criterion", text, lambda: charts.heat(numbers.standings, looks))
+    for name, standing in numbers.standings.items():
+        if standing.test is not None:
+            text = "Methods joined by a bar are not told apart by Nemenyi's test."
+            title, file = f"Critical differences: {name}", f"critical_differences_{_plain(name)}"
+            yield Plan(file, title, text, lambda standing=standing: charts.critical(standing, looks))  # type: ignore[misc]
+    if several and "proximity" in named:
+        text = "Share of questions with an accepted answer within a factor of the nearest one; within so many seconds."
+        found = numbers.contests["proximity"]
+        yield Plan("performance_profiles", "Quality and time", text, lambda: charts.profile(study, found))
+    if {"proximity", "plausibility"} <= set(named):
+        text = "Means over the questions that each method answers. The line joins what nothing beats in both."
+        two = named["proximity"], named["plausibility"]
+        for dataset in study.datasets:
+            title, file = f"Distance against plausibility: {dataset}", f"trade_off_{_plain(dataset)}"
+            yield Plan(file, title, text, lambda dataset=dataset: charts.tradeoff(study, dataset, *two))  # type: ignore[misc]
+    if (plan := _person(study, looks)) is not None:
+        yield plan
+
+
+def _plain(name: str) -> str:
+    """A name as part of a file's.
+
+    >>> _plain("my data (v=2)")
+    'my_data_v_2'
+    """
+    return re.sub(r"\W+", "_", name).strip("_")
+
+
+def _person(study: Study, looks: charts.Looks) -> Plan | None:
+    """What changes for one factual of the first task: that for which most methods have an answer."""
+    entries = [entry for entry in study.entries if entry.task == study.tasks[0]]
+    firsts = {e.method: {r["factual"]: r["row"] for r in e.runs[0].rows() if r["ce"] == 1} for e in entries}
+    frame, _ = entries[0].runs[0].factuals()
+    answered = {i: sum(rows.get(i) is not None for rows in firsts.values()) for i in frame.index}
+    chosen = max(frame.index, key=lambda i: answered[i])
+    if not answered[chosen]:
+        return None
+    rows, names = {name: found.get(chosen) for name, found in firsts.items()}, entries[0].runs[0].space.names
+    text = f"Factual {chosen} of {study.tasks[0]}: the first counterfactual of each method, accepted or not."
+    draw = lambda: charts.strip(frame.loc[chosen], rows, names, looks)  # noqa: E731
+    return Plan("one_person", "What changes, for one person", text, draw)

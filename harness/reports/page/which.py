@@ -1,0 +1,142 @@
+"""Which method to use for what: places by criterion with the coverage of each method, and who answers too few."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from harness.evaluation import statistics
+from harness.evaluation.contest import SECONDS, Contest, Criterion, Standing, coverages
+from harness.evaluation.numbers import Numbers
+from harness.reports.markup import DASH
+from harness.reports.page.elements import Column, Names, interval, table
+
+MEANINGS = {
+    "proximity": "Gower distance of the nearest accepted counterfactual",
+    "sparsity": "number of features that it changes",
+    "plausibility": "share of its near training rows that are predicted as desired",
+    "robustness": "share of its noisy copies that are no longer valid",
+    "diversity": "mean pairwise Gower distance, where as many were accepted as asked for",
+    SECONDS: "to the last answer of a question",
+}
+COLUMNS = (Column("place"), Column("methods"))
+
+
+class Recommendation(NamedTuple):
+    """What the page says of a criterion: its meaning, where the places come from, and a table of places."""
+
+    name: str
+    better: str
+    meaning: str
+    how: str
+    places: Markup
+
+
+def recommendations(numbers: Numbers, names: Names) -> list[Recommendation]:
+    """One a criterion."""
+    covered = _covered(numbers)
+    return [_recommended(numbers, criterion, names, covered) for criterion in numbers.criteria]
+
+
+def _covered(numbers: Numbers) -> dict[str, Markup]:
+    """The coverage of each method in words: with its interval of one task, else the mean and the least of its tasks."""
+    study = numbers.study
+    if len(study.tasks) == 1:
+        return {e.method: Markup("coverage {}").format(interval(e.coverage)) for e in study.of_task(study.tasks[0])}
+    known = ((name, [value for value in values if not math.isnan(value)]) for name, values in coverages(study).items())
+    return {name: Markup(_coverage(values)) for name, values in known}
+
+
+def _coverage(values: Sequence[float]) -> str:
+    """Mean and least coverage over tasks.
+
+    >>> _coverage([1.0, 0.5]), _coverage([0.75, 0.75])
+    ('coverage 0.75, least 0.50', 'coverage 0.75')
+    """
+    if not values:
+        return "no question"
+    mean = f"coverage {sum(values) / len(values):.2f}"
+    return mean if min(values) == max(values) else f"{mean}, least {min(values):.2f}"
+
+
+def _recommended(numbers: Numbers, criterion: Criterion, names: Names, covered: Mapping[str, Markup]) -> Recommendation:
+    """Methods by place where a test or the pairs of one task give places, else by mean rank."""
+    standing, found = numbers.standings[criterion.name], numbers.contests[criterion.name]
+    means = standing.mean_ranks.dropna()
+    kept = [str(name) for name in means.index if name not in standing.too_few]
+    said = {name: f"rank {means[name]:.2f}{_beside(standing, found, name)}, " for name in kept}
+    lines: dict[str, list[str]] = {}
+    for name in kept:
+        lines.setdefault(_place(standing, name), []).append(name)
+    rows = [
+        [place, _listed([(names(name), said[name] + covered[name]) for name in those])]
+        for place, those in lines.items()
+    ]
+    if few := [str(name) for name in means.index if name in standing.too_few]:
+        texts = _listed([(names(name), covered[name]) for name in few])
+        rows.append([DASH, Markup("answers too few: {}").format(texts)])
+    meaning = MEANINGS.get(criterion.name) or _first_sentence(numbers, criterion)
+    return Recommendation(criterion.name, criterion.better, meaning, _how(standing, len(found)), table(COLUMNS, rows))
+
+
+def _place(standing: Standing, name: str) -> str:
+    """A method's place, or why it has none."""
+    if name in standing.places:
+        return str(standing.places[name])
+    return "not tested" if standing.places else "by mean rank"
+
+
+def _beside(standing: Standing, found: list[Contest], name: str) -> str:
+    """Where no test spans the tasks: of how many tasks the pairs place a method first; how many data sets it takes."""
+    text = ""
+    if not standing.places:
+        first = sum(_placed(contest).get(name) == 1 for contest in found)
+        text += f", first in {first} of {sum(name in contest.values for contest in found)} tasks"
+    if standing.blocks[name] < len(standing.ranks):
+        text += f", {standing.blocks[name]} of {len(standing.ranks)} data sets"
+    return text
+
+
+def _placed(contest: Contest) -> dict[str, int]:
+    """Places by the pairs of one task, without methods that answer too few of it."""
+    kept = statistics.comparable(contest.coverage)
+    return {name: place for name, place in contest.places.items() if name in kept}
+
+
+def places(numbers: Numbers, task: str, names: Names) -> list[tuple[str, Markup]]:
+    """Of each criterion, the places from the paired comparisons of one task; nothing where one method takes it."""
+    lines = []
+    for criterion in numbers.criteria if len(numbers.study.of_task(task)) > 1 else ():
+        contest = numbers.contest(task, criterion)
+        if contest is None or not contest.places:
+            continue
+        placed = _placed(contest)
+        grouped: dict[str, list[Markup]] = {}
+        for name, place in placed.items():
+            grouped.setdefault(str(place), []).append(names(name))
+        few = [names(name) for name in contest.places if name not in placed]
+        grouped |= {"answers too few": few} if few else {}
+        texts = (Markup("{}: {}").format(place, Markup(", ").join(those)) for place, those in grouped.items())
+        lines.append((criterion.name, Markup("; ").join(texts)))
+    return lines
+
+
+def _listed(methods: list[tuple[Markup, str]]) -> Markup:
+    parts = (Markup('<span class="pick">{} <small>({})</small></span>').format(*each) for each in methods)
+    return Markup(" ").join(parts)
+
+
+def _how(standing: Standing, tasks: int) -> str:
+    """Where the places come from."""
+    if standing.test is not None:
+        return f"Friedman p = {standing.test.p:.2g} over {len(standing.ranks)} data sets, then Nemenyi"
+    return "paired comparisons of this one task" if tasks == 1 else "mean ranks, not tested over data sets"
+
+
+def _first_sentence(numbers: Numbers, criterion: Criterion) -> str:
+    """What a metric measures: the first line of its docstring, or its full name."""
+    metric = numbers.metrics[criterion.metric]
+    return (metric.__doc__ or metric.name).strip().splitlines()[0].rstrip(".")
