@@ -25,16 +25,18 @@ from harness.cli.arguments import plain_names
 from harness.cli.process import CONF, SWEEP, log
 from harness.core.classifier import Classifier
 from harness.core.equation import Equation
-from harness.core.errors import HarnessError, choices
+from harness.core.errors import DatasetError, HarnessError, choices
 from harness.core.metric import Metric
 from harness.data import Dataset, load_dataset
 from harness.data.csv_load import load_settled
 from harness.data.csv_report import introduce
 from harness.data.csv_settings import settle, shown_name
+from harness.data.load import source_of
 from harness.execution.task import Task, make_task
 from harness.models.adopt import from_file
 from harness.models.equations import equations
 from harness.models.files import name_of
+from harness.models.published import load_published
 from harness.models.train import misfit, train
 
 SEEDS = 2**32  # scikit-learn takes no larger ones
@@ -169,6 +171,8 @@ def _classifier(key: str, dataset: Dataset) -> Classifier:
     name, model = json.loads(key)
     if "path" in model:
         return _own_model(name, model, dataset)
+    if "family" in model:
+        return _published(name, model, dataset)
     if "estimator" not in model:
         raise HarnessError("the model's configuration has no 'estimator'; see conf/model for examples.")
     estimator = _instantiate(OmegaConf.create(model["estimator"]), "the model")
@@ -206,6 +210,23 @@ def _own_model(name: str, model: Mapping[str, Any], dataset: Dataset) -> Classif
         threshold=model.get("threshold"),
         names=model.get("classes"),
     )
+
+
+def _published(name: str, model: Mapping[str, Any], dataset: Dataset) -> Classifier:
+    """The model that a paper's authors published for a dataset."""
+    if dataset.name not in model["sources"]:
+        raise HarnessError(
+            f"model={name} is not published for dataset={dataset.name}; {choices(dataset.name, model['sources'])}."
+        )
+    source = source_of(f"model={name}", model["sources"][dataset.name])
+    given = {key: model[key].get(dataset.name) for key in ("classes", "columns", "scale") if key in model}
+    try:
+        return load_published(model["family"], source, dataset, **given)
+    except DatasetError as fault:
+        factuals = dataset.published
+        if source.path.is_file() or factuals is None or factuals.path.is_file():
+            raise
+        raise DatasetError(f"{str(fault)[:-1]}; factuals=published needs {factuals.file} as well.") from None
 
 
 def _referring(task: Task, which: str | int) -> Task:

@@ -12,6 +12,7 @@ import pandas as pd
 from harness.core.space import Space
 from harness.data.discretise import Intervals
 from harness.data.reader import Form
+from harness.data.sources import Source
 
 OPPOSITE: Literal["opposite"] = "opposite"
 
@@ -48,6 +49,8 @@ class Dataset:
         Why a feature's kind is as it is, by feature, where it was inferred from a user's own file.
     intervals
         By feature, what its numbers were made of by ``discretise``; files of factuals may hold the numbers.
+    published
+        The file of the factuals that a paper explained, where it published them.
     """
 
     name: str
@@ -64,3 +67,4 @@ class Dataset:
     form: Form = field(default_factory=Form)
     reasons: Mapping[str, str] = field(default_factory=dict)
     intervals: Mapping[str, Intervals] = field(default_factory=dict)
+    published: Source | None = None

@@ -66,6 +66,8 @@ class Description:
     discretise
         Makes every feature discrete: ``quantile``, ``median`` or ``levels``, or a mapping of the parameters of
         ``harness.data.discretise.Discretisation``. Numbers become intervals, ordinal features are one-hot encoded.
+    published
+        The file of the factuals that a paper explained, as the arguments of ``Source``.
 
     Raises
     ------
@@ -92,6 +94,7 @@ class Description:
     overrides: Mapping[str, Mapping[str, Any] | None] | None = None
     causality: Mapping[str, Mapping[str, Any] | None] | None = None
     discretise: str | Mapping[str, Any] | None = None
+    published: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         one_of(self.missing, MISSING, f"'missing' of {self.name} cannot be")

@@ -83,6 +83,8 @@ def load_dataset(
     for notice in notices:
         logger.warning(notice)
     dataset = Dataset(name, space, frame, labels, names, about.desired, train, test, sha256, tuple(notices), causality)
+    if about.published is not None:
+        dataset = replace(dataset, published=source_of(name, about.published))
     if about.discretise is not None:
         dataset = _discrete(dataset, Discretisation.read(name, about.discretise))
     desired = parse_target(dataset)
@@ -186,14 +188,9 @@ def _read(about: Description) -> tuple[list[pd.DataFrame], str]:
     name, read = about.name, dict(about.read or {})
     if not about.sources:
         raise DatasetError(f"{name} has no sources; give at least one with a 'file'.")
-    keys = [field.name for field in fields(Source)]
     tables, sha256 = [], hashlib.sha256()
     for source in about.sources:
-        for key in source:
-            one_of(key, keys, f"a source of {name} has no entry")
-        if "file" not in source:
-            raise DatasetError(f"a source of {name} has no 'file'; give the path of its CSV file.")
-        content = read_bytes(Source(**source))
+        content = read_bytes(source_of(name, source))
         sha256.update(content)
         try:
             table = pd.read_csv(io.BytesIO(content), **{"low_memory": False, **read})
@@ -204,6 +201,15 @@ def _read(about: Description) -> tuple[list[pd.DataFrame], str]:
             ) from fault
         tables.append(table.apply(_strip))
     return tables, sha256.hexdigest()
+
+
+def source_of(name: str, entries: Mapping[str, Any]) -> Source:
+    """A source from the entries of a YAML; errors call what it belongs to ``name``."""
+    for key in entries:
+        one_of(key, [field.name for field in fields(Source)], f"a source of {name} has no entry")
+    if "file" not in entries:
+        raise DatasetError(f"a source of {name} has no 'file'; give the path of its CSV file.")
+    return Source(**entries)
 
 
 def _strip(column: pd.Series) -> pd.Series:

@@ -18,9 +18,10 @@ from harness.core.problem import Problem
 from harness.core.target import Label, Target
 from harness.data import Dataset, parse_target
 from harness.data.csv_factuals import read_factuals
+from harness.data.published import published_factuals
 
 PICK, EXPLAIN = 0, 1  # streams of random numbers: which factuals, and what a method draws for each
-WHICH = ("test", "test_then_train", "all")  # rows that factuals are picked from
+WHICH = ("test", "test_then_train", "all", "published")  # rows that factuals are picked from
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,8 @@ def make_task(
     which
         ``test`` or ``all``: the first ``n_factuals`` rows predicted as undesired, in one seeded permutation of the test
         rows (of all rows); ``test_then_train``: training rows where those of ``test`` are too few; a row number, or
-        several; or the path of a CSV file with the people to explain.
+        several; ``published``: the first ``n_factuals`` of those that the dataset's paper explained; or the path of a
+        CSV file with the people to explain.
     equations
         Those of ``dataset.causality``, as ``harness.models.equations.equations`` makes them.
     """
@@ -108,6 +110,8 @@ def _picked(
         return _read(dataset, Path(which))
     if not isinstance(which, str):
         return _numbered(dataset, list(dict.fromkeys([which] if isinstance(which, int) else which)))
+    if which == "published":
+        return published_factuals(dataset).iloc[:n_factuals]
     shuffled = np.random.default_rng(np.random.SeedSequence([seed, PICK])).permutation
     order = shuffled(np.arange(len(dataset.frame)) if which == "all" else dataset.test)
     if which == "test_then_train":

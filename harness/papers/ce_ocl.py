@@ -20,6 +20,7 @@ MOTHILAL = {
 DIVERSE = {name: f"mothilal/{name}" for name in ("categorical_diversity", "continuous_diversity", "sparsity_diversity")}
 CARLA = {name: f"{name}_carla" for name in ("adult", "compas", "heloc", "give_me_some_credit")}
 TUNED = {name: f"{name}_tuned" for name in ("rf", "lr", "cart", "mlp", "gbm")}
+PUBLISHED = {name: f"published_{name}" for name in TUNED}
 RIVALS = {
     "CE-OCL": "ce_ocl_paper",
     "CE-OCL_tr": "ce_ocl_tr",
@@ -28,11 +29,21 @@ RIVALS = {
     "Growing Spheres": "growing_spheres",
     "FACE": "face_knn",
 }
-PATTERN = (
+RETURNED = (
     "Published means run over the counterfactuals that a method returned, invalid ones included, each factual's score "
-    "rounded to two decimals first; *ours* does the same.",
-    "The paper's trained models and the factuals it drew are not published in a form that can be read safely: patterns "
-    "can be compared, digits cannot.",
+    "rounded to two decimals first; *ours* does the same."
+)
+PATTERN = (
+    RETURNED,
+    "Models and factuals are our own: patterns can be compared, digits cannot. The experiments ce_ocl_table2_published "
+    "and ce_ocl_table3_published have the authors' own.",
+)
+AUTHORS = (
+    RETURNED,
+    "Models and factuals are the authors' own, and so are the units: ranges of all rows.",
+    "Factuals of which a model already says what is wanted are not asked; the paper's means count them.",
+    "Published validity is another quantity where it is not DiCE's: the paper takes each solution of CE-OCL for valid, "
+    "and of CARLA's methods those whose class is not the factual's label.",
 )
 
 TABLES: dict[str, Table] = {
@@ -52,6 +63,23 @@ TABLES: dict[str, Table] = {
         ours={"dataset": CARLA, "model": TUNED, "method": RIVALS},
         measures={**MOTHILAL, **DIVERSE},
         notes=PATTERN,
+    ),
+    "ce_ocl_table2_published": Comparison(
+        title=f"Table 2 of {CE_OCL}, with the authors' own models and factuals",
+        file="ce_ocl_table2.csv",
+        keys={"dataset": "dataset", "method": "method"},
+        ours={"dataset": CARLA, "method": RIVALS},
+        fixed={"model": "published_rf"},
+        measures=MOTHILAL,
+        notes=AUTHORS,
+    ),
+    "ce_ocl_table3_published": Comparison(
+        title=f"Table 3 of {CE_OCL}, with the authors' own models and factuals",
+        file="ce_ocl_table3.csv",
+        keys={"dataset": "dataset", "model": "model", "method": "method"},
+        ours={"dataset": CARLA, "model": PUBLISHED, "method": RIVALS},
+        measures={**MOTHILAL, **DIVERSE},
+        notes=(*AUTHORS, "Second and third counterfactuals are what a solver's pool holds; another solver's differ."),
     ),
     "ce_ocl_table5": Listing(
         title=f"Table 5 of {CE_OCL}",
@@ -75,7 +103,7 @@ TABLES: dict[str, Table] = {
     "ce_ocl_heart": Listing(
         title=f"Demonstration on Statlog Heart, after {CE_OCL}, appendix C",
         label="variant",
-        notes=("The authors' network is not distributed, so there are no published values to meet.",),
+        notes=("No table of it is published. Unless model=published_mlp, the network is our own.",),
     ),
 }
 

@@ -12,8 +12,9 @@ MISSING = "???"  # what stands for a setting that has to be given
 
 
 def complete(group: str) -> list[str]:
-    """The choices of a group in which no setting is left to the user, sorted."""
-    return sorted(path.stem for path in (CONF / group).glob("*.yaml") if not _lacking(_load(group, path.stem)))
+    """The choices of a group in which no setting is left to the user, sorted; of models, those that are trained."""
+    found = {path.stem: _load(group, path.stem) for path in (CONF / group).glob("*.yaml")}
+    return sorted(name for name, node in found.items() if not _lacking(node) and "family" not in node)
 
 
 def settings(group: str, choice: str) -> dict[str, Any]:
