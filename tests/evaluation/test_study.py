@@ -180,6 +180,13 @@ def test_counts_and_means_of_each_method(task: str, numbers: pd.DataFrame) -> No
         assert diversity["picky"] == pytest.approx(0.06)
 
 
+def test_the_spread_over_seeds_is_of_means_of_runs(numbers: pd.DataFrame) -> None:
+    """The standard deviation of a sample: seed 0 answers one of the 14 more; of one seed there is none."""
+    spread = numbers.loc["a / one"]["seed_sd"]
+    assert spread["few", "coverage"] == pytest.approx(1 / 14 / math.sqrt(3))
+    assert math.isnan(spread["breaks", "coverage"])
+
+
 def test_a_question_without_an_answer_counts_its_limit(numbers: pd.DataFrame) -> None:
     """The thirteenth of 14 sorted seconds is of a sleep, the last is the limit of one second."""
     table = numbers.loc["a / one"]["value"]
