@@ -146,7 +146,8 @@ class Fewest(OneFile):
             )
         limits = ", ".join(dict.fromkeys(f"{run.meta['config']['group_time_limit']:g} s" for run in found))
         notes = [*NOTES, f"Limit of ours: {limits} a group.", *_drawn(groups), *_certified(groups)]
-        return markdown([*head, "why"], body) + "\n" + "".join(f"- {note}\n" for note in notes), pd.DataFrame(records)
+        text = markdown([*head, "why"], body, 2) + "\n" + "".join(f"- {note}\n" for note in notes)
+        return text, pd.DataFrame(records)
 
 
 def _measured(row: Mapping[str, Any], lines: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -258,7 +259,7 @@ class Thresholds:
             place = (f"{line['threshold']:g}", line["t_max"], line["approach"])
             body.append([*place, *_found(line), f"{line['uncoverable']:.1f}", _spent(line)])
         note = "*uncoverable*: mean number of factuals that no counterfactual within T_max changes can serve: proven.\n"
-        return f"{markdown(head, body)}\n- {note}", lines
+        return f"{markdown(head, body, 3)}\n- {note}", lines
 
 
 @dataclass(frozen=True)
@@ -305,7 +306,7 @@ class Models(OneFile):
             if name not in {"dataset", ""}
         ]
         note = "Accuracy on the test half; the paper's split is not published."
-        return f"{markdown(head, body)}\n- {note}\n", pd.DataFrame(numbers)
+        return f"{markdown(head, body, 2)}\n- {note}\n", pd.DataFrame(numbers)
 
 
 def records_of(lines: pd.DataFrame) -> list[dict[str, Any]]:

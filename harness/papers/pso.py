@@ -137,7 +137,7 @@ class Pooled(OneFile):
             body.append([row["dataset"], row["method"], "ours", *ours, *ranks[""], *rest])
         notes = "".join(f"- {note}\n" for note in (*self.notes, *SETTING))
         head += ["coverage per CE", "factuals", "ratio to optimum", "proven"]
-        return f"{markdown(head, body)}\n{notes}", lines
+        return f"{markdown(head, body, 3)}\n{notes}", lines
 
     def compared(self, lines: pd.DataFrame) -> pd.DataFrame:
         """Nothing is published with so many factuals: Table II has five."""

@@ -224,7 +224,7 @@ class Changes(_Numbered):
         head += ["feature", "current", "required, published", "required, ours", "value in it", "points"]
         agreement = f"{same} of {len(theirs)} published counterfactuals are ours too, bin for bin."
         notes = "".join(f"- {note}\n" for note in (agreement, *self.notes))
-        return f"{markdown(head, body)}\n{notes}", pd.DataFrame(records)
+        return f"{markdown(head, body, len(self.part) + 1)}\n{notes}", pd.DataFrame(records)
 
 
 def _matched(
@@ -294,7 +294,11 @@ class Numbers(_Numbered):
             place = tuple(row[name] for name in self.keys)
             own = ours.get(place)
             body.append([*map(str, place), "published", *self._line(row, row, measures)])
-            last = ["not run", *[""] * (len(measures) - 1)] if own is None else self._line(own, row, measures)
+            last = (
+                ["not run", *[""] * (len(measures) - 1 + bool(self.parts))]
+                if own is None
+                else self._line(own, row, measures)
+            )
             body.append([*[""] * len(place), "ours", *last])
             for name in measures:
                 records.append({**dict(zip(self.keys, place, strict=True)), "measure": name, "published": row[name],
@@ -302,7 +306,7 @@ class Numbers(_Numbered):
         head = [*(name.replace("_", " ") for name in self.keys), "", *(name.replace("_", " ") for name in measures)]
         head += ["objective"] if self.parts else []
         notes = "".join(f"- {note}\n" for note in self.notes)
-        return f"{markdown(head, body)}\n{notes}", pd.DataFrame(records)
+        return f"{markdown(head, body, len(self.keys) + 1)}\n{notes}", pd.DataFrame(records)
 
     def _line(self, shown: Mapping[str, Any], row: Mapping[str, Any], measures: Sequence[str]) -> list[str]:
         """Numbers of a published row or of ours for it."""

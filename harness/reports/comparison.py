@@ -140,7 +140,7 @@ class Comparison(OneFile):
             body.append([*blank, "ours", *shown["ours"], *counts])
             body.append([*blank, "difference", *map(self._difference, block.to_dict("records")), "", ""])
             body.append([*blank, "ours, valid", *shown["valid"], "", ""])
-        return markdown([*head, "coverage", "n"], body)
+        return markdown([*head, "coverage", "n"], body, len(keys) + 1)
 
     def _best(self, lines: pd.DataFrame, column: str) -> set[Any]:
         """The lines with the best number, as shown, among those that differ in the last key only; ties are all best."""

@@ -80,7 +80,7 @@ class Listing:
         for part, letter, source, changed in rows:
             cells = [_shown(changed[name]) if name in changed else DASH for name in names]
             body.append([part, letter, source, *cells, str(changed.get(STATUS, ""))])
-        return markdown([self.label, "", "", *names, STATUS], body)
+        return markdown([self.label, "", "", *names, STATUS], body, 3)
 
     def _published(self) -> list[tuple[str, str, str, dict[str, Any]]]:
         if self.file is None:

@@ -7,8 +7,8 @@ from pathlib import Path
 from harness.core.errors import HarnessError, choices
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import Study
-from harness.reports.markup import latex
-from harness.reports.overview import TITLE, overview
+from harness.reports.latex import document, of_markdown
+from harness.reports.overview import TITLE, for_paper, overview
 from harness.reports.registry import known
 from harness.reports.stored import latest, provenance
 
@@ -28,11 +28,14 @@ def write(folder: Path, name: str | None) -> str:
     if name is None:
         study = Study.of(folder)
         title, found = TITLE, [run for entry in study.entries for run in entry.runs]
-        text, numbers = overview(Numbers(study))
+        compared = Numbers(study)
+        text, numbers = overview(compared)
+        tables, notes = for_paper(compared), list[str]()
     else:
         title, found = known()[name].title, latest(folder)
         text, numbers = known()[name].build(found)
+        tables, notes = of_markdown(title, text)
     (folder / "table.md").write_text(f"# {title}\n\n{provenance(found)}\n\n{text}")
-    (folder / "table.tex").write_text(latex(text))
+    (folder / "table.tex").write_text(document(folder.resolve().name, tables, [provenance(found), *notes]))
     numbers.to_csv(folder / "table.csv", index=False)
     return f"{folder / 'table.md'}: {title}"

@@ -15,9 +15,12 @@ import pandas as pd
 import pytest
 from mlflow import MlflowClient
 from scipy import stats
+from support import latex
 from support.sweep import runner
 
+from harness.core.metric import CRITERIA
 from harness.evaluation import study
+from harness.reports import tables
 
 TOYS = '''
 """Five methods that set x; what they answer is known in advance."""
@@ -91,6 +94,7 @@ SETTINGS = (
     "model=one,two",
 )  # fmt: skip
 FIRST, SHIFTED = "single (shift=0.0)", "single (shift=10)"
+MEASURED = ("distance/gower", "distance/l0", "plausibility/ynn", "robustness/invalidation_rate")
 X = 2.0 * np.arange(14)
 
 
@@ -293,6 +297,34 @@ def test_the_terminal_has_them(swept: tuple[Path, str]) -> None:
     assert any(line.startswith("a / two few – [0.85]") for line in lines)
     assert "a / two: picky refuses it: picky does not take the second model." in lines
     assert "a / one: without few, which answer too few, for common means." in lines
+
+
+def test_a_papers_table_has_them(swept: tuple[Path, str], numbers: pd.DataFrame) -> None:
+    """One a task, in LaTeX: coverage, common means with the interval of proximity, the best in bold, median seconds."""
+    folder = swept[0] / "results" / "toys"
+    tables.write(folder, None)
+    found = {table.label: table for table in latex.read((folder / "table.tex").read_text())}
+    assert list(found) == [f"tab:toys-{place}" for place in (1, 2, 3, 4)]
+    for table, task in zip(found.values(), numbers.index.levels[0], strict=True):
+        assert [name.strip("{}").split()[0] for name in table.head] == ["method", "coverage", *CRITERIA[:-1], "seconds"]
+        assert table.caption.startswith(rf"\texttt{{{task}}}: 14 questions.")
+        assert "over the 11 questions that all methods answer (without \\texttt{few}" in table.caption
+        assert ("Refused by \\texttt{picky}" in table.caption) == task.endswith("two")
+        rows = {row[0].removeprefix("\\texttt{").removesuffix("}"): row[1:] for row in table.rows}
+        assert set(rows) == set(numbers.loc[task].index.get_level_values("method"))
+        for method, cells in rows.items():
+            known = numbers.loc[task, method]
+            assert latex.numbers(cells[0]) == [round(known.loc["coverage", "value"], 2)]
+            assert latex.numbers(cells[5]) == [round(known.loc["seconds", "value"], 3)]
+            for cell, name in zip(cells[1:5], MEASURED, strict=True):
+                row = known.loc[name]
+                ends = ["common", "common_low", "common_high"] if name == MEASURED[0] else ["common"]
+                expected = [] if math.isnan(row["common"]) else [round(row[end], 3) + 0.0 for end in ends]
+                assert latex.numbers(cell) == expected, (method, name)
+                assert ("bf" in cell) == (row["best"] is True or row["best"] == "True"), (method, name)
+    # (60 - mean of the 11 people's x) / 200, by hand: their numbers sum to 74, so that their x average 148 / 11
+    first = {row[0]: row for row in found["tab:toys-2"].rows}[rf"\texttt{{{FIRST}}}"]
+    assert latex.numbers(first[2])[0] == round((60 - 148 / 11) / 200, 3)
 
 
 def test_mlflow_has_them(swept: tuple[Path, str], numbers: pd.DataFrame) -> None:

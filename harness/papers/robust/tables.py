@@ -111,7 +111,7 @@ class Runs(OneFile):
                     _share(line, "paper_algorithm", "stopped"),
                 ]
             )  # fmt: skip
-        return markdown(head, body)
+        return markdown(head, body, 3)
 
     @staticmethod
     def _notes() -> str:
@@ -204,7 +204,7 @@ class Rivals(OneFile):
             "- *robustness*: share of factuals whose answer has a certified radius of at least ρ; *validity*: share "
             "predicted as desired. Of all factuals. *robust*: the paper's own method as published; *ours*: here.\n"
         )
-        return f"{markdown(head, body)}\n{note}", lines
+        return f"{markdown(head, body, 3)}\n{note}", lines
 
     def compared(self, lines: pd.DataFrame) -> pd.DataFrame:
         """Published numbers beside ours, of both methods."""
@@ -263,7 +263,7 @@ class Accuracies(OneFile):
             for line in lines.to_dict("records")
         ]
         note = "- The paper's split is not published; ours is stratified.\n"
-        return f"{markdown(['split', 'dataset', '', *TABLE_4], body)}\n{note}", lines
+        return f"{markdown(['split', 'dataset', '', *TABLE_4], body, 3)}\n{note}", lines
 
     def compared(self, lines: pd.DataFrame) -> pd.DataFrame:
         """Published accuracies beside ours, which are in rows of their own."""
