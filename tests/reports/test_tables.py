@@ -107,13 +107,14 @@ def test_a_difference_is_in_standard_errors_of_both(made: Made, comparison: Comp
     assert near["difference_se"] == pytest.approx((-70 / 3 + 20) / error)
 
 
-def test_what_was_not_run_shows_its_published_cells(made: Made, comparison: Comparison) -> None:
-    """And a method of ours that the paper lacks has a place of its own."""
+def test_what_was_not_run_is_counted_and_not_shown(made: Made, comparison: Comparison) -> None:
+    """But kept among the numbers; and a method of ours that the paper lacks has a place of its own."""
     text, lines = comparison.build([made(method="exact"), made(GRANTED, method="extra")])
     rows = [[part.strip() for part in row.split("|")[1:-1]] for row in text.splitlines() if row.startswith("|")]
-    missing = next(row for row in rows if row[1] == "Other")
-    assert missing[2:4] == ["published", "0.20 (0.01)"]
-    assert rows[rows.index(missing) + 1][3:7] == ["not run"] * 4
+    assert [row[:3] for row in rows[2:] if row[0]] == [["Loans", "Exact", "published"], ["loans", "extra", "published"]]
+    assert "not run" not in text.split("\n\n")[0]
+    assert "\n- 2 published rows are not shown: nothing of them was run here.\n" in text
+    assert line(lines, "Other", "validity")["published"] == 0.2
     assert line(lines, "extra", "validity")["ours"] == 1.0
     assert math.isnan(line(lines, "extra", "validity")["published"])
     assert math.isnan(line(lines, "Guess", "continuous_proximity")["published"])
@@ -121,7 +122,8 @@ def test_what_was_not_run_shows_its_published_cells(made: Made, comparison: Comp
 
 def test_the_best_of_a_column_is_bold(made: Made, comparison: Comparison) -> None:
     """By the metric's direction, among methods, published and ours each; ties are all best."""
-    text, _ = comparison.build([made(GRANTED, method="exact"), made(GRANTED, MEMBER, method="guess")])
+    cells = [made(GRANTED, method="exact"), made(GRANTED, MEMBER, method="guess"), made(None, method="Other")]
+    text, _ = comparison.build(cells)
     rows = {}
     for row in text.splitlines():
         cells = [part.strip() for part in row.split("|")[1:-1]]
@@ -130,7 +132,24 @@ def test_the_best_of_a_column_is_bold(made: Made, comparison: Comparison) -> Non
     assert [cells[0] for cells in rows["published"]] == ["**1.00 (0.00)**", "0.80 (0.10)", "0.20 (0.01)"]
     assert [cells[0] for cells in rows["ours"]][:2] == ["**1.00**", "0.50 (0.50)"]
     assert [cells[2] for cells in rows["ours"]][:2] == ["-60.00", "**-30.00 (30.00)**"]
-    assert [cells[1] for cells in rows["ours, valid"]] == ["**1.00**", "**1.00**"]
+    assert [cells[1] for cells in rows["ours, valid"]] == ["**1.00**", "**1.00**", DASH]
+
+
+def test_columns_that_were_not_scored_are_not_shown(made: Made, comparison: Comparison) -> None:
+    """And where nothing was run, everything that is published is there."""
+    cell = made(method="exact")
+    scores = pd.read_csv(cell.path / "scores.csv", index_col="factual")
+    scores.drop(columns="mothilal/sparsity").to_csv(cell.path / "scores.csv")
+    text, _ = Comparison(**{**vars(comparison), "as_published": _stored}).build([cell])
+    shown = ["validity ↑", "categorical proximity ↑", "continuous proximity ↑"]
+    assert text.splitlines()[0].split(" | ")[3:-2] == shown
+    text, _ = comparison.build([])
+    rows = [row.split(" | ") for row in text.splitlines() if row.startswith("| Loans")]
+    assert [row[1] for row in rows] == ["Exact", "Guess", "Other"]
+
+
+def _stored(cell: StoredRun) -> pd.DataFrame:
+    return pd.read_csv(cell.path / "scores.csv", index_col="factual")
 
 
 def test_only_fitting_cells_are_compared(made: Made, comparison: Comparison) -> None:
