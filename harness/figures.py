@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from harness.reports.figures import write
-from harness.reports.rebuild import rebuild
+from harness.reports.rebuild import asked, rebuild
 
 
 def main() -> None:
     """Draw the figures of result folders again."""
-    rebuild("figure", write)
+    rebuild("figure", write, asked("figures", "Make figures of stored answers."))
 
 
 if __name__ == "__main__":

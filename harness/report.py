@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 
 from harness.core.errors import HarnessError
+from harness.evaluation.study import Study
+from harness.reports.kept import keep
 from harness.reports.page import page
 from harness.reports.rebuild import asked
 
@@ -16,6 +18,7 @@ def main() -> None:
     for folder in folders:
         try:
             print(page.write(folder))
+            keep(Study.of(folder), folder)
         except HarnessError as fault:
             print(fault, file=sys.stderr)
             wrong = True

@@ -7,25 +7,42 @@ from pathlib import Path
 
 from harness.core.errors import HarnessError
 from harness.reports import departures, reproduction
-from harness.reports.rebuild import rebuild
+from harness.reports.rebuild import command, folders_of, rebuild
 from harness.reports.tables import write
 
 
 def main() -> None:
     """Rebuild the tables of result folders; with ``--all``, the page about every published cell; with ``--departures``
     and a page, the table in it of settings that are not the defaults of the libraries that methods run."""
-    if "--departures" in sys.argv[1:]:
-        page = Path(next((argument for argument in sys.argv[1:] if argument != "--departures"), "README.md"))
-        try:
-            page.write_text(departures.renewed(page.read_text()))
-        except HarnessError as fault:
-            sys.exit(f"{page}: {fault}")
-        return
-    if "--all" in sys.argv[1:]:
-        homes = [argument.removeprefix("output_dir=") for argument in sys.argv[1:] if argument != "--all"]
+    parser = command("tables", "Make table.md, table.tex and table.csv of stored answers.", "*")
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="of all experiments in a folder (default: results), every published cell beside ours and the papers' "
+        "claims, as REPRODUCTION.md there; tables of which less is at hand than on that page stay as they are",
+    )
+    parser.add_argument(
+        "--departures",
+        action="store_true",
+        help="renew, in a page (default: README.md), the table of settings that are not their library's default",
+    )
+    asked = parser.parse_args()
+    if asked.departures:
+        _depart(Path(next(iter(asked.folder), "README.md")))
+    elif asked.all:
+        homes = [argument.removeprefix("output_dir=") for argument in asked.folder]
         print(reproduction.write(Path(homes[0] if homes else "results")))
-        return
-    rebuild("table", write)
+    elif asked.folder:
+        rebuild("table", write, folders_of(asked.folder))
+    else:
+        parser.error("name a folder, or --all")
+
+
+def _depart(page: Path) -> None:
+    try:
+        page.write_text(departures.renewed(page.read_text()))
+    except HarnessError as fault:
+        sys.exit(f"{page}: {fault}")
 
 
 if __name__ == "__main__":

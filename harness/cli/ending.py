@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from omegaconf import DictConfig
@@ -14,15 +16,24 @@ from harness.core.errors import HarnessError
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import Study
 from harness.reports import figures, summary, tables
+from harness.reports.kept import keep
 from harness.store import mlflow as tracking
 from harness.store.run import StoredRun
 
 
-def _summarise(folder: Path, finished: list[StoredRun]) -> int:
-    """Print and write the study's numbers, and show them in MLflow."""
+def _show(config: DictConfig, folder: Path, finished: list[StoredRun]) -> int:
+    """Print and write the study's numbers, tables and figure, and show them in MLflow; returns how much is wrong."""
     numbers = Numbers(Study.of(folder))
     troubled = summary.write(folder, finished, numbers)
+    writers: dict[str, Callable[..., str]] = {"table": partial(tables.write, numbers=numbers), "figure": figures.write}
+    for name in [name for name in writers if name == "table" or config.get(name)]:
+        try:
+            log.info("%s", writers[name](folder, config.get(name)))
+        except HarnessError as fault:
+            log.error("%s", fault)
+            troubled += 1
     log_study(numbers)
+    keep(numbers.study, folder)
     return troubled
 
 
@@ -35,14 +46,7 @@ def sum_up(config: DictConfig, study: str) -> int:
     lines = [json.loads(line) for line in record.read_text().splitlines()]
     failed = [line for line in lines if line["state"] == "failed"]
     finished = [StoredRun(Path(line["cell"])) for line in lines if line["state"] != "failed"]
-    troubled = _summarise(folder, finished) if finished else 0
-    for name, write in (("table", tables.write), ("figure", figures.write)):
-        if finished and config.get(name):
-            try:
-                log.info("%s", write(folder, config[name]))
-            except HarnessError as fault:
-                log.error("%s", fault)
-                troubled += 1
+    troubled = _show(config, folder, finished) if finished else 0
     log.info("%s", tracking.page(study))
     tracking.close()
     if len(lines) > 1:

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from hydra.core.hydra_config import HydraConfig
 
 from harness.cli.process import SWEEP
+from harness.core.metric import CRITERIA
 from harness.core.wording import changes
 from harness.evaluation import export
 from harness.evaluation.numbers import Numbers, numbers_of
-from harness.evaluation.study import Entry, Study
+from harness.evaluation.study import FAULTS, Entry, Study
+from harness.reports.markup import DASH
 from harness.store import mlflow as tracking
-from harness.store.mlflow import UNNAMED
+from harness.store.mlflow import HEADLINES, UNNAMED
 from harness.store.run import StoredRun
 
+HIDDEN = {"dataset", "metrics", "force", "rescore", "output_dir", "dry"}  # of settings; config.yaml has them
+PARAMETERS = (  # of settings, beside those of method and model; others are tags, so that runs differ from the first on
+    "seed", "model_seed", "n_factuals", "n_counterfactuals", "time_limit",
+)  # fmt: skip
 COLUMN_TYPES = {"CONTINUOUS": "double", "INTEGER": "long"}  # in MLflow's words; all others are texts
 
 
@@ -42,8 +50,12 @@ def log_run(stored: StoredRun, plain: Mapping[str, Any]) -> None:
     meta = stored.meta
     names = {key: meta[key] for key in ("dataset", "model", "method")}
     tags = {**names, "sweep": os.environ[SWEEP], "experiment": meta["experiment"], "fingerprint": meta["fingerprint"]}
-    hidden = {"dataset", "metrics", "force", "rescore", "output_dir"}
-    params = {**names, **_flat({key: value for key, value in plain.items() if key not in hidden})}
+    settings = _flat({key: value for key, value in plain.items() if key not in HIDDEN})
+    params = {key: names[key] for key in ("method", "model")}
+    params |= {key: settings[key] for key in settings if key in PARAMETERS or key.startswith(("method.", "model."))}
+    tags |= {f"setting.{key}": str(value) for key, value in settings.items() if key not in params}
+    command = shlex.join(["python", "-m", "harness", *HydraConfig.get().overrides.task])
+    tags |= {"mlflow.source.name": command, "mlflow.source.type": "LOCAL", "mlflow.note.content": _note(entry)}
     tracking.log_stored(
         meta["experiment"],
         Path.cwd(),
@@ -71,17 +83,35 @@ def log_study(numbers: Numbers) -> None:
     tracking.amend(numbers.study.name, found, ("rank/", "common/"))
 
 
+def _note(entry: Entry) -> str:
+    """A run in a sentence."""
+    if entry.refusal is not None:
+        return f"**{entry.method}** refuses {entry.task}: {entry.refusal}"
+    numbers = f"coverage {entry.coverage.value:.2f}, validity {entry.validity:.2f}, median {entry.seconds(0.5):.3g} s"
+    return f"**{entry.method}** on {entry.task}, {len(entry.table)} questions: {numbers}.".replace("nan", DASH)
+
+
 def _logged(numbers: Numbers, entry: Entry) -> dict[str, float]:
-    """An entry's numbers by name; those of the criteria by their names, too, and intervals of both and of coverage."""
+    """An entry's numbers by name, and intervals of coverage and of criteria.
+
+    The first that one looks for are without a family; the five criteria have both their names and the metrics'.
+    """
     if entry.refusal is not None:
         return {}
     own = numbers_of(entry, list(numbers.metrics))
-    own |= {criterion.name: own[criterion.metric] for criterion in numbers.criteria if criterion.metric in own}
-    logged = {name.replace(" ", "_"): estimate.value for name, estimate in own.items()}
-    for name in ("coverage", *(criterion.name for criterion in numbers.criteria)):
-        if name in own:
-            logged |= {f"interval/{name}_low": own[name].low, f"interval/{name}_high": own[name].high}
+    named = {"coverage": own["coverage"]}
+    named |= {criterion.name: own[criterion.metric] for criterion in numbers.criteria if criterion.metric in own}
+    own |= {name: estimate for name, estimate in named.items() if name in CRITERIA}
+    logged = {_family(name): estimate.value for name, estimate in own.items()}
+    for name, estimate in named.items():
+        logged |= {f"interval/{name}_low": estimate.low, f"interval/{name}_high": estimate.high}
     return {UNNAMED.sub("_", name): value for name, value in logged.items()}
+
+
+def _family(name: str) -> str:
+    """A number's name with a family before it, as MLflow groups charts, unless it is among the first ones."""
+    family = "" if "/" in name or name in HEADLINES else "faults/" if name in FAULTS else "more/"
+    return family + name.replace(" ", "_")
 
 
 def _standing(numbers: Numbers, entry: Entry) -> dict[str, float]:

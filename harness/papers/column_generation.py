@@ -18,6 +18,7 @@ from harness.data import load_dataset
 from harness.evaluation.scoring import group_table
 from harness.reports.canvas import blank, shades
 from harness.reports.claim import Claim, Numbers, Verdict
+from harness.reports.comparison import NOT_RUN, beside, narrowed, without_blanks
 from harness.reports.drawing import COLOURS, GREEN, Drawing
 from harness.reports.markup import DASH, markdown, number
 from harness.reports.registry import OneFile, Table
@@ -126,10 +127,9 @@ class Fewest(OneFile):
         rows = records_of(published(self.file, self.number))
         measures = list(rows[0])[5:]
         known = {(row["n_instances"], row["t_max"]) for row in rows}
-        rows += [
-            {"n_instances": n, "t_max": t, **dict.fromkeys(measures, math.nan)}
-            for n, t in sorted({place[:2] for place in by_place} - known)
-        ]
+        ran = {place[:2] for place in by_place}
+        rows += [{"n_instances": n, "t_max": t, **dict.fromkeys(measures, math.nan)} for n, t in sorted(ran - known)]
+        asked, hidden = narrowed(rows, lambda row: (row["n_instances"], row["t_max"]) in ran)
         records: list[dict[str, Any]] = []
         for row in rows:
             place = (row["n_instances"], row["t_max"])
@@ -140,13 +140,15 @@ class Fewest(OneFile):
             for name in others:
                 other = by_place.get((*place, name))
                 line += [*_found(other)[: 1 if name == GREEDY else 2], _spent(other)]
-            body.append([*line, _remark(row, ours)])
+            if row in asked:
+                body.append([*line, _remark(row, ours)])
             records += _measured(
                 row, {name: by_place[*place, name] for name in (OURS, *others) if (*place, name) in by_place}
             )
         limits = ", ".join(dict.fromkeys(f"{run.meta['config']['group_time_limit']:g} s" for run in found))
-        notes = [*NOTES, f"Limit of ours: {limits} a group.", *_drawn(groups), *_certified(groups)]
-        return markdown([*head, "why"], body) + "\n" + "".join(f"- {note}\n" for note in notes), pd.DataFrame(records)
+        notes = [*hidden, *NOTES, f"Limit of ours: {limits} a group.", *_drawn(groups), *_certified(groups)]
+        text = without_blanks([*head, "why"], body, 2) + "\n" + "".join(f"- {note}\n" for note in notes)
+        return text, pd.DataFrame(records)
 
 
 def _measured(row: Mapping[str, Any], lines: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -191,7 +193,7 @@ NOTES = (
 
 def _found(line: Mapping[str, Any] | None) -> list[str]:
     if line is None:
-        return ["not run", "", ""]
+        return [NOT_RUN, "", ""]
     left = f", {line['left']:.1f} left" if line["left"] else ""
     return [spread(line) + left, f"{line['proven']} of {line['runs']}", number(line["gap"], 0)]
 
@@ -258,7 +260,7 @@ class Thresholds:
             place = (f"{line['threshold']:g}", line["t_max"], line["approach"])
             body.append([*place, *_found(line), f"{line['uncoverable']:.1f}", _spent(line)])
         note = "*uncoverable*: mean number of factuals that no counterfactual within T_max changes can serve: proven.\n"
-        return f"{markdown(head, body)}\n- {note}", lines
+        return f"{markdown(head, body, 3)}\n- {note}", lines
 
 
 @dataclass(frozen=True)
@@ -290,13 +292,14 @@ class Models(OneFile):
             records += [{"dataset": name, "": "published", **{k: v for k, v in row.items() if k != "dataset"}}]
             records += [{"dataset": name, "": "ours", **ours}]
         lines = pd.DataFrame(records)
+        shown, hidden = beside(lines, 2)
         shares = {"nn_test_accuracy", "lr_test_accuracy"}
         body = [
             [row["dataset"] if row[""] == "published" else "", row[""]]
-            + [number(float(row[name]), 3 if name in shares else 0) for name in lines.columns[2:]]
-            for row in records_of(lines)
+            + [number(float(row[name]), 3 if name in shares else 0) for name in shown.columns[2:]]
+            for row in records_of(shown)
         ]
-        head = ["dataset", "", *(name.replace("_", " ") for name in lines.columns[2:])]
+        head = ["dataset", "", *(name.replace("_", " ") for name in shown.columns[2:])]
         pairs = zip(records[::2], records[1::2], strict=True)
         numbers = [
             {"dataset": known["dataset"], "measure": name, "published": value, "ours": made.get(name, math.nan)}
@@ -304,8 +307,8 @@ class Models(OneFile):
             for name, value in known.items()
             if name not in {"dataset", ""}
         ]
-        note = "Accuracy on the test half; the paper's split is not published."
-        return f"{markdown(head, body)}\n- {note}\n", pd.DataFrame(numbers)
+        notes = [*hidden, "Accuracy on the test half; the paper's split is not published."]
+        return f"{markdown(head, body, 2)}\n" + "".join(f"- {note}\n" for note in notes), pd.DataFrame(numbers)
 
 
 def records_of(lines: pd.DataFrame) -> list[dict[str, Any]]:

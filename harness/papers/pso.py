@@ -16,7 +16,7 @@ from harness.core.space import Kind, Space
 from harness.evaluation import scoring
 from harness.evaluation.checker import ACCEPTED
 from harness.reports.claim import Claim, Numbers, Verdict, means
-from harness.reports.comparison import Comparison, paired
+from harness.reports.comparison import Comparison, narrowed, paired
 from harness.reports.markup import DASH, markdown, number
 from harness.reports.registry import OneFile, Table
 from harness.reports.stored import published
@@ -80,9 +80,11 @@ class Datasets(OneFile):
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         lines = self.lines(found)
-        head = list(lines.columns)
-        body = [[_plain(v) for v in row] for row in lines.to_numpy()]
-        return markdown([name.replace("_", " ") for name in head], body), lines
+        ran = {run.meta["dataset"] for run in found}
+        rows, hidden = narrowed(lines.to_dict("records"), lambda row: row["dataset"] in ran)
+        body = [[_plain(row[name]) for name in lines.columns] for row in rows]
+        notes = "".join(f"\n- {note}\n" for note in hidden)
+        return markdown([name.replace("_", " ") for name in lines.columns], body) + notes, lines
 
 
 @dataclass(frozen=True)
@@ -135,9 +137,12 @@ class Pooled(OneFile):
             rest = [number(row["coverage_ce"], 2), _plain(row["factuals"])]
             rest += [number(row["ratio"], 3), _plain(row["proven"])]
             body.append([row["dataset"], row["method"], "ours", *ours, *ranks[""], *rest])
-        notes = "".join(f"- {note}\n" for note in (*self.notes, *SETTING))
+        ran = set(zip(lines["dataset"], lines["method"], strict=True))
+        known = published(self.file).replace({"method": METHODS})[["dataset", "method"]].itertuples(index=False)
+        _, hidden = narrowed(list(known), lambda row: tuple(row) in ran)
+        notes = "".join(f"- {note}\n" for note in (*hidden, *self.notes, *SETTING))
         head += ["coverage per CE", "factuals", "ratio to optimum", "proven"]
-        return f"{markdown(head, body)}\n{notes}", lines
+        return f"{markdown(head, body, 3)}\n{notes}", lines
 
     def compared(self, lines: pd.DataFrame) -> pd.DataFrame:
         """Nothing is published with so many factuals: Table II has five."""

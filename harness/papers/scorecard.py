@@ -17,6 +17,7 @@ from harness.data import load_dataset
 from harness.models.card import Bin, Card, card_of
 from harness.reports.claim import Claim, Verdict
 from harness.reports.claim import Numbers as Numeric
+from harness.reports.comparison import NOT_RUN, narrowed
 from harness.reports.markup import DASH, markdown, number
 from harness.reports.registry import OneFile, Table
 from harness.reports.stored import published
@@ -206,6 +207,9 @@ class Changes(_Numbered):
                 ours[tuple(named[name] for name in self.part)] = sheet, place
         if "counterfactual" in self.part:
             ours = _matched(theirs, ours)
+        asked = {(sheet.approach, sheet.k) for sheet in map(Sheet, found)}
+        every = "counterfactual" in self.part and bool(found)
+        shown, hidden = narrowed([*theirs], lambda part: every or part in asked)
         records: list[dict[str, Any]] = []
         body, same = [], 0
         for part in [*theirs, *(part for part in ours if part not in theirs)]:
@@ -213,18 +217,20 @@ class Changes(_Numbered):
             changes = {} if own is None else own[0].changes(own[1])
             same += own is not None and {f: required(c[1]) for f, c in changes.items()} == known
             for line, feature in enumerate([*known, *(name for name in changes if name not in known)]):
-                shown = _change(changes.get(feature))
+                change = _change(changes.get(feature))
                 first = list(map(str, part)) if line == 0 else [""] * len(part)
-                cells = [*shown[:1], known.get(feature, DASH), *shown[1:]]
-                body.append([*first, feature, *(text.replace("|", " or ") for text in cells)])
+                cells = [*change[:1], known.get(feature, DASH), *change[1:]]
+                if own or part in shown:
+                    body.append([*first, feature, *(text.replace("|", " or ") for text in cells)])
                 records.append({**dict(zip(self.part, part, strict=True)), "feature": feature, "measure": "required",
-                                "published": known.get(feature, ""), "ours": shown[1] if own else ""})  # fmt: skip
-            body.append([""] * len(part) + (["*not run*", *[""] * 5] if own is None else _summary(*own)))
+                                "published": known.get(feature, ""), "ours": change[1] if own else ""})  # fmt: skip
+            if own or part in shown:
+                body.append([""] * len(part) + (["*none found*", *[""] * 5] if own is None else _summary(*own)))
         head = [*(name.replace("_", " ") for name in self.part)]
         head += ["feature", "current", "required, published", "required, ours", "value in it", "points"]
-        agreement = f"{same} of {len(theirs)} published counterfactuals are ours too, bin for bin."
-        notes = "".join(f"- {note}\n" for note in (agreement, *self.notes))
-        return f"{markdown(head, body)}\n{notes}", pd.DataFrame(records)
+        agreement = f"{same} of {len(shown)} published counterfactuals are ours too, bin for bin."
+        notes = "".join(f"- {note}\n" for note in (agreement, *hidden, *self.notes))
+        return f"{markdown(head, body, len(self.part) + 1)}\n{notes}", pd.DataFrame(records)
 
 
 def _matched(
@@ -290,19 +296,23 @@ class Numbers(_Numbered):
             known = _known(sheet)
             ours[tuple(known[name] for name in self.keys)] = known
         body, records = [], []
-        for row in table.to_dict("records"):
+        rows = table.to_dict("records")
+        asked, hidden = narrowed(rows, lambda row: tuple(row[name] for name in self.keys) in ours)
+        for row in rows:
             place = tuple(row[name] for name in self.keys)
             own = ours.get(place)
-            body.append([*map(str, place), "published", *self._line(row, row, measures)])
-            last = ["not run", *[""] * (len(measures) - 1)] if own is None else self._line(own, row, measures)
-            body.append([*[""] * len(place), "ours", *last])
+            blank = [""] * (len(measures) - 1 + bool(self.parts))
+            if row in asked:
+                body.append([*map(str, place), "published", *self._line(row, row, measures)])
+                last = [NOT_RUN, *blank] if own is None else self._line(own, row, measures)
+                body.append([*[""] * len(place), "ours", *last])
             for name in measures:
                 records.append({**dict(zip(self.keys, place, strict=True)), "measure": name, "published": row[name],
                                 "ours": None if own is None else own[name]})  # fmt: skip
         head = [*(name.replace("_", " ") for name in self.keys), "", *(name.replace("_", " ") for name in measures)]
         head += ["objective"] if self.parts else []
-        notes = "".join(f"- {note}\n" for note in self.notes)
-        return f"{markdown(head, body)}\n{notes}", pd.DataFrame(records)
+        notes = "".join(f"- {note}\n" for note in (*hidden, *self.notes))
+        return f"{markdown(head, body, len(self.keys) + 1)}\n{notes}", pd.DataFrame(records)
 
     def _line(self, shown: Mapping[str, Any], row: Mapping[str, Any], measures: Sequence[str]) -> list[str]:
         """Numbers of a published row or of ours for it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -29,6 +29,39 @@ def paired(frame: pd.DataFrame, keys: Sequence[str], columns: Mapping[str, str])
     return pd.concat(parts, ignore_index=True)
 
 
+Row = TypeVar("Row")
+
+
+def narrowed(rows: Sequence[Row], ran: Callable[[Row], bool]) -> tuple[list[Row], list[str]]:
+    """The published rows of which something was run, all where nothing was; and a note that counts the others.
+
+    >>> narrowed(["a", "b", "c"], "b".__eq__)
+    (['b'], ['2 published rows are not shown: nothing of them was run here.'])
+    """
+    kept = [row for row in rows if ran(row)] or list(rows)
+    hidden = len(rows) - len(kept)
+    return kept, [f"{hidden} published rows are not shown: nothing of them was run here."] * bool(hidden)
+
+
+def beside(lines: pd.DataFrame, keys: int) -> tuple[pd.DataFrame, list[str]]:
+    """Of a frame whose rows are published and ours by turns, the pairs and the columns of which something was run.
+
+    A column after the keys tells the two apart. With a note on the pairs that are left out.
+    """
+    ours = lines.iloc[1::2, keys:]
+    pairs, hidden = narrowed(range(len(ours)), lambda pair: bool(ours.iloc[pair].notna().any()))
+    ran = [name for name in ours if ours[name].notna().any()] or list(ours)
+    return lines.iloc[[2 * pair + side for pair in pairs for side in (0, 1)]][[*lines.columns[:keys], *ran]], hidden
+
+
+def without_blanks(head: Sequence[str], body: Sequence[Sequence[Any]], keys: int) -> str:
+    """A table in Markdown, without the columns after its keys in which no row has anything."""
+    said = [{str(row[place]) for row in body} - {"", DASH, NOT_RUN} for place in range(len(head))]
+    kept = [place for place in range(len(head)) if place < keys or said[place]]
+    return markdown([head[place] for place in kept], [[row[place] for place in kept] for row in body], keys)
+
+
+NOT_RUN = "not run"
 COLUMNS = (
     "measure", "better", "published", "published_se", "ours", "ours_se", "n", "difference", "difference_se",
     "valid", "valid_se", "valid_n", "coverage", "factuals",
@@ -81,8 +114,11 @@ class Comparison(OneFile):
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         lines = self.compare(found)
-        notes = "".join(f"- {note}\n" for note in (*self.notes, *EXPLAINED))
-        return f"{self._markdown(lines)}\n{notes}", lines
+        blocks = [block for _, block in lines.groupby(list(self.keys), sort=False)]
+        shown, hidden = narrowed(blocks, lambda block: not math.isnan(block["factuals"].iloc[0]))
+        table = self._markdown(pd.concat(shown)) if shown else ""
+        notes = "".join(f"- {note}\n" for note in (*hidden, *self.notes, *EXPLAINED))
+        return f"{table}\n{notes}", lines
 
     def compare(self, found: Sequence[StoredRun]) -> pd.DataFrame:
         """One row a published row (or run of ours without one) and measure; NaN where there is nothing.
@@ -125,8 +161,11 @@ class Comparison(OneFile):
     def _markdown(self, lines: pd.DataFrame) -> str:
         """Up to four rows a published row: published, ours, their difference, ours over valid answers."""
         keys = list(self.keys)
+        measures = [name for name in self.measures if lines.loc[lines["measure"] == name, "ours"].notna().any()]
+        if measures:
+            lines = lines.loc[lines["measure"].isin(measures)]
         ways = lines.groupby("measure")["better"].max().map(ARROWS).fillna("")
-        head = [*keys, "", *(f"{name.replace('_', ' ')} {ways[name]}".strip() for name in self.measures)]
+        head = [*keys, "", *(f"{name.replace('_', ' ')} {ways[name]}".strip() for name in measures or self.measures)]
         best = {column: self._best(lines, column) for column in ("published", "ours", "valid")}
         body = []
         for place, block in lines.groupby(keys, sort=False):
@@ -134,13 +173,13 @@ class Comparison(OneFile):
             shown = {column: self._cells(block, column, best[column]) for column in best}
             body.append([*map(str, place), "published", *shown["published"], "", ""])
             if math.isnan(first["factuals"]):
-                body.append([*blank, "ours", *["not run"] * len(block), "", ""])
+                body.append([*blank, "ours", *[NOT_RUN] * len(block), "", ""])
                 continue
             counts = [f"{first['coverage']:.2f}", f"{first['n']:.0f} of {first['factuals']:.0f}"]
             body.append([*blank, "ours", *shown["ours"], *counts])
             body.append([*blank, "difference", *map(self._difference, block.to_dict("records")), "", ""])
             body.append([*blank, "ours, valid", *shown["valid"], "", ""])
-        return markdown([*head, "coverage", "n"], body)
+        return markdown([*head, "coverage", "n"], body, len(keys) + 1)
 
     def _best(self, lines: pd.DataFrame, column: str) -> set[Any]:
         """The lines with the best number, as shown, among those that differ in the last key only; ties are all best."""

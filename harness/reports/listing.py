@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from harness.core.objective import displacement
-from harness.reports.comparison import Comparison
+from harness.reports.comparison import Comparison, narrowed
 from harness.reports.markup import DASH, markdown
 from harness.reports.stored import published, setting
 from harness.store.run import StoredRun
@@ -57,19 +57,24 @@ class Listing:
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         parts = {str(setting(run.meta, self.label)): run for run in found}
-        pieces = [self._listed(parts)]
+        listed, hidden = self._listed(parts)
+        pieces = [listed]
         if known := {part: parts[part] for part in self.optima if part in parts}:
             pieces.append("## Optima\n\n" + self._optima(known))
         numbers = pd.DataFrame()
         if self.metrics is not None:
             text, numbers = self.metrics.build(found)
             pieces.append(f"## {self.metrics.title}\n\n{text}")
-        notes = "".join(f"- {note}\n" for note in self.notes)
+        notes = "".join(f"- {note}\n" for note in (*hidden, *self.notes))
         return "\n".join([pieces[0], notes, *pieces[1:]]), numbers
 
-    def _listed(self, parts: Mapping[str, StoredRun]) -> str:
-        """The factual, then every counterfactual, published above ours; a dash where a feature is unchanged."""
-        rows, origin = self._published(), {}
+    def _listed(self, parts: Mapping[str, StoredRun]) -> tuple[str, list[str]]:
+        """The factual, then every counterfactual, published above ours; a dash where a feature is unchanged.
+
+        With a note on published ones that are left out.
+        """
+        rows, hidden = narrowed(self._published(), lambda row: row[0] in parts)
+        origin: dict[Any, Any] = {}
         for part, run in parts.items():
             factual, _ = run.factuals()
             origin = factual.iloc[0].to_dict()
@@ -80,7 +85,7 @@ class Listing:
         for part, letter, source, changed in rows:
             cells = [_shown(changed[name]) if name in changed else DASH for name in names]
             body.append([part, letter, source, *cells, str(changed.get(STATUS, ""))])
-        return markdown([self.label, "", "", *names, STATUS], body)
+        return markdown([self.label, "", "", *names, STATUS], body, 3), hidden
 
     def _published(self) -> list[tuple[str, str, str, dict[str, Any]]]:
         if self.file is None:

@@ -13,8 +13,10 @@ import pandas as pd
 from harness.core.metric import CRITERIA
 from harness.evaluation.contest import SECONDS
 from harness.evaluation.numbers import Numbers
+from harness.evaluation.statistics import Estimate
 from harness.evaluation.study import Entry
-from harness.reports.markup import DASH, markdown, number
+from harness.reports.latex import Tabular
+from harness.reports.markup import ARROWS, DASH, markdown, number
 from harness.reports.stored import headings
 from harness.store.run import StoredRun
 
@@ -27,9 +29,9 @@ NOTES = (
     "measures: means of the models' means. *objective*: what is minimised, averaged over the counterfactuals that all "
     "methods which minimise the same have.",
 )
-
-
 TITLE = "Methods by models"
+INTERVAL = "proximity"  # the criterion that a paper's table shows with its interval
+PRINTED = (INTERVAL, "sparsity", "plausibility", "robustness")  # and the others that it shows
 
 
 def overview(numbers: Numbers) -> tuple[str, pd.DataFrame]:
@@ -37,6 +39,72 @@ def overview(numbers: Numbers) -> tuple[str, pd.DataFrame]:
     datasets = numbers.study.datasets
     blocks = [(f"## {dataset}\n\n" if len(datasets) > 1 else "") + _block(numbers, dataset) for dataset in datasets]
     return "\n".join([*blocks, *(f"- {note}" for note in NOTES)]) + "\n", numbers.table()
+
+
+def for_paper(numbers: Numbers) -> list[Tabular]:
+    """A table a task: methods down; coverage, criteria, median seconds and further metrics across.
+
+    Of the criteria the common means, the best in bold, where enough questions are answered by all; else each method's
+    own means. A column that is the same for all methods is a sentence of the caption.
+    """
+    return [_compared(numbers, task) for task in numbers.study.tasks]
+
+
+def _compared(numbers: Numbers, task: str) -> Tabular:
+    entries = numbers.study.of_task(task)
+    criteria = [c for c in numbers.criteria if c.name in PRINTED and any(c.metric in e.table for e in entries)]
+    contests = {c.name: one for c in criteria if (one := numbers.contest(task, c)) is not None}
+    common = len(entries) > 1 and bool(contests) and all(contest.common.enough for contest in contests.values())
+    columns: dict[str, list[str]] = {"method": [f"`{entry.method}`" for entry in entries]}
+    columns["coverage ↑"] = [number(entry.coverage.value, 2) for entry in entries]
+    for c in criteria:
+        contest = contests[c.name] if common else None
+        means = [contest.common.means.get(e.method) if contest else e.mean(c.metric) for e in entries]
+        best = [contest is not None and entry.method in contest.best for entry in entries]
+        texts = [_estimate(mean, c.name == INTERVAL) for mean in means]
+        columns[f"{c.name} {ARROWS[c.better]}"] = [f"**{t}**" if b else t for t, b in zip(texts, best, strict=True)]
+    columns["seconds ↓"] = [number(entry.seconds(0.5), 3) for entry in entries]
+    taken = [heading.partition(" ")[0] for heading in columns]
+    found = headings(numbers.metrics.values(), "overview", taken)
+    further = {h: m for h, m in found.items() if not m.criterion and m.over == "accepted"}
+    parts = _caption(numbers, task, common)
+    for heading, metric in further.items():
+        values = [number(entry.mean(metric.name).value, 3) for entry in entries]
+        if len(set(values) - {DASH}) > 1:
+            columns[f"{heading} {ARROWS[metric.better]}"] = values
+        else:
+            parts.append(f"Of all methods, {heading} is {next((v for v in values if v != DASH), DASH)}.")
+    return Tabular(" ".join(parts), list(columns), list(zip(*columns.values(), strict=True)))
+
+
+def _estimate(mean: Estimate | None, interval: bool) -> str:
+    if mean is None or math.isnan(mean.value):
+        return DASH
+    low, high = (number(end, 3) for end in (mean.low, mean.high))
+    return number(mean.value, 3) + (f" [{low}, {high}]" if interval and not math.isnan(mean.low) else "")
+
+
+def _caption(numbers: Numbers, task: str, common: bool) -> list[str]:
+    """What a reader of the table has to know, in sentences."""
+    entries, refused = numbers.study.of_task(task), [e for e in numbers.study.refused if e.task == task]
+    asked = max((len(entry.table) for entry in entries), default=0)
+    contest = numbers.contest(task, numbers.criteria[0])
+    parts = [f"`{task}`: {asked} questions. Coverage: the share with an accepted counterfactual."]
+    if common and contest is not None:
+        left = contest.common.left_out
+        without = f" (without {', '.join(f'`{name}`' for name in left)}, which answers too few)" if left else ""
+        parts.append(
+            f"Means are common: of the nearest accepted counterfactual, over the {contest.common.n} questions that all "
+            f"methods answer{without}. Bold: the best of those whose coverage is not below the greatest."
+        )
+    else:
+        shared = f", as all share only {contest.common.n} questions" if contest is not None and len(entries) > 1 else ""
+        parts.append(f"Means are each method's own, over the questions that it answers{shared}.")
+    parts.append(
+        "In brackets: the 95 % interval over questions. Seconds: the median of all questions; one without an accepted "
+        "counterfactual counts its limit."
+    )
+    return parts + [f"Refused by {', '.join(f'`{entry.method}`' for entry in refused)}."] * bool(refused)
 
 
 def _block(numbers: Numbers, dataset: str) -> str:

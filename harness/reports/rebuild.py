@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,22 @@ from harness.core.errors import HarnessError
 from harness.reports.stored import latest
 
 
-def asked(program: str, description: str) -> list[Path]:
-    """Result folders that a command line names: ``study=NAME``, ``experiment=NAME`` after ``output_dir=``; or paths."""
+def command(program: str, description: str, folders: str = "+") -> argparse.ArgumentParser:
+    """A command line that names result folders: one or more, or as many as ``folders`` says."""
     parser = argparse.ArgumentParser(prog=f"python -m harness.{program}", description=description)
-    parser.add_argument("folder", nargs="+", help="experiment=NAME or study=NAME, or the folder results/NAME")
+    parser.add_argument("folder", nargs=folders, help="experiment=NAME or study=NAME, or the folder results/NAME")
+    return parser
+
+
+def asked(program: str, description: str) -> list[Path]:
+    """The result folders that the command line names."""
+    return folders_of(command(program, description).parse_args().folder)
+
+
+def folders_of(arguments: Sequence[str]) -> list[Path]:
+    """Result folders by name: ``study=NAME``, ``experiment=NAME`` after ``output_dir=``; or paths."""
     home, folders = Path("results"), []
-    for argument in parser.parse_args().folder:
+    for argument in arguments:
         key, _, value = argument.rpartition("=")
         if key == "output_dir":
             home = Path(value)
@@ -28,13 +38,13 @@ def asked(program: str, description: str) -> list[Path]:
     return folders
 
 
-def rebuild(kind: str, write: Callable[[Path, Any], str]) -> None:
-    """The command line that makes every ``kind`` (table, figure) of result folders again from their stored runs.
+def rebuild(kind: str, write: Callable[[Path, Any], str], folders: Iterable[Path]) -> None:
+    """Make every ``kind`` (table, figure) of result folders again from their stored runs, and end.
 
     Exit code 1 where one cannot be made.
     """
     wrong = False
-    for folder in asked(f"{kind}s", f"Make {kind}s of stored answers."):
+    for folder in folders:
         try:
             name = next((run.meta["config"].get(kind) for run in latest(folder)), None)
             print(write(folder, name))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +18,53 @@ from harness.store.run import StoredRun
 
 NEAR_ERRORS = 2.0  # standard errors of both sides
 NEAR_SHARE = 0.1  # of the published value, where there are no standard errors
+CLAIMS = "Claims"  # the heading above them
+REGENERATED = 2  # the cell of a table's row that counts them
 PRINTED = 2  # decimals that a published number has at least
 MARKS = {"equal": "=", "near": "≈", "far": "≠", "missing": markup.DASH}
 
 
+@dataclass(frozen=True)
+class Page:
+    """What an earlier page has: cells of the first table and a section by table, cells of the claims by sentence."""
+
+    rows: Mapping[str, list[str]]
+    sections: Mapping[str, str]
+    claims: Mapping[str, list[str]]
+
+    @classmethod
+    def read(cls, path: Path, known: Mapping[str, registry.Table]) -> Page:
+        """Nothing where there is no such page."""
+        head, *blocks = re.split(r"^## ", path.read_text() if path.is_file() else "", flags=re.MULTILINE)
+        found = {title: text for title, _, text in (block.partition("\n") for block in blocks)}
+        rows = {cells[0].partition(":")[0]: cells for cells in _rows(head)}
+        sections = {name: found[table.title] for name, table in known.items() if table.title in found}
+        claims = {cells[0]: cells for cells in _rows(found.get(CLAIMS, ""))}
+        return cls({name: cells for name, cells in rows.items() if name in sections}, sections, claims)
+
+    def has_more(self, name: str, row: Sequence[Any] | None) -> bool:
+        """Whether it regenerates more cells of a table than a new row counts, or has a table that is not at hand."""
+        return name in self.rows and (row is None or int(self.rows[name][REGENERATED]) > row[REGENERATED])
+
+
+def _rows(text: str) -> list[list[str]]:
+    """The cells of a text's tables in Markdown, heads and marks among them."""
+    lines = [line.strip()[1:-1] for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in markup.UNESCAPED.split(line)] for line in lines]
+
+
 def write(home: Path) -> str:
-    """Write ``REPRODUCTION.md`` from the answers stored under ``home``, and return a message that names it."""
+    """Write ``REPRODUCTION.md`` from the answers stored under ``home``, and return a message that names it.
+
+    A table of which an earlier page has more stays as it is there, and so do the claims of its paper.
+    """
     numbers, reasons = regenerated(home)
     known = registry.known()
+    path = home / "REPRODUCTION.md"
+    before = Page.read(path, known)
+    rows = {name: _row(name, table, numbers.get(name), reasons[name]) for name, table in known.items()}
+    kept = [name for name in known if before.has_more(name, rows[name] if name in numbers else None)]
+    renewed = [name for name in known if name in numbers and name not in kept]
     parts = [
         "# What is regenerated\n",
         f"Of every published cell: ours beside it. {MARKS['equal']} equal as printed; {MARKS['near']} within "
@@ -32,19 +73,23 @@ def write(home: Path) -> str:
         "stored answers.\n",
         markup.markdown(
             ["table", "published cells", "regenerated", "equal", "near", "far", "not regenerated, because"],
-            [_row(name, table, numbers.get(name), reasons[name]) for name, table in known.items()],
+            [before.rows[name] if name in kept else rows[name] for name in known],
         ),
+        f"Kept from the page before, which has more of them: {', '.join(kept)}.\n" if kept else "",
         _uncovered(known),
-        "## Claims\n",
-        _claims(numbers),
+        f"## {CLAIMS}\n",
+        _claims(numbers, kept, before.claims),
     ]
-    for name, frame in numbers.items():
-        parts.append(f"## {known[name].title}\n")
-        parts.append(f"{frame.attrs['run']}\n")
-        parts.append(_cells(known[name].compared(frame)))
-    path = home / "REPRODUCTION.md"
+    for name, table in known.items():
+        if name in kept:
+            parts.append(f"## {table.title}\n{before.sections[name].rstrip()}\n")
+        elif name in numbers:
+            frame = numbers[name]
+            parts += [f"## {table.title}\n", f"{frame.attrs['run']}\n", _cells(table.compared(frame))]
     path.write_text("\n".join(part for part in parts if part))
-    return f"{path}: {len(numbers)} of {len(known)} tables"
+    names = {"renewed": renewed, "kept, as the page had more of them": kept}
+    lists = [f"{how}: {', '.join(found)}" for how, found in names.items() if found]
+    return "; ".join([f"{path}: {len(renewed) + len(kept)} of {len(known)} tables", *lists])
 
 
 def regenerated(home: Path) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
@@ -164,9 +209,13 @@ def _uncovered(known: Mapping[str, registry.Table]) -> str:
     return f"No table regenerates {', '.join(left)}.\n" if left else ""
 
 
-def _claims(numbers: Numbers) -> str:
-    body = []
-    for claim in registry.collected("CLAIMS").values():
+def _claims(numbers: Numbers, kept: Sequence[str], before: Mapping[str, list[str]]) -> str:
+    """A row a claim; of a paper whose tables are kept, the row that was there."""
+    papers, body = {name.partition("_")[0] for name in kept}, []
+    for name, claim in registry.collected("CLAIMS").items():
+        if name.partition("_")[0] in papers and claim.sentence in before:
+            body.append(before[claim.sentence])
+            continue
         lacking = [name for name in claim.needs if name not in numbers]
         holds, text = (None, f"{', '.join(lacking)} was not run") if lacking else claim.decide(numbers)
         verdict = "cannot be decided" if holds is None else "holds" if holds else "does not hold"

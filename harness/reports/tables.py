@@ -7,16 +7,16 @@ from pathlib import Path
 from harness.core.errors import HarnessError, choices
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import Study
-from harness.reports.markup import latex
-from harness.reports.overview import TITLE, overview
+from harness.reports.latex import document, of_markdown
+from harness.reports.overview import TITLE, for_paper, overview
 from harness.reports.registry import known
 from harness.reports.stored import latest, provenance
 
 
-def write(folder: Path, name: str | None) -> str:
+def write(folder: Path, name: str | None, numbers: Numbers | None = None) -> str:
     """Write ``table.md``, ``table.tex`` and ``table.csv`` of an experiment from its stored runs.
 
-    Without a name, what every method answered on every model.
+    Without a name, what every method answered on every model; ``numbers`` of the study are computed where not given.
 
     Raises
     ------
@@ -26,13 +26,15 @@ def write(folder: Path, name: str | None) -> str:
     if name is not None and name not in known():
         raise HarnessError(f"there is no table {name!r}; {choices(name, known())}.")
     if name is None:
-        study = Study.of(folder)
-        title, found = TITLE, [run for entry in study.entries for run in entry.runs]
-        text, numbers = overview(Numbers(study))
+        compared = numbers or Numbers(Study.of(folder))
+        title, found = TITLE, [run for entry in compared.study.entries for run in entry.runs]
+        text, lines = overview(compared)
+        tables, notes = for_paper(compared), list[str]()
     else:
         title, found = known()[name].title, latest(folder)
-        text, numbers = known()[name].build(found)
+        text, lines = known()[name].build(found)
+        tables, notes = of_markdown(title, text)
     (folder / "table.md").write_text(f"# {title}\n\n{provenance(found)}\n\n{text}")
-    (folder / "table.tex").write_text(latex(text))
-    numbers.to_csv(folder / "table.csv", index=False)
+    (folder / "table.tex").write_text(document(folder.resolve().name, tables, [provenance(found), *notes]))
+    lines.to_csv(folder / "table.csv", index=False)
     return f"{folder / 'table.md'}: {title}"

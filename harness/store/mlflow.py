@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import errno
 import json
 import logging
@@ -14,6 +15,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -47,6 +49,13 @@ LIGHT = (
 KIND = {"mlflow.experimentKind": "custom_model_development"}  # or MLflow guesses, and may open the pages of agents
 UNNAMED = re.compile(r"[^\w\-. /]", flags=re.ASCII)  # what MLflow takes in no parameter's name
 
+HEADLINES = (  # metrics whose names have no "/": MLflow's first section of charts in the view below, in this order
+    "coverage", "validity", "proximity", "sparsity", "diversity", "seconds", "plausibility", "robustness", "filled",
+    "optimal",
+)  # fmt: skip
+COLUMNS = ("params.`method`", "tags.`dataset`", "params.`model`", *(f"metrics.`{name}`" for name in HEADLINES[:6]))
+VIEW = "ce-harness"  # the saved view of an experiment's runs that the printed address opens
+STUDY = "study"  # tag of the one run of an experiment that is about all others
 TABLE = "counterfactuals.json"
 PATIENCE = 10.0  # seconds for a server to answer
 STORES = "start it, or unset the variable to log into mlflow.db here"
@@ -196,7 +205,7 @@ def log_stored(
         client.delete_run(stale.info.run_id)
     # Its fingerprint comes with the run, so that one left half-written is found, and replaced, too.
     shown = {"mlflow.loggedArtifacts": json.dumps([{"path": TABLE, "type": "table"}])}
-    labels = {key: str(value) for key, value in {**tags, **shown, "commit": _commit()}.items()}
+    labels = {key: str(value) for key, value in {**tags, **shown, **_code()}.items()}
     run = client.create_run(identity, run_name=name, tags=labels)
     now = get_current_time_millis()
     finite = {key: float(value) for key, value in metrics.items() if abs(float(value)) < float("inf")}
@@ -225,10 +234,53 @@ def _log_data(run: str, data: Data) -> None:
         _client().log_inputs(run, datasets=[data.entity()])
 
 
+@_naming_a_full_disk()
+def log_study(experiment: str, note: str, files: Sequence[Path]) -> None:
+    """Keep files and folders in the run of an experiment that is about all others, which is made where there is none.
+
+    Nothing is kept where there is no such experiment. Its saved view is set, too.
+    """
+    client = _client()
+    if (found := client.get_experiment_by_name(experiment)) is None:
+        return
+    key, view = f"mlflow.sharedViewState.{VIEW}", _view()
+    if found.tags.get(key) != view:
+        client.set_experiment_tag(found.experiment_id, key, view)
+    known = client.search_runs([found.experiment_id], f"tags.{STUDY} = '{experiment}'", max_results=1)
+    tags = {STUDY: experiment, "mlflow.source.name": "ce-harness", "mlflow.source.type": "LOCAL", **_code()}
+    run = known[0] if known else client.create_run(found.experiment_id, run_name=f"{experiment}: all runs", tags=tags)
+    client.set_tag(run.info.run_id, "mlflow.note.content", note)
+    with tempfile.TemporaryDirectory() as made:
+        for file in files:
+            (shutil.copytree if file.is_dir() else shutil.copy)(file, Path(made) / file.name)
+        get_artifact_repository(run.info.artifact_uri, client.tracking_uri).log_artifacts(made)
+    client.set_terminated(run.info.run_id)
+
+
+def _view() -> str:
+    """A view of MLflow's page of runs as it saves one: columns, and charts in the order of ``HEADLINES``, others after.
+
+    By itself it would show no numbers in its list, and sort sections and charts by name.
+    """
+    section = {"uuid": "headlines", "name": "Model metrics", "display": True, "isReordered": True}
+    charts = [
+        {
+            **{"type": "BAR", "uuid": f"headline-{name}", "metricSectionId": section["uuid"], "metricKey": name},
+            **{"displayName": name, "runsCountToCompare": 20, "deleted": False, "isGenerated": True},
+        }
+        for name in HEADLINES
+    ]
+    state: dict[str, Any] = {"selectedColumns": COLUMNS, "compareRunSections": [section], "compareRunCharts": charts}
+    state |= {"isAccordionReordered": True, "runsHiddenMode": "FIRST_20_RUNS"}
+    packed = "deflate;" + base64.b64encode(zlib.compress(json.dumps(state).encode())).decode()
+    return json.dumps({"name": VIEW, "createdAt": 0, "updatedAt": 0, "state": packed})
+
+
 def page(experiment: str) -> str:
     """How to look at an experiment's runs side by side: a command, and the page to open."""
     found = _client().get_experiment_by_name(experiment)
-    identity = "" if found is None else f"/#/experiments/{found.experiment_id}/runs?compareRunsMode=CHART"
+    identity = "" if found is None else f"/#/experiments/{found.experiment_id}/runs?viewStateShareKey={VIEW}"
+    identity += "   (its charts: &compareRunsMode=CHART)" if identity else ""
     store = os.environ["MLFLOW_TRACKING_URI"]
     if store.startswith(("http://", "https://")):
         return f"open {store.rstrip('/')}{identity}"
@@ -237,12 +289,18 @@ def page(experiment: str) -> str:
     return f"{server} --backend-store-uri {shlex.quote(store)}   then open http://127.0.0.1:5000{identity}"
 
 
+def there() -> bool:
+    """Whether there is a store: one that the environment names, or mlflow.db in the working directory."""
+    if not os.environ.get("MLFLOW_TRACKING_URI") and not Path("mlflow.db").is_file():
+        return False
+    os.environ.setdefault("MLFLOW_TRACKING_URI", f"sqlite:///{Path('mlflow.db').resolve()}")
+    return True
+
+
 def runs(experiment: str) -> dict[str, str]:
     """Address of each run of an experiment on a local server, by fingerprint; none where there is no store yet."""
-    uri = os.environ.get("MLFLOW_TRACKING_URI", "")
-    if not uri and not Path("mlflow.db").is_file():
+    if not there():
         return {}
-    os.environ.setdefault("MLFLOW_TRACKING_URI", f"sqlite:///{Path('mlflow.db').resolve()}")
     found = _client().get_experiment_by_name(experiment)
     if found is None:
         return {}
@@ -252,11 +310,11 @@ def runs(experiment: str) -> dict[str, str]:
 
 
 def _runs(experiment_id: str) -> dict[str, Any]:
-    """The runs of an experiment, by fingerprint."""
+    """The runs of an experiment, by fingerprint, which that about all others has not."""
     kept, token = {}, None
     while True:
         page = _client().search_runs([experiment_id], max_results=1000, page_token=token)
-        kept.update({run.data.tags["fingerprint"]: run for run in page})
+        kept.update({tags["fingerprint"]: run for run in page if "fingerprint" in (tags := run.data.tags)})
         if not (token := page.token):
             return kept
 
@@ -295,6 +353,12 @@ def _experiment(name: str, folder: Path) -> str:
         return client.create_experiment(name, artifact_location=location, tags=KIND)
     except Exception:  # another process created it in between
         return client.get_experiment_by_name(name).experiment_id
+
+
+def _code() -> dict[str, str]:
+    """Tags of a run that say which code made it."""
+    commit = _commit()
+    return {"commit": commit, **({} if commit == "unknown" else {"mlflow.source.git.commit": commit})}
 
 
 @lru_cache(maxsize=1)

@@ -153,7 +153,7 @@ def test_a_ray_cluster_gives_the_rows_of_one_process(run: Run, server: str, tmp_
     client = MlflowClient(tracking_uri=server)
     experiment = client.get_experiment_by_name("adhoc")
     assert experiment is not None
-    runs = client.search_runs([experiment.experiment_id])
+    runs = client.search_runs([experiment.experiment_id], "tags.fingerprint != ''")
     assert len(runs) == 4
     assert len({each.data.tags["sweep"] for each in runs}) == 1
     assert {each.info.status for each in runs} == {"FINISHED"}

@@ -37,7 +37,7 @@ def assert_each_is_logged_once(folder: Path) -> None:
     client = MlflowClient(tracking_uri=f"sqlite:///{folder / 'mlflow.db'}")
     experiment = client.get_experiment_by_name("adhoc")
     assert experiment is not None
-    runs = client.search_runs([experiment.experiment_id])
+    runs = client.search_runs([experiment.experiment_id], "tags.fingerprint != ''")
     assert sorted(logged.data.tags["fingerprint"] for logged in runs) == sorted(
         cell.meta["fingerprint"] for cell in stored(folder).values()
     )

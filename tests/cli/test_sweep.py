@@ -82,7 +82,7 @@ def test_a_sweep_is_logged_as_flat_runs(swept: tuple[Path, subprocess.CompletedP
     client = MlflowClient(tracking_uri=f"sqlite:///{folder / 'mlflow.db'}")
     experiment = client.get_experiment_by_name("adhoc")
     assert experiment is not None
-    runs = client.search_runs([experiment.experiment_id])
+    runs = client.search_runs([experiment.experiment_id], "tags.fingerprint != ''")
     assert {run.info.run_name for run in runs} == NAMES
     assert len({run.data.tags["sweep"] for run in runs}) == 1
     for run in runs:

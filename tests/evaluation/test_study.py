@@ -6,7 +6,10 @@ Of two data sets with two features, each from 0 to 100, x is below the models' o
 
 from __future__ import annotations
 
+import base64
+import json
 import math
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +18,13 @@ import pandas as pd
 import pytest
 from mlflow import MlflowClient
 from scipy import stats
+from support import latex
 from support.html import Page
 from support.sweep import runner
 
+from harness.core.metric import CRITERIA
 from harness.evaluation import study
+from harness.reports import tables
 from harness.reports.page import page
 
 TOYS = '''
@@ -93,6 +99,7 @@ SETTINGS = (
     "model=one,two",
 )  # fmt: skip
 FIRST, SHIFTED = "single (shift=0.0)", "single (shift=10)"
+MEASURED = ("distance/gower", "distance/l0", "plausibility/ynn", "robustness/invalidation_rate")
 X = 2.0 * np.arange(14)
 
 
@@ -363,12 +370,41 @@ def test_the_report_says_what_is_asked_and_what_fails(report: Page) -> None:
     assert report.tables[-1].heading == "Failures, with reasons"
 
 
+def test_a_papers_table_has_them(swept: tuple[Path, str], numbers: pd.DataFrame) -> None:
+    """One a task, in LaTeX: coverage, common means with the interval of proximity, the best in bold, median seconds."""
+    folder = swept[0] / "results" / "toys"
+    tables.write(folder, None)
+    found = {table.label: table for table in latex.read((folder / "table.tex").read_text())}
+    assert list(found) == [f"tab:toys-{place}" for place in (1, 2, 3, 4)]
+    for table, task in zip(found.values(), numbers.index.levels[0], strict=True):
+        assert [name.strip("{}").split()[0] for name in table.head] == ["method", "coverage", *CRITERIA[:-1], "seconds"]
+        assert table.caption.startswith(rf"\texttt{{{task}}}: 14 questions.")
+        assert "over the 11 questions that all methods answer (without \\texttt{few}" in table.caption
+        assert ("Refused by \\texttt{picky}" in table.caption) == task.endswith("two")
+        rows = {row[0].removeprefix("\\texttt{").removesuffix("}"): row[1:] for row in table.rows}
+        assert set(rows) == set(numbers.loc[task].index.get_level_values("method"))
+        for method, cells in rows.items():
+            known = numbers.loc[task, method]
+            assert latex.numbers(cells[0]) == [round(known.loc["coverage", "value"], 2)]
+            assert latex.numbers(cells[5]) == [round(known.loc["seconds", "value"], 3)]
+            for cell, name in zip(cells[1:5], MEASURED, strict=True):
+                row = known.loc[name]
+                ends = ["common", "common_low", "common_high"] if name == MEASURED[0] else ["common"]
+                expected = [] if math.isnan(row["common"]) else [round(row[end], 3) + 0.0 for end in ends]
+                assert latex.numbers(cell) == expected, (method, name)
+                assert ("bf" in cell) == (row["best"] is True or row["best"] == "True"), (method, name)
+    # (60 - mean of the 11 people's x) / 200, by hand: their numbers sum to 74, so that their x average 148 / 11
+    first = {row[0]: row for row in found["tab:toys-2"].rows}[rf"\texttt{{{FIRST}}}"]
+    assert latex.numbers(first[2])[0] == round((60 - 148 / 11) / 200, 3)
+
+
 def test_mlflow_has_them(swept: tuple[Path, str], numbers: pd.DataFrame) -> None:
     """A run a seed and variant, each with a name of its own; the comparison is the study's."""
     folder, _ = swept
     client: Any = MlflowClient(tracking_uri=f"sqlite:///{folder / 'mlflow.db'}")
     (experiment,) = [found for found in client.search_experiments() if found.name == "toys"]
-    runs = {run.info.run_name: run.data.metrics for run in client.search_runs([experiment.experiment_id])}
+    found = client.search_runs([experiment.experiment_id], "tags.fingerprint != ''")
+    runs = {run.info.run_name: run.data.metrics for run in found}
     assert len(runs) == 4 * (3 + 5)
     shifted = runs["a/one/single (shift=10)"]
     assert shifted["coverage"] == 1.0
@@ -377,3 +413,71 @@ def test_mlflow_has_them(swept: tuple[Path, str], numbers: pd.DataFrame) -> None
     assert shifted["common/proximity"] == numbers.loc[("a / one", SHIFTED, "distance/gower"), "common"]
     assert runs["b/two/few, seed 1"]["coverage"] == pytest.approx(6 / 14)
     assert runs["b/two/few, seed 0"]["coverage"] == pytest.approx(7 / 14)
+
+
+def test_mlflow_begins_with_what_one_looks_for(swept: tuple[Path, str]) -> None:
+    """At most 16 metrics without a family; parameters that differ; source, commit and description of each run."""
+    client: Any = MlflowClient(tracking_uri=f"sqlite:///{swept[0] / 'mlflow.db'}")
+    (experiment,) = [found for found in client.search_experiments() if found.name == "toys"]
+    runs = client.search_runs([experiment.experiment_id], "tags.fingerprint != ''")
+    first = {name for run in runs for name in run.data.metrics if "/" not in name}
+    assert first == {"coverage", "validity", "filled", "optimal", "seconds", *CRITERIA}
+    (run,) = [run for run in runs if run.info.run_name == "a/one/breaks"]
+    assert {name: value for name, value in run.data.metrics.items() if name.startswith("faults/") and value} == {
+        "faults/not_permitted": 4.0
+    }
+    assert run.data.metrics["seconds"] <= run.data.metrics["more/seconds_p95"]
+    assert sorted(run.data.params)[0] == "method"
+    assert run.data.params["method.kind"] == "breaks"
+    tags = run.data.tags
+    assert (tags["dataset"], tags["setting.factuals_seed"], tags["setting.jobs"]) == ("a", "0", "1")
+    source = tags["mlflow.source.name"].split()
+    assert source[:3] == ["python", "-m", "harness"]
+    assert {"method=breaks", "model=one", "study=toys"} < set(source)
+    assert len(tags["mlflow.source.git.commit"]) == 40
+    note = "**breaks** on a / one, 14 questions: coverage 0.86, validity 1.00, median "
+    assert tags["mlflow.note.content"].startswith(note)
+    (used,) = run.inputs.dataset_inputs
+    assert used.dataset.name == "a"
+
+
+def test_mlflow_has_one_run_of_the_study(swept: tuple[Path, str], tmp_path: Path) -> None:
+    """After two sweeps: its files as they are in its folder after the last, and what is drawn later replaces them."""
+    folder = swept[0] / "results" / "toys"
+    client: Any = MlflowClient(tracking_uri=f"sqlite:///{swept[0] / 'mlflow.db'}")
+    (experiment,) = [found for found in client.search_experiments() if found.name == "toys"]
+    (run,) = client.search_runs([experiment.experiment_id], "tags.study = 'toys'")
+    assert (run.info.run_name, run.info.status, run.data.metrics) == ("toys: all runs", "FINISHED", {})
+    note = "**toys**: 32 runs, 4 tasks; 2 data sets: a, b; 6 methods: few, breaks, picky, slow, "
+    assert run.data.tags["mlflow.note.content"].startswith(note)
+    names = {file.path for file in client.list_artifacts(run.info.run_id)}
+    assert names == {"pairs.csv", "summary.csv", "summary.md", "table.csv", "table.md", "table.tex"}
+    for name in ("summary.csv", "pairs.csv", "table.csv"):
+        kept = Path(client.download_artifacts(run.info.run_id, name, str(tmp_path)))
+        assert SHIFTED in kept.read_text()
+        assert kept.read_bytes() == (folder / name).read_bytes()
+    (folder / "figures").mkdir()
+    (folder / "figures" / "one.png").write_text("drawn")
+    done = runner(swept[0])("study=toys", module="harness.report")
+    assert done.returncode == 0, done.stderr
+    (same,) = client.search_runs([experiment.experiment_id], "tags.study = 'toys'")
+    assert same.info.run_id == run.info.run_id
+    assert {file.path for file in client.list_artifacts(run.info.run_id)} == names | {"figures", "report.html"}
+    assert [file.path for file in client.list_artifacts(run.info.run_id, "figures")] == ["figures/one.png"]
+
+
+def test_the_printed_address_opens_a_view_with_numbers(swept: tuple[Path, str]) -> None:
+    """The saved view that it names: who and what are columns, coverage and validity the first charts."""
+    client: Any = MlflowClient(tracking_uri=f"sqlite:///{swept[0] / 'mlflow.db'}")
+    (experiment,) = [found for found in client.search_experiments() if found.name == "toys"]
+    assert f"/#/experiments/{experiment.experiment_id}/runs?viewStateShareKey=ce-harness " in swept[1]
+    saved = json.loads(experiment.tags["mlflow.sharedViewState.ce-harness"])
+    state = json.loads(zlib.decompress(base64.b64decode(saved["state"].removeprefix("deflate;"))))
+    shown = {column.partition(".")[2].strip("`") for column in state["selectedColumns"]}
+    assert {"method", "dataset", "model", "coverage", "proximity", "seconds"} <= shown
+    (section,) = state["compareRunSections"]
+    charts = [chart["metricKey"] for chart in state["compareRunCharts"] if chart["metricSectionId"] == section["uuid"]]
+    assert charts[:2] == ["coverage", "validity"]
+    assert len(charts) == len(set(charts)) <= 16
+    runs = client.search_runs([experiment.experiment_id], "tags.fingerprint != ''")
+    assert set(charts) == {name for run in runs for name in run.data.metrics if "/" not in name}

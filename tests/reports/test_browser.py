@@ -68,7 +68,7 @@ def server(swept: Path) -> Iterator[str]:
 
 def test_the_compare_page_shows_the_numbers(swept: Path, client: MlflowClient, experiment: str, server: str) -> None:
     """Of each run under its name, as the stored scores give them."""
-    runs = client.search_runs([experiment])
+    runs = client.search_runs([experiment], "tags.fingerprint != ''")
     chosen = [run.info.run_id for run in runs]
     query = f"runs={quote(json.dumps(chosen))}&experiments={quote(json.dumps([experiment]))}"
     page = browse(f"{server}/#/compare-runs?{query}")
@@ -107,7 +107,7 @@ def test_the_chart_page_needs_no_setting_up(experiment: str, server: str) -> Non
 def test_a_run_knows_its_data_and_shows_its_changes(swept: Path, client: MlflowClient, experiment: str) -> None:
     """Name, digest and columns of the dataset; in the table of counterfactuals, each change as a reader wants it."""
     found = {cell.label: cell for cell in stored_runs(swept / "results" / "adhoc")}
-    for run in client.search_runs([experiment]):
+    for run in client.search_runs([experiment], "tags.fingerprint != ''"):
         cell = found[run.info.run_name]
         assert run.inputs is not None
         (used,) = run.inputs.dataset_inputs

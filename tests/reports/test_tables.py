@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,7 @@ from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
 from harness.papers import robust
 from harness.reports import registry, reproduction, stored, tables
+from harness.reports.claim import Claim
 from harness.reports.comparison import Comparison
 from harness.reports.listing import Listing
 from harness.reports.markup import DASH
@@ -107,13 +109,14 @@ def test_a_difference_is_in_standard_errors_of_both(made: Made, comparison: Comp
     assert near["difference_se"] == pytest.approx((-70 / 3 + 20) / error)
 
 
-def test_what_was_not_run_shows_its_published_cells(made: Made, comparison: Comparison) -> None:
-    """And a method of ours that the paper lacks has a place of its own."""
+def test_what_was_not_run_is_counted_and_not_shown(made: Made, comparison: Comparison) -> None:
+    """But kept among the numbers; and a method of ours that the paper lacks has a place of its own."""
     text, lines = comparison.build([made(method="exact"), made(GRANTED, method="extra")])
     rows = [[part.strip() for part in row.split("|")[1:-1]] for row in text.splitlines() if row.startswith("|")]
-    missing = next(row for row in rows if row[1] == "Other")
-    assert missing[2:4] == ["published", "0.20 (0.01)"]
-    assert rows[rows.index(missing) + 1][3:7] == ["not run"] * 4
+    assert [row[:3] for row in rows[2:] if row[0]] == [["Loans", "Exact", "published"], ["loans", "extra", "published"]]
+    assert "not run" not in text.split("\n\n")[0]
+    assert "\n- 2 published rows are not shown: nothing of them was run here.\n" in text
+    assert line(lines, "Other", "validity")["published"] == 0.2
     assert line(lines, "extra", "validity")["ours"] == 1.0
     assert math.isnan(line(lines, "extra", "validity")["published"])
     assert math.isnan(line(lines, "Guess", "continuous_proximity")["published"])
@@ -121,7 +124,8 @@ def test_what_was_not_run_shows_its_published_cells(made: Made, comparison: Comp
 
 def test_the_best_of_a_column_is_bold(made: Made, comparison: Comparison) -> None:
     """By the metric's direction, among methods, published and ours each; ties are all best."""
-    text, _ = comparison.build([made(GRANTED, method="exact"), made(GRANTED, MEMBER, method="guess")])
+    cells = [made(GRANTED, method="exact"), made(GRANTED, MEMBER, method="guess"), made(None, method="Other")]
+    text, _ = comparison.build(cells)
     rows = {}
     for row in text.splitlines():
         cells = [part.strip() for part in row.split("|")[1:-1]]
@@ -130,7 +134,24 @@ def test_the_best_of_a_column_is_bold(made: Made, comparison: Comparison) -> Non
     assert [cells[0] for cells in rows["published"]] == ["**1.00 (0.00)**", "0.80 (0.10)", "0.20 (0.01)"]
     assert [cells[0] for cells in rows["ours"]][:2] == ["**1.00**", "0.50 (0.50)"]
     assert [cells[2] for cells in rows["ours"]][:2] == ["-60.00", "**-30.00 (30.00)**"]
-    assert [cells[1] for cells in rows["ours, valid"]] == ["**1.00**", "**1.00**"]
+    assert [cells[1] for cells in rows["ours, valid"]] == ["**1.00**", "**1.00**", DASH]
+
+
+def test_columns_that_were_not_scored_are_not_shown(made: Made, comparison: Comparison) -> None:
+    """And where nothing was run, everything that is published is there."""
+    cell = made(method="exact")
+    scores = pd.read_csv(cell.path / "scores.csv", index_col="factual")
+    scores.drop(columns="mothilal/sparsity").to_csv(cell.path / "scores.csv")
+    text, _ = Comparison(**{**vars(comparison), "as_published": _stored}).build([cell])
+    shown = ["validity ↑", "categorical proximity ↑", "continuous proximity ↑"]
+    assert text.splitlines()[0].split(" | ")[3:-2] == shown
+    text, _ = comparison.build([])
+    rows = [row.split(" | ") for row in text.splitlines() if row.startswith("| Loans")]
+    assert [row[1] for row in rows] == ["Exact", "Guess", "Other"]
+
+
+def _stored(cell: StoredRun) -> pd.DataFrame:
+    return pd.read_csv(cell.path / "scores.csv", index_col="factual")
 
 
 def test_only_fitting_cells_are_compared(made: Made, comparison: Comparison) -> None:
@@ -279,6 +300,65 @@ def test_a_table_fits_its_published_file_and_its_experiment(name: str) -> None:
             assert set(names) >= set(published[key])
     if isinstance(table, Listing) and table.file is not None:
         assert set(pd.read_csv(stored.PUBLISHED / table.file).columns) >= {"part", "counterfactual"}
+
+
+def test_a_page_keeps_what_is_not_at_hand(tmp_path: Path) -> None:
+    """Of the page that is published here, without any answers: the same page, but for a line that says so."""
+    there = stored.PUBLISHED.parent / "REPRODUCTION.md"
+    (tmp_path / there.name).write_text(there.read_text())
+    for _ in range(2):
+        message = reproduction.write(tmp_path)
+        lines = (tmp_path / there.name).read_text().splitlines()
+        (extra,) = [place for place, line in enumerate(lines) if line.startswith("Kept from the page before")]
+        assert lines[:extra] + lines[extra + 2 :] == there.read_text().splitlines()
+    assert f"{len(registry.known())} of {len(registry.known())} tables; kept, as the page had more" in message
+
+
+def test_a_page_is_renewed_by_what_is_no_less(
+    comparison: Comparison, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A narrower run leaves a table as it was, an equal or wider one replaces it; claims stay with their tables."""
+    monkeypatch.setattr(registry, "known", lambda: {"small": comparison, "absent": _titled(comparison, "Another")})
+    holds = Claim("All is well.", ("small",), lambda numbers: (True, f"{len(numbers['small'])} rows"))
+    monkeypatch.setattr(registry, "collected", lambda kind: {"small_well": holds})
+    home, page = tmp_path / "home", tmp_path / "home" / "REPRODUCTION.md"
+    started(home / "run", loans.problem, loans.factual, [GRANTED, GRANTED], method="exact", table="small")
+    assert reproduction.write(home).endswith("REPRODUCTION.md: 1 of 2 tables; renewed: small")
+    whole = page.read_text()
+    assert "| 5 | 2 | 1 | 0 | 1 |" in whole
+    assert reproduction.write(home).endswith("1 of 2 tables; renewed: small")
+    assert page.read_text() == whole
+    shutil.rmtree(home / "run")
+    started(home / "run", loans.problem, loans.factual, [GRANTED], method="guess", table="small")
+    assert reproduction.write(home).endswith("1 of 2 tables; kept, as the page had more of them: small")
+    kept = page.read_text()
+    line = "Kept from the page before, which has more of them: small.\n\n"
+    assert kept.replace(line, "") == whole
+    assert "| All is well. | holds | 12 rows |" in kept
+    started(home / "run", loans.problem, loans.factual, [GRANTED], method="exact", table="small")
+    started(home / "other", loans.problem, loans.factual, [GRANTED], method="exact", table="absent")
+    assert reproduction.write(home).endswith("2 of 2 tables; renewed: small, absent")
+    assert "| 5 | 3 |" in page.read_text()
+    assert "## Another" in page.read_text()
+    shutil.rmtree(home / "run")
+    assert "renewed: absent; kept, as the page had more of them: small" in reproduction.write(home)
+    assert "| 5 | 3 |" in page.read_text()
+
+
+def _titled(comparison: Comparison, title: str) -> Comparison:
+    return Comparison(**{**vars(comparison), "title": title})
+
+
+def test_the_command_lists_its_options(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """And without any, or a folder, it says what is missing."""
+    for arguments, code in (["--help"], 0), ([], 2):
+        monkeypatch.setattr(sys, "argv", ["tables", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            command.main()
+        assert ended.value.code == code
+    printed = capsys.readouterr()
+    assert all(option in printed.out for option in ("--all", "--departures", "folder"))
+    assert "error: name a folder, or --all" in printed.err
 
 
 def test_every_published_cell_is_accounted_for(

@@ -13,7 +13,7 @@ import pandas as pd
 from harness.certificate import Ball, checker
 from harness.core.explanation import Reason
 from harness.data import load_dataset
-from harness.reports.comparison import paired
+from harness.reports.comparison import beside, narrowed, paired, without_blanks
 from harness.reports.markup import DASH, markdown, number
 from harness.reports.registry import OneFile, Table
 from harness.reports.stored import published
@@ -80,7 +80,9 @@ class Runs(OneFile):
                     record |= {f"{prefix}_{name}": value for name, value in statistics_of(run).items()}
             records.append(record)
         lines = pd.DataFrame(records)
-        return f"{self._markdown(lines)}\n{self._notes()}", lines
+        prefixes = ("ours", *ALGORITHMS.values())
+        rows, hidden = narrowed(records, lambda record: any(f"{prefix}_asked" in record for prefix in prefixes))
+        return f"{self._markdown(pd.DataFrame(rows))}\n{self._notes(hidden)}", lines
 
     def compared(self, lines: pd.DataFrame) -> pd.DataFrame:
         """Published numbers beside those of the paper's own algorithm here; of the default one where it was not run."""
@@ -111,11 +113,12 @@ class Runs(OneFile):
                     _share(line, "paper_algorithm", "stopped"),
                 ]
             )  # fmt: skip
-        return markdown(head, body)
+        return without_blanks(head, body, 3)
 
     @staticmethod
-    def _notes() -> str:
+    def _notes(hidden: Sequence[str]) -> str:
         notes = (
+            *hidden,
             "*published*: mean seconds and iterations of runs that did not stop early at 1,000 s; the authors' code "
             "solves each problem twice within the time that it measures.",
             "*ours*: the default algorithm, all factuals; *proven*: optimal, with a proof; *regions*: certified by the "
@@ -195,16 +198,13 @@ class Rivals(OneFile):
             for what in ("robustness", "validity")
         ]
         head = ["dataset", "model", "ρ", *(name.replace("_", " ") for name in names)]
-        body = [
-            [line["dataset"], line["model"], line["rho"]]
-            + [_number({str(k): v for k, v in line.items()}, name) for name in names]
-            for line in lines.to_dict("records")
-        ]
-        note = (
+        rows, hidden = narrowed(records, lambda record: any(name.startswith("ours") for name in record))
+        body = [[row["dataset"], row["model"], row["rho"], *(_number(row, name) for name in names)] for row in rows]
+        note = "".join(f"- {sentence}\n" for sentence in hidden) + (
             "- *robustness*: share of factuals whose answer has a certified radius of at least ρ; *validity*: share "
             "predicted as desired. Of all factuals. *robust*: the paper's own method as published; *ours*: here.\n"
         )
-        return f"{markdown(head, body)}\n{note}", lines
+        return f"{without_blanks(head, body, 3)}\n{note}", lines
 
     def compared(self, lines: pd.DataFrame) -> pd.DataFrame:
         """Published numbers beside ours, of both methods."""
@@ -253,17 +253,13 @@ class Accuracies(OneFile):
             records.append({**place, "": "published", **{name: row[name] for name in TABLE_4}})
             records.append({**place, "": "ours", **mine})
         lines = pd.DataFrame(records)
+        shown, hidden = beside(lines, 3)
         body = [
-            [
-                line["split"],
-                line["dataset"],
-                line[""],
-                *(_number({str(k): v for k, v in line.items()}, n) for n in TABLE_4),
-            ]
-            for line in lines.to_dict("records")
+            [*line[:3], *(DASH if pd.isna(value) else number(value, 2) for value in line[3:])]
+            for line in shown.itertuples(index=False, name=None)
         ]
-        note = "- The paper's split is not published; ours is stratified.\n"
-        return f"{markdown(['split', 'dataset', '', *TABLE_4], body)}\n{note}", lines
+        notes = (*hidden, "The paper's split is not published; ours is stratified.")
+        return f"{markdown(list(shown.columns), body, 3)}\n" + "".join(f"- {note}\n" for note in notes), lines
 
     def compared(self, lines: pd.DataFrame) -> pd.DataFrame:
         """Published accuracies beside ours, which are in rows of their own."""

@@ -1,0 +1,22 @@
+"""What a study's own run in MLflow keeps: its tables, figures and report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.evaluation.study import Study
+from harness.store import mlflow
+
+FILES = ("report.html", "table.md", "table.tex", "table.csv", "summary.md", "summary.csv", "pairs.csv", "figures")
+DRAWN = {".png", ".svg"}
+
+
+def keep(study: Study, folder: Path) -> None:
+    """Keep what is in a study's folder, as it is now, where there is a store that knows the study."""
+    if not mlflow.there():
+        return
+    files = [path for path in sorted(folder.iterdir()) if path.name in FILES or path.suffix in DRAWN]
+    runs = sum(len(entry.runs) for entry in study.entries)
+    lists = {"data sets": study.datasets, "methods": study.methods}
+    named = "; ".join(f"{len(names)} {kind}: {', '.join(names)}" for kind, names in lists.items())
+    mlflow.log_study(study.name, f"**{study.name}**: {runs} runs, {len(study.tasks)} tasks; {named}.", files)
