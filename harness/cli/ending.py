@@ -43,7 +43,8 @@ def sum_up(config: DictConfig, study: str) -> int:
             except HarnessError as fault:
                 log.error("%s", fault)
                 troubled += 1
-    log.info("%s", tracking.page(study))
+    if finished:
+        log.info("%s", tracking.page(study))
     tracking.close()
     if len(lines) > 1:
         for line in failed:

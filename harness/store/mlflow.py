@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import logging
 import math
@@ -96,7 +97,7 @@ def _naming_a_full_disk() -> Iterator[None]:
 
 @_naming_a_full_disk()
 def prepare(folder: Path) -> None:
-    """Create the store once, before any job: two processes that create it together would corrupt it.
+    """Create the store once, before any job: two processes that create it together would corrupt it, so one waits.
 
     ``MLFLOW_TRACKING_URI`` is respected; otherwise the store is ``mlflow.db`` in ``folder``, with artifacts in
     ``mlruns``.
@@ -107,12 +108,25 @@ def prepare(folder: Path) -> None:
     if uri.startswith(("http://", "https://")):
         _reach(uri)
     try:
-        _client().search_experiments(max_results=1)
+        with _alone(folder):
+            _client().search_experiments(max_results=1)
     except (MlflowException, ArgumentError) as fault:
         if "disk" in str(fault):
             raise
         why = " ".join(str(fault).split())[:200]
         raise HarnessError(f"MLFLOW_TRACKING_URI={uri} cannot be used ({why}); {STORES}.") from fault
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Have other processes that begin in the same folder wait: each would find no store, and create it."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # where the file system knows no locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _reach(uri: str) -> None:
