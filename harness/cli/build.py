@@ -18,7 +18,6 @@ from hydra.errors import InstantiationException
 from hydra.utils import get_class, get_object, instantiate
 from omegaconf import DictConfig, OmegaConf
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils._param_validation import InvalidParameterError
 
 from harness.cli.arguments import plain_names
 from harness.cli.process import CONF, SWEEP, log
@@ -155,7 +154,7 @@ def _classifier(key: str, dataset: Dataset) -> Classifier:
             _cache() / "models",
             model.get("decimals"),
         )
-    except InvalidParameterError as fault:
+    except (ValueError, TypeError) as fault:  # of a parameter's value
         raise HarnessError(f"model={name} does not fit: {' '.join(str(fault).split())}") from fault
 
 

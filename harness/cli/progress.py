@@ -30,12 +30,10 @@ class Progress:
     """
 
     def __init__(self, record: Path, title: str, factuals: int) -> None:
-        self.record, self.factuals, self.done = record, factuals, 0
+        self.before, self.factuals, self.done = _ended(record), factuals, 0
         runs = int(os.environ[CELLS]) or 1
-        form = "{desc}: {percentage:3.0f}%|{bar}| {postfix}"
-        ended = min(_ended(record)[0], runs)
-        self.bar = tqdm(total=runs, initial=ended, desc=title, bar_format=form, leave=False, disable=None)
-        self._show()
+        ended = min(self.before[0], runs)
+        self.bar = tqdm(total=runs, initial=ended, desc=title, bar_format=self._form(), leave=False, disable=None)
 
     def __enter__(self) -> Progress:
         return self
@@ -46,32 +44,39 @@ class Progress:
     def update(self, factuals: int) -> None:
         """Count answered factuals."""
         self.done += factuals
+        self.bar.bar_format = self._form()
         self.bar.update(factuals / self.factuals)
-        self._show()
 
-    def _show(self) -> None:
-        if not self.bar.disable:
-            left = seconds_left(self.record, self.done / self.factuals)
-            rest = "" if left is None else f", about {said(left)} to go"
-            self.bar.set_postfix_str(f"{self.done}/{self.factuals} factuals{rest}")
+    def _form(self) -> str:
+        left = seconds_left(*self.before, self.done / self.factuals)
+        rest = "" if left is None else f", about {said(left)} to go"
+        return f"{{desc}}: {{percentage:3.0f}}%|{{bar}}| {self.done}/{self.factuals} factuals{rest}"
 
 
 def say_what_is_left(record: Path) -> None:
     """Log how far a sweep is: after its first run, and now and then."""
     global _last
-    runs, (ended, _), left = int(os.environ[CELLS]), _ended(record), seconds_left(record)
+    runs, (ended, asked) = int(os.environ[CELLS]), _ended(record)
+    left = seconds_left(ended, asked)
     if left is not None and ended < runs and time.monotonic() - _last >= OFTEN:
         _last = time.monotonic()
         spent = time.time() - float(os.environ[BEGAN])
         log.info("%d of %d runs in %s, about %s to go", ended, runs, said(spent), said(left))
 
 
-def seconds_left(record: Path, part: float = 0.0) -> float | None:
-    """How long the rest of a sweep will take at the pace so far, ``part`` of a run being done besides those noted.
+def seconds_left(ended: int, asked: int, part: float = 0.0) -> float | None:
+    """How long the rest of a sweep will take at the pace so far.
 
     Runs that were skipped count for nothing. None where nothing was asked yet, or the number of runs is not known.
+
+    Parameters
+    ----------
+    ended, asked
+        Runs that have ended, and how many of those were asked, rather than skipped.
+    part
+        Of a run that is done besides them.
     """
-    runs, (ended, asked) = int(os.environ[CELLS]), _ended(record)
+    runs = int(os.environ[CELLS])
     if not runs or not asked + part:
         return None
     return (time.time() - float(os.environ[BEGAN])) / (asked + part) * max(runs - ended - part, 0.0)
