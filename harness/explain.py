@@ -34,9 +34,9 @@ def main() -> None:
         print(USAGE)
         return
     arguments = [
-        f"factuals={value}" if key == "factual" else argument
+        f"factuals={value}" if (key, equals) == ("factual", "=") else argument
         for argument in sys.argv[1:]
-        for key, _, value in [argument.partition("=")]
+        for key, equals, value in [argument.partition("=")]
     ]
     try:
         if not any(argument.startswith("factuals=") for argument in arguments):

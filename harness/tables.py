@@ -20,10 +20,14 @@ def main() -> None:
             page.write_text(departures.renewed(page.read_text()))
         except HarnessError as fault:
             sys.exit(f"{page}: {fault}")
+        except OSError as fault:
+            sys.exit(f"{page} cannot be read and written ({fault.strerror}); give the path of a Markdown page.")
         return
     if "--all" in sys.argv[1:]:
         homes = [argument.removeprefix("output_dir=") for argument in sys.argv[1:] if argument != "--all"]
-        print(reproduction.write(Path(homes[0] if homes else "results")))
+        if not (home := Path(homes[0] if homes else "results")).is_dir():
+            sys.exit(f"there is no folder {home}; give the one with the studies, such as output_dir=results.")
+        print(reproduction.write(home))
         return
     rebuild("table", write)
 

@@ -49,7 +49,7 @@ KIND = {"mlflow.experimentKind": "custom_model_development"}  # or MLflow guesse
 UNNAMED = re.compile(r"[^\w\-. /]", flags=re.ASCII)  # what MLflow takes in no parameter's name
 
 TABLE = "counterfactuals.json"
-PATIENCE = 10.0  # seconds for a server to answer
+PATIENCE = 8.0  # seconds for a server to answer
 STORES = "start it, or unset the variable to log into mlflow.db here"
 WRITABLE = "make it a store that can be written to, or set MLFLOW_TRACKING_URI to another"
 FULL = "disk is full|disk I/O error"  # what SQLite says

@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 

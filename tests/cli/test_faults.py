@@ -73,15 +73,11 @@ def test_a_full_disk_is_one_sentence(run: Run, tmp_path: Path) -> None:
 def test_two_first_sweeps_at_once_make_one_store(tmp_path: Path) -> None:
     """In a folder with nothing in it; neither warns, and the runs of both are logged."""
     command = [sys.executable, "-m", "harness", *ONE]
-    pipe, environment = subprocess.PIPE, environment_in(tmp_path)
-    both = [
-        subprocess.Popen(
-            [*command, f"n_factuals={n}"], cwd=tmp_path, env=environment, stdout=pipe, stderr=pipe, text=True
-        )
-        for n in (2, 3)
-    ]
+    kept: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    where: dict[str, Any] = {"cwd": tmp_path, "env": environment_in(tmp_path)}
+    both = [subprocess.Popen([*command, f"n_factuals={n}"], **where, **kept) for n in (2, 3)]
     for process in both:
-        _, text = process.communicate(timeout=300)
+        text, _ = process.communicate(timeout=300)
         assert process.returncode == 0, text
         assert not re.search("warning|error|already exists", text, flags=re.IGNORECASE), text
     client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
