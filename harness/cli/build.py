@@ -236,7 +236,8 @@ def _instantiate(config: Any, what: str) -> Any:
             raise HarnessError(f"{what} cannot be set up: {why}")
         return instantiate(config, _convert_="all")
     except (ImportError, ValueError, InstantiationException) as fault:
-        raise HarnessError(f"{what} cannot be set up: {' '.join(str(fault.__cause__ or fault).split())}") from fault
+        cause = fault.__cause__ if isinstance(fault, InstantiationException) else None
+        raise HarnessError(f"{what} cannot be set up: {' '.join(str(cause or fault).splitlines()[:2])}") from fault
 
 
 def metrics_of(config: Mapping[str, Any]) -> list[Metric]:
