@@ -14,7 +14,7 @@ from support.forked import Forker
 from support.sweep import environment_in
 
 TABLE = Path(__file__).parents[1] / "bad_input.csv"
-SHORT = {  # what the table's commands begin with
+SHORT = {  # what commands of the table have in common
     "B": "harness dataset=compas model=cart method=nearest n_factuals=2",
     "C": "harness dataset=csv dataset.target=ok model=cart method=nearest n_factuals=2",
     "M": "harness dataset=csv dataset.target=ok dataset.path=good.csv method=nearest n_factuals=2 model=file",
@@ -22,7 +22,7 @@ SHORT = {  # what the table's commands begin with
 
 
 def rows() -> Iterator[object]:
-    """The commands of the table; ``slow`` are those that run something before they end."""
+    """The commands of the table; ``slow`` are those that run something before they end, and further ones of a kind."""
     with TABLE.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             marks = [pytest.mark.slow] if row["slow"] else []
@@ -41,8 +41,8 @@ def forker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forker]:
 @pytest.mark.parametrize(("command", "code", "expected"), rows())
 def test_bad_input_is_one_sentence(command: str, code: int, expected: str, forker: Forker) -> None:
     """Parts of ``expected`` between dots stand in this order in one line; no traceback is printed."""
-    first, _, rest = command.partition(" ")
-    words = [word.replace("FOLDER", str(forker.folder)) for word in shlex.split(f"{SHORT.get(first, first)} {rest}")]
+    whole = re.sub(r"(?<!\S)[BCM](?!\S)", lambda match: SHORT[match[0]], command)
+    words = [word.replace("FOLDER", str(forker.folder)) for word in shlex.split(whole)]
     place = next(place for place, word in enumerate(words) if re.fullmatch(r"harness(\.\w+)?", word))
     variables = dict(word.split("=", 1) for word in words[:place])
     done = forker.run(words[place], words[place + 1 :], variables)

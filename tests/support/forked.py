@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import runpy
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -67,6 +69,7 @@ def serve() -> None:
     for module in MODULES:
         import_module(module)
     import_module("sqlalchemy.orm").configure_mappers()
+    gc.freeze()  # or each child would look through all of it, and copy it
     for line in sys.stdin:
         if child := os.fork():
             status = os.waitpid(child, 0)[1]
@@ -85,8 +88,19 @@ def become(module: str, arguments: Sequence[str], variables: Mapping[str, str], 
     os.environ.update(variables)
     sys.argv = [module, *arguments]
     sys.path[0] = os.getcwd()
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
-    sys.exit()
+    code: object = None
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        code = end.code
+        if isinstance(code, str):
+            print(code, file=sys.stderr)
+    except BaseException:
+        code = 1
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else int(code is not None))  # tearing down what was imported takes seconds
 
 
 if __name__ == "__main__":
