@@ -38,7 +38,7 @@ def forker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forker]:
         yield process
 
 
-@pytest.mark.parametrize(("command", "code", "expected"), rows())
+@pytest.mark.parametrize(("command", "code", "expected"), list(rows()))
 def test_bad_input_is_one_sentence(command: str, code: int, expected: str, forker: Forker) -> None:
     """Parts of ``expected`` between dots stand in this order in one line; no traceback is printed."""
     whole = re.sub(r"(?<!\S)[BCM](?!\S)", lambda match: SHORT[match[0]], command)
