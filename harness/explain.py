@@ -8,16 +8,35 @@ from harness.cli.explained import explained
 from harness.core.errors import HarnessError
 from harness.reports.person import as_text, legend
 
+USAGE = """\
+usage: python -m harness.explain factual=ROW|FILE [SETTING=VALUE ...]
+
+Prints what counterfactuals would change of one person. Nothing is stored.
+
+  factual=3            the number of a row of the dataset, as in stored answers; several: factual=[3,7]
+  factual=people.csv   the people in a CSV file with the features as columns
+  SETTING=VALUE        as for python -m harness, such as dataset, model, method, n_counterfactuals, desired, time_limit
+
+examples:
+  python -m harness.explain dataset=compas model=rf method=ce_ocl factual=3
+  python -m harness.explain dataset=compas model=rf method=ce_ocl factual=3 n_counterfactuals=3 desired="not High"
+  python -m harness.explain dataset=csv dataset.path=loans.csv dataset.target=approved factual=people.csv
+
+python -m harness list methods names the methods, one line each; likewise datasets and models."""
+
 
 def main() -> None:
     """Print what a counterfactual means for one person; settings are those of ``python -m harness``.
 
     ``factual`` is the number of a row of the dataset, as in stored answers, or a CSV file with people.
     """
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(USAGE)
+        return
     arguments = [
-        f"factuals={value}" if key == "factual" else argument
+        f"factuals={value}" if (key, equals) == ("factual", "=") else argument
         for argument in sys.argv[1:]
-        for key, _, value in [argument.partition("=")]
+        for key, equals, value in [argument.partition("=")]
     ]
     try:
         if not any(argument.startswith("factuals=") for argument in arguments):

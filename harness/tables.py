@@ -31,7 +31,9 @@ def main() -> None:
         _depart(Path(next(iter(asked.folder), "README.md")))
     elif asked.all:
         homes = [argument.removeprefix("output_dir=") for argument in asked.folder]
-        print(reproduction.write(Path(homes[0] if homes else "results")))
+        if not (home := Path(homes[0] if homes else "results")).is_dir():
+            sys.exit(f"there is no folder {home}; give the one with the studies, such as output_dir=results.")
+        print(reproduction.write(home))
     elif asked.folder:
         rebuild("table", write, folders_of(asked.folder))
     else:
@@ -43,6 +45,8 @@ def _depart(page: Path) -> None:
         page.write_text(departures.renewed(page.read_text()))
     except HarnessError as fault:
         sys.exit(f"{page}: {fault}")
+    except OSError as fault:
+        sys.exit(f"{page} cannot be read and written ({fault.strerror}); give the path of a Markdown page.")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.errors import HydraException, MissingConfigException
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
@@ -35,7 +35,16 @@ def readable(argument: str) -> str:
     'desired=">= 12","<= 3"'
     >>> readable("dataset.immutable=[Größe, sex]")
     'dataset.immutable=["Größe","sex"]'
+
+    Raises
+    ------
+    HydraException
+        For an argument that would leave out what every run needs.
     """
+    if re.fullmatch(r"(dataset|model|method|metrics)=(null)?", argument):
+        raise HydraException(f"{argument} chooses nothing; 'python -m harness list' names what there is.")
+    if match := re.fullmatch(r"~(\w+)(=.*)?", argument):
+        raise HydraException(f"{argument} takes away what every run needs; give {match[1]} another value.")
     if argument.startswith(("desired=", "dataset.desired=")):
         argument = re.sub(r"(?<=[=,])\s*([<>][^,]*)", r'"\1"', argument)
     elif match := ATTRIBUTE.fullmatch(argument):
@@ -89,4 +98,13 @@ def sentence(fault: BaseException) -> str:
         known = [str(key) for key in cause.parent_node if key != "hydra"]
         where = f" in {level}" if level else ""
         return f"there is no setting {cause.key!r}{where}; {choices(cause.key, known)}"
+    if isinstance(fault, OverrideParseException):
+        why = str(fault.message).partition("See https")[0].strip()
+        return (
+            f"{fault.override} cannot be read ({' '.join(why.split())}); write KEY=VALUE, and quotes around a value of "
+            f"other than letters, digits and simple signs: 'KEY=\"VALUE\"'."
+        )
+    if match := re.match(r"Ambiguous value for argument '(.*)'", str(fault)):
+        key, _, values = match[1].partition("=")
+        return f"{match[1]} names several values; add -m to run each of them, or write {key}=[{values}] for a list."
     return " ".join(str(fault).split())

@@ -6,7 +6,6 @@ import contextlib
 import functools
 import hashlib
 import json
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,10 +18,10 @@ from hydra.errors import InstantiationException
 from hydra.utils import get_class, get_object, instantiate
 from omegaconf import DictConfig, OmegaConf
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils._param_validation import InvalidParameterError
 
 from harness.cli.arguments import plain_names
 from harness.cli.process import CONF, SWEEP, log
+from harness.cli.settings import mistyped, validate
 from harness.core.classifier import Classifier
 from harness.core.equation import Equation
 from harness.core.errors import DatasetError, HarnessError, choices
@@ -39,9 +38,6 @@ from harness.models.files import name_of
 from harness.models.published import load_published
 from harness.models.train import misfit, train
 
-SEEDS = 2**32  # scikit-learn takes no larger ones
-LEAST_MEMORY = 0.05  # gibibytes
-
 
 def _folders() -> list[Path]:
     """Where choices are looked for, in this order: this package's own, then those of plug-ins."""
@@ -54,7 +50,7 @@ def _folders() -> list[Path]:
 def build_task(config: DictConfig, names: Mapping[str, str], folder: Path | None) -> tuple[dict[str, Any], Task, Any]:
     """The settings in full, the task and the method. ``folder`` gets a note on a user's own CSV."""
     plain: Any = OmegaConf.to_container(config, resolve=True)
-    _validate(plain)
+    validate(plain)
     origins = _settle(plain)
     _name_learners(plain)
     dataset = _dataset(_key(names["dataset"], plain["dataset"], plain["split"], plain["features"]))
@@ -87,36 +83,6 @@ def names_of(config: DictConfig) -> dict[str, str]:
     if variant := config.variant:
         names["method"] += f"-{variant}"
     return names
-
-
-def _validate(plain: Mapping[str, Any]) -> None:
-    """Refuse settings that would fail late or in silence."""
-    for key in ("n_factuals", "n_counterfactuals", "jobs", "threads"):
-        if not isinstance(plain[key], int) or plain[key] < 1:
-            raise HarnessError(f"{key}={plain[key]} does not fit; give a whole number of at least 1.")
-    for key in ("seed", "model_seed", "factuals_seed"):
-        if not isinstance(plain[key], int) or not 0 <= plain[key] < SEEDS:
-            raise HarnessError(f"{key}={plain[key]} does not fit; give a whole number of at least 0, below {SEEDS}.")
-    limit = plain["memory_limit"]
-    if limit is not None and (not isinstance(limit, int | float) or not LEAST_MEMORY <= limit < math.inf):
-        raise HarnessError(
-            f"memory_limit={limit} does not fit; give a number of gibibytes of at least {LEAST_MEMORY}, which a worker "
-            f"needs to start, or null for none."
-        )
-    if not isinstance(plain["first_use"], bool):
-        raise HarnessError(f"first_use={plain['first_use']} does not fit; give true or false.")
-    if plain["group"] is not None and not isinstance(plain["group"], bool | str):
-        raise HarnessError(f"group={plain['group']} does not fit; give true, the name of a feature, or null for none.")
-    if plain["group"] and plain["n_counterfactuals"] != 1:
-        raise HarnessError("a factual of a group has one counterfactual; leave n_counterfactuals at 1, or group out.")
-    for key in ("time_limit", "fit_time_limit", "group_time_limit"):
-        if not isinstance(plain[key], int | float) or not 0 < plain[key] < math.inf:
-            raise HarnessError(f"{key}={plain[key]} does not fit; give a number of seconds above 0.")
-    weights = plain["optimise"]
-    if not isinstance(weights, Mapping) or not all(isinstance(w, int | float) for w in weights.values()):
-        raise HarnessError(f"optimise={weights} does not fit; give a number to each score, such as {{coverage: 1}}.")
-    if plain["population"] not in {"accepted", "returned"}:
-        raise HarnessError(f"population={plain['population']} does not exist; allowed: accepted, returned.")
 
 
 def _key(*parts: Any) -> str:
@@ -192,7 +158,7 @@ def _classifier(key: str, dataset: Dataset) -> Classifier:
             _cache() / "models",
             model.get("decimals"),
         )
-    except InvalidParameterError as fault:
+    except (ValueError, TypeError) as fault:  # of a parameter's value
         raise HarnessError(f"model={name} does not fit: {' '.join(str(fault).split())}") from fault
 
 
@@ -233,7 +199,7 @@ def _referring(task: Task, which: str | int) -> Task:
     """The task with the rows that hulls and neighbours are of: ``train``, ``all``, or the first so many of all."""
     if which == "train":
         return task
-    if which != "all" and (not isinstance(which, int) or which < 1):
+    if which != "all" and (isinstance(which, bool) or not isinstance(which, int) or which < 1):
         raise HarnessError(f"reference={which} does not fit; allowed: train, all, or a number of rows of at least 1.")
     data = task.dataset
     rows = slice(None if which == "all" else int(which))
@@ -280,12 +246,19 @@ def _cache() -> Path:
     return Path(os.environ.get("CE_HARNESS_CACHE") or pooch.os_cache("ce-harness"))
 
 
-def _instantiate(config: DictConfig, what: str) -> Any:
+def _instantiate(config: Any, what: str) -> Any:
+    """What a configuration with ``_target_`` makes; ``what`` begins the sentence where it makes nothing."""
+    given: Any = OmegaConf.to_container(config, resolve=True) if OmegaConf.is_config(config) else None
+    path = given.pop("_target_", None) if isinstance(given, dict) else None
+    if not isinstance(path, str):
+        raise HarnessError(f"{what} cannot be set up: its '_target_' must be the dotted name of a class.")
     try:
+        if why := mistyped(get_object(path), given):
+            raise HarnessError(f"{what} cannot be set up: {why}")
         return instantiate(config, _convert_="all")
-    except InstantiationException as fault:
-        cause = fault.__cause__ or fault
-        raise HarnessError(f"{what} cannot be set up: {' '.join(str(cause).splitlines()[:2])}") from fault
+    except (ImportError, ValueError, InstantiationException) as fault:
+        cause = fault.__cause__ if isinstance(fault, InstantiationException) else None
+        raise HarnessError(f"{what} cannot be set up: {' '.join(str(cause or fault).splitlines()[:2])}") from fault
 
 
 def metrics_of(config: Mapping[str, Any]) -> list[Metric]:
@@ -297,6 +270,9 @@ def metrics_of(config: Mapping[str, Any]) -> list[Metric]:
         except Exception as fault:
             why = " ".join(str(fault).splitlines()[:2])
             raise HarnessError(
-                f"there is no metric {path!r} ({why}); name functions such as metrics.proximity.l1."
+                f"there is no metric {path!r} ({why}); name functions such as metrics.proximity.l1: "
+                f"'python -m harness list metrics' names all of them."
             ) from fault
+        if not isinstance(found[-1], Metric):
+            raise HarnessError(f"{path} is no metric; name a function with the decorator harness.core.metric.metric.")
     return found

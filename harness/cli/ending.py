@@ -42,12 +42,14 @@ def sum_up(config: DictConfig, study: str) -> int:
     folder = Path(config.output_dir) / study
     record = folder / "sweeps" / f"{os.environ[SWEEP]}.jsonl"
     if not record.is_file():
-        return 0
+        log.error("nothing was run: the sweep names no run; give each of its settings a value.")
+        return 1
     lines = [json.loads(line) for line in record.read_text().splitlines()]
     failed = [line for line in lines if line["state"] == "failed"]
     finished = [StoredRun(Path(line["cell"])) for line in lines if line["state"] != "failed"]
     troubled = _show(config, folder, finished) if finished else 0
-    log.info("%s", tracking.page(study))
+    if finished:
+        log.info("%s", tracking.page(study))
     tracking.close()
     if len(lines) > 1:
         for line in failed:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +13,14 @@ import pandas as pd
 from hydra.core.hydra_config import HydraConfig
 from joblib import effective_n_jobs
 from omegaconf import DictConfig, OmegaConf
-from tqdm import tqdm
 
 from harness.cli import build
 from harness.cli.build import build_task, names_of
 from harness.cli.environment import environment
 from harness.cli.fingerprint import fingerprint_of
-from harness.cli.listing import said
 from harness.cli.mlflow_run import log_run
-from harness.cli.process import BEGAN, CELLS, FULL, SWEEP, log, settle_in, stopping_where_full, study_name, talk
+from harness.cli.process import CELLS, FULL, SWEEP, log, settle_in, stopping_where_full, study_name, talk
+from harness.cli.progress import Progress, say_what_is_left
 from harness.core.errors import HarnessError, choices
 from harness.core.metric import Metric
 from harness.evaluation import checker, export, scoring
@@ -30,12 +28,10 @@ from harness.evaluation.contest import metrics_of
 from harness.evaluation.study import SCORES, read_scores
 from harness.execution.experiment import run, run_groups
 from harness.execution.pool import Limits, Pool
-from harness.execution.task import Task
+from harness.execution.task import WHICH, Task
 from harness.reports import groups
 from harness.store.rows import write_whole
 from harness.store.run import StoredRun
-
-FEW = 10  # runs, between two lines on how long the rest will take
 
 
 @stopping_where_full()
@@ -50,9 +46,9 @@ def run_job(config: DictConfig) -> float:
     number = 0 if OmegaConf.is_missing(settings, "num") else settings.num
     record = Path(config.output_dir) / study / "sweeps" / f"{os.environ[SWEEP]}.jsonl"
     try:
-        stored, state, merit = _run(config, names, study, f"[{number + 1}/{os.environ[CELLS]}] {label}")
+        stored, state, merit = _run(config, names, record, f"[{number + 1}/{os.environ[CELLS]}] {label}")
         _note(record, cell=str(stored.path), label=label, state=state)
-        _say_what_is_left(number + 1)
+        say_what_is_left(record)
         return merit
     except HarnessError as fault:
         _note(record, label=label, state="failed", message=str(fault))
@@ -65,23 +61,18 @@ def run_job(config: DictConfig) -> float:
     return math.nan
 
 
-def _say_what_is_left(done: int) -> None:
-    """Of a sweep of many runs, how long the rest will take at the pace so far: now and then, and after the first."""
-    runs, spent = int(os.environ[CELLS]), time.time() - float(os.environ[BEGAN])
-    if 1 <= done < runs and runs > FEW and (done % FEW == 0 or done == 1):
-        log.info("%d of %d runs in %s, about %s to go", done, runs, said(spent), said(spent / done * (runs - done)))
-
-
 def _note(record: Path, **line: Any) -> None:
     record.parent.mkdir(parents=True, exist_ok=True)
     with record.open("a") as file:
         file.write(json.dumps(line) + "\n")
 
 
-def _run(config: DictConfig, names: dict[str, str], study: str, title: str) -> tuple[StoredRun, str, float]:
-    folder = Path(config.output_dir) / study
+def _run(config: DictConfig, names: dict[str, str], record: Path, title: str) -> tuple[StoredRun, str, float]:
+    folder = record.parents[1]
     plain, task, method = build_task(config, names, folder)
     metrics = build.metrics_of(plain["metrics"])
+    if all(feature.actionability == "immutable" for feature in task.dataset.space.features):
+        log.warning("%s: every feature of %s is immutable, so there is no counterfactual.", title, task.dataset.name)
     fingerprint = fingerprint_of(plain, task, method)
     trusted = bool(plain["model"].get("trust"))
     stored = StoredRun(folder / "answers" / f"{'-'.join(names.values())}-{fingerprint[:8]}", trusted)
@@ -93,16 +84,17 @@ def _run(config: DictConfig, names: dict[str, str], study: str, title: str) -> t
     if stored.done and not plain["rescore"]:
         state = "skipped"
     elif not plain["rescore"]:
-        identity: dict[str, Any] = {**names, "experiment": study, "fingerprint": fingerprint}
+        identity: dict[str, Any] = {**names, "experiment": folder.name, "fingerprint": fingerprint}
         identity |= {"gives": getattr(method, "gives", "several"), "sees": _seen(method, plain)}
-        _answer(stored, task, method, identity, plain, title)
+        with Progress(record, title, len(task.factuals)) as bar:
+            _answer(stored, task, method, identity, plain, bar.update)
     scored = {"metrics": {"names": _names(stored, plain["metrics"]["names"])}, "population": plain["population"]}
     scored |= {"divide": plain["divide"]} if plain["group"] else {}
     fault = None
     if state != "skipped" or stored.meta.get("scored") != scored:
         fault = _score(stored, task, metrics, plain, scored)
     scores = read_scores(stored)
-    log.info("%s  %s", title, _line(stored, scores, state))
+    log.info("%s  %s", title, _line(stored, scores, state, plain["n_factuals"] if plain["factuals"] in WHICH else 0))
     if plain["group"] and os.environ[CELLS] == "1":
         log.info("\n%s", (stored.path / groups.REPORT).read_text())
     if fault is not None:
@@ -123,7 +115,12 @@ def _names(stored: StoredRun, wanted: Sequence[str]) -> list[str]:
 
 
 def _answer(
-    stored: StoredRun, task: Task, method: Any, identity: Mapping[str, Any], plain: Mapping[str, Any], title: str
+    stored: StoredRun,
+    task: Task,
+    method: Any,
+    identity: Mapping[str, Any],
+    plain: Mapping[str, Any],
+    progress: Callable[[int], None],
 ) -> None:
     """Ask the method about every factual that has none stored yet."""
     if not stored.started:
@@ -144,11 +141,10 @@ def _answer(
     seconds = plain["group_time_limit" if group else "time_limit"]
     limits = Limits(seconds, plain["fit_time_limit"], plain["memory_limit"], plain["threads"])
     pool = Pool(plain["first_use"])
-    with tqdm(total=len(task.factuals), desc=title, unit="factual", leave=False, disable=None) as bar:
-        if group:
-            run_groups(stored, task, method, group, seed, limits, pool, jobs, bar.update, _beside())
-        else:
-            run(stored, task, method, count, seed, limits, pool, jobs, bar.update, _beside())
+    if group:
+        run_groups(stored, task, method, group, seed, limits, pool, jobs, progress, _beside())
+    else:
+        run(stored, task, method, count, seed, limits, pool, jobs, progress, _beside())
 
 
 def _beside() -> int:
@@ -194,7 +190,9 @@ def _score(
 
 
 def _merit(scores: pd.DataFrame, weights: Mapping[str, float]) -> float:
-    """The weighted sum of means; one of a metric that no answer could be scored by counts 0."""
+    """The weighted sum of means; one of a metric that no answer could be scored by counts 0. NaN without questions."""
+    if scores.empty:
+        return math.nan
     means = scores.mean(numeric_only=True)
     for name in weights:
         if name not in means:
@@ -202,12 +200,14 @@ def _merit(scores: pd.DataFrame, weights: Mapping[str, float]) -> float:
     return float(sum(weight * means[name] for name, weight in weights.items() if not math.isnan(means[name])))
 
 
-def _line(stored: StoredRun, scores: pd.DataFrame, state: str) -> str:
+def _line(stored: StoredRun, scores: pd.DataFrame, state: str, wanted: int) -> str:
+    """How a run went. ``wanted``: how many factuals the settings ask for; there may be fewer."""
     returned = scores["returned"].sum()
     if not returned and (why := scoring.refusal(stored)) is not None:
         return f"{state}: UNSUPPORTED, {why}"
     validity = f"{scores['valid'].sum() / returned:.2f}" if returned else "–"
-    text = f"{state}: {len(scores)} factuals, coverage {scores['coverage'].mean():.2f}, validity {validity}, "
+    asked = f" (asked for {wanted}, there are {len(scores)})" if len(scores) < wanted else ""
+    text = f"{state}: {len(scores)} factuals{asked}, coverage {scores['coverage'].mean():.2f}, validity {validity}, "
     if "group/points" not in scores:
         return f"{text}median {scores['seconds'].median():.3f} s"
     points, gap = scores["group/points"].mean(), scores["group/gap"].mean()

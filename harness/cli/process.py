@@ -43,6 +43,7 @@ def talk() -> None:
     handler.setFormatter(logging.Formatter("%(message)s"))
     log.handlers, log.propagate = [handler], False
     log.setLevel(logging.INFO)
+    logging.getLogger("hydra.utils").setLevel(logging.CRITICAL)  # what it cannot find is raised as well
 
 
 def study_name(study: str | None, hydra_node: Any) -> str:

@@ -43,12 +43,8 @@ class Sweep(Callback):
     def _start(self, config: DictConfig, jobs: list[list[str]]) -> None:
         from harness.store import mlflow as tracking  # slow, and of no use to --help
 
-        for part in (config.hydra.launcher, config.hydra.sweeper):
-            if why := composition.missing(part):
-                log.error("%s", why)
-                raise SystemExit(1)
-        if not re.fullmatch(r"\w[\w.-]*", name := study_name(config.study, config.hydra)):
-            log.error("study=%s does not fit; give a name of letters, digits, '_', '-' and '.'.", name)
+        if why := _refusal(config):
+            log.error("%s", why)
             raise SystemExit(1)
         if config.dry:
             print(_plan(config, jobs))
@@ -72,6 +68,20 @@ class Sweep(Callback):
         from harness.cli.ending import sum_up  # slow: tables, figures, MLflow
 
         Sweep.faults = sum_up(config, study_name(config.study, config.hydra))
+
+
+def _refusal(config: DictConfig) -> str | None:
+    """Why a sweep cannot begin, or None where it can."""
+    for part in (config.hydra.launcher, config.hydra.sweeper):
+        if why := composition.missing(part):
+            return why
+    if not re.fullmatch(r"\w[\w.-]*", name := study_name(config.study, config.hydra)):
+        return f"study={name} does not fit; give a name of letters, digits, '_', '-' and '.'."
+    if not isinstance(config.output_dir, str) or not config.output_dir.strip():
+        return f"output_dir={config.output_dir or ''} does not fit; give the name of a folder."
+    if not isinstance(config.dry, bool):
+        return f"dry={config.dry} does not fit; give true or false."
+    return None
 
 
 def _spread(launcher: DictConfig) -> bool:

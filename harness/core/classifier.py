@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -87,6 +89,17 @@ class Classifier:
             object.__setattr__(self, name, tuple(getattr(self, name)))
         if self.threshold is not None and not self.binary:
             raise UnsupportedError("a threshold needs a model with two classes; leave it out.")
+        if self.threshold is not None and not self._in_range(self.threshold):
+            allowed = "a number from 0 to below 1, as of probabilities," if self.probabilistic else "a finite number"
+            raise UnsupportedError(
+                f"threshold={self.threshold} does not fit; give {allowed} or null for the model's own rule."
+            )
+
+    def _in_range(self, threshold: Any) -> bool:
+        """Whether scores may lie on both sides of a threshold."""
+        if isinstance(threshold, bool) or not isinstance(threshold, Real) or not math.isfinite(threshold):
+            return False
+        return not self.probabilistic or 0 <= float(threshold) < 1
 
     @property
     def binary(self) -> bool:

@@ -77,7 +77,7 @@ class Feature:
             if self.categories:
                 raise DatasetError(f"feature {self.name} is {self.kind}, which has no categories; drop them.")
             if not self.bounds[0] <= self.bounds[1]:
-                raise DatasetError(f"bounds of {self.name} are {list(self.bounds)}; the first must not be the larger.")
+                raise DatasetError(f"bounds of {self.name} are {list(self.bounds)}; give the smaller number first.")
             if inside := [code for code in self.special if self.bounds[0] <= code <= self.bounds[1] < np.inf]:
                 raise DatasetError(
                     f"special codes {inside} of {self.name} lie within its bounds {list(self.bounds)}, where "

@@ -9,8 +9,22 @@ import numpy as np
 import pandas as pd
 
 from harness.core.classifier import Classifier
+from harness.core.objective import Objective
 from harness.core.target import Interval, Label, Target
 
+TERMS = {  # of an objective, as a reader calls them
+    "l0": "number of changes",
+    "l1": "l1",
+    "l2sq": "squared l2",
+    "linf": "largest change",
+    "mad_l1": "l1 in units of MAD",
+    "gower": "Gower distance",
+    "mahalanobis": "Mahalanobis distance",
+    "slack": "distance from the data's hull",
+    "woe_l1": "distance between bins in weight of evidence",
+    "woe_mahalanobis": "distance from the mean of the training rows in weight of evidence",
+    "woe_outcome": "distance of the outcome from its target",
+}
 SATISFIED = "the model already says what is wanted of this factual"
 
 
@@ -59,6 +73,26 @@ def number(value: Any) -> str:
         return str(value)
     real = float(value)
     return str(int(real)) if real.is_integer() and abs(real) < 1e15 else f"{real:.6g}"
+
+
+def minimised(claim: Objective) -> str:
+    """What an objective is the sum of.
+
+    >>> from harness.core.objective import Term
+    >>> minimised(Objective((Term("l1"), Term("l0", 10000))))
+    'l1 + 10000 × number of changes'
+    """
+    named = [(term.weight, TERMS.get(term.name, term.name)) for term in claim.terms]
+    return " + ".join(name if weight == 1 else f"{weight:g} × {name}" for weight, name in named)
+
+
+def objective_text(value: float) -> str:
+    """The value of an objective: as ``number``, and to four decimals where a term of great weight takes the digits.
+
+    >>> objective_text(20000.03719), objective_text(0.0371234567)
+    ('20000.0372', '0.0371235')
+    """
+    return number(value) if abs(value) < 100 else f"{value:.4f}".rstrip("0").rstrip(".")
 
 
 def changes(factual: Mapping[str, Any], row: Mapping[str, Any]) -> str:

@@ -64,9 +64,9 @@ def decimal_mark(name: str, table: Table, selected: Iterable[str]) -> str:
     return next(iter(found), ".")
 
 
-def check_complete(name: str, table: Table, selected: Iterable[str], form: Form) -> None:
-    """Raise ``DatasetError`` for the first missing value in the selected columns."""
-    for feature in dict.fromkeys(selected):
+def check_complete(name: str, table: Table, selected: Iterable[str], target: str, form: Form) -> None:
+    """Raise ``DatasetError`` for the first missing value in the selected columns or the target's."""
+    for feature in dict.fromkeys([*selected, target]):
         column = table.columns[feature]
         gaps = {code: text for code, text in enumerate(column.texts) if text in {"", *form.na}}
         if len(gaps) == len(column.texts):
@@ -75,9 +75,9 @@ def check_complete(name: str, table: Table, selected: Iterable[str], form: Form)
             row = int(np.flatnonzero(np.isin(column.codes, list(gaps)))[0])
             text = gaps[int(column.codes[row])]
             word = f" ({text!r}; set na=[] where such a word is a value)" if text else ""
+            fit = "drop" if feature == target else "drop, median (of numbers) or category (of texts)"
             raise DatasetError(
-                f"{name} has a missing value in column {feature!r}, row {row}{word}; set 'missing' to drop, median (of "
-                f"numbers) or category (of texts)."
+                f"{name} has a missing value in column {feature!r}, row {row}{word}; set 'missing' to {fit}."
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,6 +20,8 @@ from harness.data.dataset import Dataset
 from harness.data.discretise import Intervals
 from harness.data.features import EXACT, MISSED
 from harness.data.reader import Form, read_table
+
+logger = logging.getLogger(__name__)
 
 
 def read_factuals(dataset: Dataset, path: Path) -> pd.DataFrame:
@@ -63,7 +66,20 @@ def _factuals(dataset: Dataset, path: Path) -> pd.DataFrame:
     rows = [dict(zip(data, values, strict=True)) for values in zip(*data.values(), strict=True)]
     frame = dataset.space.frame(rows)
     dataset.space.check(frame, str(path))
+    for feature in dataset.space.features:
+        if feature.numeric:
+            _warn_of_far(feature, frame[feature.name], path)
     return frame
+
+
+def _warn_of_far(feature: Feature, values: pd.Series, path: Path) -> None:
+    """Say which of a feature's numbers no training row comes near to."""
+    low, high = feature.scale
+    far = values[~values.between(low, high) & ~values.isin(feature.special)]
+    if len(far):
+        more = f" (and of {len(far) - 1} more)" if len(far) > 1 else ""
+        found = f"{feature.name} {far.iloc[0]:.10g} in row {far.index[0]}{more}"
+        logger.warning(f"{path}: {found} is outside the training rows' {low:.10g} to {high:.10g}.")
 
 
 class _Fault:

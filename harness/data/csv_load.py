@@ -66,7 +66,7 @@ def _load(settled: Mapping[str, Any], split: Mapping[str, Any] | str | None) -> 
     selected = _selected(settled, table, column)
     form = replace(given, decimal=given.decimal or decimal_mark(name, table, selected))
     if missing == "error":
-        check_complete(name, table, [*selected, column], form)
+        check_complete(name, table, selected, column, form)
     raw, reasons, notices = {}, {}, list(table.notices)
     for feature in selected:
         parser = ColumnParser(name, feature, table.columns[feature], form)

@@ -99,6 +99,9 @@ class Description:
     def __post_init__(self) -> None:
         one_of(self.missing, MISSING, f"'missing' of {self.name} cannot be")
         one_of(self.task, TASKS, f"'task' of {self.name} cannot be")
+        for key in ("immutable", "drop"):
+            if isinstance(value := getattr(self, key), str) or not isinstance(value, Sequence):
+                raise DatasetError(f"{key!r} of {self.name} is {value!r}; give a list of names, such as [age, sex].")
 
 
 def one_of(value: Any, allowed: Iterable[Any], but: str) -> Any:

@@ -106,6 +106,9 @@ def _picked(
     seed: int,
 ) -> pd.DataFrame:
     """The factuals that ``which`` names, as for ``make_task``; none where the target holds for all candidates."""
+    if isinstance(which, bool) or not isinstance(which, str | int | list | tuple):
+        shown = "null" if which is None else which
+        raise DatasetError(f"factuals={shown} does not fit; {choices(shown, WHICH)}, row numbers, or a CSV file.")
     if isinstance(which, str) and which not in WHICH:
         return _read(dataset, Path(which))
     if not isinstance(which, str):

@@ -123,6 +123,8 @@ def load(path: Path, trust: bool = False) -> Any:
 
 
 def _check_size(path: Path) -> None:
+    if path.is_dir():
+        raise HarnessError(f"{path} is a folder; give the path of a model file in it.")
     if not path.is_file():
         raise HarnessError(f"there is no model file {path}; give the path of an existing skops file.")
     if (size := path.stat().st_size) > LARGEST:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.metric import CRITERIA
+from harness.core.wording import minimised, objective_text
 from harness.evaluation.contest import SECONDS
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.statistics import Estimate
@@ -122,7 +123,7 @@ def _block(numbers: Numbers, dataset: str) -> str:
         ends = [number(max((e.setup[0] for e in took), default=math.nan), 2)]
         ends += [number(table.loc[dataset].get(method, math.nan), 2) for table in ranks.values()]
         ends += [number(_mean([e.mean(metric.name).value for e in took]), 3) for metric in further.values()]
-        ends += [f"{objectives[method]:.6g}" if method in objectives else DASH] if objectives else []
+        ends += [objectives.get(method, DASH)] if objectives else []
         body.append([f"`{method}`", *(_text(mine.get(task)) for task in tasks), *ends])
     models = [task.removeprefix(f"{dataset} / ") for task in tasks]
     head = ["method", *models, "set-up s", *ranks, *further, *(["objective"] if objectives else [])]
@@ -143,20 +144,28 @@ def _text(entry: Entry | None) -> str:
     return DASH if entry.refusal is not None else f"{entry.coverage.value:.2f}, {entry.seconds(0.5):.2g} s"
 
 
-def _objectives(entries: Sequence[Entry]) -> dict[str, float]:
-    """By method, its mean objective over the counterfactuals that all methods which minimise the same one have."""
+def _objectives(entries: Sequence[Entry]) -> dict[str, str]:
+    """By method, its mean objective over the counterfactuals that all methods which minimise the same one have.
+
+    Where there are several objectives, each says what it is the sum of.
+    """
     groups: dict[str, dict[str, dict[Any, float]]] = {}
+    words: dict[str, str] = {}
     for entry in entries:
         for run, meta in zip(entry.runs, entry.metas, strict=True):
-            if meta["objective"] is not None:
-                minimised = json.dumps({**meta["objective"], "domain": None})
-                values = groups.setdefault(minimised, {}).setdefault(entry.method, {})
+            if (claim := run.objective) is not None:
+                same = json.dumps({**meta["objective"], "domain": None})
+                words[same] = minimised(claim)
+                values = groups.setdefault(same, {}).setdefault(entry.method, {})
                 values |= _claimed(entry, run, meta)
-    means: dict[str, float] = {}
-    for claims in groups.values():
-        common = set.intersection(*map(set, claims.values())) if len(claims) > 1 else set()
-        means |= {name: sum(values[key] for key in common) / len(common) for name, values in claims.items() if common}
-    return means
+    common = {same: set.intersection(*map(set, claims.values())) for same, claims in groups.items() if len(claims) > 1}
+    common = {same: answers for same, answers in common.items() if answers}
+    several = len({words[same] for same in common}) > 1
+    return {
+        method: objective_text(sum(values[key] for key in answers) / len(answers)) + f" ({words[same]})" * several
+        for same, answers in common.items()
+        for method, values in groups[same].items()
+    }
 
 
 def _claimed(entry: Entry, run: StoredRun, meta: Mapping[str, Any]) -> dict[Any, float]:

@@ -13,7 +13,7 @@ import pandas as pd
 from harness.core.explanation import Answer, Explanation, Status
 from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
-from harness.core.wording import SATISFIED, number, scored_class, target_text
+from harness.core.wording import SATISFIED, minimised, number, objective_text, scored_class, target_text
 from harness.evaluation.checker import ACCEPTED
 from harness.models.card import Card, card_of
 
@@ -24,19 +24,6 @@ CHANGED = f"{CELL};font-weight:bold;background:rgba(127,127,127,.2);border-left:
 ASIDE = "margin:.4em 0;max-width:60em"
 WIDTH = 100  # characters of a line of text, tables aside
 GOWER = Objective((Term("gower"),))
-TERMS = {  # what a reader calls them
-    "l0": "number of changes",
-    "l1": "l1",
-    "l2sq": "squared l2",
-    "linf": "largest change",
-    "mad_l1": "l1 in units of MAD",
-    "gower": "Gower distance",
-    "mahalanobis": "Mahalanobis distance",
-    "slack": "distance from the data's hull",
-    "woe_l1": "distance between bins in weight of evidence",
-    "woe_mahalanobis": "distance from the mean of the training rows in weight of evidence",
-    "woe_outcome": "distance of the outcome from its target",
-}
 
 
 @dataclass(frozen=True)
@@ -118,7 +105,7 @@ def _table(explanation: Explained) -> _Table:
     if of is not None:
         facts.append(["prediction", str(label), *("" if a is None else f"→ {a[1]}" for a in context.after)])
     if any(answer.objective is not None for answer in answers):
-        facts.append(["objective", "", *("" if a.objective is None else number(a.objective) for a in answers)])
+        facts.append(["objective", "", *("" if a.objective is None else objective_text(a.objective) for a in answers)])
     else:
         facts.append(["Gower distance", "", *(_distance(explanation, place) for place in range(len(answers)))])
     if any(answer.gap is not None for answer in answers):
@@ -239,11 +226,9 @@ def legend(explanation: Explained, claim: Objective | None) -> str:
     answers = explanation.answers
     texts = []
     if claim is not None and claim.terms and any(answer.objective is not None for answer in answers):
-        named = [(term.weight, TERMS.get(term.name, term.name)) for term in claim.terms]
-        parts = [name if weight == 1 else f"{weight:g} × {name}" for weight, name in named]
         by_bin = any(term.name.startswith("woe_") for term in claim.terms)
         unit = "" if by_bin else "; the unit of each number is its range in the training data"
-        texts.append(f"objective: {' + '.join(parts)}{unit}.")
+        texts.append(f"objective: {minimised(claim)}{unit}.")
     if any(answer.status is Status.OPTIMAL for answer in answers):
         texts.append("OPTIMAL: proven that no better counterfactual exists; of several, none but those before it.")
     if any(answer.status is Status.FOUND for answer in answers):

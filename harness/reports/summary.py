@@ -53,7 +53,7 @@ def write(folder: Path, finished: Sequence[StoredRun], numbers: Numbers) -> int:
     beside = sum(outcome["timed_beside"] for outcome in outcomes)
     notes = [BESIDE.format(beside, len(finished))] if beside else []
     notes += [*_left_out(numbers, tasks), *_nothing(study.entries, tasks)]
-    parts = [(ALONE, alone)] + ([(COMPARED, compared)] if len(compared) else [])
+    parts = [(title, frame) for title, frame in ((ALONE, alone), (COMPARED, compared)) if len(frame)]
     text = "\n".join(f"{title}\n\n{_markdown(frame)}" for title, frame in parts)
     write_whole(folder / "summary.md", text + "".join(f"\n- {note}" for note in notes) + "\n" * bool(notes))
     for title, frame in parts:

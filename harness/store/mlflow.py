@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import errno
+import fcntl
 import json
 import logging
 import math
@@ -28,7 +29,7 @@ from urllib.request import urlopen
 import pandas as pd
 import yaml  # type: ignore[import-untyped]
 from sqlalchemy import Engine, event
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DatabaseError
 
 os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")  # read where MLflow is imported
 from mlflow import MlflowClient
@@ -57,8 +58,10 @@ COLUMNS = ("params.`method`", "tags.`dataset`", "params.`model`", *(f"metrics.`{
 VIEW = "ce-harness"  # the saved view of an experiment's runs that the printed address opens
 STUDY = "study"  # tag of the one run of an experiment that is about all others
 TABLE = "counterfactuals.json"
-PATIENCE = 10.0  # seconds for a server to answer
+PATIENCE = 8.0  # seconds for a server to answer
 STORES = "start it, or unset the variable to log into mlflow.db here"
+WRITABLE = "make it a store that can be written to, or set MLFLOW_TRACKING_URI to another"
+FULL = "disk is full|disk I/O error"  # what SQLite says
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # in C where that is to be had
 
 log = logging.getLogger(__name__)
@@ -96,8 +99,8 @@ def _naming_a_full_disk() -> Iterator[None]:
     """A store without room as the OSError that any other file would raise."""
     try:
         yield
-    except MlflowException as fault:
-        if not re.search("disk is full|disk I/O error", str(fault)):
+    except (MlflowException, DatabaseError) as fault:
+        if not re.search(FULL, str(fault)):
             raise
         store = os.environ["MLFLOW_TRACKING_URI"].removeprefix("sqlite:///")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), store) from fault
@@ -105,23 +108,38 @@ def _naming_a_full_disk() -> Iterator[None]:
 
 @_naming_a_full_disk()
 def prepare(folder: Path) -> None:
-    """Create the store once, before any job: two processes that create it together would corrupt it.
+    """Create the store once, before any job: two processes that create it together would corrupt it, so one waits.
 
     ``MLFLOW_TRACKING_URI`` is respected; otherwise the store is ``mlflow.db`` in ``folder``, with artifacts in
     ``mlruns``.
     """
-    os.environ.setdefault("MLFLOW_TRACKING_URI", f"sqlite:///{folder.resolve() / 'mlflow.db'}")
+    ours = f"sqlite:///{folder.resolve() / 'mlflow.db'}"
+    os.environ.setdefault("MLFLOW_TRACKING_URI", ours)
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
     uri = os.environ["MLFLOW_TRACKING_URI"]
     if uri.startswith(("http://", "https://")):
         _reach(uri)
     try:
-        _client().search_experiments(max_results=1)
-    except (MlflowException, ArgumentError) as fault:
-        if "disk" in str(fault):
+        with _alone(folder):
+            _client().search_experiments(max_results=1)
+    except (MlflowException, ArgumentError, DatabaseError) as fault:
+        if re.search(FULL, str(fault)):
             raise
         why = " ".join(str(fault).split())[:200]
-        raise HarnessError(f"MLFLOW_TRACKING_URI={uri} cannot be used ({why}); {STORES}.") from fault
+        what, remedy = (f"MLFLOW_TRACKING_URI={uri}", STORES) if uri != ours else (uri.partition("///")[2], WRITABLE)
+        raise HarnessError(f"{what} cannot be used ({why}); {remedy}.") from fault
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Have other processes that begin in the same folder wait: each would find no store, and create it."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # where the file system knows no locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _reach(uri: str) -> None:

@@ -160,6 +160,8 @@ class StoredRun:
             return checked_version(json.loads(path.read_text()), path)
         except FileNotFoundError:
             raise HarnessError(f"{self.path} holds no stored answers: it has no cell.json.") from None
+        except ValueError as fault:
+            raise HarnessError(f"{path} is damaged ({fault}); delete {self.path} and run its command again.") from fault
 
     @property
     def label(self) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,8 +12,8 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
-from harness.cli.build import _validate
 from harness.cli.composition import _compose_every_choice
+from harness.cli.settings import mistyped, validate
 from harness.core.errors import HarnessError
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -38,10 +40,50 @@ CONF = Path(__file__).parents[2] / "conf"
 def test_a_wrong_setting_is_named(key: str, value: Any, allowed: str) -> None:
     """With what came and what is allowed; the settings as they stand are fine."""
     config = OmegaConf.load(CONF / "config.yaml")
-    plain = {name: config[name] for name in config if name not in {"defaults", "hydra"}}
-    _validate(plain)
-    with pytest.raises(HarnessError, match=f"{key}={value}.*{allowed}"):
-        _validate({**plain, key: value})
+    settings: Any = OmegaConf.to_container(OmegaConf.masked_copy(config, [k for k in config if k != "hydra"]))
+    plain = {**settings, "metrics": {"names": ["metrics.proximity.l1"]}}
+    validate(plain)
+    shown = "null" if value is None else value
+    with pytest.raises(HarnessError, match=f"{key}={shown} .*{allowed}"):
+        validate({**plain, key: value})
+
+
+@dataclass(frozen=True)
+class Swarm:
+    box: float | None = 0.5
+    particles: int = 50
+    pull: bool = False
+    pick: str = "best"
+    either: int | Sequence[float] = 1
+    weights: Mapping[str, float] | None = None
+    sloppy: float = None  # type: ignore[assignment]
+    anything: Any = None
+    elsewhere: OnlyForTypeCheckers = None  # type: ignore[name-defined]  # noqa: F821
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"box": "wide"}, "box is 'wide'; give a number or null."),
+        ({"box": math.nan}, "box is nan; give a number or null."),
+        ({"box": True}, "box is True; give a number or null."),
+        ({"particles": 2.5}, "particles is 2.5; give a whole number."),
+        ({"particles": None}, "particles is null; give a whole number."),
+        ({"pull": "maybe"}, "pull is 'maybe'; give true or false."),
+        ({"pick": 3}, "pick is 3; give a word."),
+        ({"either": [1, "x"]}, "either is [1, 'x']; give a whole number or a list."),
+        ({"weights": {"a": "x"}}, "weights is {'a': 'x'}; give a mapping or null."),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_named(given: dict[str, Any], words: str) -> None:
+    assert mistyped(Swarm, given) == words
+
+
+def test_what_fits_or_cannot_be_judged_is_taken() -> None:
+    """A whole number is a number, a default fits whatever its annotation, and what has none is not looked at."""
+    given = {"box": 1, "particles": 3, "pull": True, "either": [0.5, 2], "weights": {"a": 1}, "sloppy": None}
+    assert mistyped(Swarm, given | {"anything": object(), "elsewhere": 7, "unknown": 7}) is None
+    assert mistyped(len, {"obj": 3}) is None
 
 
 def test_every_choice_is_composed_before_a_sweep() -> None:

@@ -16,6 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from sklearn.base import is_classifier, is_regressor
 from support.complete import complete
 
+from harness.cli.settings import mistyped
 from harness.core.metric import Metric
 from harness.data import Source, load_dataset
 
@@ -63,8 +64,11 @@ def test_its_first_line_says_what_it_is(group: str, choice: str) -> None:
 
 @pytest.mark.parametrize("method", choices("method"))
 def test_a_method_is_built(method: str) -> None:
-    """It has what the harness asks of a method, and cannot be written to."""
-    built = instantiate(composed(f"method={method}").method, _convert_="all")
+    """Of settings of the types that it asks for; it has what the harness asks of a method, and cannot be written to."""
+    config = composed(f"method={method}").method
+    given: Any = OmegaConf.to_container(config, resolve=True)
+    assert mistyped(get_object(given.pop("_target_")), given) is None
+    built = instantiate(config, _convert_="all")
     for name in ("refuses", "fit", "objective"):
         assert callable(getattr(built, name))
     assert type(built).__dataclass_params__.frozen

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+import re
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,7 +14,7 @@ from typing import Any
 import pytest
 from mlflow import MlflowClient
 from support.faults import ONE, SWEEP, outcome, run
-from support.sweep import Run, stored
+from support.sweep import Run, environment_in, stored
 
 from harness.store.run import StoredRun
 
@@ -64,6 +67,23 @@ def test_a_full_disk_is_one_sentence(run: Run, tmp_path: Path) -> None:
     assert cell.rows()[: len(before)] == before
     assert not asked_twice(cell)
     assert_each_is_logged_once(tmp_path / "full")
+
+
+@pytest.mark.slow
+def test_two_first_sweeps_at_once_make_one_store(tmp_path: Path) -> None:
+    """In a folder with nothing in it; neither warns, and the runs of both are logged."""
+    command = [sys.executable, "-m", "harness", *ONE]
+    kept: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    where: dict[str, Any] = {"cwd": tmp_path, "env": environment_in(tmp_path)}
+    both = [subprocess.Popen([*command, f"n_factuals={n}"], **where, **kept) for n in (2, 3)]
+    for process in both:
+        text, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, text
+        assert not re.search("warning|error|already exists", text, flags=re.IGNORECASE), text
+    client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
+    experiment = client.get_experiment_by_name("adhoc")
+    assert experiment is not None
+    assert len(client.search_runs([experiment.experiment_id])) == 2
 
 
 @pytest.mark.slow

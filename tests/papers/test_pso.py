@@ -227,5 +227,6 @@ def test_the_number_to_optimise_is_a_weighted_sum_of_means() -> None:
     assert _merit(scores, {"coverage": 1}) == 0.75
     assert _merit(scores, {"coverage": 2, "pso/proximity": -0.5}) == pytest.approx(1.4)
     assert _merit(scores, {"coverage": 2, "distance/l0": -0.5}) == 1.5
+    assert math.isnan(_merit(scores.iloc[:0], {"coverage": 1}))
     with pytest.raises(HarnessError, match="did you mean 'pso/proximity'"):
         _merit(scores, {"pso/proximty": -1})

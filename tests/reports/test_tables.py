@@ -230,6 +230,23 @@ def test_equal_objectives_are_averaged_over_what_all_have(made: Made, tmp_path: 
     assert [line.split(" | ")[-1] for line in lines] == ["2 |", "3 |", "– |"]
 
 
+def test_different_objectives_are_told_apart(made: Made, tmp_path: Path) -> None:
+    """Each says what is minimised, with the digits of the distance beside a great weight."""
+    near, few = Objective((Term("l1"),)), Objective((Term("l1"), Term("l0", 10000)))
+    claims = {"a": (near, 0.0372), "b": (near, 0.5), "c": (few, 20000.03719), "d": (few, 30000.0)}
+    for method, (objective, value) in claims.items():
+        cell = made(GRANTED, method=method)
+        (row,) = (json.loads(line) for line in (cell.path / "rows.jsonl").read_text().splitlines())
+        (cell.path / "rows.jsonl").write_text(json.dumps(row | {"objective": value}) + "\n")
+        cell.update(objective=objective)
+    tables.write(tmp_path, None)
+    lines = [line for line in (tmp_path / "table.md").read_text().splitlines() if line.startswith("| `")]
+    both = "(l1 + 10000 × number of changes) |"
+    assert [line.split(" | ")[-1] for line in lines] == [
+        *("0.0372 (l1) |", "0.5 (l1) |", f"20000.0372 {both}", f"30000 {both}"),
+    ]
+
+
 def test_a_cell_with_failures_is_shown(made: Made, tmp_path: Path) -> None:
     """It is not done, since what failed is tried again; one whose factuals were not all asked about is left out."""
     cell = made(GRANTED, None, method="exact")

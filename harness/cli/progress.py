@@ -1,0 +1,89 @@
+"""How far a sweep is and how long the rest will take: one bar in a terminal, a line now and then in a log."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+from tqdm import tqdm
+
+from harness.cli.listing import said
+from harness.cli.process import BEGAN, CELLS, log
+
+OFTEN = 30.0  # seconds, at least, between two lines
+_last = -OFTEN  # when the last line was, of this process
+
+
+class Progress:
+    """A bar for the whole sweep, in a terminal alone, while one of its runs is asked.
+
+    Parameters
+    ----------
+    record
+        Where the sweep's runs are noted as they end, one JSON line each.
+    title
+        Of this run.
+    factuals
+        How many it has.
+    """
+
+    def __init__(self, record: Path, title: str, factuals: int) -> None:
+        self.before, self.factuals, self.done = _ended(record), factuals, 0
+        runs = int(os.environ[CELLS]) or 1
+        ended = min(self.before[0], runs)
+        self.bar = tqdm(total=runs, initial=ended, desc=title, bar_format=self._form(), leave=False, disable=None)
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.close()
+
+    def update(self, factuals: int) -> None:
+        """Count answered factuals."""
+        self.done += factuals
+        self.bar.bar_format = self._form()
+        self.bar.update(factuals / self.factuals)
+
+    def _form(self) -> str:
+        left = seconds_left(*self.before, self.done / self.factuals)
+        rest = "" if left is None else f", about {said(left)} to go"
+        return f"{{desc}}: {{percentage:3.0f}}%|{{bar}}| {self.done}/{self.factuals} factuals{rest}"
+
+
+def say_what_is_left(record: Path) -> None:
+    """Log how far a sweep is: after its first run, and now and then."""
+    global _last
+    runs, (ended, asked) = int(os.environ[CELLS]), _ended(record)
+    left = seconds_left(ended, asked)
+    if left is not None and ended < runs and time.monotonic() - _last >= OFTEN:
+        _last = time.monotonic()
+        spent = time.time() - float(os.environ[BEGAN])
+        log.info("%d of %d runs in %s, about %s to go", ended, runs, said(spent), said(left))
+
+
+def seconds_left(ended: int, asked: int, part: float = 0.0) -> float | None:
+    """How long the rest of a sweep will take at the pace so far.
+
+    Runs that were skipped count for nothing. None where nothing was asked yet, or the number of runs is not known.
+
+    Parameters
+    ----------
+    ended, asked
+        Runs that have ended, and how many of those were asked, rather than skipped.
+    part
+        Of a run that is done besides them.
+    """
+    runs = int(os.environ[CELLS])
+    if not runs or not asked + part:
+        return None
+    return (time.time() - float(os.environ[BEGAN])) / (asked + part) * max(runs - ended - part, 0.0)
+
+
+def _ended(record: Path) -> tuple[int, int]:
+    """How many runs have ended, and how many of those were asked."""
+    lines = record.read_text().splitlines() if record.is_file() else []
+    states = [json.loads(line)["state"] for line in lines]
+    return len(states), sum(state in {"done", "rescored"} for state in states)

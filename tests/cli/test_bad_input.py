@@ -1,0 +1,52 @@
+"""Bad input gets one sentence and exit code 1; what is legitimate but notable gets a line that says so, and 0."""
+
+from __future__ import annotations
+
+import csv
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.bad_files import make
+from support.forked import Forker
+from support.sweep import environment_in
+
+TABLE = Path(__file__).parents[1] / "bad_input.csv"
+SHORT = {  # what commands of the table have in common
+    "B": "harness dataset=compas model=cart method=nearest n_factuals=2",
+    "C": "harness dataset=csv dataset.target=ok model=cart method=nearest n_factuals=2",
+    "M": "harness dataset=csv dataset.target=ok dataset.path=good.csv method=nearest n_factuals=2 model=file",
+}
+
+
+def rows() -> Iterator[object]:
+    """The commands of the table; ``slow`` are those that run something before they end, and further ones of a kind."""
+    with TABLE.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            marks = [pytest.mark.slow] if row["slow"] else []
+            yield pytest.param(row["command"], int(row["exit"]), row["expected"], id=row["command"], marks=marks)
+
+
+@pytest.fixture(scope="module")
+def forker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forker]:
+    """Forks commands in a folder with the files that they name."""
+    folder = tmp_path_factory.mktemp("bad")
+    make(folder)
+    with Forker(folder, environment_in(folder)) as process:
+        yield process
+
+
+@pytest.mark.parametrize(("command", "code", "expected"), list(rows()))
+def test_bad_input_is_one_sentence(command: str, code: int, expected: str, forker: Forker) -> None:
+    """Parts of ``expected`` between dots stand in this order in one line; no traceback is printed."""
+    whole = re.sub(r"(?<!\S)[BCM](?!\S)", lambda match: SHORT[match[0]], command)
+    words = [word.replace("FOLDER", str(forker.folder)) for word in shlex.split(whole)]
+    place = next(place for place, word in enumerate(words) if re.fullmatch(r"harness(\.\w+)?", word))
+    variables = dict(word.split("=", 1) for word in words[:place])
+    done = forker.run(words[place], words[place + 1 :], variables)
+    pattern = ".*".join(map(re.escape, expected.split(" ... ")))
+    assert "Traceback" not in done.text
+    assert re.search(pattern, done.text), done.text
+    assert done.exit == code, done.text

@@ -1,0 +1,71 @@
+"""A sweep says how far it is: a bar in a terminal, a line now and then in a log."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.cli import progress
+from harness.cli.process import BEGAN, CELLS
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Of six runs one was asked and one skipped, a hundred seconds after the sweep began."""
+    monkeypatch.setenv(CELLS, "6")
+    monkeypatch.setenv(BEGAN, str(time.time() - 100))
+    monkeypatch.setattr(progress, "_last", -progress.OFTEN)
+    path = tmp_path / "sweep.jsonl"
+    path.write_text("".join(json.dumps({"state": state}) + "\n" for state in ("done", "skipped")))
+    return path
+
+
+def test_what_is_left_follows_the_pace_of_runs_that_were_asked(record: Path) -> None:
+    """One run in 100 s: four more take 400 s; half a run more done, two thirds of the pace: 3.5 runs at 66.7 s."""
+    assert progress.seconds_left(2, 1) == pytest.approx(400, abs=1)
+    assert progress.seconds_left(2, 1, 0.5) == pytest.approx(3.5 * 100 / 1.5, abs=1)
+    assert progress.seconds_left(2, 0) is None
+
+
+def test_a_terminal_has_one_bar_for_the_whole_sweep(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    with progress.Progress(record, "[3/6] pima/lr/nearest", 4) as bar:
+        bar.update(1)
+        time.sleep(0.15)  # tqdm draws ten times a second
+        bar.update(1)
+    drawn = terminal.getvalue()
+    assert "[3/6] pima/lr/nearest:  33%" in drawn
+    assert "0/4 factuals, about 6.7 min to go" in drawn
+    assert "42%" in drawn
+    assert "2/4 factuals, about 3.9 min to go" in drawn
+
+
+def test_a_log_has_a_line_now_and_then(record: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Not twice within half a minute, and not after the last run."""
+    logging.getLogger("harness").propagate = True
+    with caplog.at_level(logging.INFO, "harness"):
+        progress.say_what_is_left(record)
+        progress.say_what_is_left(record)
+    assert caplog.messages == ["2 of 6 runs in 1.7 min, about 6.7 min to go"]
+    progress._last = -progress.OFTEN
+    with record.open("a") as file:
+        file.write('{"state": "done"}\n' * 4)
+    progress.say_what_is_left(record)
+    assert len(caplog.messages) == 1
+
+
+def test_no_terminal_has_no_bar(record: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with progress.Progress(record, "[3/6] pima/lr/nearest", 4) as bar:
+        bar.update(4)
+    assert capsys.readouterr() == ("", "")
