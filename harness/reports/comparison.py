@@ -40,7 +40,8 @@ def narrowed(rows: Sequence[Row], ran: Callable[[Row], bool]) -> tuple[list[Row]
     """
     kept = [row for row in rows if ran(row)] or list(rows)
     hidden = len(rows) - len(kept)
-    return kept, [f"{hidden} published rows are not shown: nothing of them was run here."] * bool(hidden)
+    which = "row is not shown: nothing of it" if hidden == 1 else "rows are not shown: nothing of them"
+    return kept, [f"{hidden} published {which} was run here."] * bool(hidden)
 
 
 def beside(lines: pd.DataFrame, keys: int) -> tuple[pd.DataFrame, list[str]]:

@@ -19,7 +19,7 @@ import pytest
 from mlflow import MlflowClient
 from scipy import stats
 from support import latex
-from support.html import Page
+from support.markup import Page
 from support.sweep import runner
 
 from harness.core.metric import CRITERIA
@@ -27,6 +27,7 @@ from harness.evaluation import study
 from harness.reports import tables
 from harness.reports.page import page
 
+pytestmark = pytest.mark.xdist_group("study")  # one process, which sweeps once
 TOYS = '''
 """Five methods that set x; what they answer is known in advance."""
 

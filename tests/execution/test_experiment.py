@@ -106,7 +106,7 @@ def test_people_may_come_from_a_file(dataset: Dataset, classifier: Classifier, t
 
 
 def test_nothing_undesired_is_an_error(dataset: Dataset, classifier: Classifier) -> None:
-    lenient = Classifier(classifier.estimator, classifier.inputs, classifier.classes, threshold=-1.0)
+    lenient = Classifier(classifier.estimator, classifier.inputs, classifier.classes, threshold=0.0)
     with pytest.raises(DatasetError, match="already predicts 'good' for every row of factuals=test"):
         make_task(dataset, lenient)
 

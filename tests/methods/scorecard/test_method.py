@@ -19,7 +19,6 @@ from harness.core.problem import Problem
 from harness.core.target import Interval, Label, Probability, Target
 from harness.papers import scorecard as papers
 from harness.papers.scorecard import required
-from harness.reports.markup import DASH
 from harness.store.rows import answer_row
 from harness.store.run import StoredRun
 from methods.scorecard import Scorecard
@@ -292,9 +291,9 @@ def test_a_table_of_changes_is_read_off_the_card(tmp_path: Path, monkeypatch: py
     assert score[2] == "*score*"
     assert score[6] == f"P(yes) {chance[0]:.3f} → {chance[1]:.3f}"
     assert score[7] == f"{gained:+.1f}"
-    assert [line[5] for line in lines[len(moved) + 1 :]] == [DASH, ""]  # the other published one was not run
-    assert lines[-1][2] == "*not run*"
-    assert "1 of 2 published counterfactuals are ours too" in text
+    assert len(lines) == len(moved) + 1  # the other published one was not run
+    assert "- 1 of 1 published counterfactuals are ours too" in text
+    assert "- 1 published row is not shown: nothing of it was run here." in text
     assert "- A note." in text
 
 
@@ -320,7 +319,7 @@ def test_a_table_of_numbers_is_recomputed_from_the_rows(tmp_path: Path, monkeypa
     assert own["probability_of_default"] == pytest.approx(expit(card.score(listed.bins[[place]]))[0])
     assert own["seconds"] == 0.5
     assert f"{own['proximity'] + own['closeness']:.3f}" in text
-    assert "not run" in text
+    assert "- 1 published row is not shown: nothing of it was run here." in text
 
 
 def test_a_wrong_parameter_is_an_error() -> None:
