@@ -257,6 +257,17 @@ def test_an_unreachable_class_is_given_up(method: Dice) -> None:
     assert explanation.answers[0].reason is (Reason.TIME_LIMIT if late else Reason.FINISHED)
 
 
+@pytest.mark.parametrize(("search", "graded"), [("random", False), ("genetic", True)])
+def test_only_the_genetic_search_is_given_probabilities(search: str, graded: bool, forest: Problem) -> None:
+    """The others are given 1 for the predicted class: all that they ask."""
+    explainer = Dice(search).fit(forest)
+    rows = explainer.dialect.encode(forest.train.head(50))
+    with explainer.model.about(undesired(forest), Deadline.after(60)):
+        found = explainer.model.predict_proba(rows)
+    assert found.argmax(axis=1).tolist() == forest.classifier.codes(explainer.dialect.decode(rows)).tolist()
+    assert bool(np.isin(found, (0.0, 1.0)).all()) == (not graded)
+
+
 def test_a_passed_deadline_is_given_up_at_once(method: Dice, forest: Problem) -> None:
     explanation = method.fit(forest).explain(undesired(forest), 2, np.random.default_rng(0), Deadline.after(0))
     assert {answer.reason for answer in explanation.answers} == {Reason.TIME_LIMIT}
