@@ -19,6 +19,7 @@ from methods.ce_ocl.answers import gave_up, infeasible
 from methods.ce_ocl.few_changes import FewChanges
 from methods.ce_ocl.hull_search.search import BoxSearch
 from methods.ce_ocl.program import CounterfactualProgram
+from methods.estimators.linear import surely_valid
 from methods.milp.distance import Separable, tolerance
 from methods.milp.hull import INSIDE, Outside, Piece, Shares
 from methods.milp.manifold import Manifold
@@ -304,7 +305,7 @@ class AnswerSearch:
             if self.deadline.passed and self.piece is not None and self.piece.partial:
                 break
             frame = program.read(solution.x, self.factual)
-            if not self.problem.valid(frame)[0]:
+            if not surely_valid(self.problem, frame)[0]:
                 patience -= program.bare and bound <= before + negligible
                 if program.bare and not repairs and patience and program.variables.refine(solution.x):
                     continue  # tangents first: once there is a margin, bounds prove nothing
@@ -337,7 +338,10 @@ class AnswerSearch:
             points = pd.concat([frame] * POINTS, ignore_index=True)
             points[names] = start + shares[:, None] * (end - start)
             points.iloc[-1] = frame.iloc[0] if high == 1.0 else points.iloc[-1]
-            first = int(self.problem.valid(points).argmax())
+            valid = surely_valid(self.problem, points)
+            if not valid.any():
+                return frame.iloc[:0]
+            first = int(valid.argmax())
             low, high = shares[max(first - 1, 0)], shares[first]
         return points.iloc[[first]]
 

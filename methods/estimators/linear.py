@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.linear_model import (
     BayesianRidge,
     ElasticNet,
@@ -18,9 +19,14 @@ from sklearn.linear_model import (
 from sklearn.svm import SVR, LinearSVC, LinearSVR
 
 from harness.core.problem import Problem
+from harness.core.space import Kind
+from harness.core.target import Label
+from methods.estimators.raw_target import raw_interval
 
 CLASSIFIERS = (LogisticRegression, LinearSVC, RidgeClassifier)
 REGRESSORS = (LinearRegression, Ridge, Lasso, ElasticNet, HuberRegressor, BayesianRidge, LinearSVR)
+ROUNDING = 1e-12  # of a sum, relative to its terms: far more than its last digits
+LAST_DIGITS = 1e-14  # of log odds that are read off a probability
 PARTS = 100.0  # units that the most moving input moves an output
 
 
@@ -48,3 +54,30 @@ def unit_of(problem: Problem) -> float:
     weights, _ = weights_of(problem.classifier.estimator)
     moves = np.abs(weights) * np.ptp(problem.classifier.matrix(problem.train), axis=0)
     return float(moves.max(initial=0.0)) / PARTS or 1.0
+
+
+def surely_valid(problem: Problem, frame: pd.DataFrame) -> np.ndarray:
+    """Which rows the model accepts, bool; of a linear model, by more than its rounding where a number is continuous.
+
+    The same row is summed in another order among other rows, and a point on the very threshold would be accepted here
+    and refused there.
+    """
+    valid, classifier = problem.valid(frame), problem.classifier
+    continuous = any(feature.kind is Kind.CONTINUOUS for feature in problem.space.features)
+    if not valid.any() or not continuous or not is_linear(classifier.estimator):
+        return valid
+    weights, intercepts = weights_of(classifier.estimator)
+    matrix = classifier.matrix(frame)
+    outputs = matrix @ weights.T + intercepts
+    terms = (np.abs(matrix) @ np.abs(weights).T + np.abs(intercepts)).max(axis=1)
+    if len(weights) == 1:
+        limits = raw_interval(problem)
+        room = np.minimum(outputs[:, 0] - limits.low, limits.high - outputs[:, 0])
+    else:
+        assert isinstance(problem.target, Label)
+        wanted = classifier.code(problem.target.value)
+        room = outputs[:, wanted] - np.delete(outputs, wanted, axis=1).max(axis=1)
+    least = ROUNDING * terms
+    if classifier.threshold is not None and classifier.probabilistic:
+        least = np.maximum(least, LAST_DIGITS)
+    return valid & (room > least)

@@ -11,6 +11,7 @@ from harness.core.method import Deadline
 from harness.core.space import SAME
 from methods.ce_ocl.hull_search.bounds import BoxProgram, Solved
 from methods.ce_ocl.hull_search.kernels import OPTIMAL, TINY
+from methods.estimators.linear import surely_valid
 
 NEAR = 1e-7  # scaled moves from the program's point, all features together, by which a point is still in the hull
 CLOSE = 1e-9  # costs this near are equal
@@ -42,7 +43,7 @@ class Incumbents:
         if self.loses(point):
             return False
         row, problem = self.part.read(point), self.part.model.problem
-        if not problem.valid(problem.space.frame([row]))[0]:
+        if not surely_valid(problem, problem.space.frame([row]))[0]:
             return False
         self.row = row
         self.upper = self._cost(point)[0]

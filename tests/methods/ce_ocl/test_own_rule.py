@@ -57,7 +57,9 @@ def closest(task: Task, person: int, hull: bool, rho: float = 0.0) -> float:
 
 def judged(task: Task, answer: Answer, person: int, hull: bool, rho: float = 0.0) -> None:
     assert answer.row is not None
-    assert task.classifier.predict(pd.DataFrame([answer.row]))[0] == "yes"
+    alone = pd.DataFrame([answer.row])
+    assert task.classifier.predict(alone)[0] == "yes"
+    assert task.classifier.predict(pd.concat([alone, task.factuals[NAMES]], ignore_index=True))[0] == "yes"
     expected = closest(task, person, hull, rho)
     assert answer.status is Status.OPTIMAL
     assert answer.bound is not None
@@ -94,6 +96,7 @@ def scaled(exponents: tuple[int, ...], intercept: float) -> Any:
 @example((-9, -9, -9, -9), 0.5, 1.0, 0)
 @example((9, 9, 9, 9), 0.5, 1.0, 1)
 @example((-9, 9, 0, 0), 0.5, 1.0, 2)
+@example((0, 0, 0, 0), 0.25, 1e-6, 0)
 def test_weights_of_any_size(exponents: tuple[int, ...], intercept: float, units: float, start: int) -> None:
     frame = table(units)
     model = scaled(exponents, intercept)
