@@ -12,7 +12,7 @@ from harness.reports.markup import DASH, UNESCAPED
 
 WIDEST, LONGEST = 7, 48  # columns and rows of a table that fits a page
 PREAMBLE = r"% Load \usepackage{booktabs} and \usepackage{siunitx} (version 3 or later)."
-SMALL = r"\small\setlength{\tabcolsep}{4pt}"
+SMALL = r"\small\setlength{\tabcolsep}{3pt}\smallskip"
 BOLD = r"\sisetup{reset-text-series=false, text-series-to-math=true}"  # or bold numbers come out light
 SIGNS = {
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},

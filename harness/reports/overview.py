@@ -93,7 +93,7 @@ def _caption(numbers: Numbers, task: str, common: bool) -> list[str]:
     parts = [f"`{task}`: {asked} questions. Coverage: the share with an accepted counterfactual."]
     if common and contest is not None:
         left = contest.common.left_out
-        without = f" (without {', '.join(f'`{name}`' for name in left)}, which answers too few)" if left else ""
+        without = f" (without {', '.join(f'`{name}`' for name in left)}, of too few answers)" if left else ""
         parts.append(
             f"Means are common: of the nearest accepted counterfactual, over the {contest.common.n} questions that all "
             f"methods answer{without}. Bold: the best of those whose coverage is not below the greatest."
