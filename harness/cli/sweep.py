@@ -15,8 +15,8 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
 from harness.cli import composition, listing
-from harness.cli.process import BEGAN, CELLS, SWEEP, log, stopping_where_full, study_name
-from harness.core.errors import HarnessError
+from harness.cli.process import BEGAN, CELLS, CONF, SWEEP, log, stopping_where_full, study_name
+from harness.core.errors import HarnessError, choices
 
 
 class Sweep(Callback):
@@ -81,6 +81,12 @@ def _refusal(config: DictConfig) -> str | None:
         return f"output_dir={config.output_dir or ''} does not fit; give the name of a folder."
     if not isinstance(config.dry, bool):
         return f"dry={config.dry} does not fit; give true or false."
+    known = [str(key) for key in OmegaConf.load(CONF / "config.yaml") if key not in {"defaults", "hydra"}]
+    groups = [group for group in config.hydra.runtime.choices if "/" not in group]
+    for override in OverridesParser.create().parse_overrides(list(config.hydra.overrides.task)):
+        key = override.key_or_group
+        if override.is_add() and key not in {*known, *groups} and not re.search(r"[./]", key):
+            return f"there is no setting {key!r}; {choices(key, known)}"
     return None
 
 

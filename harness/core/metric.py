@@ -36,8 +36,8 @@ class Metric:
         Of its values, shown in brackets after the heading.
     shown
         The tables that have it as a column, where it was measured: ``summary`` (printed, and ``summary.md``),
-        ``overview`` (``table.md`` and ``table.tex`` of methods by models, and the top of ``report.html``), ``report``
-        (the numbers and the ranking of ``report.html``). Every metric is in ``summary.csv`` and in MLflow.
+        ``overview`` (``table.md`` and ``table.tex`` of methods by models), ``report`` (the numbers and the ranking of
+        ``report.html``). Every metric is in ``summary.csv`` and in MLflow.
     place
         Columns stand by ascending place, those of equal place in the order in which the metrics are listed.
     criterion

@@ -11,7 +11,8 @@ from itertools import pairwise
 from harness.reports.markup import DASH, UNESCAPED
 
 WIDEST, LONGEST = 7, 48  # columns and rows of a table that fits a page
-PREAMBLE = r"% Load \usepackage{booktabs} and \usepackage{siunitx} (version 3 or later)."
+PREAMBLE = r"% Load \usepackage{booktabs,graphicx} and \usepackage{siunitx} (version 3 or later)."
+FITTED = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"  # as wide as a column at most
 SMALL = r"\small\setlength{\tabcolsep}{3pt}\smallskip"
 BOLD = r"\sisetup{reset-text-series=false, text-series-to-math=true}"  # or bold numbers come out light
 SIGNS = {
@@ -164,9 +165,10 @@ def _table(table: Tabular, label: str) -> str:
     lines = [
         *(r"\begin{table}", r"\centering", rf"\caption{{{tex(table.caption)}}}", rf"\label{{{label}}}", SMALL),
         *([BOLD] if bold else []),
-        *(rf"\begin{{tabular}}{{{''.join(spec for spec, _ in columns)}}}", r"\toprule", rf"{head} \\", r"\midrule"),
+        *(FITTED, rf"\begin{{tabular}}{{{''.join(spec for spec, _ in columns)}}}"),
+        *(r"\toprule", rf"{head} \\", r"\midrule"),
         *(("{}" if row[0].startswith(("[", "*")) else "") + " & ".join(row) + r" \\" for row in rows),
-        *(r"\bottomrule", r"\end{tabular}", r"\end{table}"),
+        *(r"\bottomrule", r"\end{tabular}}", r"\end{table}"),
     ]
     return "\n".join(lines)
 

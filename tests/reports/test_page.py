@@ -173,6 +173,13 @@ def test_figures_are_files_for_a_journal(text: str, folder: Path) -> None:
         assert float(width[1]) == pytest.approx(85 / 25.4 * 72, abs=0.01)
         assert before[f"{name}.pdf"].startswith(b"%PDF")
         assert imread(home / f"{name}.png").shape[1] == pytest.approx(85 / 25.4 * 300, abs=1)
+    stale, mine = home / "trade_off_old.pdf", home / "mine.png"
+    stale.touch()
+    mine.touch()
+    page.write(folder)
+    assert (stale.exists(), mine.exists()) == (False, True)
+    mine.unlink()
+    assert {path.name: path.read_bytes() for path in home.iterdir()} == before
     with canvas.column_style():
         plan = next(figures.plans(Numbers(Study.of(folder))))
         canvas.save(plan.draw(), home / plan.name, plan.title)

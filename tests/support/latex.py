@@ -19,7 +19,7 @@ class Read(NamedTuple):
 def read(text: str) -> list[Read]:
     """The tables of a file, whose braces, dollars, environments and numbers of cells are asserted to fit."""
     assert text.isascii()
-    assert text.startswith("% Load \\usepackage{booktabs} and \\usepackage{siunitx}")
+    assert text.startswith("% Load \\usepackage{booktabs,graphicx} and \\usepackage{siunitx}")
     body = "\n".join(line for line in text.splitlines() if not line.startswith("%"))
     bare = body.replace("\\\\", "").replace("\\{", "").replace("\\}", "").replace("\\$", "")
     assert bare.count("{") == bare.count("}")

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FOLDER = "figures"
+# Beginnings of the names of all that is drawn here.
+NAMES = ("ranks.", "critical_differences_", "performance_profiles.", "trade_off_", "one_person.")
 
 
 class Plan(NamedTuple):
@@ -39,7 +41,10 @@ class Shown(NamedTuple):
 
 
 def write(numbers: Numbers, folder: Path) -> list[Shown]:
-    """Write every figure that the scores of a study allow into its folder ``figures``; returns what the page shows."""
+    """Write every figure that the scores of a study allow into its folder ``figures``; returns what the page shows.
+
+    Figures there that these scores do not allow are removed.
+    """
     home = folder / FOLDER
     home.mkdir(exist_ok=True)
     found = []
@@ -47,6 +52,9 @@ def write(numbers: Numbers, folder: Path) -> list[Shown]:
         for plan in plans(numbers):
             text = save(plan.draw(), home / plan.name, plan.title).read_text()
             found.append(Shown(plan.title, plan.text, Markup(text[text.index("<svg") :]), plan.name))
+    for path in home.iterdir():  # of an earlier report on other runs; a user's own files stay
+        if path.name.startswith(NAMES) and path.stem not in {shown.name for shown in found}:
+            path.unlink()
     return found
 
 
