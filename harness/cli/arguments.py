@@ -87,8 +87,8 @@ def plain_names(entries: Any) -> Any:
     }
 
 
-def sentence(fault: BaseException) -> str:
-    """What was wrong on the command line and what is allowed."""
+def sentence(fault: BaseException, sweeps: bool = True) -> str:
+    """What was wrong on the command line, of a program that ``sweeps`` over several values, and what is allowed."""
     if isinstance(fault, MissingConfigException) and fault.missing_cfg_file and fault.options:
         group, _, wanted = fault.missing_cfg_file.rpartition("/")
         return f"there is no {group} {wanted!r}; {choices(wanted, fault.options)}"
@@ -106,5 +106,6 @@ def sentence(fault: BaseException) -> str:
         )
     if match := re.match(r"Ambiguous value for argument '(.*)'", str(fault)):
         key, _, values = match[1].partition("=")
-        return f"{match[1]} names several values; add -m to run each of them, or write {key}=[{values}] for a list."
+        remedy = "add -m to run each of them" if sweeps else "give one of them"
+        return f"{match[1]} names several values; {remedy}, or write {key}=[{values}] for a list."
     return " ".join(str(fault).split())

@@ -47,7 +47,7 @@ def explained(arguments: list[str]) -> Iterator[tuple[Explained, Objective | Non
         settings = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
         plain, task, method = build_task(settings, names_of(settings), None)
     except (HydraException, OmegaConfBaseException, YAMLError) as fault:
-        raise HarnessError(sentence(fault)) from fault
+        raise HarnessError(sentence(fault, sweeps=False)) from fault
     if plain["group"]:
         raise HarnessError("group does not fit one person's explanation; leave it out.")
     limits = Limits(plain["time_limit"], plain["fit_time_limit"], plain["memory_limit"], plain["threads"])

@@ -18,6 +18,8 @@ from harness.cli import composition, listing
 from harness.cli.process import BEGAN, CELLS, CONF, SWEEP, log, stopping_where_full, study_name
 from harness.core.errors import HarnessError, choices
 
+SHARED = ("jobs", "population", "optimise", "divide")  # of which stored answers do not depend
+
 
 class Sweep(Callback):
     """Prepares the store before the first job, and sums up after the last."""
@@ -43,7 +45,7 @@ class Sweep(Callback):
     def _start(self, config: DictConfig, jobs: list[list[str]]) -> None:
         from harness.store import mlflow as tracking  # slow, and of no use to --help
 
-        if why := _refusal(config):
+        if why := _refusal(config, jobs):
             log.error("%s", why)
             raise SystemExit(1)
         if config.dry:
@@ -70,7 +72,7 @@ class Sweep(Callback):
         Sweep.faults = sum_up(config, study_name(config.study, config.hydra))
 
 
-def _refusal(config: DictConfig) -> str | None:
+def _refusal(config: DictConfig, jobs: list[list[str]]) -> str | None:
     """Why a sweep cannot begin, or None where it can."""
     for part in (config.hydra.launcher, config.hydra.sweeper):
         if why := composition.missing(part):
@@ -87,6 +89,9 @@ def _refusal(config: DictConfig) -> str | None:
         key = override.key_or_group
         if override.is_add() and key not in {*known, *groups} and not re.search(r"[./]", key):
             return f"there is no setting {key!r}; {choices(key, known)}"
+    for key in SHARED:
+        if len({override for job in jobs for override in job if override.lstrip("+").startswith(f"{key}=")}) > 1:
+            return f"{key} names several values, but runs that differ in it alone are one run; give each a study=NAME."
     return None
 
 
