@@ -115,8 +115,8 @@ class CeOcl(Parameters):
             if self.engine == "search" and not CellEngine.takes(self, problem):
                 name = type(problem.classifier.estimator).__name__
                 return (
-                    f"engine=search needs a tree, forest or boosting model (here: {name}), a one-sided target, a "
-                    f"distance that is a sum over features, diversity=distance and no hull or causality; use auto."
+                    f"engine=search needs a tree, forest or boosting model (here: {name}), a distance that is a sum "
+                    f"over features, diversity=distance and no hull or causality; use auto."
                 )
             build(Program(), self, problem)
         except UnsupportedError as fault:
