@@ -15,6 +15,7 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.target import Label
 from harness.solvers.program import Program
+from methods.ce_ocl.answers import UNCONFIRMED
 from methods.ce_ocl.cell_engine import CellEngine
 from methods.ce_ocl.formulation import build
 from methods.ce_ocl.parameters import Parameters
@@ -45,7 +46,8 @@ class CeOcl(Parameters):
 
     Each answer is predicted as wanted by the fitted estimator: a solution that the estimator refuses (a tie, rounding)
     is excluded and the program solved again. OPTIMAL means that objective and proven bound agree within
-    1e-6 times the distance, or times 1 where an unsquared distance is less.
+    1e-6 times the distance, or times 1 where an unsquared distance is less. What the solver proves counts once a second
+    run of it, without presolve, has come to it too; else the trace says ``unconfirmed``.
     Where no counterfactual exists, ``conflict`` names constraint groups that together rule all of them out, none of
     them superfluous.
 
@@ -154,7 +156,12 @@ class _Explainer:
             if conflict:
                 detail = f"{answers[0].detail}; these cannot hold together: {', '.join(conflict)}"
                 answers[0] = replace(answers[0], detail=detail)
-        return Explanation(tuple(answers), conflict).padded(n, answers[-1])
+        doubts = tuple(
+            {"answer": place, "proof": "unconfirmed"}
+            for place, answer in enumerate(answers)
+            if answer.detail == UNCONFIRMED
+        )
+        return Explanation(tuple(answers), conflict, doubts).padded(n, answers[-1])
 
     def _conflict(self, factual: pd.DataFrame, deadline: Deadline) -> tuple[str, ...]:
         """Constraint groups that leave no valid point, none of which can be spared."""

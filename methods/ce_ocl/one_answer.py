@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from harness.core.method import Deadline
 from harness.core.objective import Objective
 from harness.core.space import Kind, Space
 from harness.solvers.highs import FEASIBILITY, PROVEN, Linear, Solution
-from methods.ce_ocl.answers import gave_up, infeasible
+from harness.solvers.program import Compiled
+from methods.ce_ocl.answers import UNCONFIRMED, gave_up, infeasible
 from methods.ce_ocl.few_changes import FewChanges
 from methods.ce_ocl.hull_search.search import BoxSearch
 from methods.ce_ocl.program import CounterfactualProgram
@@ -59,7 +60,7 @@ class AnswerSearch:
         self.price, self.entry = (None, 0.0) if manifold is None else (manifold.price, manifold.entry)
         self.lexical = self.price is None and program.lexical(factual, manifold)
         self.piece: Piece | None = None
-        self.least, self.settled = 1.0, False
+        self.least, self.settled, self.unconfirmed = 1.0, False, False
         self.pool: list[tuple[float, dict[str, Any]]] = []
         self.pooling = self.parameters.diversity == "pool"
 
@@ -197,7 +198,7 @@ class AnswerSearch:
         if self._relax(form):
             return
         met: list[np.ndarray] = []
-        compiled.solve(form, POOLING * self.deadline.left, met=met)
+        compiled.solve(form, POOLING * self.deadline.left, met=met, confirm=False)
         for x in met:
             self._meet(x)
 
@@ -279,7 +280,7 @@ class AnswerSearch:
         returned is valid whatever happened; ``infeasible`` is a proof that nothing is better than the incumbent within
         the limits.
         """
-        program, compiled = self.program, self.program.compiled
+        program = self.program
         slack = budget + PROVEN * max(1.0, abs(budget)) if math.isfinite(budget) else math.inf
         program.pose(self.factual, self.earlier, count, slack, lexical, self.piece)
         form = program.changes() if fewest else self._cost(lexical)
@@ -287,18 +288,23 @@ class AnswerSearch:
         scale = 10.0 / max(budget, 1e-6) if squared else 1.0  # squares are small beside absolute tolerances
         negligible = TOO_LITTLE * tolerance(budget if math.isfinite(budget) else 1.0, program.squared)
         feasibility = SHARP if program.squared and not program.splits else FEASIBILITY
-        bound, repairs, patience = -math.inf, 0, PATIENCE
+        runs = _Runs(program.compiled, form, scale, slack, feasibility)
+        bound, proof, repairs, patience = -math.inf, -math.inf, 0, PATIENCE
         settle = program.embedded.settle
         refused: pd.DataFrame | None = None
         if self._relax(form) or (settle and math.isfinite(slack) and settle(form, slack, 0.2 * self.deadline.left)):
             return Solution(None, math.inf, math.inf, infeasible=True)
         while repairs < REPAIRS:
-            solution = compiled.solve(form, self.deadline.left, scale=scale, cutoff=slack, feasibility=feasibility)
+            solution = runs.next(self.deadline.left)
+            self.unconfirmed |= solution.unconfirmed
             exact = repairs == 0 or program.splits  # a wider margin proves nothing of the narrower one
             before, known = bound, self.value
             bound = max(bound, solution.bound) if exact else bound
+            proof = max(proof, solution.bound) if exact and runs.settled else proof
             if solution.x is None:
-                return Solution(None, math.inf, bound, solution.infeasible and exact)
+                if exact and not runs.settle():
+                    continue
+                return Solution(None, math.inf, proof, solution.infeasible and exact)
             if self._cuts(solution.x):
                 self._relax(form, around=solution.x)
                 continue
@@ -309,6 +315,8 @@ class AnswerSearch:
                 patience -= program.bare and bound <= before + negligible
                 if program.bare and not repairs and patience and program.variables.refine(solution.x):
                     continue  # tangents first: once there is a margin, bounds prove nothing
+                if not repairs and not program.splits and not runs.settle():
+                    continue
                 program.exclude(solution.x, repairs)
                 repairs, refused = repairs + 1, frame
                 continue
@@ -317,9 +325,11 @@ class AnswerSearch:
             if refused is not None and program.bare:
                 self.guess(self._between(refused, frame), inside)
             patience -= bound <= before + negligible and self.value >= known - negligible
-            if not patience or self.deadline.passed or not program.variables.refine(solution.x):
-                return Solution(solution.x, solution.objective, min(bound, solution.objective))
-        return Solution(None, math.inf, bound)
+            if patience <= 0 or self.deadline.passed or not program.variables.refine(solution.x):
+                if exact and not runs.settle():
+                    continue
+                return Solution(solution.x, solution.objective, min(proof, solution.objective))
+        return Solution(None, math.inf, proof)
 
     def _between(self, refused: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
         """Valid points on the line from a point that the model refuses to one that it accepts, as near to the first.
@@ -394,13 +404,52 @@ class AnswerSearch:
         if self.row is None:
             if bound == math.inf:
                 return infeasible(bool(self.earlier))
-            return gave_up(reason)
+            return replace(gave_up(reason), detail=UNCONFIRMED) if self.unconfirmed else gave_up(reason)
         bound = min(bound, self.value)
         rest = self.distance - self.entry  # what counts changes, or being outside at all, has no part in the tolerance
         rounding = 4 * np.finfo(float).eps * abs(self.value)
         if self.value - bound <= tolerance(rest, self.program.squared) + rounding:
             return Answer(Status.OPTIMAL, self.row, Reason.PROOF, self.value, bound)
-        return Answer(Status.FOUND, self.row, reason, self.value, bound if math.isfinite(bound) else None)
+        detail = UNCONFIRMED if self.unconfirmed else ""
+        return Answer(
+            Status.FOUND, self.row, reason, self.value, bound if math.isfinite(bound) else None, detail=detail
+        )
+
+
+@dataclass
+class _Runs:
+    """Solves of one program, to which rows are added; only the last one's proof is confirmed, as it takes a second run.
+
+    Parameters
+    ----------
+    settled
+        Whether the last solution counts: it claims no proof, or a confirmed one.
+    """
+
+    compiled: Compiled
+    form: Linear
+    scale: float
+    cutoff: float
+    feasibility: float
+    settled: bool = True
+    last: Solution | None = None
+    again: bool = False
+
+    def next(self, seconds: float) -> Solution:
+        """Solve the program as it stands; or, after ``settle`` said no, confirm its last solution."""
+        if self.again and self.last is not None:
+            found = self.compiled.confirm(self.last, self.form, seconds, self.scale, self.cutoff, self.feasibility)
+        else:
+            found = self.compiled.solve(
+                self.form, seconds, self.scale, cutoff=self.cutoff, feasibility=self.feasibility, confirm=False
+            )
+        self.settled, self.last, self.again = self.again or not found.proven, found, False
+        return found
+
+    def settle(self) -> bool:
+        """Whether the last solution counts; if not, the next one is it, confirmed."""
+        self.again = not self.settled
+        return self.settled
 
 
 def _claimed(claim: Objective, space: Space, factual: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
