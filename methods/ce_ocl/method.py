@@ -86,8 +86,9 @@ class CeOcl(Parameters):
     separation
         Scaled distance in one number that tells two counterfactuals apart, in (0, 1].
     margin
-        :math:`\delta` > 0: validity is score − threshold ≥ δ (or ≤ −δ). Above the solver's tolerance of 1e-7. A linear
-        model is posed without one (unless it is above 1e-6), so that optimum and bound are those of its own rule.
+        :math:`\delta` > 0: validity is score − threshold ≥ δ (or ≤ −δ). Above the solver's tolerance of 1e-7. Linear
+        models and networks are posed without one (unless it is above 1e-6), so that optimum and bound are those of
+        their own rule; trees have none but where their outputs are known to lie further apart.
     engine
         ``search``: branch and bound over the cells of a tree ensemble (``methods/cells``), without a solver and without
         a margin. ``milp``: the mixed-integer program. ``auto``: the search wherever it applies, and inside hulls one

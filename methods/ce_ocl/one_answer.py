@@ -156,7 +156,9 @@ class AnswerSearch:
     def run(self) -> Answer:
         """Prove the incumbent, or find better: in the whole space, or in one part of the manifold after another."""
         if self.manifold is None:
-            return self._answer(math.inf if self.settled else self._prove(self.least))
+            # The search over few changes ends within a tenth of the tolerance.
+            settled = self.value - tolerance(self.distance, self.program.squared) / 10 if self.row else math.inf
+            return self._answer(settled if self.settled else self._prove(self.least))
         bound = math.inf
         for piece in self.manifold.pieces(self.factual, self.program.least, self.label):
             if piece.least >= self.value - tolerance(self.distance, self.program.squared):
@@ -243,7 +245,7 @@ class AnswerSearch:
                 return math.inf
             if first.x is None and not first.infeasible:
                 return alpha * max(first.bound, least)
-            least = self.count if first.infeasible else max(math.ceil(first.bound - 1e-6), least)
+            least = self.count if first.infeasible else max(math.ceil(max(first.bound - 1e-6, 0.0)), least)
         if self.count > least:
             return alpha * least if dominated else max(alpha * least, self._together())
         second = self._stage(self.count, self.distance, lexical=True)
@@ -284,11 +286,8 @@ class AnswerSearch:
         slack = budget + PROVEN * max(1.0, abs(budget)) if math.isfinite(budget) else math.inf
         program.pose(self.factual, self.earlier, count, slack, lexical, self.piece)
         form = program.changes() if fewest else self._cost(lexical)
-        squared = program.squared and math.isfinite(budget)
-        scale = 10.0 / max(budget, 1e-6) if squared else 1.0  # squares are small beside absolute tolerances
+        runs = _Runs.of(program, form, budget, slack)
         negligible = TOO_LITTLE * tolerance(budget if math.isfinite(budget) else 1.0, program.squared)
-        feasibility = SHARP if program.squared and not program.splits else FEASIBILITY
-        runs = _Runs(program.compiled, form, scale, slack, feasibility)
         bound, proof, repairs, patience = -math.inf, -math.inf, 0, PATIENCE
         settle = program.embedded.settle
         refused: pd.DataFrame | None = None
@@ -317,6 +316,8 @@ class AnswerSearch:
                     continue  # tangents first: once there is a margin, bounds prove nothing
                 if not repairs and not program.splits and not runs.settle():
                     continue
+                if program.bare and not repairs and self._nudge(solution, form, frame, proof, lexical, fewest):
+                    return Solution(solution.x, solution.objective, min(proof, solution.objective))
                 program.exclude(solution.x, repairs)
                 repairs, refused = repairs + 1, frame
                 continue
@@ -330,6 +331,33 @@ class AnswerSearch:
                     continue
                 return Solution(solution.x, solution.objective, min(proof, solution.objective))
         return Solution(None, math.inf, proof)
+
+    def _nudge(
+        self, solution: Solution, form: Linear, refused: pd.DataFrame, proof: float, lexical: bool, fewest: bool
+    ) -> bool:
+        """Move a solution on the threshold beyond it, phases and categories as they are; whether that proves it.
+
+        A linear program does it, where ``_stage`` would take another mixed-integer one with a margin.
+        """
+        compiled = self.program.compiled
+        assert solution.x is not None
+        mark, ends = compiled.mark(), (compiled.low.copy(), compiled.high.copy())
+        whole = compiled.integer == 1
+        compiled.low[whole] = compiled.high[whole] = np.rint(solution.x[whole])
+        self.program.exclude(solution.x, 0)
+        moved = compiled.solve(form, self.deadline.left, confirm=False)
+        compiled.rewind(mark)
+        compiled.low[:], compiled.high[:] = ends
+        if moved.x is None:
+            return False
+        frame = self.program.read(moved.x, self.factual)
+        if not surely_valid(self.problem, frame)[0]:
+            return False
+        inside = self.piece is None or (self.price is None and not self.piece.partial)
+        self._take(frame, inside)
+        self.guess(self._between(refused, frame), inside)
+        reached = self.count if fewest else self.distance if lexical else self.value - self.entry
+        return reached - proof <= tolerance(self.distance - self.entry, self.program.squared)
 
     def _between(self, refused: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
         """Valid points on the line from a point that the model refuses to one that it accepts, as near to the first.
@@ -434,6 +462,13 @@ class _Runs:
     settled: bool = True
     last: Solution | None = None
     again: bool = False
+
+    @classmethod
+    def of(cls, program: CounterfactualProgram, form: Linear, budget: float, cutoff: float) -> _Runs:
+        """With the scale and tolerances that squares need below a budget: they are small beside absolute ones."""
+        scale = 10.0 / max(budget, 1e-6) if program.squared and math.isfinite(budget) else 1.0
+        sharp = program.squared and not program.splits
+        return cls(program.compiled, form, scale, cutoff, SHARP if sharp else FEASIBILITY)
 
     def next(self, seconds: float) -> Solution:
         """Solve the program as it stands; or, after ``settle`` said no, confirm its last solution."""

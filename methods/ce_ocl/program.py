@@ -14,6 +14,7 @@ from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Program
 from methods.ce_ocl import formulation
 from methods.ce_ocl.parameters import MARGIN, Parameters
+from methods.estimators import network
 from methods.estimators.linear import is_linear, unit_of, weights_of
 from methods.estimators.trees import splits_only
 from methods.milp.distance import Separable, distance_of, dominated
@@ -35,9 +36,10 @@ class CounterfactualProgram:
         program = Program()
         self.variables, self.embedded, self.causality = formulation.build(program, parameters, problem)
         self.variables.close()
-        # A linear model is embedded without a margin, so that bounds are those of its own rule; ``exclude`` adds one.
+        # Such a model is embedded without a margin, so that bounds are those of its own rule; ``exclude`` adds one.
         self.bare = bare(parameters, problem)
-        unit = unit_of(problem)
+        of_network = isinstance(problem.classifier.estimator, network.NETWORKS)
+        unit = network.unit_of(problem) if of_network else unit_of(problem)
         rows = formulation.validity(program, self.embedded, 0.0 if self.bare else parameters.margin, unit, problem)
         self.wider = parameters.margin if self.bare else 10.0 * parameters.margin / unit
         self.compiled: Compiled = program.compile()
@@ -138,9 +140,11 @@ class CounterfactualProgram:
 
 
 def bare(parameters: Parameters, problem: Problem) -> bool:
-    """Whether the model is posed without a margin: a linear one, unless it is constant or more than 1e-6 is asked."""
+    """Whether a network or linear model is posed without a margin: unless constant, or more than 1e-6 is asked."""
     estimator = problem.classifier.estimator
-    return is_linear(estimator) and bool(weights_of(estimator)[0].any()) and parameters.margin <= MARGIN
+    if parameters.margin > MARGIN:
+        return False
+    return isinstance(estimator, network.NETWORKS) or (is_linear(estimator) and bool(weights_of(estimator)[0].any()))
 
 
 def _intersection(box: list[Any] | None, other: list[Any] | None) -> list[Any] | None:

@@ -69,7 +69,7 @@ class ProgramEngine:
         self.starts = FirstGuess(problem) if guess and (loose or program.causality is not None) else None
         few = separable and parameters.diversity == "distance" and not parameters.coupled(problem)
         few = few and FewChanges.takes(problem)
-        self.few = FewChanges(problem, parameters.margin, program.weights) if few else None
+        self.few = FewChanges(problem, 0.0 if program.bare else parameters.margin, program.weights) if few else None
         self.boxes = self._box_search(parameters, problem)
 
     def _box_search(self, parameters: Parameters, problem: Problem) -> BoxSearch | None:
