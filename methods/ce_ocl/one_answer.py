@@ -406,7 +406,7 @@ class AnswerSearch:
             for column in np.flatnonzero((compiled.integer == 1) & (compiled.high - compiled.low <= 1)):
                 lp.bound(int(column), *(2 * [float(np.rint(around[column]))]))
         for _ in range(ROUNDS):
-            solution = lp.solve(cost, self.deadline.left)
+            solution = lp.prove(cost, self.deadline.left)
             if solution.x is None:
                 return solution.infeasible and around is None
             cuts = self._cuts(solution.x)

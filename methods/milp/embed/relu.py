@@ -158,7 +158,7 @@ class _Layer:
             for side in (1.0, -1.0) if -low[unit] < high[unit] else (-1.0, 1.0):
                 cost = np.zeros(lp.size)
                 cost[column] = side
-                solution = lp.solve(cost, until - time.monotonic())
+                solution = lp.prove(cost, until - time.monotonic())
                 if solution.infeasible:
                     return None
                 end = solution.bound - SLACK * (1.0 + abs(solution.bound))
