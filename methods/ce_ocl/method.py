@@ -80,7 +80,10 @@ class CeOcl(Parameters):
         Whether to keep to the dataset's structural equations.
     diversity
         How several counterfactuals differ. ``distance``: each in a category, or by ``separation`` in a number, from all
-        earlier ones [2]_. ``pool``: improving incumbents of one solve, filled up by ``distance``. ``features``: no
+        earlier ones [2]_. ``pool``: improving incumbents of one solve, filled up by ``distance``. ``assignments``: the
+        best points of different assignments of the integer variables: features that may change (where changes have a
+        price or a bound), categories, leaves of trees, phases of hidden units, which is what a solver's pool of the
+        best solutions has. ``features``: no
         earlier change is made again, a category entered or a number moved to the same side [3]_. ``clusters``: one for
         each cluster's hull. ``epsilon``: one for each enlargement of the hull, as long as the objective improves.
     separation

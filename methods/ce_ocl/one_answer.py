@@ -17,6 +17,7 @@ from harness.core.space import Kind, Space
 from harness.solvers.highs import FEASIBILITY, PROVEN, Linear, Solution
 from harness.solvers.program import Compiled
 from methods.ce_ocl.answers import UNCONFIRMED, gave_up, infeasible
+from methods.ce_ocl.assignments import Assignment
 from methods.ce_ocl.few_changes import FewChanges
 from methods.ce_ocl.hull_search.search import BoxSearch
 from methods.ce_ocl.program import CounterfactualProgram
@@ -45,7 +46,7 @@ class AnswerSearch:
         program: CounterfactualProgram,
         boxes: BoxSearch | None,
         factual: pd.DataFrame,
-        earlier: Sequence[dict[str, Any]],
+        earlier: Sequence[Any],
         deadline: Deadline,
         manifold: Manifold | None,
         label: Any,
@@ -63,6 +64,7 @@ class AnswerSearch:
         self.least, self.settled, self.unconfirmed = 1.0, False, False
         self.pool: list[tuple[float, dict[str, Any]]] = []
         self.pooling = self.parameters.diversity == "pool"
+        self.read: Assignment | None = None  # of the solution that the incumbent was read from
 
     def guess(self, frame: pd.DataFrame, inside: bool = False) -> None:
         """Take the best of some valid points as incumbent, as far as they are allowed; ``inside``: of the manifold."""
@@ -74,15 +76,17 @@ class AnswerSearch:
         values = _claimed(program.claim, space, self.factual, frame)
         allowed = (features > 0) & (changes <= self.most) & self._separated(frame)
         order = [int(i) for i in np.argsort(values, kind="stable") if allowed[i]]
-        for place in order[: PRICED if self.manifold is not None or self.pooling else 1]:
-            if values[place] >= self.value and not self.pooling:
+        for place in order[: PRICED if self.manifold is not None else 1]:
+            if values[place] >= self.value:
                 return
             self._take(frame.iloc[[place]], inside)
-            if (inside or (self.price is None and self.row is not None)) and not self.pooling:
+            if inside or (self.price is None and self.row is not None):
                 return
 
     def _separated(self, frame: pd.DataFrame) -> np.ndarray:
         """Which rows are separated from all earlier counterfactuals, bool of shape (rows,)."""
+        if (assignments := self.program.assignments) is not None:
+            return np.array([one not in self.earlier for one in assignments.of(self.factual, frame)], dtype=bool)
         separated = np.ones(len(frame), dtype=bool)
         rule = self._repeats_none if self.parameters.diversity == "features" else self._far
         for row in self.earlier:
@@ -114,11 +118,16 @@ class AnswerSearch:
                 free &= (values != value).to_numpy(bool)
         return free
 
-    def _take(self, frame: pd.DataFrame, inside: bool = True) -> None:
-        """A new incumbent, if it is better and lies in the manifold (``inside``: known to)."""
+    def _take(
+        self, frame: pd.DataFrame, inside: bool = True, x: np.ndarray | None = None, improves: bool = False
+    ) -> None:
+        """A new incumbent, if it is better and lies in the manifold (``inside``: known to).
+
+        ``x``: the solution that it was read from. One that ``improves`` on another solve's incumbent joins a pool.
+        """
         program, space = self.program, self.problem.space
         value = float(_claimed(program.claim, space, self.factual, frame)[0])
-        if value >= self.value and not self.pooling:
+        if value >= self.value and not improves:
             return
         if self.manifold is not None and not inside:
             slack = self.manifold.slack(space.encode(frame)[0])
@@ -131,6 +140,8 @@ class AnswerSearch:
             self.pool.append((value, row))
         if value < self.value:
             self.row, self.value = row, value
+            known = self.program.assignments
+            self.read = None if x is None or known is None else known.read(x)
             self.count = float((space.changed(self.factual, frame) @ program.weights)[0])
             self.distance = value - self.parameters.alpha * self.count
 
@@ -184,11 +195,11 @@ class AnswerSearch:
         answer = self.run()
         if answer.row is None:
             return [answer]
-        proven = self._printed(answer.row)
+        proven = self.printed(answer.row)
         others = [
             Answer(Status.FOUND, row, Reason.FINISHED, value, answer.bound)
             for value, row in self._distinct(n + 1)
-            if row != answer.row and self._printed(row) != proven
+            if row != answer.row and self.printed(row) != proven
         ]
         return [answer, *others][:n]
 
@@ -204,18 +215,25 @@ class AnswerSearch:
         for x in met:
             self._meet(x)
 
+    def assignments(self) -> list[Assignment]:
+        """Those of the incumbent: of its row, and of the solution that it was read from."""
+        known = self.program.assignments
+        if known is None or self.row is None:
+            return []
+        return [*known.of(self.factual, self.problem.space.frame([self.row])), *([self.read] if self.read else [])]
+
     def _distinct(self, n: int) -> list[tuple[float, dict[str, Any]]]:
         """The best of the pool that differ after rounding."""
         seen = set()
         kept: list[tuple[float, dict[str, Any]]] = []
         for value, row in sorted(self.pool, key=lambda entry: entry[0]):
-            printed = self._printed(row)
+            printed = self.printed(row)
             if printed not in seen and len(kept) < n:
                 seen.add(printed)
                 kept.append((value, row))
         return kept
 
-    def _printed(self, row: dict[str, Any]) -> tuple[float, ...]:
+    def printed(self, row: dict[str, Any]) -> tuple[float, ...]:
         """The scaled columns of a row, rounded to ``DIGITS``."""
         space = self.problem.space
         return tuple(np.round(space.encode(space.frame([row]))[0], DIGITS))
@@ -322,7 +340,7 @@ class AnswerSearch:
                 repairs, refused = repairs + 1, frame
                 continue
             inside = self.piece is None or (self.price is None and not self.piece.partial)
-            self._take(frame, inside)
+            self._take(frame, inside, solution.x)
             if refused is not None and program.bare:
                 self.guess(self._between(refused, frame), inside)
             patience -= bound <= before + negligible and self.value >= known - negligible
@@ -354,7 +372,7 @@ class AnswerSearch:
         if not surely_valid(self.problem, frame)[0]:
             return False
         inside = self.piece is None or (self.price is None and not self.piece.partial)
-        self._take(frame, inside)
+        self._take(frame, inside, moved.x)
         self.guess(self._between(refused, frame), inside)
         reached = self.count if fewest else self.distance if lexical else self.value - self.entry
         return reached - proof <= tolerance(self.distance - self.entry, self.program.squared)
@@ -388,7 +406,7 @@ class AnswerSearch:
         frame = self.program.read(x, self.factual)
         changes = self.problem.space.changed(self.factual, frame) @ self.program.weights
         if self.problem.valid(frame)[0] and 0 < changes[0] <= self.most and self._separated(frame)[0]:
-            self._take(frame, inside=self.manifold is None)
+            self._take(frame, inside=self.manifold is None, improves=True)
 
     def _relax(self, form: Linear, around: np.ndarray | None = None) -> bool:
         """Add the cuts that the relaxation's solutions lack; whether it has none at all.

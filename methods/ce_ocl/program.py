@@ -13,6 +13,7 @@ from harness.core.problem import Problem
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Program
 from methods.ce_ocl import formulation
+from methods.ce_ocl.assignments import Assignments
 from methods.ce_ocl.parameters import MARGIN, Parameters
 from methods.estimators import network
 from methods.estimators.linear import is_linear, unit_of, weights_of
@@ -51,6 +52,11 @@ class CounterfactualProgram:
         self.leaves = [
             np.array([self.compiled.column(leaf) for leaf in tree], dtype=np.int32) for tree in self.embedded.leaves
         ]
+        phases = np.array([self.compiled.column(phase) for phase in self.embedded.phases], dtype=np.int32)
+        # Without more than splits, leaves tell what changes: all that they allow to stay does.
+        counted = parameters.counted and (parameters.coupled(problem) or not splits_only(problem.classifier.estimator))
+        parts = problem, self.variables, counted, self.leaves, phases
+        self.assignments = Assignments(*parts) if parameters.diversity == "assignments" else None
         self.splits = splits_only(problem.classifier.estimator)
         self.knapsack = None if self.embedded.tighten is None else Knapsack(self.variables, problem.classifier.inputs)
         if parameters.coupled(problem):  # HiGHS 1.12 was seen to call wrong optima proven where leaves were continuous
@@ -62,7 +68,7 @@ class CounterfactualProgram:
     def adopt(self, parameters: Parameters, problem: Problem) -> None:
         """Pose from now on with another bound on the number of changes, other feature bounds and actionability."""
         self.parameters, self.problem = parameters, problem
-        counted = parameters.distance == "l0" or parameters.alpha > 0 or parameters.max_changes is not None
+        counted = parameters.counted
         for block, feature in zip(self.variables.blocks, problem.space.features, strict=True):
             block.feature = feature
             if isinstance(block, NumberBlock):
@@ -84,19 +90,25 @@ class CounterfactualProgram:
     def pose(
         self,
         factual: pd.DataFrame,
-        earlier: Sequence[dict[str, Any]],
+        earlier: Sequence[Any],
         count: float,
         budget: float,
         lexical: bool = False,
         piece: Piece | None = None,
     ) -> None:
-        """Set the program for a factual: bounds within the budget, separation from earlier answers, tight big-M."""
+        """Set the program for a factual: bounds within the budget, separation from earlier answers, tight big-M.
+
+        ``earlier`` are rows, or with ``diversity=assignments`` their assignments.
+        """
         extra = self._extra(lexical)
         self.compiled.rewind(self.base)
         costs = self.distance.costs(extra, budget)
         box = self.distance.box(extra, budget, self.problem.space.encode(factual)[0])
         self.variables.pose(factual, costs, _intersection(box, None if piece is None else piece.box))
-        formulation.separation(self.compiled, self.variables, self.parameters, factual, earlier)
+        if self.assignments is not None:
+            self.assignments.exclude(self.compiled, earlier)
+        else:
+            formulation.separation(self.compiled, self.variables, self.parameters, factual, earlier)
         formulation.sparsity(self.compiled, self.variables, self.weights, count)
         if self.knapsack is not None and self.embedded.tighten is not None:
             self.knapsack.limit(costs, self.weights, count, budget)

@@ -23,6 +23,16 @@ def outputs_of(estimator: Any, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return values, sizes.max(axis=1)
 
 
+def phases_of(estimator: Any, matrix: np.ndarray) -> np.ndarray:
+    """Which hidden units are at work in rows of inputs, layer by layer, bool of shape (rows, hidden units)."""
+    values, phases = matrix, [np.zeros((len(matrix), 0), dtype=bool)]
+    for weights, shifts in zip(estimator.coefs_[:-1], estimator.intercepts_[:-1], strict=True):
+        values = values @ weights + shifts
+        phases.append(values > 0)
+        values = np.maximum(values, 0.0)
+    return np.hstack(phases)
+
+
 def unit_of(problem: Problem) -> float:
     """A unit of a network's outputs, in which margins of 1e-6 and the solver's tolerances are small, whatever its size.
 

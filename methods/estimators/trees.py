@@ -120,16 +120,21 @@ class Ensemble:
     epsilon: float = DOUBLE
     logistic: bool = False
 
-    def raw(self, matrix: np.ndarray) -> np.ndarray:
-        """The raw outputs of rows of estimator inputs, added up in float64, shape (rows, outputs)."""
+    def reached(self, matrix: np.ndarray) -> np.ndarray:
+        """The leaf of each tree, a node of it, that rows of estimator inputs come to, shape (rows, trees)."""
         inputs = matrix.astype(np.float32) if self.single else np.asarray(matrix, dtype=float)
-        total = np.tile(self.base, (len(inputs), 1))
-        rows = np.arange(len(inputs))
-        for tree in self.trees:
-            node = np.zeros(len(inputs), dtype=np.int64)
+        rows, nodes = np.arange(len(inputs)), np.zeros((len(inputs), len(self.trees)), dtype=np.int64)
+        for place, tree in enumerate(self.trees):
+            node = nodes[:, place]
             while (inner := tree.left[node] >= 0).any():
                 goes = inputs[rows, np.where(inner, tree.column[node], 0)].astype(float) <= tree.threshold[node]
-                node = np.where(inner, np.where(goes, tree.left[node], tree.right[node]), node)
+                node[:] = np.where(inner, np.where(goes, tree.left[node], tree.right[node]), node)
+        return nodes
+
+    def raw(self, matrix: np.ndarray) -> np.ndarray:
+        """The raw outputs of rows of estimator inputs, added up in float64, shape (rows, outputs)."""
+        total = np.tile(self.base, (len(matrix), 1))
+        for tree, node in zip(self.trees, self.reached(matrix).T, strict=True):
             total[:, tree.outputs] += self.weight * tree.value[node]
         return total
 

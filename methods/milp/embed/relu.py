@@ -57,7 +57,13 @@ def embed_network(estimator: Any, program: Program, inputs: Sequence[Source], se
     else:
         outputs = tuple(affine(weights, shift, inputs) for weights, shift in ends)
     network = _Network(layers)
-    return Embedded(outputs, attach=network.attach, tighten=network.tighten, settle=network.settle if layers else None)
+    return Embedded(
+        outputs,
+        phases=tuple(phase for layer in layers for _, phase, _, _ in layer.phased),
+        attach=network.attach,
+        tighten=network.tighten,
+        settle=network.settle if layers else None,
+    )
 
 
 for kind in NETWORKS:
