@@ -56,15 +56,25 @@ def target_text(target: Target) -> str:
 
     >>> target_text(Interval(low=12.0))
     'at least 12'
+    >>> target_text(Interval(low=np.nextafter(12.0, np.inf)))
+    'more than 12'
     """
     if isinstance(target, Label):
         return str(target.value)
     low, high = (number(end) for end in (target.low, target.high))
     if isinstance(target, Interval):
+        above = f"{'more than' if _next_to_shorter(target.low, -np.inf) else 'at least'} {low}"
+        below = f"{'less than' if _next_to_shorter(target.high, np.inf) else 'at most'} {high}"
         if np.isinf(target.low) or np.isinf(target.high):
-            return f"at most {high}" if np.isinf(target.low) else f"at least {low}"
-        return f"{low} to {high}"
+            return below if np.isinf(target.low) else above
+        closed = above.startswith("at") and below.startswith("at")
+        return f"{low} to {high}" if closed else f"{above} and {below}"
     return f"{target.label} with a probability of {low} to {high}"
+
+
+def _next_to_shorter(end: float, outwards: float) -> bool:
+    """Whether an end is the first number beyond one that a user would write, and leave out."""
+    return len(repr(float(np.nextafter(end, outwards)))) < len(repr(float(end)))
 
 
 def number(value: Any) -> str:

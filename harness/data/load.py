@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import logging
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
@@ -150,7 +151,8 @@ def parse_target(dataset: Dataset, desired: Any = None) -> Target | Literal["opp
     dataset
         Gives the classes, and the default of ``desired``.
     desired
-        A class name or its text; ``opposite`` with two classes; for regression ``>= 12``, ``<= 3`` or ``10..12``.
+        A class name or its text; ``opposite`` with two classes; for regression ``>= 12``, ``<= 3`` or ``10..12``, and
+        without an end ``> 12``, ``< 3``, ``10..<12``, ``10<..12`` or ``10<..<12``.
 
     Raises
     ------
@@ -171,16 +173,25 @@ def parse_target(dataset: Dataset, desired: Any = None) -> Target | Literal["opp
 
 
 def _interval(name: str, text: str) -> Interval:
+    """An interval from text; an end that is left out gives way to the next number inwards, so that ends are closed."""
     number = r"([-+]?[\d.]+(?:e[-+]?\d+)?)"
     try:
-        if match := re.fullmatch(rf"\s*(>=|<=)\s*{number}\s*", text):
-            end = float(match[2])
-            return Interval(low=end) if match[1] == ">=" else Interval(high=end)
-        if match := re.fullmatch(rf"\s*{number}\s*\.\.\s*{number}\s*", text):
-            return Interval(float(match[1]), float(match[2]))
+        if match := re.fullmatch(rf"\s*(>=?|<=?)\s*{number}\s*", text):
+            inwards = math.inf if match[1][0] == ">" else -math.inf
+            end = _end(match[2], inwards, "=" not in match[1])
+            return Interval(low=end) if inwards > 0 else Interval(high=end)
+        if match := re.fullmatch(rf"\s*{number}\s*(<?)\.\.(<?)\s*{number}\s*", text):
+            return Interval(_end(match[1], math.inf, bool(match[2])), _end(match[4], -math.inf, bool(match[3])))
     except ValueError as fault:
         raise DatasetError(f"desired of {name} is {text!r}: {fault}") from fault
-    raise DatasetError(f"desired of {name} is {text!r}; allowed for numbers: '>= 12', '<= 3' or '10..12'.")
+    raise DatasetError(
+        f"desired of {name} is {text!r}; allowed for numbers: '>= 12', '<= 3' or '10..12', "
+        f"or without an end '> 12', '< 3' or '10..<12'."
+    )
+
+
+def _end(text: str, inwards: float, left_out: bool) -> float:
+    return math.nextafter(float(text), inwards) if left_out else float(text)
 
 
 def _read(about: Description) -> tuple[list[pd.DataFrame], str]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import highspy
 import numpy as np
 
-from harness.solvers.highs import Solution, new_solver, read_solution
+from harness.solvers.highs import RUNS, Solution, confirmed, new_solver, read_solution
 
 
 class Cover:
@@ -49,17 +51,27 @@ class Cover:
     @staticmethod
     def solve(rows: int, columns: Sequence[np.ndarray], seconds: float, most: float = math.inf) -> Solution:
         """The fewest of these columns that cover all rows, at most ``most``; x holds 0 or 1 by column."""
-        solver = new_solver(seconds)
+        until = time.monotonic() + seconds
         size, nothing = len(columns), np.zeros(0, dtype=np.int32)
-        solver.addRows(
-            rows, np.ones(rows), np.full(rows, math.inf), 0, np.zeros(rows, dtype=np.int32), nothing, np.zeros(0)
-        )
-        _add_covers(solver, columns)
-        solver.changeColsIntegrality(size, np.arange(size, dtype=np.int32), [highspy.HighsVarType.kInteger] * size)
-        if math.isfinite(most):
-            solver.addRow(-math.inf, most, size, np.arange(size, dtype=np.int32), np.ones(size))
-        solver.run()
-        return read_solution(solver)
+        every = np.arange(size, dtype=np.int32)
+
+        def run(options: Mapping[str, Any], left: float, start: np.ndarray | None) -> Solution:
+            solver = new_solver(left)
+            for option, value in options.items():
+                solver.setOptionValue(option, value)
+            solver.addRows(
+                rows, np.ones(rows), np.full(rows, math.inf), 0, np.zeros(rows, dtype=np.int32), nothing, np.zeros(0)
+            )
+            _add_covers(solver, columns)
+            solver.changeColsIntegrality(size, every, [highspy.HighsVarType.kInteger] * size)
+            if math.isfinite(most):
+                solver.addRow(-math.inf, most, size, every, np.ones(size))
+            if start is not None:
+                solver.setSolution(size, every, start)
+            solver.run()
+            return read_solution(solver)
+
+        return confirmed(run(RUNS[0], seconds, None), run, until)
 
 
 def _add_covers(solver: highspy.Highs, columns: Sequence[np.ndarray]) -> None:

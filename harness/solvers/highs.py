@@ -1,16 +1,21 @@
-"""HiGHS: options, statuses, linear expressions and solutions."""
+"""HiGHS: options, statuses, linear expressions and solutions, and what makes a solution a proof."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import highspy
 import numpy as np
 
 FEASIBILITY = 1e-7  # of rows, bounds and integrality; with 1e-9 for integrality HiGHS 1.12 gave a wrong optimum
 PROVEN = 1e-6  # a gap this small, relative to max(1, |objective|), is none
+# No single run proves anything: with presolve, releases 1.12 to 1.15 were seen to lose optimal points. A run differs
+# from those before it in these options; two that agree are enough.
+RUNS: tuple[Mapping[str, Any], ...] = ({}, {"presolve": "off"}, {"presolve": "off", "mip_heuristic_effort": 0.0})
 
 
 @dataclass(frozen=True)
@@ -54,12 +59,15 @@ class Solution:
         Of the minimisation; the bound is proven. Infinite where there is no point (no proof).
     infeasible
         Proven: no point satisfies the rows.
+    unconfirmed
+        Whether a run claimed a proof that no second one came to, so that the bound is a weaker one.
     """
 
     x: np.ndarray | None
     objective: float
     bound: float
     infeasible: bool = False
+    unconfirmed: bool = False
 
     @property
     def proven(self) -> bool:
@@ -67,6 +75,38 @@ class Solution:
         if self.x is None:
             return self.infeasible
         return self.objective - self.bound <= PROVEN * max(1.0, abs(self.objective))
+
+
+def confirmed(
+    first: Solution, run: Callable[[Mapping[str, Any], float, np.ndarray | None], Solution], until: float
+) -> Solution:
+    """What a run with other options confirms of a proof; where the two contradict each other, a third one decides.
+
+    Parameters
+    ----------
+    first
+        The outcome of a run with the first of ``RUNS``; returned as it is where it claims no proof.
+    run
+        Solves with options, for so many seconds, from a known point.
+    until
+        Of the monotonic clock.
+    """
+    runs = [first]
+    while runs[-1].proven and len(runs) < len(RUNS):
+        best = min(runs, key=lambda one: one.objective)
+        runs.append(run(RUNS[len(runs)], until - time.monotonic(), best.x))
+        if (found := _agreed(runs)).proven:
+            return found
+    return first if len(runs) == 1 else replace(_agreed(runs), unconfirmed=True)
+
+
+def _agreed(runs: Sequence[Solution]) -> Solution:
+    """The best point of some runs, and the bound that two of them came to; one above that point is refuted by it."""
+    best = min(runs, key=lambda one: one.objective)
+    most = best.objective + PROVEN * max(1.0, abs(best.objective))
+    bounds = sorted((one.bound for one in runs if one.bound <= most), reverse=True)
+    bound = bounds[1] if len(bounds) > 1 else -math.inf
+    return Solution(best.x, best.objective, min(bound, best.objective), best.x is None and bound == math.inf)
 
 
 def new_solver(seconds: float, feasibility: float = FEASIBILITY) -> highspy.Highs:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
+import scipy.sparse as sparse
 
 from harness.solvers.highs import Solution, new_solver, read_solution
+
+RAY = 1e-9  # by how much multipliers of at most 1 have to contradict rows and bounds, for these to exclude one another
+FLAT = 1e-9  # a slope this small, of a column without an end, is rounding
 
 
 class Lp:
@@ -24,6 +29,8 @@ class Lp:
         self._solver.setOptionValue("presolve", "off")  # it would throw the last basis away
         self._solver.addVars(self.size, np.asarray(low, dtype=float), np.asarray(high, dtype=float))
         self._columns = np.arange(self.size, dtype=np.int32)
+        self._low, self._high = np.array(low, dtype=float), np.array(high, dtype=float)
+        self._rows: list[tuple[sparse.csr_matrix, np.ndarray, np.ndarray]] = []
 
     def add(
         self, starts: np.ndarray, columns: np.ndarray, values: np.ndarray, low: np.ndarray, high: np.ndarray
@@ -32,6 +39,7 @@ class Lp:
         self._solver.addRows(
             len(low), low, high, len(values), starts[:-1].astype(np.int32), columns.astype(np.int32), values
         )
+        self._rows.append((sparse.csr_matrix((values, columns, starts), (len(low), self.size)), low, high))
 
     def add_dense(self, rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
         """Add rows with a coefficient for every column, shape (rows, columns)."""
@@ -41,6 +49,7 @@ class Lp:
 
     def bound(self, column: int, low: float, high: float) -> None:
         """Change the bounds of a column."""
+        self._low[column], self._high[column] = low, high
         self._solver.changeColBounds(column, low, high)
 
     def solve(self, cost: np.ndarray, seconds: float) -> Solution:
@@ -49,3 +58,31 @@ class Lp:
         self._solver.changeColsCost(self.size, self._columns, np.asarray(cost, dtype=float))
         self._solver.run()
         return read_solution(self._solver)
+
+    def prove(self, cost: np.ndarray, seconds: float) -> Solution:
+        """``solve``, with the bound, or the infeasibility, that the rows' multipliers prove by themselves."""
+        found = self.solve(cost, seconds)
+        if found.infeasible:
+            _, exists, ray = self._solver.getDualRay()
+            ray = np.asarray(ray, dtype=float) / max(float(np.abs(ray).max(initial=0.0)), FLAT)
+            if exists and max(self._lagrange(np.zeros(self.size), side * ray) for side in (1.0, -1.0)) > RAY:
+                return found
+            return Solution(None, math.inf, -math.inf)
+        if found.x is None:
+            return found
+        multipliers = np.array(self._solver.getSolution().row_dual)
+        return replace(found, bound=min(found.bound, self._lagrange(np.asarray(cost, dtype=float), multipliers)))
+
+    def _lagrange(self, cost: np.ndarray, multipliers: np.ndarray) -> float:
+        """A lower bound on the optimum from any multipliers of rows: positive ones of low ends, negative of high."""
+        total, slope, at = 0.0, np.array(cost), 0
+        for matrix, low, high in self._rows:
+            own = multipliers[at : at + len(low)]
+            ends = np.where(own > 0, low, high)
+            own, ends = np.where(np.isfinite(ends), own, 0.0), np.where(np.isfinite(ends), ends, 0.0)
+            total, slope, at = total + float(own @ ends), slope - matrix.T @ own, at + len(low)
+        ends = np.where(slope > 0, self._low, self._high)
+        open_ = np.isinf(ends)
+        if (np.abs(slope[open_]) > FLAT).any():
+            return -math.inf
+        return total + float(slope[~open_] @ ends[~open_])

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +16,7 @@ import scipy.sparse as sparse
 from pyomo.repn import generate_standard_repn
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
-from harness.solvers.highs import FEASIBILITY, Linear, Solution, new_solver, read_solution
+from harness.solvers.highs import FEASIBILITY, RUNS, Linear, Solution, confirmed, new_solver, read_solution
 from harness.solvers.lp import Lp
 
 Expression = Any  # a linear Pyomo expression, or a number
@@ -181,36 +184,82 @@ class Compiled:
         met: list[np.ndarray] | None = None,
         cutoff: float = math.inf,
         feasibility: float = FEASIBILITY,
+        confirm: bool = True,
     ) -> Solution:
         """Minimise a form.
 
         Parameters
         ----------
         seconds
-            Wall-clock limit.
+            Wall-clock limit, for all runs.
         scale
             What the solver sees the objective multiplied with, where its absolute tolerances would be coarse.
         met
-            Where given, the solver's improving incumbents are appended, each a point by column.
+            Where given, the first run's improving incumbents are appended, each a point by column.
         cutoff
             Points of a greater objective do not count: a row says so, since HiGHS 1.12 was seen to call a wrong optimum
             proven where its option ``objective_bound`` did.
         feasibility
             By how much rows, bounds and integrality may be missed.
+        confirm
+            Whether a proof has to be confirmed by a second run. Without it the solution proves nothing: for points that
+            are only looked at, and where ``confirm`` follows.
         """
-        if math.isfinite(cutoff):
-            mark = self.mark()
-            self.add_row(objective, high=cutoff)
-            found = self.solve(objective, seconds, scale=scale, met=met, feasibility=feasibility)
-            self.rewind(mark)
-            return found
-        columns, rows = len(self.low), len(self.row_low)
+        until = time.monotonic() + seconds
         if (self.low > self.high).any() or (self.row_low > self.row_high).any():
             return Solution(None, math.inf, math.inf, infeasible=True)
+        with self._below(objective, cutoff):
+            found = self._run(objective, scale, feasibility, RUNS[0], seconds, met=met)
+        return (
+            self.confirm(found, objective, until - time.monotonic(), scale, cutoff, feasibility) if confirm else found
+        )
+
+    def confirm(
+        self,
+        found: Solution,
+        objective: Linear,
+        seconds: float,
+        scale: float = 1.0,
+        cutoff: float = math.inf,
+        feasibility: float = FEASIBILITY,
+    ) -> Solution:
+        """What further runs confirm of a solution of ``solve``, whose other arguments these are."""
+        if not found.proven:
+            return found
+
+        def run(options: Mapping[str, Any], left: float, x: np.ndarray | None) -> Solution:
+            return _times(self._run(objective, scale, feasibility, options, left, start=x), scale)
+
+        with self._below(objective, cutoff):
+            return _times(confirmed(_times(found, scale), run, time.monotonic() + seconds), 1.0 / scale)
+
+    @contextmanager
+    def _below(self, objective: Linear, cutoff: float) -> Iterator[None]:
+        """A row for a while: the objective is at most ``cutoff``."""
+        mark = self.mark()
+        if math.isfinite(cutoff):
+            self.add_row(objective, high=cutoff)
+        yield
+        self.rewind(mark)
+
+    def _run(
+        self,
+        objective: Linear,
+        scale: float,
+        feasibility: float,
+        options: Mapping[str, Any],
+        seconds: float,
+        met: list[np.ndarray] | None = None,
+        start: np.ndarray | None = None,
+    ) -> Solution:
+        """One run of the solver, with options, perhaps from a known point."""
+        columns, rows = len(self.low), len(self.row_low)
         cost = np.zeros(columns)
         cost[objective.columns] = scale * objective.coefficients
         starts, indices, values = self._rows()
         solver = new_solver(seconds, feasibility)
+        for option, value in options.items():
+            solver.setOptionValue(option, value)
         nothing = np.zeros(1, dtype=np.int32)
         by_rows, no_hessian, minimise = 2, 1, 1
         solver.passModel(
@@ -218,8 +267,14 @@ class Compiled:
             self.low, self.high, self.row_low, self.row_high, starts, indices, values,
             nothing, nothing, nothing.astype(float), self.integer,
         )  # fmt: skip
+        if start is not None and self.integer.any():
+            solver.setSolution(columns, np.arange(columns, dtype=np.int32), start)
         if met is not None:
             solver.cbMipImprovingSolution += lambda event: met.append(np.array(event.data_out.mip_solution))
         solver.run()
-        found = read_solution(solver)
-        return Solution(found.x, found.objective / scale, found.bound / scale, found.infeasible)
+        return _times(read_solution(solver), 1.0 / scale)
+
+
+def _times(found: Solution, factor: float) -> Solution:
+    """A solution of an objective that is multiplied by a factor."""
+    return replace(found, objective=found.objective * factor, bound=found.bound * factor)

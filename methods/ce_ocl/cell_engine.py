@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from harness.core.errors import UnsupportedError
 from harness.core.explanation import Answer, Reason, Status
 from harness.core.method import Deadline
 from harness.core.problem import Problem
@@ -14,7 +15,7 @@ from methods.ce_ocl.answers import gave_up, infeasible
 from methods.ce_ocl.parameters import Parameters
 from methods.cells.grid import WORD
 from methods.cells.search import CellSearch, Closest
-from methods.estimators.raw_target import raw_interval
+from methods.estimators.raw_target import conditions
 from methods.estimators.trees import splits_only
 
 
@@ -30,14 +31,17 @@ class CellEngine:
 
     @staticmethod
     def takes(parameters: Parameters, problem: Problem) -> bool:
-        """Whether the cell search takes the problem: constraints by feature, a sum of trees, one end of its output."""
-        estimator = problem.classifier.estimator
+        """Whether the cell search takes the problem: constraints by feature, a sum of trees, a class or an interval."""
         if parameters.coupled(problem) or parameters.diversity != "distance":
             return False
-        if not splits_only(estimator) or len(problem.classifier.classes) > 2:
+        if not splits_only(problem.classifier.estimator):
             return False
-        few = all(f.kind is not Kind.CATEGORICAL or len(f.categories) <= WORD for f in problem.space.features)
-        return few and raw_interval(problem).sense != 0
+        if any(f.kind is Kind.CATEGORICAL and len(f.categories) > WORD for f in problem.space.features):
+            return False
+        try:
+            return bool(conditions(problem))
+        except UnsupportedError:
+            return False
 
     def answers(self, factual: pd.DataFrame, n: int, deadline: Deadline) -> list[Answer]:
         """The best answers, each separated from those before; fewer than ``n`` end with one that has no point."""

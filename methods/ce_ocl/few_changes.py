@@ -15,14 +15,15 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import SAME, Feature, Kind
 from harness.core.target import Label
-from methods.estimators.network import NETWORKS
+from methods.estimators.network import NETWORKS, unit_of
 from methods.estimators.raw_target import raw_interval
 from methods.estimators.thresholds import separated_values
 from methods.milp.distance import tolerance
 
 BATCH = 1024  # boxes looked at together, the cheapest first
 MOST = 40_000  # boxes before the search gives up: more would cost more than a mixed-integer program
-ROUNDING = 1e-9  # of the network's output
+ROUNDING = 1e-9  # of the network's output, in units of it
+INSET = 1e-8  # by which points are tried within the target
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,8 @@ class FewChanges:
     Parameters
     ----------
     margin
-        Least distance of the raw output from its threshold, as in the mixed-integer program.
+        Least distance of the raw output from its threshold, as in the mixed-integer program. Without one, bounds are
+        those of the network's own rule; the points that are tried lie a little within it.
     weights
         What a changed feature counts, shape (features,).
 
@@ -112,15 +114,29 @@ class FewChanges:
                 value = segments.cost(boxes.chosen, moves)
                 better = np.flatnonzero(value < budget)
                 sums = segments.sums(boxes.chosen[better], moves[better])
-                better = better[(self.network.margins(sums) >= -2 * ROUNDING).all(axis=1)]
+                better = better[(self.network.margins(sums) >= INSET / 2).all(axis=1)]
                 if len(better):
                     place = better[value[better].argmin()]
                     budget, best = float(value[place]), (boxes.chosen[place], moves[place])
+            for place in self._doubtful(segments, boxes, budget):
+                if self._decoded(factual, segments, (boxes.chosen[place], boxes.near[place])) is not None:
+                    best = boxes.chosen[place], boxes.near[place]
+                    budget = float(segments.cost(boxes.chosen[[place]], boxes.near[[place]])[0])
             open_ = later.joined(boxes.halved(segments))
-            enough = budget - tolerance(budget, bool(price[:, 2].any())) / 10 if math.isfinite(budget) else math.inf
-            open_ = open_.take(np.flatnonzero(open_.least < enough))
+            if best is not None:  # what counts changes has no part in the tolerance
+                rest = budget - float(segments.price[best[0], 0].sum())
+                enough = budget - tolerance(rest, bool(price[:, 2].any())) / 10
+                open_ = open_.take(np.flatnonzero(open_.least < enough))
         row = self._decoded(factual, segments, best)
         return Few(row, proven=best is None or row is not None)
+
+    def _doubtful(self, segments: _Segments, boxes: _Boxes, budget: float) -> np.ndarray:
+        """The boxes of a single point below the budget, too near to an end for rounding to tell, the dearest first."""
+        cost = segments.cost(boxes.chosen, boxes.near)
+        single = np.flatnonzero((boxes.far <= boxes.near).all(axis=1) & (cost < budget))
+        margins = self.network.margins(segments.sums(boxes.chosen[single], boxes.near[single])).min(axis=1)
+        single = single[(margins >= -2 * ROUNDING) & (margins < INSET / 2)]
+        return single[np.argsort(-cost[single], kind="stable")]
 
     def _segments(
         self,
@@ -186,8 +202,9 @@ class FewChanges:
             far = np.where(rate < 0, np.minimum(far, near + limit), far)
             near, far = segments.on_steps(boxes.chosen, near, far)
             missing = -ROUNDING - shift - weights @ segments.origin - (rate * near).sum(axis=1)
-            moves, cost = segments.cheapest(boxes.chosen, near, far, rate, missing)
+            _, cost = segments.cheapest(boxes.chosen, near, far, rate, missing)
             least = np.maximum(least, cost)
+            moves, _ = segments.cheapest(boxes.chosen, near, far, rate, missing + INSET)
             tries += [moves, np.where(rate > 0, far, near)]
         if math.isfinite(budget):
             far = np.minimum(far, segments.affordable(boxes.chosen, near, budget))
@@ -340,23 +357,26 @@ class _Boxes:
 
 
 class _Network:
-    """The layers of a network, and how far its output is inside the target: one or more margins, all to be >= 0."""
+    """The layers of a network, and how far its output is inside the target: one or more margins, all to be >= 0.
+
+    Margins are in units of the output's size.
+    """
 
     def __init__(self, problem: Problem, margin: float) -> None:
         estimator = problem.classifier.estimator
         self.layers = [(w.T, b) for w, b in zip(estimator.coefs_[:-1], estimator.intercepts_[:-1], strict=True)]
-        weights, shifts = estimator.coefs_[-1].T, estimator.intercepts_[-1]
+        weights, shifts, unit = estimator.coefs_[-1].T, estimator.intercepts_[-1], unit_of(problem)
         if len(problem.classifier.classes) > 2:
             assert isinstance(problem.target, Label)
             wanted = problem.classifier.code(problem.target.value)
             others = np.arange(len(shifts)) != wanted
-            self.ends = weights[wanted] - weights[others]
-            self.shifts = shifts[wanted] - shifts[others] - margin
+            self.ends = (weights[wanted] - weights[others]) / unit
+            self.shifts = (shifts[wanted] - shifts[others] - margin) / unit
             return
         low, high = raw_interval(problem).bounds(margin)
         sides = [side for side, end in ((1.0, low), (-1.0, high)) if math.isfinite(end)]
-        self.ends = np.array([side * weights[0] for side in sides])
-        self.shifts = np.array([side * (shifts[0] - (low if side > 0 else high)) for side in sides])
+        self.ends = np.array([side * weights[0] / unit for side in sides])
+        self.shifts = np.array([side * (shifts[0] - (low if side > 0 else high)) / unit for side in sides])
 
     def margins(self, sums: np.ndarray) -> np.ndarray:
         """The margins at points given by the first layer's sums, shape (points, margins)."""

@@ -30,7 +30,8 @@ def build(program: Program, parameters: Parameters, problem: Problem) -> tuple[V
         raise UnsupportedError(classifier.opaque)
     cells = splits_only(classifier.estimator) and not parameters.coupled(problem)
     variables = Variables(program, problem.space, cells=cells)
-    sense = raw_interval(problem).sense if len(classifier.classes) <= 2 else 0
+    told_apart = parameters.diversity == "assignments"  # by the phases of all units, those that could be spared, too
+    sense = raw_interval(problem).sense if len(classifier.classes) <= 2 and not told_apart else 0
     embedded = embed(classifier.estimator, program, [variables.source(s) for s in classifier.inputs], sense)
     imposed = parameters.causality and problem.equations
     return variables, embedded, Causality(program, variables, problem.equations) if imposed else None

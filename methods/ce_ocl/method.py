@@ -15,6 +15,7 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.target import Label
 from harness.solvers.program import Program
+from methods.ce_ocl.answers import UNCONFIRMED
 from methods.ce_ocl.cell_engine import CellEngine
 from methods.ce_ocl.formulation import build
 from methods.ce_ocl.parameters import Parameters
@@ -45,7 +46,8 @@ class CeOcl(Parameters):
 
     Each answer is predicted as wanted by the fitted estimator: a solution that the estimator refuses (a tie, rounding)
     is excluded and the program solved again. OPTIMAL means that objective and proven bound agree within
-    1e-6 times the distance, or times 1 where an unsquared distance is less.
+    1e-6 times the distance, or times 1 where an unsquared distance is less. What the solver proves counts once a second
+    run of it, without presolve, has come to it too; else the trace says ``unconfirmed``.
     Where no counterfactual exists, ``conflict`` names constraint groups that together rule all of them out, none of
     them superfluous.
 
@@ -78,14 +80,18 @@ class CeOcl(Parameters):
         Whether to keep to the dataset's structural equations.
     diversity
         How several counterfactuals differ. ``distance``: each in a category, or by ``separation`` in a number, from all
-        earlier ones [2]_. ``pool``: improving incumbents of one solve, filled up by ``distance``. ``features``: no
+        earlier ones [2]_. ``pool``: improving incumbents of one solve, filled up by ``distance``. ``assignments``: the
+        best points of different assignments of the integer variables: features that may change (where changes have a
+        price or a bound), categories, leaves of trees, phases of hidden units, which is what a solver's pool of the
+        best solutions has. ``features``: no
         earlier change is made again, a category entered or a number moved to the same side [3]_. ``clusters``: one for
         each cluster's hull. ``epsilon``: one for each enlargement of the hull, as long as the objective improves.
     separation
         Scaled distance in one number that tells two counterfactuals apart, in (0, 1].
     margin
-        :math:`\delta` > 0: validity is score − threshold ≥ δ (or ≤ −δ). Above the solver's tolerance of 1e-7. A linear
-        model is posed without one (unless it is above 1e-6), so that optimum and bound are those of its own rule.
+        :math:`\delta` > 0: validity is score − threshold ≥ δ (or ≤ −δ). Above the solver's tolerance of 1e-7. Linear
+        models and networks are posed without one (unless it is above 1e-6), so that optimum and bound are those of
+        their own rule; trees have none but where their outputs are known to lie further apart.
     engine
         ``search``: branch and bound over the cells of a tree ensemble (``methods/cells``), without a solver and without
         a margin. ``milp``: the mixed-integer program. ``auto``: the search wherever it applies, and inside hulls one
@@ -115,8 +121,8 @@ class CeOcl(Parameters):
             if self.engine == "search" and not CellEngine.takes(self, problem):
                 name = type(problem.classifier.estimator).__name__
                 return (
-                    f"engine=search needs a tree, forest or boosting model (here: {name}), a one-sided target, a "
-                    f"distance that is a sum over features, diversity=distance and no hull or causality; use auto."
+                    f"engine=search needs a tree, forest or boosting model (here: {name}), a distance that is a sum "
+                    f"over features, diversity=distance and no hull or causality; use auto."
                 )
             build(Program(), self, problem)
         except UnsupportedError as fault:
@@ -154,7 +160,12 @@ class _Explainer:
             if conflict:
                 detail = f"{answers[0].detail}; these cannot hold together: {', '.join(conflict)}"
                 answers[0] = replace(answers[0], detail=detail)
-        return Explanation(tuple(answers), conflict).padded(n, answers[-1])
+        doubts = tuple(
+            {"answer": place, "proof": "unconfirmed"}
+            for place, answer in enumerate(answers)
+            if answer.detail == UNCONFIRMED
+        )
+        return Explanation(tuple(answers), conflict, doubts).padded(n, answers[-1])
 
     def _conflict(self, factual: pd.DataFrame, deadline: Deadline) -> tuple[str, ...]:
         """Constraint groups that leave no valid point, none of which can be spared."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,9 @@ from harness.core.method import Deadline
 from harness.core.objective import Objective
 from harness.core.space import Kind, Space
 from harness.solvers.highs import FEASIBILITY, PROVEN, Linear, Solution
-from methods.ce_ocl.answers import gave_up, infeasible
+from harness.solvers.program import Compiled
+from methods.ce_ocl.answers import UNCONFIRMED, gave_up, infeasible
+from methods.ce_ocl.assignments import Assignment
 from methods.ce_ocl.few_changes import FewChanges
 from methods.ce_ocl.hull_search.search import BoxSearch
 from methods.ce_ocl.program import CounterfactualProgram
@@ -44,7 +46,7 @@ class AnswerSearch:
         program: CounterfactualProgram,
         boxes: BoxSearch | None,
         factual: pd.DataFrame,
-        earlier: Sequence[dict[str, Any]],
+        earlier: Sequence[Any],
         deadline: Deadline,
         manifold: Manifold | None,
         label: Any,
@@ -59,9 +61,10 @@ class AnswerSearch:
         self.price, self.entry = (None, 0.0) if manifold is None else (manifold.price, manifold.entry)
         self.lexical = self.price is None and program.lexical(factual, manifold)
         self.piece: Piece | None = None
-        self.least, self.settled = 1.0, False
+        self.least, self.settled, self.unconfirmed = 1.0, False, False
         self.pool: list[tuple[float, dict[str, Any]]] = []
         self.pooling = self.parameters.diversity == "pool"
+        self.read: Assignment | None = None  # of the solution that the incumbent was read from
 
     def guess(self, frame: pd.DataFrame, inside: bool = False) -> None:
         """Take the best of some valid points as incumbent, as far as they are allowed; ``inside``: of the manifold."""
@@ -73,15 +76,17 @@ class AnswerSearch:
         values = _claimed(program.claim, space, self.factual, frame)
         allowed = (features > 0) & (changes <= self.most) & self._separated(frame)
         order = [int(i) for i in np.argsort(values, kind="stable") if allowed[i]]
-        for place in order[: PRICED if self.manifold is not None or self.pooling else 1]:
-            if values[place] >= self.value and not self.pooling:
+        for place in order[: PRICED if self.manifold is not None else 1]:
+            if values[place] >= self.value:
                 return
             self._take(frame.iloc[[place]], inside)
-            if (inside or (self.price is None and self.row is not None)) and not self.pooling:
+            if inside or (self.price is None and self.row is not None):
                 return
 
     def _separated(self, frame: pd.DataFrame) -> np.ndarray:
         """Which rows are separated from all earlier counterfactuals, bool of shape (rows,)."""
+        if (assignments := self.program.assignments) is not None:
+            return np.array([one not in self.earlier for one in assignments.of(self.factual, frame)], dtype=bool)
         separated = np.ones(len(frame), dtype=bool)
         rule = self._repeats_none if self.parameters.diversity == "features" else self._far
         for row in self.earlier:
@@ -113,11 +118,16 @@ class AnswerSearch:
                 free &= (values != value).to_numpy(bool)
         return free
 
-    def _take(self, frame: pd.DataFrame, inside: bool = True) -> None:
-        """A new incumbent, if it is better and lies in the manifold (``inside``: known to)."""
+    def _take(
+        self, frame: pd.DataFrame, inside: bool = True, x: np.ndarray | None = None, improves: bool = False
+    ) -> None:
+        """A new incumbent, if it is better and lies in the manifold (``inside``: known to).
+
+        ``x``: the solution that it was read from. One that ``improves`` on another solve's incumbent joins a pool.
+        """
         program, space = self.program, self.problem.space
         value = float(_claimed(program.claim, space, self.factual, frame)[0])
-        if value >= self.value and not self.pooling:
+        if value >= self.value and not improves:
             return
         if self.manifold is not None and not inside:
             slack = self.manifold.slack(space.encode(frame)[0])
@@ -130,6 +140,8 @@ class AnswerSearch:
             self.pool.append((value, row))
         if value < self.value:
             self.row, self.value = row, value
+            known = self.program.assignments
+            self.read = None if x is None or known is None else known.read(x)
             self.count = float((space.changed(self.factual, frame) @ program.weights)[0])
             self.distance = value - self.parameters.alpha * self.count
 
@@ -155,7 +167,9 @@ class AnswerSearch:
     def run(self) -> Answer:
         """Prove the incumbent, or find better: in the whole space, or in one part of the manifold after another."""
         if self.manifold is None:
-            return self._answer(math.inf if self.settled else self._prove(self.least))
+            # The search over few changes ends within a tenth of the tolerance.
+            settled = self.value - tolerance(self.distance, self.program.squared) / 10 if self.row else math.inf
+            return self._answer(settled if self.settled else self._prove(self.least))
         bound = math.inf
         for piece in self.manifold.pieces(self.factual, self.program.least, self.label):
             if piece.least >= self.value - tolerance(self.distance, self.program.squared):
@@ -181,11 +195,11 @@ class AnswerSearch:
         answer = self.run()
         if answer.row is None:
             return [answer]
-        proven = self._printed(answer.row)
+        proven = self.printed(answer.row)
         others = [
             Answer(Status.FOUND, row, Reason.FINISHED, value, answer.bound)
             for value, row in self._distinct(n + 1)
-            if row != answer.row and self._printed(row) != proven
+            if row != answer.row and self.printed(row) != proven
         ]
         return [answer, *others][:n]
 
@@ -197,22 +211,29 @@ class AnswerSearch:
         if self._relax(form):
             return
         met: list[np.ndarray] = []
-        compiled.solve(form, POOLING * self.deadline.left, met=met)
+        compiled.solve(form, POOLING * self.deadline.left, met=met, confirm=False)
         for x in met:
             self._meet(x)
+
+    def assignments(self) -> list[Assignment]:
+        """Those of the incumbent: of its row, and of the solution that it was read from."""
+        known = self.program.assignments
+        if known is None or self.row is None:
+            return []
+        return [*known.of(self.factual, self.problem.space.frame([self.row])), *([self.read] if self.read else [])]
 
     def _distinct(self, n: int) -> list[tuple[float, dict[str, Any]]]:
         """The best of the pool that differ after rounding."""
         seen = set()
         kept: list[tuple[float, dict[str, Any]]] = []
         for value, row in sorted(self.pool, key=lambda entry: entry[0]):
-            printed = self._printed(row)
+            printed = self.printed(row)
             if printed not in seen and len(kept) < n:
                 seen.add(printed)
                 kept.append((value, row))
         return kept
 
-    def _printed(self, row: dict[str, Any]) -> tuple[float, ...]:
+    def printed(self, row: dict[str, Any]) -> tuple[float, ...]:
         """The scaled columns of a row, rounded to ``DIGITS``."""
         space = self.problem.space
         return tuple(np.round(space.encode(space.frame([row]))[0], DIGITS))
@@ -242,7 +263,7 @@ class AnswerSearch:
                 return math.inf
             if first.x is None and not first.infeasible:
                 return alpha * max(first.bound, least)
-            least = self.count if first.infeasible else max(math.ceil(first.bound - 1e-6), least)
+            least = self.count if first.infeasible else max(math.ceil(max(first.bound - 1e-6, 0.0)), least)
         if self.count > least:
             return alpha * least if dominated else max(alpha * least, self._together())
         second = self._stage(self.count, self.distance, lexical=True)
@@ -279,26 +300,28 @@ class AnswerSearch:
         returned is valid whatever happened; ``infeasible`` is a proof that nothing is better than the incumbent within
         the limits.
         """
-        program, compiled = self.program, self.program.compiled
+        program = self.program
         slack = budget + PROVEN * max(1.0, abs(budget)) if math.isfinite(budget) else math.inf
         program.pose(self.factual, self.earlier, count, slack, lexical, self.piece)
         form = program.changes() if fewest else self._cost(lexical)
-        squared = program.squared and math.isfinite(budget)
-        scale = 10.0 / max(budget, 1e-6) if squared else 1.0  # squares are small beside absolute tolerances
+        runs = _Runs.of(program, form, budget, slack)
         negligible = TOO_LITTLE * tolerance(budget if math.isfinite(budget) else 1.0, program.squared)
-        feasibility = SHARP if program.squared and not program.splits else FEASIBILITY
-        bound, repairs, patience = -math.inf, 0, PATIENCE
+        bound, proof, repairs, patience = -math.inf, -math.inf, 0, PATIENCE
         settle = program.embedded.settle
         refused: pd.DataFrame | None = None
         if self._relax(form) or (settle and math.isfinite(slack) and settle(form, slack, 0.2 * self.deadline.left)):
             return Solution(None, math.inf, math.inf, infeasible=True)
         while repairs < REPAIRS:
-            solution = compiled.solve(form, self.deadline.left, scale=scale, cutoff=slack, feasibility=feasibility)
+            solution = runs.next(self.deadline.left)
+            self.unconfirmed |= solution.unconfirmed
             exact = repairs == 0 or program.splits  # a wider margin proves nothing of the narrower one
             before, known = bound, self.value
             bound = max(bound, solution.bound) if exact else bound
+            proof = max(proof, solution.bound) if exact and runs.settled else proof
             if solution.x is None:
-                return Solution(None, math.inf, bound, solution.infeasible and exact)
+                if exact and not runs.settle():
+                    continue
+                return Solution(None, math.inf, proof, solution.infeasible and exact)
             if self._cuts(solution.x):
                 self._relax(form, around=solution.x)
                 continue
@@ -309,17 +332,50 @@ class AnswerSearch:
                 patience -= program.bare and bound <= before + negligible
                 if program.bare and not repairs and patience and program.variables.refine(solution.x):
                     continue  # tangents first: once there is a margin, bounds prove nothing
+                if not repairs and not program.splits and not runs.settle():
+                    continue
+                if program.bare and not repairs and self._nudge(solution, form, frame, proof, lexical, fewest):
+                    return Solution(solution.x, solution.objective, min(proof, solution.objective))
                 program.exclude(solution.x, repairs)
                 repairs, refused = repairs + 1, frame
                 continue
             inside = self.piece is None or (self.price is None and not self.piece.partial)
-            self._take(frame, inside)
+            self._take(frame, inside, solution.x)
             if refused is not None and program.bare:
                 self.guess(self._between(refused, frame), inside)
             patience -= bound <= before + negligible and self.value >= known - negligible
-            if not patience or self.deadline.passed or not program.variables.refine(solution.x):
-                return Solution(solution.x, solution.objective, min(bound, solution.objective))
-        return Solution(None, math.inf, bound)
+            if patience <= 0 or self.deadline.passed or not program.variables.refine(solution.x):
+                if exact and not runs.settle():
+                    continue
+                return Solution(solution.x, solution.objective, min(proof, solution.objective))
+        return Solution(None, math.inf, proof)
+
+    def _nudge(
+        self, solution: Solution, form: Linear, refused: pd.DataFrame, proof: float, lexical: bool, fewest: bool
+    ) -> bool:
+        """Move a solution on the threshold beyond it, phases and categories as they are; whether that proves it.
+
+        A linear program does it, where ``_stage`` would take another mixed-integer one with a margin.
+        """
+        compiled = self.program.compiled
+        assert solution.x is not None
+        mark, ends = compiled.mark(), (compiled.low.copy(), compiled.high.copy())
+        whole = compiled.integer == 1
+        compiled.low[whole] = compiled.high[whole] = np.rint(solution.x[whole])
+        self.program.exclude(solution.x, 0)
+        moved = compiled.solve(form, self.deadline.left, confirm=False)
+        compiled.rewind(mark)
+        compiled.low[:], compiled.high[:] = ends
+        if moved.x is None:
+            return False
+        frame = self.program.read(moved.x, self.factual)
+        if not surely_valid(self.problem, frame)[0]:
+            return False
+        inside = self.piece is None or (self.price is None and not self.piece.partial)
+        self._take(frame, inside, moved.x)
+        self.guess(self._between(refused, frame), inside)
+        reached = self.count if fewest else self.distance if lexical else self.value - self.entry
+        return reached - proof <= tolerance(self.distance - self.entry, self.program.squared)
 
     def _between(self, refused: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
         """Valid points on the line from a point that the model refuses to one that it accepts, as near to the first.
@@ -350,7 +406,7 @@ class AnswerSearch:
         frame = self.program.read(x, self.factual)
         changes = self.problem.space.changed(self.factual, frame) @ self.program.weights
         if self.problem.valid(frame)[0] and 0 < changes[0] <= self.most and self._separated(frame)[0]:
-            self._take(frame, inside=self.manifold is None)
+            self._take(frame, inside=self.manifold is None, improves=True)
 
     def _relax(self, form: Linear, around: np.ndarray | None = None) -> bool:
         """Add the cuts that the relaxation's solutions lack; whether it has none at all.
@@ -368,7 +424,7 @@ class AnswerSearch:
             for column in np.flatnonzero((compiled.integer == 1) & (compiled.high - compiled.low <= 1)):
                 lp.bound(int(column), *(2 * [float(np.rint(around[column]))]))
         for _ in range(ROUNDS):
-            solution = lp.solve(cost, self.deadline.left)
+            solution = lp.prove(cost, self.deadline.left)
             if solution.x is None:
                 return solution.infeasible and around is None
             cuts = self._cuts(solution.x)
@@ -394,13 +450,59 @@ class AnswerSearch:
         if self.row is None:
             if bound == math.inf:
                 return infeasible(bool(self.earlier))
-            return gave_up(reason)
+            return replace(gave_up(reason), detail=UNCONFIRMED) if self.unconfirmed else gave_up(reason)
         bound = min(bound, self.value)
         rest = self.distance - self.entry  # what counts changes, or being outside at all, has no part in the tolerance
         rounding = 4 * np.finfo(float).eps * abs(self.value)
         if self.value - bound <= tolerance(rest, self.program.squared) + rounding:
             return Answer(Status.OPTIMAL, self.row, Reason.PROOF, self.value, bound)
-        return Answer(Status.FOUND, self.row, reason, self.value, bound if math.isfinite(bound) else None)
+        detail = UNCONFIRMED if self.unconfirmed else ""
+        return Answer(
+            Status.FOUND, self.row, reason, self.value, bound if math.isfinite(bound) else None, detail=detail
+        )
+
+
+@dataclass
+class _Runs:
+    """Solves of one program, to which rows are added; only the last one's proof is confirmed, as it takes a second run.
+
+    Parameters
+    ----------
+    settled
+        Whether the last solution counts: it claims no proof, or a confirmed one.
+    """
+
+    compiled: Compiled
+    form: Linear
+    scale: float
+    cutoff: float
+    feasibility: float
+    settled: bool = True
+    last: Solution | None = None
+    again: bool = False
+
+    @classmethod
+    def of(cls, program: CounterfactualProgram, form: Linear, budget: float, cutoff: float) -> _Runs:
+        """With the scale and tolerances that squares need below a budget: they are small beside absolute ones."""
+        scale = 10.0 / max(budget, 1e-6) if program.squared and math.isfinite(budget) else 1.0
+        sharp = program.squared and not program.splits
+        return cls(program.compiled, form, scale, cutoff, SHARP if sharp else FEASIBILITY)
+
+    def next(self, seconds: float) -> Solution:
+        """Solve the program as it stands; or, after ``settle`` said no, confirm its last solution."""
+        if self.again and self.last is not None:
+            found = self.compiled.confirm(self.last, self.form, seconds, self.scale, self.cutoff, self.feasibility)
+        else:
+            found = self.compiled.solve(
+                self.form, seconds, self.scale, cutoff=self.cutoff, feasibility=self.feasibility, confirm=False
+            )
+        self.settled, self.last, self.again = self.again or not found.proven, found, False
+        return found
+
+    def settle(self) -> bool:
+        """Whether the last solution counts; if not, the next one is it, confirmed."""
+        self.again = not self.settled
+        return self.settled
 
 
 def _claimed(claim: Objective, space: Space, factual: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:

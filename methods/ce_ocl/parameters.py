@@ -22,7 +22,7 @@ ALLOWED = {
     "hull": ("none", "hard", "penalised", "fallback"),
     "hull_norm": (1, 2, "inf"),
     "hull_points": SUPPORTS,
-    "diversity": ("distance", "pool", "features", "clusters", "epsilon"),
+    "diversity": ("distance", "pool", "assignments", "features", "clusters", "epsilon"),
 }
 MARGIN = 1e-6  # up to which a proof is one about the model itself
 WIDE = 1e3  # more than a feature within a hull costs by its distance
@@ -90,6 +90,11 @@ class Parameters:
     def most(self) -> float:
         """The greatest weighted number of changes, inf for no bound."""
         return math.inf if self.max_changes is None else float(self.max_changes)
+
+    @property
+    def counted(self) -> bool:
+        """Whether the number of changes has a price or a bound."""
+        return self.distance == "l0" or self.alpha > 0 or self.max_changes is not None
 
     @property
     def soft(self) -> bool:

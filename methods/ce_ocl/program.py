@@ -13,7 +13,9 @@ from harness.core.problem import Problem
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Program
 from methods.ce_ocl import formulation
+from methods.ce_ocl.assignments import Assignments
 from methods.ce_ocl.parameters import MARGIN, Parameters
+from methods.estimators import network
 from methods.estimators.linear import is_linear, unit_of, weights_of
 from methods.estimators.trees import splits_only
 from methods.milp.distance import Separable, distance_of, dominated
@@ -35,9 +37,10 @@ class CounterfactualProgram:
         program = Program()
         self.variables, self.embedded, self.causality = formulation.build(program, parameters, problem)
         self.variables.close()
-        # A linear model is embedded without a margin, so that bounds are those of its own rule; ``exclude`` adds one.
+        # Such a model is embedded without a margin, so that bounds are those of its own rule; ``exclude`` adds one.
         self.bare = bare(parameters, problem)
-        unit = unit_of(problem)
+        of_network = isinstance(problem.classifier.estimator, network.NETWORKS)
+        unit = network.unit_of(problem) if of_network else unit_of(problem)
         rows = formulation.validity(program, self.embedded, 0.0 if self.bare else parameters.margin, unit, problem)
         self.wider = parameters.margin if self.bare else 10.0 * parameters.margin / unit
         self.compiled: Compiled = program.compile()
@@ -49,6 +52,11 @@ class CounterfactualProgram:
         self.leaves = [
             np.array([self.compiled.column(leaf) for leaf in tree], dtype=np.int32) for tree in self.embedded.leaves
         ]
+        phases = np.array([self.compiled.column(phase) for phase in self.embedded.phases], dtype=np.int32)
+        # Without more than splits, leaves tell what changes: all that they allow to stay does.
+        counted = parameters.counted and (parameters.coupled(problem) or not splits_only(problem.classifier.estimator))
+        parts = problem, self.variables, counted, self.leaves, phases
+        self.assignments = Assignments(*parts) if parameters.diversity == "assignments" else None
         self.splits = splits_only(problem.classifier.estimator)
         self.knapsack = None if self.embedded.tighten is None else Knapsack(self.variables, problem.classifier.inputs)
         if parameters.coupled(problem):  # HiGHS 1.12 was seen to call wrong optima proven where leaves were continuous
@@ -60,7 +68,7 @@ class CounterfactualProgram:
     def adopt(self, parameters: Parameters, problem: Problem) -> None:
         """Pose from now on with another bound on the number of changes, other feature bounds and actionability."""
         self.parameters, self.problem = parameters, problem
-        counted = parameters.distance == "l0" or parameters.alpha > 0 or parameters.max_changes is not None
+        counted = parameters.counted
         for block, feature in zip(self.variables.blocks, problem.space.features, strict=True):
             block.feature = feature
             if isinstance(block, NumberBlock):
@@ -82,19 +90,25 @@ class CounterfactualProgram:
     def pose(
         self,
         factual: pd.DataFrame,
-        earlier: Sequence[dict[str, Any]],
+        earlier: Sequence[Any],
         count: float,
         budget: float,
         lexical: bool = False,
         piece: Piece | None = None,
     ) -> None:
-        """Set the program for a factual: bounds within the budget, separation from earlier answers, tight big-M."""
+        """Set the program for a factual: bounds within the budget, separation from earlier answers, tight big-M.
+
+        ``earlier`` are rows, or with ``diversity=assignments`` their assignments.
+        """
         extra = self._extra(lexical)
         self.compiled.rewind(self.base)
         costs = self.distance.costs(extra, budget)
         box = self.distance.box(extra, budget, self.problem.space.encode(factual)[0])
         self.variables.pose(factual, costs, _intersection(box, None if piece is None else piece.box))
-        formulation.separation(self.compiled, self.variables, self.parameters, factual, earlier)
+        if self.assignments is not None:
+            self.assignments.exclude(self.compiled, earlier)
+        else:
+            formulation.separation(self.compiled, self.variables, self.parameters, factual, earlier)
         formulation.sparsity(self.compiled, self.variables, self.weights, count)
         if self.knapsack is not None and self.embedded.tighten is not None:
             self.knapsack.limit(costs, self.weights, count, budget)
@@ -138,9 +152,11 @@ class CounterfactualProgram:
 
 
 def bare(parameters: Parameters, problem: Problem) -> bool:
-    """Whether the model is posed without a margin: a linear one, unless it is constant or more than 1e-6 is asked."""
+    """Whether a network or linear model is posed without a margin: unless constant, or more than 1e-6 is asked."""
     estimator = problem.classifier.estimator
-    return is_linear(estimator) and bool(weights_of(estimator)[0].any()) and parameters.margin <= MARGIN
+    if parameters.margin > MARGIN:
+        return False
+    return isinstance(estimator, network.NETWORKS) or (is_linear(estimator) and bool(weights_of(estimator)[0].any()))
 
 
 def _intersection(box: list[Any] | None, other: list[Any] | None) -> list[Any] | None:

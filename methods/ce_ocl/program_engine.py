@@ -18,6 +18,7 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import SAME
 from harness.solvers.highs import PROVEN
+from methods.ce_ocl.assignments import Assignment
 from methods.ce_ocl.cell_engine import CellEngine
 from methods.ce_ocl.few_changes import FewChanges
 from methods.ce_ocl.first_guess import FirstGuess
@@ -69,7 +70,7 @@ class ProgramEngine:
         self.starts = FirstGuess(problem) if guess and (loose or program.causality is not None) else None
         few = separable and parameters.diversity == "distance" and not parameters.coupled(problem)
         few = few and FewChanges.takes(problem)
-        self.few = FewChanges(problem, parameters.margin, program.weights) if few else None
+        self.few = FewChanges(problem, 0.0 if program.bare else parameters.margin, program.weights) if few else None
         self.boxes = self._box_search(parameters, problem)
 
     def _box_search(self, parameters: Parameters, problem: Problem) -> BoxSearch | None:
@@ -98,6 +99,8 @@ class ProgramEngine:
             return self._by_cluster(request, n)
         if diversity == "epsilon" and self.manifolds:
             return self._by_epsilon(request, n)
+        if diversity == "assignments":
+            return self._by_assignment(request, n)
         if diversity == "pool" and n > 1:
             return self._pooled(request, n)
         answers: list[Answer] = []
@@ -136,7 +139,7 @@ class ProgramEngine:
         return [*self.manifolds] or [None]
 
     def _search(
-        self, request: Request, earlier: Sequence[dict[str, Any]], manifold: Manifold | None, label: Any = None
+        self, request: Request, earlier: Sequence[Any], manifold: Manifold | None, label: Any = None
     ) -> AnswerSearch:
         """A search that starts from the best first counterfactual."""
         search = AnswerSearch(self.program, self.boxes, request.factual, earlier, request.deadline, manifold, label)
@@ -173,6 +176,25 @@ class ProgramEngine:
             if last is None or last.status is not Status.INFEASIBLE:
                 break
         return answers if last is None else [*answers, self._explained(last, request.factual)]
+
+    def _by_assignment(self, request: Request, n: int) -> list[Answer]:
+        """The best points, each of another assignment; a point that another assignment allows too is told once."""
+        answers: list[Answer] = []
+        taken: list[Assignment] = []
+        seen = set()
+        while len(answers) < n:
+            for manifold in self._tried():
+                search = self._search(request, taken, manifold)
+                answer = search.run()
+                if answer.status is not Status.INFEASIBLE:
+                    break
+            if answer.row is None:
+                return [*answers, self._explained(answer, request.factual)]
+            taken += search.assignments()
+            if (printed := search.printed(answer.row)) not in seen:
+                seen.add(printed)
+                answers.append(answer)
+        return answers
 
     def _by_cluster(self, request: Request, n: int) -> list[Answer]:
         """One answer a cluster, the best first; those without a point last."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 
@@ -14,6 +14,7 @@ from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine, Input, by_category
 from harness.core.space import Feature, Kind, Space
+from methods.estimators.raw_target import Condition
 from methods.estimators.thresholds import as_compared, last_decoded
 from methods.estimators.trees import TINY, Leaf, ensemble, leaves_of
 
@@ -25,8 +26,8 @@ class Grid:
     """Cells per feature, and leaf masks per tree and cell. Everything the search's kernels read, as flat arrays.
 
     A number's cells are the intervals between its thresholds, in order; any other feature's are its categories. Leaf k
-    of a tree is bit k of its masks, leaves in increasing order of value (times ``sign``), so that the best leaf of a
-    box is its highest bit.
+    of a tree is bit k of its masks, leaves in increasing order of value, so that the best leaf of a box is its highest
+    bit. Each sum that has to be above 0 has trees of its own: the model's, with other values.
 
     Parameters
     ----------
@@ -50,9 +51,11 @@ class Grid:
         ``border_entries[border_start[cell]:border_start[cell + 1]]``. For a category: those whose masks differ from
         most other categories', so that the masks of two categories differ in no entry but those of one of the two.
     base
-        Score before any tree, less the threshold: right is base + Σ values > 0.
-    trees
-        The trees themselves, as ``walk_kernels.walk`` takes them.
+        What is added to each sum of leaf values; 0 where there are several, each with a tree of a single leaf for it.
+    sums
+        Which sum each tree is part of, in order, shape (trees,). Right is where each base + Σ values > 0.
+    walks
+        Each sum's trees themselves and its base, as ``walk_kernels.walk`` takes them.
     single
         Whether they compare float32 numbers.
 
@@ -72,7 +75,8 @@ class Grid:
     border_start: np.ndarray
     border_entries: np.ndarray
     base: float
-    trees: tuple[np.ndarray, ...]
+    sums: np.ndarray
+    walks: tuple[tuple[tuple[np.ndarray, ...], float], ...]
     single: bool
 
     @property
@@ -82,8 +86,8 @@ class Grid:
         return (*masks, self.starts, self.members, self.owner, self.border_start, self.border_entries)
 
 
-def build(space: Space, classifier: Classifier, sign: int, threshold: float) -> Grid:
-    """The grid of a tree model: right is a raw output above the threshold (``sign`` 1) or below it (-1).
+def build(space: Space, classifier: Classifier, conditions: Sequence[Condition]) -> Grid:
+    """The grid of a tree model: right is where all conditions on its outputs hold.
 
     Raises
     ------
@@ -91,22 +95,34 @@ def build(space: Space, classifier: Classifier, sign: int, threshold: float) -> 
         For models that are no sum of trees, and for features with more than 64 unordered categories.
     """
     model = ensemble(classifier.estimator)
-    if len(model.base) > 1:
-        raise UnsupportedError(f"cannot search the cells of a {type(classifier.estimator).__name__} of many outputs.")
-    unit = max(model.rounding(threshold) / TINY, 1.0)
-    leaves = [leaves_of(tree) for tree in model.trees]
+    unit = max(*(condition.rounding / TINY for condition in conditions), 1.0)
+    listed = [leaves_of(tree) for tree in model.trees]
+    cells = _Cells(space, classifier.inputs, listed, model.single)
+    bases = [float(condition.weights @ model.base - condition.threshold) / unit for condition in conditions]
+    sums: list[int] = []
+    found: list[np.ndarray] = []
+    leaves: list[list[Leaf]] = []
+    for number, condition in enumerate(conditions):
+        if len(conditions) > 1:
+            sums.append(number)
+            found.append(np.array([bases[number]]))
+            leaves.append([Leaf(0, {}, {})])
+        for tree, its in zip(model.trees, listed, strict=True):
+            if not condition.weights[list(tree.outputs)].any():
+                continue
+            value = model.gains(tree, condition.weights / unit)[[leaf.node for leaf in its]]
+            order = np.argsort(value, kind="stable")
+            sums.append(number)
+            found.append(value[order])
+            leaves.append([its[k] for k in order])
     values = np.zeros((len(leaves), max(map(len, leaves))))
-    for t, (tree, listed) in enumerate(zip(model.trees, leaves, strict=True)):
-        value = sign * model.weight / unit * tree.value[[leaf.node for leaf in listed], 0]
-        order = np.argsort(value, kind="stable")
-        values[t, : len(order)], values[t, len(order) :] = value[order], value[order[-1]]
-        leaves[t] = [listed[k] for k in order]
-    cells = _Cells(space, classifier.inputs, leaves, model.single)
+    for row, value in zip(values, found, strict=True):
+        row[: len(value)], row[len(value) :] = value, value[-1]
     splits = [
         sorted({cells.sources[column] for leaf in listed for column in (*leaf.above, *leaf.at_most)})
         for listed in leaves
     ]
-    upto, onwards = _masks(cells, splits)
+    upto, onwards = _masks(cells, leaves, splits)
     starts = np.cumsum([0, *map(len, splits)]).astype(np.int64)
     members = np.array([f for split in splits for f in split], dtype=np.int64)
     owner = np.repeat(np.arange(len(leaves)), np.diff(starts))
@@ -124,8 +140,9 @@ def build(space: Space, classifier: Classifier, sign: int, threshold: float) -> 
         owner,
         border_start,
         border_entries,
-        sign * float(model.base[0] - threshold) / unit,
-        model.flat(sign, unit),
+        bases[0] if len(conditions) == 1 else 0.0,
+        np.array(sums, dtype=np.int64),
+        tuple((model.flat(c.weights / unit), base) for c, base in zip(conditions, bases, strict=True)),
         model.single,
     )
 
@@ -138,6 +155,7 @@ class _Cells:
     inputs: Sequence[Input]
     leaves: Sequence[Sequence[Leaf]]
     single: bool
+    _met: dict[tuple[int, int], np.ndarray] = field(default_factory=dict)
 
     @cached_property
     def sources(self) -> list[int]:
@@ -186,6 +204,12 @@ class _Cells:
 
     def met(self, place: int, leaf: Leaf) -> np.ndarray:
         """Which cells of a feature a leaf meets, bool, shape (cells of the feature,)."""
+        key = id(leaf), place
+        if key not in self._met:
+            self._met[key] = self._meeting(place, leaf)
+        return self._met[key]
+
+    def _meeting(self, place: int, leaf: Leaf) -> np.ndarray:
         feature, count = self.space.features[place], self._count(place)
         met = np.ones(count, dtype=bool)
         for column in {*leaf.above, *leaf.at_most}:
@@ -205,12 +229,14 @@ class _Cells:
         return met
 
 
-def _masks(cells: _Cells, splits: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+def _masks(
+    cells: _Cells, leaves: Sequence[Sequence[Leaf]], splits: Sequence[Sequence[int]]
+) -> tuple[np.ndarray, np.ndarray]:
     """``upto`` and ``onwards`` of ``Grid``; ``splits`` are the features that each tree splits on."""
-    words = max(-(-len(listed) // WORD) for listed in cells.leaves)
-    upto = np.zeros((len(cells.leaves), int(cells.offset[-1]), words), dtype=np.uint64)
+    words = max(-(-len(listed) // WORD) for listed in leaves)
+    upto = np.zeros((len(leaves), int(cells.offset[-1]), words), dtype=np.uint64)
     onwards = np.zeros_like(upto)
-    for t, (listed, split) in enumerate(zip(cells.leaves, splits, strict=True)):
+    for t, (listed, split) in enumerate(zip(leaves, splits, strict=True)):
         for (bit, leaf), place in product(enumerate(listed), split):
             word, mark = bit // WORD, np.uint64(1) << np.uint64(bit % WORD)
             met, feature = cells.met(place, leaf), cells.space.features[place]

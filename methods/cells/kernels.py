@@ -4,6 +4,10 @@ Shapes: F features, S states, T trees, W words of a leaf mask, C clauses, N node
 may take from this factual; states of a feature are in order of value, with a cost that grows away from the factual's.
 An unordered feature (a one-hot category) has a set of states instead of an interval, as a 64-bit mask.
 
+A point is right where each of one or more sums of trees is above 0: one for a bound, two for an interval, and one for
+each other class that the wanted one has to beat. ``sums`` says which sum a tree is part of, in order, shape (T,); its
+*score* is the least sum.
+
 A *clause* is a box of states on which the ensemble is proven wrong: some feature has to leave it.
 
 Where a point has to be right in a neighbourhood, ``neighbourhood`` lists the cells that its states touch (see the
@@ -49,12 +53,16 @@ FACES = 4  # children that a node gets at once
 
 
 @njit_no_refcount
-def score_point(grid, base, unordered, cell_of, state_start, point):
-    """Score of one point of states."""
+def score_point(grid, base, sums, unordered, cell_of, state_start, point):
+    """Score of one point of states, and which sum that is."""
     offset, values, upto, onwards, starts, members, _owner, _border_start, _border_entries = grid
     words = upto.shape[2]
-    total = base
+    total, least, which = base, INFINITE, 0
     for t in range(values.shape[0]):
+        if t and sums[t] != sums[t - 1]:
+            if total < least:
+                least, which = total, sums[t - 1]
+            total = base
         if starts[t] == starts[t + 1]:
             total += values[t, values.shape[1] - 1]
             continue
@@ -69,22 +77,23 @@ def score_point(grid, base, unordered, cell_of, state_start, point):
             if mask:
                 total += values[t, word * 64 + highest(mask)]
                 break
-    return total
+    return (total, sums[-1]) if total < least else (least, which)
 
 
 @njit_no_refcount
-def assess(grid, base, unordered, cell_of, state_start, point, neighbourhood):
-    """Score of one point of states; with ``neighbourhood`` the least score around it, infinite where all is right."""
+def assess(grid, base, sums, unordered, cell_of, state_start, point, neighbourhood):
+    """Score of one point of states, and of which sum; with ``neighbourhood`` the least around it, as ``weakest``."""
     if neighbourhood is None:
-        return score_point(grid, base, unordered, cell_of, state_start, point)
-    return weakest(grid, base, unordered, state_start, point, neighbourhood)
+        return score_point(grid, base, sums, unordered, cell_of, state_start, point)
+    return weakest(grid, base, unordered, state_start, point, neighbourhood), 0
 
 
 @njit(cache=True)
 def strengthen(
-    grid, base, same, unordered, cell_of, state_start, node, residual, point, seed, box_low, box_high, box_set
-):
-    """Grow the box of a wrong point, cheapest escape first, as long as it is proven wrong.
+    grid, base, sums, which, same, unordered, cell_of, state_start, node, residual, point, seed, box_low, box_high,
+    box_set,
+):  # fmt: skip
+    """Grow the box of a wrong point, cheapest escape first, as long as it is proven wrong by one sum.
 
     With ``same`` the box grows only as long as every tree stays in the point's own leaf: all of it gets the same score.
     Writes the box into ``box_*``. A step looks only at the trees that tell the new state from the one before.
@@ -93,8 +102,9 @@ def strengthen(
     sets = node[2]
     count, trees, words = len(unordered), values.shape[0], upto.shape[2]
     masks, fresh = np.empty((len(members), words), np.uint64), np.empty((len(members), words), np.uint64)
-    best, trial = np.empty(trees), np.empty(trees)
-    total = evaluate(grid, base, cell_of, state_start, seed, masks, best)
+    best, trial, totals = np.empty(trees), np.empty(trees), np.empty(sums[-1] + 1)
+    evaluate(grid, base, sums, cell_of, state_start, seed, masks, best, totals)
+    total = totals[which]
     for f in range(count):
         box_low[f] = box_high[f] = seed[f]
         box_set[f] = np.uint64(1) << np.uint64(seed[f]) if unordered[f] else np.uint64(0)
@@ -131,7 +141,7 @@ def strengthen(
             for j in range(border_start[offset[f] + first], border_start[offset[f] + last + 1]):
                 k = border_entries[j]
                 t = owner[k]
-                if seen[t] == step:
+                if seen[t] == step or (sums[t] != which and not same):
                     continue
                 seen[t] = step
                 same_leaves = True
@@ -414,30 +424,40 @@ def allowed(point, clauses, hard, unordered):
 
 
 @njit_no_refcount
-def evaluate(grid, base, cell_of, state_start, point, masks, leaf_values):
-    """Write each tree's masks and leaf value at a point of states; returns the score."""
+def least_of(totals):
+    """The least of some numbers."""
+    least = totals[0]
+    for total in totals[1:]:
+        least = min(least, total)
+    return least
+
+
+@njit_no_refcount
+def evaluate(grid, base, sums, cell_of, state_start, point, masks, leaf_values, totals):
+    """Write each tree's masks and leaf value at a point of states, and each sum; returns the score."""
     offset, values, upto, onwards, starts, members, owner, _border_start, _border_entries = grid
     for k in range(len(members)):
         cell = offset[members[k]] + cell_of[state_start[members[k]] + point[members[k]]]
         for word in range(masks.shape[1]):
             masks[k, word] = upto[owner[k], cell, word] & onwards[owner[k], cell, word]
-    total = base
+    for i in range(len(totals)):
+        totals[i] = base
     for t in range(values.shape[0]):
         leaf_values[t], _ = best_leaf(values, starts, t, masks, -1, masks)
-        total += leaf_values[t]
-    return total
+        totals[sums[t]] += leaf_values[t]
+    return least_of(totals)
 
 
 @njit_no_refcount
-def step(grid, unordered, cell_of, state_start, point, masks, leaf_values, f, s):
-    """Move a point that was stood on to another state of one feature; returns by how much the score changes."""
+def step(grid, sums, unordered, cell_of, state_start, point, masks, leaf_values, totals, f, s):
+    """Move a point that was evaluated to another state of one feature; returns the score."""
     offset, values, upto, onwards, starts, _members, owner, border_start, border_entries = grid
     old, new = cell_of[state_start[f] + point[f]], cell_of[state_start[f] + s]
     point[f] = s
     if old == new:
-        return 0.0
+        return least_of(totals)
     first, last = min(old, new), max(old, new)
-    cell, change = offset[f] + new, 0.0
+    cell = offset[f] + new
     for place in range(first, last + 1):
         if place != first and place != last if unordered[f] else place == last:
             continue
@@ -447,23 +467,26 @@ def step(grid, unordered, cell_of, state_start, point, masks, leaf_values, f, s)
             for word in range(masks.shape[1]):
                 masks[k, word] = upto[t, cell, word] & onwards[t, cell, word]
             value, _ = best_leaf(values, starts, t, masks, -1, masks)
-            change += value - leaf_values[t]
+            totals[sums[t]] += value - leaf_values[t]
             leaf_values[t] = value
-    return change
+    return least_of(totals)
 
 
 @njit(cache=True)
-def pull_back(grid, base, unordered, cell_of, state_start, factual_state, cost, clauses, hard, order, partly, point):
+def pull_back(
+    grid, base, sums, unordered, cell_of, state_start, factual_state, cost, clauses, hard, order, partly, point
+):
     """Move a right point's features back to the factual, or ``partly`` so, in an order, while it stays right."""
     masks, leaf_values = np.empty((len(grid[5]), grid[2].shape[2]), np.uint64), np.empty(grid[1].shape[0])
-    score = evaluate(grid, base, cell_of, state_start, point, masks, leaf_values)
+    totals = np.empty(sums[-1] + 1)
+    evaluate(grid, base, sums, cell_of, state_start, point, masks, leaf_values, totals)
     for f in order:
         old, s = point[f], factual_state[f]
         if old == s:
             continue
         way = 1 if old > s else -1
         while True:
-            score += step(grid, unordered, cell_of, state_start, point, masks, leaf_values, f, s)
+            score = step(grid, sums, unordered, cell_of, state_start, point, masks, leaf_values, totals, f, s)
             if s == old or (score > TINY and allowed(point, clauses, hard, unordered)):
                 break
             s = s + way if partly and not unordered[f] else old
@@ -542,8 +565,8 @@ def cheapest_states(offset, unordered, cell_of, state_start, cost, sets):
 
 @njit(cache=True)
 def improve(
-    grid, base, unordered, cell_of, state_start, factual_state, cost, weight, most, clauses, hard, rows, sets, draws,
-    upper, best, counters,
+    grid, base, sums, unordered, cell_of, state_start, factual_state, cost, weight, most, clauses, hard, rows, sets,
+    draws, upper, best, counters,
 ):  # fmt: skip
     """Look for a better incumbent: some of a row's cells are put into it, and changes taken back in random order.
 
@@ -564,22 +587,24 @@ def improve(
                 point[f] = s
         if not allowed(point, clauses, hard, unordered):
             continue
-        if score_point(grid, base, unordered, cell_of, state_start, point) <= TINY:
+        if score_point(grid, base, sums, unordered, cell_of, state_start, point)[0] <= TINY:
             continue
         pull_back(
-            grid, base, unordered, cell_of, state_start, factual_state, cost, clauses, hard, np.argsort(draws[t, 2:]),
-            False, point,
+            grid, base, sums, unordered, cell_of, state_start, factual_state, cost, clauses, hard,
+            np.argsort(draws[t, 2:]), False, point,
         )  # fmt: skip
         order = costliest_first(point, cost, state_start)
-        pull_back(grid, base, unordered, cell_of, state_start, factual_state, cost, clauses, hard, order, True, point)
+        pull_back(
+            grid, base, sums, unordered, cell_of, state_start, factual_state, cost, clauses, hard, order, True, point
+        )
         if changes_of(point, factual_state, weight) <= most:
             keep(point, cost_of(point, cost, state_start), upper, best, counters)
 
 
 @njit(cache=True)
 def guess(
-    grid, base, unordered, cell_of, state_start, factual_state, cost, weight, most, clauses, hard, rows, sets, upper,
-    best, counters,
+    grid, base, sums, unordered, cell_of, state_start, factual_state, cost, weight, most, clauses, hard, rows, sets,
+    upper, best, counters,
 ):  # fmt: skip
     """Incumbents to begin with: single changes, and the cheapest of some rows of cells, pulled back to the factual.
 
@@ -589,7 +614,8 @@ def guess(
     count = len(unordered)
     masks, leaf_values = np.empty((len(grid[5]), grid[2].shape[2]), np.uint64), np.empty(grid[1].shape[0])
     point = factual_state.copy()
-    score = evaluate(grid, base, cell_of, state_start, point, masks, leaf_values)
+    totals = np.empty(sums[-1] + 1)
+    evaluate(grid, base, sums, cell_of, state_start, point, masks, leaf_values, totals)
     for f in range(count):
         if weight[f] > most:
             continue
@@ -597,11 +623,11 @@ def guess(
             s = factual_state[f] + way
             while 0 <= s < state_start[f + 1] - state_start[f] and cost[state_start[f] + s] < upper[0]:
                 if not unordered[f] or (sets[f] >> np.uint64(s)) & np.uint64(1):
-                    score += step(grid, unordered, cell_of, state_start, point, masks, leaf_values, f, s)
+                    score = step(grid, sums, unordered, cell_of, state_start, point, masks, leaf_values, totals, f, s)
                     if score > TINY and allowed(point, clauses, hard, unordered):
                         keep(point, cost[state_start[f] + s], upper, best, counters)
                 s += way
-            score += step(grid, unordered, cell_of, state_start, point, masks, leaf_values, f, factual_state[f])
+            step(grid, sums, unordered, cell_of, state_start, point, masks, leaf_values, totals, f, factual_state[f])
     state_at = cheapest_states(offset, unordered, cell_of, state_start, cost, sets)
     chosen = np.full(GUESSES, -1)
     row_costs = np.full(GUESSES, INFINITE)
@@ -628,10 +654,12 @@ def guess(
             point[f] = s if s >= 0 else factual_state[f]
         if not allowed(point, clauses, hard, unordered):
             continue
-        if score_point(grid, base, unordered, cell_of, state_start, point) <= TINY:
+        if score_point(grid, base, sums, unordered, cell_of, state_start, point)[0] <= TINY:
             continue
         order = costliest_first(point, cost, state_start)
-        pull_back(grid, base, unordered, cell_of, state_start, factual_state, cost, clauses, hard, order, True, point)
+        pull_back(
+            grid, base, sums, unordered, cell_of, state_start, factual_state, cost, clauses, hard, order, True, point
+        )
         if changes_of(point, factual_state, weight) <= most:
             keep(point, cost_of(point, cost, state_start), upper, best, counters)
 
@@ -804,16 +832,19 @@ def keep(point, value, upper, best, counters):
 
 @njit(cache=True)
 def learn(
-    grid, base, same, unordered, cell_of, state_start, node, residual, point, seed, clauses, counters,
+    grid, base, sums, which, same, unordered, cell_of, state_start, node, residual, point, seed, clauses, counters,
     neighbourhood=None,
 ):  # fmt: skip
-    """Add the strengthened box of a wrong point, or of the cells in ``neighbourhood``, to the clauses; its number."""
+    """Add the strengthened box of a wrong point, or of the cells in ``neighbourhood``, to the clauses; its number.
+
+    ``which``: the sum that is wrong.
+    """
     c_low, c_high, c_set = clauses[:3]
     c = counters[CLAUSES]
     if neighbourhood is None:
         strengthen(
-            grid, base, same, unordered, cell_of, state_start, node, residual, point, seed, c_low[c], c_high[c],
-            c_set[c],
+            grid, base, sums, which, same, unordered, cell_of, state_start, node, residual, point, seed, c_low[c],
+            c_high[c], c_set[c],
         )  # fmt: skip
     else:
         strengthen_neighbourhood(
@@ -890,8 +921,8 @@ def branch(c, clauses, unordered, node, residual, state_start, factual_state, co
 
 @njit(cache=True)
 def run(
-    grid, base, unordered, cell_of, state_start, cost, factual_state, weight, most, clauses, nodes, counters, best,
-    asked, upper, effort, neighbourhood=None,
+    grid, base, sums, unordered, cell_of, state_start, cost, factual_state, weight, most, clauses, nodes, counters,
+    best, asked, upper, effort, neighbourhood=None,
 ):  # fmt: skip
     """Best-first branch and bound; returns why it stopped. Its whole state is in its arguments.
 
@@ -958,7 +989,7 @@ def run(
             if fix(node, unordered, state_start, point, residual, upper[0] - CLOSE - bound):
                 continue
             if total == 0:
-                score = assess(grid, base, unordered, cell_of, state_start, point, neighbourhood)
+                score, which = assess(grid, base, sums, unordered, cell_of, state_start, point, neighbourhood)
                 if neighbourhood is not None:
                     counters[WORK] += spent(neighbourhood, trees)
                     if neighbourhood[20][STUCK]:
@@ -975,8 +1006,8 @@ def run(
                         asked[f] = point[f] if neighbourhood is None else neighbourhood[18][f]
                     return ASK
                 learn(
-                    grid, base, False, unordered, cell_of, state_start, node, residual, point, point, clauses, counters,
-                    neighbourhood,
+                    grid, base, sums, which, False, unordered, cell_of, state_start, node, residual, point, point,
+                    clauses, counters, neighbourhood,
                 )  # fmt: skip
                 if counters[CLAUSES] + ROOT_ROUNDS + 2 > room:
                     add_node(low, high, sets, key, nodes, counters)
@@ -990,7 +1021,7 @@ def run(
                 used = counters[CLAUSES]
                 if not through_free_faces(clauses, used, unordered, node, residual, state_start, point, holding, trial):
                     break
-                score = assess(grid, base, unordered, cell_of, state_start, trial, neighbourhood)
+                score, which = assess(grid, base, sums, unordered, cell_of, state_start, trial, neighbourhood)
                 if neighbourhood is not None:
                     counters[WORK] += spent(neighbourhood, trees)
                     if neighbourhood[20][STUCK]:
@@ -999,7 +1030,7 @@ def run(
                     if changes_of(trial, factual_state, weight) <= most:
                         if neighbourhood is None:
                             pull_back(
-                                grid, base, unordered, cell_of, state_start, factual_state, cost, clauses,
+                                grid, base, sums, unordered, cell_of, state_start, factual_state, cost, clauses,
                                 counters[HARD], costliest_first(trial, cost, state_start), True, trial,
                             )  # fmt: skip
                         else:
@@ -1015,8 +1046,8 @@ def run(
                 if score >= -TINY:
                     break
                 c = learn(
-                    grid, base, False, unordered, cell_of, state_start, node, residual, point, trial, clauses, counters,
-                    neighbourhood,
+                    grid, base, sums, which, False, unordered, cell_of, state_start, node, residual, point, trial,
+                    clauses, counters, neighbourhood,
                 )  # fmt: skip
                 if inside(c, clauses, unordered, point):
                     violated[total] = c

@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.core.errors import UnsupportedError
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
 from methods.cells import kernels
 from methods.cells.grid import Grid, build
 from methods.estimators import walk_kernels
-from methods.estimators.raw_target import raw_interval
+from methods.estimators.raw_target import conditions
 from methods.estimators.thresholds import separated_values
 
 EASY = 100_000  # units of work after which a first guess saves time: some milliseconds
@@ -62,7 +61,7 @@ class CellSearch:
     Parameters
     ----------
     problem
-        A binary classifier or regressor that is a sum of trees, and a target with one end.
+        A sum of trees, and a class or an interval.
     coefficients
         Fixed, linear and quadratic cost of a change, each of shape (features,).
     weights
@@ -71,7 +70,7 @@ class CellSearch:
     Raises
     ------
     UnsupportedError
-        Where the model is no sum of trees, or a feature has too many categories.
+        Where the model is no sum of trees, every output is right, or a feature has too many categories.
     """
 
     def __init__(
@@ -83,11 +82,7 @@ class CellSearch:
     ) -> None:
         self.problem, self.weights, self.most = problem, weights, most
         self.fixed, self.linear, self.quadratic = coefficients
-        interval = raw_interval(problem)
-        if not interval.sense:
-            raise UnsupportedError("the cell search takes a target with one end, not an interval with two.")
-        threshold = interval.low if interval.sense > 0 else interval.high
-        self.grid: Grid = build(problem.space, problem.classifier, interval.sense, threshold)
+        self.grid: Grid = build(problem.space, problem.classifier, conditions(problem))
         self._grid = self.grid.arrays
         self._right = _decision(problem, self.grid)
         self.numbers = _Numbers(self)
@@ -286,7 +281,7 @@ class State:
     def __init__(self, search: CellSearch, layout: Layout, known: Sequence[Mapping[str, Any]] = ()) -> None:
         self.search, self.layout, self.rng = search, layout, np.random.default_rng(0)
         grid = search.grid
-        self.arrays = search._grid, grid.base, grid.unordered, layout.cell_of, layout.state_start
+        self.arrays = search._grid, grid.base, grid.sums, grid.unordered, layout.cell_of, layout.state_start
         self.known = search.known
         if known:
             own = _cells(search.problem.space.frame(known), layout.features, search.grid)
@@ -372,10 +367,10 @@ class State:
 
     def _rule_out(self, point: np.ndarray) -> None:
         """Add the box around a point in which every tree stays in its leaf, so that the model predicts the same."""
-        layout, search, count = self.layout, self.search, len(point)
+        layout, grid, count = self.layout, self.search.grid, len(point)
         residual = (np.zeros(len(layout.cost)), np.zeros(len(layout.cost)), np.zeros(count))
         kernels.learn(
-            search._grid, search.grid.base, True, search.grid.unordered, layout.cell_of, layout.state_start,
+            self.search._grid, grid.base, grid.sums, 0, True, grid.unordered, layout.cell_of, layout.state_start,
             (layout.low, layout.high, layout.sets), residual, point, point, self.clauses, self.counters,
         )  # fmt: skip
 
@@ -448,7 +443,8 @@ def _decision(problem: Problem, grid: Grid) -> Callable[[Mapping[str, Any]], boo
     classifier, seen = problem.classifier, np.float32 if grid.single else np.float64
 
     def right(row: Mapping[str, Any]) -> bool:
-        score = walk_kernels.walk(grid.trees, grid.base, classifier.vector(row)[0].astype(seen))
+        inputs = classifier.vector(row)[0].astype(seen)
+        score = min(walk_kernels.walk(trees, base, inputs) for trees, base in grid.walks)
         if abs(score) > kernels.TINY:
             return bool(score > 0)
         return bool(problem.valid(problem.space.frame([row]))[0])

@@ -121,13 +121,13 @@ class Pricing:
             mark = self.compiled.mark()
             for level, code in zip(self.point.levels, point, strict=True):
                 self.compiled.add_row(level[code], low=1.0)
-            solution = self.compiled.solve(Linear(self.serves, -np.ones(len(self.serves))), seconds)
+            solution = self.compiled.solve(Linear(self.serves, -np.ones(len(self.serves))), seconds, confirm=False)
             self.compiled.rewind(mark)
             if solution.x is None:
                 break
             found.append(self._members(solution.x))
             self.compiled.low[self.serves[found[-1]]] = 1.0
-            solution = self.compiled.solve(Linear(self.moves, np.ones(len(self.moves))), seconds)
+            solution = self.compiled.solve(Linear(self.moves, np.ones(len(self.moves))), seconds, confirm=False)
             self.compiled.low[:], self.compiled.high[:] = low, high
             point = None if solution.x is None else self.point.read(solution.x)
         return found

@@ -21,6 +21,7 @@ from sklearn.svm import SVR, LinearSVC, LinearSVR
 from harness.core.problem import Problem
 from harness.core.space import Kind
 from harness.core.target import Label
+from methods.estimators.network import NETWORKS, outputs_of
 from methods.estimators.raw_target import raw_interval
 
 CLASSIFIERS = (LogisticRegression, LinearSVC, RidgeClassifier)
@@ -57,20 +58,25 @@ def unit_of(problem: Problem) -> float:
 
 
 def surely_valid(problem: Problem, frame: pd.DataFrame) -> np.ndarray:
-    """Which rows the model accepts, bool; of a linear model, by more than its rounding where a number is continuous.
+    """Which rows the model accepts, bool; a linear one or a network by more than its rounding of continuous numbers.
 
     The same row is summed in another order among other rows, and a point on the very threshold would be accepted here
     and refused there.
     """
     valid, classifier = problem.valid(frame), problem.classifier
     continuous = any(feature.kind is Kind.CONTINUOUS for feature in problem.space.features)
-    if not valid.any() or not continuous or not is_linear(classifier.estimator):
+    if not valid.any() or not continuous:
         return valid
-    weights, intercepts = weights_of(classifier.estimator)
-    matrix = classifier.matrix(frame)
-    outputs = matrix @ weights.T + intercepts
-    terms = (np.abs(matrix) @ np.abs(weights).T + np.abs(intercepts)).max(axis=1)
-    if len(weights) == 1:
+    if is_linear(classifier.estimator):
+        weights, intercepts = weights_of(classifier.estimator)
+        matrix = classifier.matrix(frame)
+        outputs = matrix @ weights.T + intercepts
+        terms = (np.abs(matrix) @ np.abs(weights).T + np.abs(intercepts)).max(axis=1)
+    elif isinstance(classifier.estimator, NETWORKS) and classifier.estimator.activation == "relu":
+        outputs, terms = outputs_of(classifier.estimator, classifier.matrix(frame))
+    else:
+        return valid
+    if outputs.shape[1] == 1:
         limits = raw_interval(problem)
         room = np.minimum(outputs[:, 0] - limits.low, limits.high - outputs[:, 0])
     else:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.problem import Problem
 from harness.core.target import Interval, Label
 from methods.estimators.trees import ensemble, splits_only
+
+SAME_PLACE = 1e-6  # of the spacing of outputs: rounding of one of them
 
 
 @dataclass(frozen=True)
@@ -18,9 +22,11 @@ class RawInterval:
 
     Parameters
     ----------
-    ties
-        Whether the model's outputs can tie exactly with an end, as averages of leaf fractions do. The estimator decides
-        ties.
+    steps
+        Whether the model is a sum of trees: an end may be one of its outputs, so that any margin may lose some. The
+        estimator decides outputs on an end.
+    gap
+        How far above low the next output of such a model lies; 0 where that is not known.
     rounding
         How far beyond an end the exact sum of a model's trees may lie where the model's own rounded sum is within it: a
         proof includes that range, and the estimator decides points in it.
@@ -29,18 +35,20 @@ class RawInterval:
     low: float
     high: float
     strict: bool
-    ties: bool
+    steps: bool = False
+    gap: float = 0.0
     rounding: float = 0.0
 
     def bounds(self, margin: float) -> tuple[float, float]:
         """The ends, moved inwards by ``margin`` where an output on an end itself would be wrong or within rounding.
 
-        They are moved back outwards by ``rounding``, so that no point that the real model accepts is lost. Where that
-        is more than the margin, there is no margin, as the model decides near points anyway.
+        Those of a sum of trees are moved outwards by ``rounding`` instead, so that no point that the real model accepts
+        is lost: the model decides near points. It has a margin where that is known to lose no output.
         """
-        margin = margin if self.rounding < margin else 0.0
-        closed = 0.0 if self.ties else margin
-        return self.low + (margin if self.strict else closed) - self.rounding, self.high - closed + self.rounding
+        if not self.steps:
+            return self.low + margin, self.high - margin
+        inwards = margin if self.strict and self.rounding < margin < self.gap else 0.0
+        return self.low + inwards - self.rounding, self.high + self.rounding
 
     @property
     def sense(self) -> int:
@@ -60,14 +68,14 @@ def raw_interval(problem: Problem) -> RawInterval:
     if isinstance(target, Interval):
         if classifier.classes:
             raise UnsupportedError("an interval of numbers needs a regression model; set 'desired' to a class.")
-        return _interval(classifier, target.low, target.high, strict=False)
+        return _interval(classifier, target.low, target.high)
     if not classifier.binary:
         raise UnsupportedError(f"{len(classifier.classes)} classes have no single score.")
     if isinstance(target, Label):
-        threshold = classifier.raw_threshold
+        threshold, odds = classifier.raw_threshold, classifier.threshold is not None
         if classifier.code(target.value) == 1:
-            return _interval(classifier, threshold, math.inf, strict=True)
-        return _interval(classifier, -math.inf, threshold, strict=False)
+            return _interval(classifier, threshold, math.inf, strict=True, odds=odds)
+        return _interval(classifier, -math.inf, threshold, odds=odds)
     low, high = target.low, target.high
     if classifier.code(target.label) == 0:
         low, high = 1.0 - high, 1.0 - low
@@ -75,26 +83,74 @@ def raw_interval(problem: Problem) -> RawInterval:
         classifier,
         classifier.to_raw(low) if low > 0 else -math.inf,
         classifier.to_raw(high) if high < 1 else math.inf,
-        strict=False,
+        odds=True,
     )
 
 
-def _interval(classifier: Classifier, low: float, high: float, strict: bool) -> RawInterval:
+def _interval(classifier: Classifier, low: float, high: float, strict: bool = False, odds: bool = False) -> RawInterval:
+    """``odds``: the ends are read off probabilities, rounded themselves."""
     if not splits_only(classifier.estimator):
-        return RawInterval(low, high, strict, ties=False)
+        return RawInterval(low, high, strict)
     model = ensemble(classifier.estimator)
-    rounding = max((model.rounding(end) for end in (low, high) if math.isfinite(end)), default=0.0)
-    return RawInterval(low, high, strict, model.mean, rounding)
+    linked = replace(model, logistic=model.logistic or (odds and not model.mean))
+    rounding = max((linked.rounding(end) for end in (low, high) if math.isfinite(end)), default=0.0)
+    gap, spacing = 0.0, model.spacing() if strict and model.mean else 0.0
+    if spacing:
+        place = (low - float(model.base[0])) / spacing
+        gap = (math.floor(place + SAME_PLACE) + 1 - place) * spacing
+    return RawInterval(low, high, strict, steps=True, gap=gap, rounding=rounding)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """``weights @ outputs`` of a model has to be above a threshold, or at it where the model itself says so.
+
+    Parameters
+    ----------
+    weights
+        Of the raw outputs, shape (outputs,).
+    threshold
+        In raw outputs.
+    rounding
+        How near to the threshold the model's own rounding decides.
+    """
+
+    weights: np.ndarray
+    threshold: float
+    rounding: float
+
+
+def conditions(problem: Problem) -> tuple[Condition, ...]:
+    """What a target asks of a sum of trees: one condition an end, or one for each other class.
+
+    Raises
+    ------
+    UnsupportedError
+        For a target that asks nothing, and for a probability of one of several classes.
+    """
+    classifier, target = problem.classifier, problem.target
+    if len(classifier.classes) <= 2:
+        limits = raw_interval(problem)
+        ends = [(side, side * end) for side, end in ((1.0, limits.low), (-1.0, limits.high)) if math.isfinite(end)]
+        if not ends:
+            raise UnsupportedError("every prediction is in the wanted interval; give it an end.")
+        return tuple(Condition(np.array([side]), end, limits.rounding) for side, end in ends)
+    if not isinstance(target, Label):
+        raise UnsupportedError("a probability of one of several classes is no bound on a sum of trees.")
+    unit, wanted = np.eye(len(classifier.classes)), classifier.code(target.value)
+    rounding = ensemble(classifier.estimator).rounding(0.0, outputs=2)
+    return tuple(Condition(unit[wanted] - other, 0.0, rounding) for k, other in enumerate(unit) if k != wanted)
 
 
 def leads(classifier: Classifier, margin: float) -> tuple[float, float]:
     """The leads over an earlier and a later class's output with which a class is predicted; the first of equals is.
 
-    Without ``margin`` where averages tie exactly, and less the model's own rounding of both outputs.
+    For a sum of trees less the model's own rounding of both outputs, which decides; it has a margin over an earlier
+    class where votes are known to differ by more, if they do not tie.
     """
     if not splits_only(classifier.estimator):
         return margin, margin
     model = ensemble(classifier.estimator)
-    rounding = 2 * model.rounding(0.0)
-    margin = margin if rounding < margin else 0.0
-    return margin - rounding, (0.0 if model.mean else margin) - rounding
+    rounding = model.rounding(0.0, outputs=2)
+    inwards = margin if model.mean and rounding < margin < model.spacing() else 0.0
+    return inwards - rounding, -rounding

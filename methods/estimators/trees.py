@@ -11,6 +11,7 @@ from abc import ABC
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import singledispatch
 from typing import Any, ClassVar
 
@@ -33,6 +34,7 @@ from harness.models.scorecard import ScorecardClassifier, ScorecardRegressor
 
 TINY = 1e-9  # raw outputs this near to a threshold are decided by the fitted model itself
 LINK = 4.0  # relative errors of one rounding that a probability may have
+COMMON = 1000  # the greatest common denominator of leaf values that is looked for
 
 SINGLE, DOUBLE = float(np.finfo(np.float32).eps), float(np.finfo(np.float64).eps)
 
@@ -118,25 +120,35 @@ class Ensemble:
     epsilon: float = DOUBLE
     logistic: bool = False
 
-    def raw(self, matrix: np.ndarray) -> np.ndarray:
-        """The raw outputs of rows of estimator inputs, added up in float64, shape (rows, outputs)."""
+    def reached(self, matrix: np.ndarray) -> np.ndarray:
+        """The leaf of each tree, a node of it, that rows of estimator inputs come to, shape (rows, trees)."""
         inputs = matrix.astype(np.float32) if self.single else np.asarray(matrix, dtype=float)
-        total = np.tile(self.base, (len(inputs), 1))
-        rows = np.arange(len(inputs))
-        for tree in self.trees:
-            node = np.zeros(len(inputs), dtype=np.int64)
+        rows, nodes = np.arange(len(inputs)), np.zeros((len(inputs), len(self.trees)), dtype=np.int64)
+        for place, tree in enumerate(self.trees):
+            node = nodes[:, place]
             while (inner := tree.left[node] >= 0).any():
                 goes = inputs[rows, np.where(inner, tree.column[node], 0)].astype(float) <= tree.threshold[node]
-                node = np.where(inner, np.where(goes, tree.left[node], tree.right[node]), node)
+                node[:] = np.where(inner, np.where(goes, tree.left[node], tree.right[node]), node)
+        return nodes
+
+    def raw(self, matrix: np.ndarray) -> np.ndarray:
+        """The raw outputs of rows of estimator inputs, added up in float64, shape (rows, outputs)."""
+        total = np.tile(self.base, (len(matrix), 1))
+        for tree, node in zip(self.trees, self.reached(matrix).T, strict=True):
             total[:, tree.outputs] += self.weight * tree.value[node]
         return total
 
-    def rounding(self, threshold: float) -> float:
+    def gains(self, tree: Tree, weights: np.ndarray) -> np.ndarray:
+        """What each node of a tree, as a leaf, adds to a weighted sum of the outputs, shape (nodes,)."""
+        return np.asarray(self.weight * (tree.value @ weights[list(tree.outputs)]), dtype=float)
+
+    def rounding(self, threshold: float, outputs: int = 1) -> float:
         r"""How far from a raw threshold the float64 sum has to be, for the real model to be on the same side for sure.
 
         Within it only the model itself can tell. :math:`n` roundings of partial sums, in whichever order they are
-        added, and that of a probability :math:`p` at the threshold, which has the slope :math:`p (1 - p)`. 0 where that
-        is less than ``TINY``, within which the fitted model decides anyway.
+        added, and that of a probability :math:`p` at the threshold, which has the slope :math:`p (1 - p)`; of the
+        difference of two ``outputs`` twice that. 0 where that is less than ``TINY``, within which the fitted model
+        decides anyway.
         """
         largest = np.abs(self.base)
         for tree in self.trees:
@@ -144,13 +156,25 @@ class Ensemble:
         total = self.epsilon / 2 * (len(self.trees) + 2) * float(largest.max())
         if self.logistic:
             total += LINK * self.epsilon / max(float(expit(threshold) * expit(-threshold)), TINY)
+        total *= outputs
         return total if total > TINY else 0.0
 
-    def flat(self, sign: int = 1, unit: float = 1.0) -> tuple[np.ndarray, ...]:
-        """One output's trees in the same arrays: roots, then each node's children, column, threshold and value.
+    def spacing(self) -> float:
+        """A number of which every tree's contribution to an output is a multiple, as averaged votes are; 0: unknown."""
+        common = 1
+        for value in np.unique(np.concatenate([tree.value[tree.left < 0].ravel() for tree in self.trees])):
+            part = Fraction(float(value)).limit_denominator(COMMON)
+            common = math.lcm(common, part.denominator)
+            if common > COMMON or abs(float(part) - value) > DOUBLE:
+                return 0.0
+        return self.weight / common
 
-        Children of a leaf are -1. Values are ``sign`` times what a leaf adds, in units of ``unit``.
+    def flat(self, weights: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
+        """Trees in the same arrays: roots, then each node's children, column, threshold and value.
+
+        Children of a leaf are -1. Values are what a leaf adds to the weighted sum of the outputs, or to the only one.
         """
+        weights = np.ones(1) if weights is None else weights
         sizes = np.cumsum([0, *(len(tree.left) for tree in self.trees)])
         left, right = (
             np.concatenate([np.where(part < 0, -1, part + first) for part, first in zip(side, sizes, strict=False)])
@@ -158,8 +182,8 @@ class Ensemble:
         )
         column = np.concatenate([tree.column for tree in self.trees])
         threshold = np.concatenate([tree.threshold for tree in self.trees])
-        value = np.concatenate([tree.value[:, 0] for tree in self.trees])
-        return sizes[:-1], left, right, column, threshold, sign * self.weight / unit * value
+        value = np.concatenate([self.gains(tree, weights) for tree in self.trees])
+        return sizes[:-1], left, right, column, threshold, value
 
 
 @singledispatch

@@ -69,6 +69,8 @@ class NeighbourhoodSearch(CellSearch):
         count = len(problem.space.features)
         relaxed = replace(self.perturbation, space=self.space).relaxed
         super().__init__(replace(problem, space=relaxed), coefficients, np.ones(count), most)
+        if len(self.grid.walks) > 1:
+            raise UnsupportedError("the cell search of regions takes a target with one end.")
         self.original = problem
         self.reach = self.perturbation.reach
         self.spans = _spans(self.grid)
@@ -260,9 +262,9 @@ class _NeighbourhoodState(State):
         residual = (np.zeros(len(layout.cost)), np.zeros(len(layout.cost)), np.zeros(count))
         neighbourhood.leaves_at(search._grid, search.grid.unordered, cells, self.neighbourhood)
         kernels.learn(
-            search._grid, search.grid.base, True, search.grid.unordered, layout.cell_of, layout.state_start,
-            (layout.low, layout.high, layout.sets), residual, layout.factual_state, layout.factual_state, self.clauses,
-            self.counters, self.neighbourhood,
+            search._grid, search.grid.base, search.grid.sums, 0, True, search.grid.unordered, layout.cell_of,
+            layout.state_start, (layout.low, layout.high, layout.sets), residual, layout.factual_state,
+            layout.factual_state, self.clauses, self.counters, self.neighbourhood,
         )  # fmt: skip
 
 

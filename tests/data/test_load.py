@@ -270,10 +270,14 @@ def test_desired(load):
         ("<=-3.5", Interval(high=-3.5)),
         ("10..12", Interval(10, 12)),
         ("-1 .. .5", Interval(-1, 0.5)),
+        ("> 12", Interval(np.nextafter(12, 13))),
+        ("<0.3", Interval(high=np.nextafter(0.3, 0))),
+        ("10..<12", Interval(10, np.nextafter(12, 10))),
+        ("-1 <.. .5", Interval(np.nextafter(-1, 0), 0.5)),
     ],
 )
 def test_desired_of_regression(load, text, interval):
-    """Numbers are desired in an interval."""
+    """Numbers are desired in an interval, with its ends or without."""
     dataset = load(target="height", task="regression", desired=">= 1.7")
     assert parse_target(dataset, text) == interval
     assert (dataset.classes, dataset.labels.dtype) == ((), float)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
@@ -42,6 +43,7 @@ ESTIMATORS: dict[str, Any] = {
     "extra": ExtraTreesClassifier(12, max_depth=4, random_state=0),
     "gbm": GradientBoostingClassifier(n_estimators=15, max_depth=2, random_state=0),
 }
+THREE: dict[str, Any] = {f"{name}3": ESTIMATORS[name] for name in ("cart", "rf", "gbm")}  # of three classes
 
 
 def sample(rows: int, seed: int = 0) -> pd.DataFrame:
@@ -67,9 +69,11 @@ def merit(frame: pd.DataFrame) -> np.ndarray:
 
 @cache
 def problem_with(model: str, target: str = "yes", rows: int = 400) -> Problem:
-    train = sample(rows)
-    estimator = ESTIMATORS[model].fit(SPACE.encode(train), merit(train) > np.quantile(merit(train), 0.6))
-    fitted = Classifier(estimator, space_inputs(SPACE), ("no", "yes"))
+    train, several = sample(rows), model in THREE
+    ends = [0.4, 0.7] if several else [0.6]
+    labels = (merit(train)[:, None] > np.quantile(merit(train), ends)).sum(axis=1)
+    estimator = clone((ESTIMATORS | THREE)[model]).fit(SPACE.encode(train), labels)
+    fitted = Classifier(estimator, space_inputs(SPACE), ("no", "yes", "more") if several else ("no", "yes"))
     return Problem(SPACE, fitted, train, np.empty(rows, dtype=object), Label(target))
 
 

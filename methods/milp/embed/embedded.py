@@ -30,6 +30,8 @@ class Embedded:
         Linear expressions equal to the estimator's raw output.
     leaves
         Per tree, its leaf variables: a combination of leaves that the real model refuses can be excluded.
+    phases
+        Columns that are 1 where a unit of a network is at work, layer by layer; of units without one, none.
     attach
         Called once with the compiled program.
     tighten
@@ -41,6 +43,7 @@ class Embedded:
 
     outputs: tuple[Expression, ...]
     leaves: tuple[tuple[Any, ...], ...] = ()
+    phases: tuple[Any, ...] = ()
     attach: Callable[[Compiled], None] = lambda compiled: None
     tighten: Callable[[Bounds], None] | None = None
     settle: Callable[[Linear, float, float], bool] | None = None

@@ -57,7 +57,13 @@ def embed_network(estimator: Any, program: Program, inputs: Sequence[Source], se
     else:
         outputs = tuple(affine(weights, shift, inputs) for weights, shift in ends)
     network = _Network(layers)
-    return Embedded(outputs, attach=network.attach, tighten=network.tighten, settle=network.settle if layers else None)
+    return Embedded(
+        outputs,
+        phases=tuple(phase for layer in layers for _, phase, _, _ in layer.phased),
+        attach=network.attach,
+        tighten=network.tighten,
+        settle=network.settle if layers else None,
+    )
 
 
 for kind in NETWORKS:
@@ -158,7 +164,7 @@ class _Layer:
             for side in (1.0, -1.0) if -low[unit] < high[unit] else (-1.0, 1.0):
                 cost = np.zeros(lp.size)
                 cost[column] = side
-                solution = lp.solve(cost, until - time.monotonic())
+                solution = lp.prove(cost, until - time.monotonic())
                 if solution.infeasible:
                     return None
                 end = solution.bound - SLACK * (1.0 + abs(solution.bound))

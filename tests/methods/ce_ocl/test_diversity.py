@@ -16,6 +16,7 @@ from support.enumeration import (
     ask,
     assert_holds,
     assert_optimal,
+    costs,
     factuals,
     hulls,
     listing,
@@ -118,6 +119,79 @@ def test_a_pool_starts_with_the_optimum_and_is_filled(model: str, name: str, kep
         if len(points) < 4:
             assert answers[-1].status is Status.INFEASIBLE
             assert optimum(method, problem, factual, [a.row for a in points if a.row]) == np.inf
+
+
+ASSIGNED = {
+    "l1": CeOcl("l1", 0.1, diversity="assignments"),
+    "l2sq-fewest": CeOcl("l2sq", 1e4, diversity="assignments"),
+    "no-price": CeOcl("gower", diversity="assignments"),
+    "K2": CeOcl("l1", max_changes=2, diversity="assignments"),
+    "hard": CeOcl("l1", 0.1, hull="hard", diversity="assignments"),
+    "fewest-hard": CeOcl("l2sq", 1e4, hull="hard", diversity="assignments"),
+    "penalised": CeOcl("l1", 0.1, hull="penalised", penalty=0.7, diversity="assignments"),
+}
+
+
+def inner_of(problem: Problem, frame: pd.DataFrame) -> np.ndarray:
+    """Of each row a code of its categories, and by scikit-learn the leaves or by hand the phases, shape (rows,)."""
+    estimator, matrix = problem.classifier.estimator, problem.classifier.matrix(frame)
+    inner = np.zeros((len(frame), 0))
+    if hasattr(estimator, "apply"):
+        inner = np.asarray(estimator.apply(matrix)).reshape(len(frame), -1)
+    elif hasattr(estimator, "coefs_"):
+        inner = (matrix @ estimator.coefs_[0] + estimator.intercepts_[0] > 0).astype(float)
+    kept = problem.space.encode(frame)[:, 2:]
+    return np.unique(np.hstack([kept, inner]), axis=0, return_inverse=True)[1].ravel()
+
+
+def nearest_of_each(
+    method: CeOcl, problem: Problem, factual: pd.DataFrame, frame: pd.DataFrame, values: np.ndarray
+) -> list[float]:
+    """Objectives, in order, of the points that are the best of some assignment: ``values`` are those of the rows.
+
+    That is the nearest of those with the same categories, leaves and phases that change nothing beyond what it changes.
+    """
+    inner = inner_of(problem, frame)
+    changed = (frame[["age", "debt"]].to_numpy() != factual[["age", "debt"]].to_numpy()) & method.counted
+    distances = values - method.alpha * changed.sum(axis=1)
+    best = []
+    for code in np.unique(inner):
+        group = inner == code
+        for may in itertools.product((False, True), repeat=2) if method.counted else [(True, True)]:
+            within = group & (changed <= may).all(axis=1)
+            if within.any():
+                best.append(int(np.flatnonzero(within)[distances[within].argmin()]))
+    return sorted(values[list(set(best))])
+
+
+@pytest.mark.parametrize("model", ["lr", "cart", "rf", "gbm", "mlp"])
+@pytest.mark.parametrize("name", ASSIGNED)
+def test_assignments_are_the_best_points_of_each(model: str, name: str) -> None:
+    """The least objectives over all points, one an assignment of changes, categories, leaves and phases; all proven."""
+    problem, method = problem_of(model, "coded" if name == "l1" else "free"), ASSIGNED[name]
+    for factual in factuals(problem, 2):
+        answers = list(ask(method, problem, factual, 4).answers)
+        frame = listing(problem, factual)
+        frame = frame[allowed(method, problem, factual, frame)]
+        values = costs(method, problem, factual, frame)
+        if method.hull != "none":
+            encoded, parts = problem.space.encode(frame), hulls(method, problem)
+            order = np.argsort(values, kind="stable")[:400]
+            off = np.array([outside(parts, encoded[place], 1) for place in order])
+            hard = method.hull == "hard"
+            frame = frame.iloc[order[off <= 2e-7]] if hard else frame.iloc[order]
+            values = values[order[off <= 2e-7]] if hard else values[order] + method.penalty * off
+        expected = nearest_of_each(method, problem, factual, frame, values)[:4]
+        points = found(answers)
+        assert len(points) == len(expected)
+        for answer, value in zip(points, expected, strict=True):
+            assert answer.status is Status.OPTIMAL
+            assert answer.objective is not None
+            assert abs(answer.objective - value) <= WITHIN * max(1.0, value / 1e4)
+            assert_holds(method, problem, factual, answer)
+        assert distinct(problem, points) if points else not expected
+        if len(points) < 4:
+            assert answers[-1].status is Status.INFEASIBLE
 
 
 FEATURES = {

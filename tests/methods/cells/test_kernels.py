@@ -172,7 +172,7 @@ def test_the_children_of_a_node_share_out_what_is_outside_a_clause(instance: tup
 
 
 @pytest.mark.parametrize("same", [False, True])
-@pytest.mark.parametrize("model", ["rf", "gbm"])
+@pytest.mark.parametrize("model", ["rf", "gbm", "rf3", "gbm3"])
 def test_a_strengthened_box_is_wrong_throughout(model: str, same: bool) -> None:
     """It holds its seed; with ``same`` all of it has the seed's score. It does not grow further on any side."""
     problem = problem_with(model)
@@ -184,19 +184,20 @@ def test_a_strengthened_box_is_wrong_throughout(model: str, same: bool) -> None:
         free = (np.zeros(len(layout.cost)), np.zeros(len(layout.cost)), np.zeros(count))
         node = (layout.low, layout.high, layout.sets)
 
-        def score(point: np.ndarray, layout: search.Layout = layout) -> float:
+        def score(point: np.ndarray, layout: search.Layout = layout) -> tuple[float, int]:
             return kernels.score_point(
-                cells._grid, grid.base, grid.unordered, layout.cell_of, layout.state_start, point
+                cells._grid, grid.base, grid.sums, grid.unordered, layout.cell_of, layout.state_start, point
             )
 
         grown = 0
         for seed in rng.integers(0, states, (40, count)):
-            if score(seed) >= -kernels.TINY:
+            least, which = score(seed)
+            if least >= -kernels.TINY:
                 continue
             low, high, sets = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.uint64)
             kernels.strengthen(
-                cells._grid, grid.base, same, grid.unordered, layout.cell_of, layout.state_start, node, free,
-                layout.factual_state, seed, low, high, sets,
+                cells._grid, grid.base, grid.sums, which, same, grid.unordered, layout.cell_of, layout.state_start,
+                node, free, layout.factual_state, seed, low, high, sets,
             )  # fmt: skip
             allowed = [
                 [
@@ -209,32 +210,37 @@ def test_a_strengthened_box_is_wrong_throughout(model: str, same: bool) -> None:
             assert all(s in choices for s, choices in zip(seed, allowed, strict=True))
             grown += sum(map(len, allowed)) - count
             for _ in range(100):
-                value = score(np.array([rng.choice(choices) for choices in allowed]))
-                assert value == score(seed) if same else value < 0
+                value, _ = score(np.array([rng.choice(choices) for choices in allowed]))
+                assert value == least if same else value < 0
         assert grown
 
 
-@pytest.mark.parametrize("model", ["cart", "rf", "gbm"])
+@pytest.mark.parametrize("model", ["cart", "rf", "gbm", "rf3", "gbm3"])
 def test_a_step_changes_the_score_by_what_it_changes_for_the_model(model: str) -> None:
-    """Any feature, to any state, near or far: sums of changes stay the model's own score."""
+    """Any feature, to any state, near or far: the model's own score, of several classes the least lead over another."""
     problem = problem_with(model)
     cells = searcher(CeOcl("l1"), problem)
     grid, rng = cells.grid, np.random.default_rng(0)
     layout = search.Layout(cells, factuals(problem, 1)[0].to_dict("records")[0], [], 0.2)
-    place = (cells._grid, grid.base, grid.unordered, layout.cell_of, layout.state_start)
+    place = (cells._grid, grid.base, grid.sums, grid.unordered, layout.cell_of, layout.state_start)
+    totals = np.zeros(len(grid.walks))
     leaf_masks = np.zeros((len(grid.members), grid.upto.shape[2]), np.uint64)
     leaf_values, point = np.zeros(len(grid.values)), layout.factual_state.copy()
-    score = kernels.evaluate(cells._grid, grid.base, layout.cell_of, layout.state_start, point, leaf_masks, leaf_values)
+    kernels.evaluate(
+        cells._grid, grid.base, grid.sums, layout.cell_of, layout.state_start, point, leaf_masks, leaf_values, totals
+    )
     for _ in range(300):
         f = int(rng.integers(len(point)))
         s = int(rng.integers(layout.state_start[f + 1] - layout.state_start[f]))
-        score += kernels.step(
-            cells._grid, grid.unordered, layout.cell_of, layout.state_start, point, leaf_masks, leaf_values, f, s
-        )
+        score = kernels.step(
+            cells._grid, grid.sums, grid.unordered, layout.cell_of, layout.state_start, point, leaf_masks, leaf_values,
+            totals, f, s,
+        )  # fmt: skip
         assert point[f] == s
-        assert score == pytest.approx(kernels.score_point(*place, point), abs=1e-9)
-        raw = problem.classifier.raw(SPACE.frame([layout.row(point)]))[0] - problem.classifier.raw_threshold
-        assert score == pytest.approx(raw, abs=1e-9)
+        assert score == pytest.approx(kernels.score_point(*place, point)[0], abs=1e-9)
+        raw = problem.classifier.raw(SPACE.frame([layout.row(point)]))[0]
+        lead = raw - problem.classifier.raw_threshold if len(totals) == 1 else raw[1] - max(raw[0], raw[2])
+        assert score == pytest.approx(lead, abs=1e-9)
 
 
 @given(st.integers(1, 2**64 - 1))

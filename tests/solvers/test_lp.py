@@ -1,0 +1,45 @@
+"""Linear programs whose bounds are proven by their multipliers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from harness.solvers.lp import Lp
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_multipliers_prove_the_optimum_or_that_there_is_none(seed: int) -> None:
+    """Rows that are added later count, and changed bounds; one column has no upper end."""
+    rng = np.random.default_rng(seed)
+    n, m = 6, 5
+    rows, cost = rng.normal(size=(2 * m, n)), rng.normal(size=n)
+    sides = rng.normal(size=2 * m)
+    low, high = np.full(n, -1.0), np.full(n, 1.0)
+    high[0], cost[0] = math.inf, abs(cost[0])
+    lp = Lp(low, high)
+    for part in (slice(0, m), slice(m, 2 * m)):
+        lp.add_dense(rows[part], np.full(m, -math.inf), sides[part])
+        lp.bound(1, -0.5, 0.25)
+        bounds = [(-1, None), (-0.5, 0.25), *[(-1, 1)] * 4]
+        expected = linprog(cost, rows[: part.stop], sides[: part.stop], bounds=bounds)
+        found = lp.prove(cost, 10.0)
+        assert found.infeasible == (expected.status == 2)
+        if expected.status == 0:
+            assert found.objective == pytest.approx(expected.fun, abs=1e-7)
+            assert expected.fun - 1e-6 <= found.bound <= expected.fun + 1e-9
+
+
+def test_multipliers_of_other_rows_prove_nothing() -> None:
+    """Any multipliers give a bound that holds, however weak; only those of the optimum give its value."""
+    rng = np.random.default_rng(0)
+    rows, sides, cost = rng.normal(size=(4, 3)), np.ones(4), rng.normal(size=3)
+    lp = Lp(np.zeros(3), np.ones(3))
+    lp.add_dense(rows, np.full(4, -math.inf), sides)
+    optimum = lp.solve(cost, 10.0).objective
+    bounds = [lp._lagrange(cost, -rng.exponential(size=4)) for _ in range(200)]
+    assert max(bounds) <= optimum + 1e-9
+    assert min(bounds) < optimum - 0.1
