@@ -10,7 +10,7 @@ from typing import Any
 import highspy
 import numpy as np
 
-from harness.solvers.highs import RUNS, Solution, confirmed, new_solver, read_solution
+from harness.solvers.highs import RUNS, Solution, confirmed, new_solver, run_from
 
 
 class Cover:
@@ -66,10 +66,7 @@ class Cover:
             solver.changeColsIntegrality(size, every, [highspy.HighsVarType.kInteger] * size)
             if math.isfinite(most):
                 solver.addRow(-math.inf, most, size, every, np.ones(size))
-            if start is not None:
-                solver.setSolution(size, every, start)
-            solver.run()
-            return read_solution(solver)
+            return run_from(solver, start)
 
         return confirmed(run(RUNS[0], seconds, None), run, until)
 

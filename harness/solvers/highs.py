@@ -127,6 +127,17 @@ def new_solver(seconds: float, feasibility: float = FEASIBILITY) -> highspy.High
     return solver
 
 
+def run_from(solver: highspy.Highs, start: np.ndarray | None) -> Solution:
+    """Run a mixed-integer program from a known point, where there is one; without it where HiGHS fails from there."""
+    if start is not None:
+        solver.setSolution(len(start), np.arange(len(start), dtype=np.int32), start)
+    solver.run()
+    if start is not None and solver.getModelStatus() == highspy.HighsModelStatus.kSolveError:
+        solver.clearSolver()
+        solver.run()
+    return read_solution(solver)
+
+
 def read_solution(solver: highspy.Highs) -> Solution:
     """The outcome of the last ``run`` of a solver."""
     status, info = solver.getModelStatus(), solver.getInfo()

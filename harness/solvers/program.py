@@ -16,7 +16,7 @@ import scipy.sparse as sparse
 from pyomo.repn import generate_standard_repn
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
-from harness.solvers.highs import FEASIBILITY, RUNS, Linear, Solution, confirmed, new_solver, read_solution
+from harness.solvers.highs import FEASIBILITY, RUNS, Linear, Solution, confirmed, new_solver, run_from
 from harness.solvers.lp import Lp
 
 Expression = Any  # a linear Pyomo expression, or a number
@@ -267,12 +267,9 @@ class Compiled:
             self.low, self.high, self.row_low, self.row_high, starts, indices, values,
             nothing, nothing, nothing.astype(float), self.integer,
         )  # fmt: skip
-        if start is not None and self.integer.any():
-            solver.setSolution(columns, np.arange(columns, dtype=np.int32), start)
         if met is not None:
             solver.cbMipImprovingSolution += lambda event: met.append(np.array(event.data_out.mip_solution))
-        solver.run()
-        return _times(read_solution(solver), 1.0 / scale)
+        return _times(run_from(solver, start if self.integer.any() else None), 1.0 / scale)
 
 
 def _times(found: Solution, factor: float) -> Solution:

@@ -81,6 +81,23 @@ def test_a_wrong_proof_is_overruled() -> None:
     assert (mixed.rows @ found.x <= mixed.row_high + 1e-6).all()
 
 
+def test_a_run_that_fails_from_a_known_point_is_made_without_it() -> None:
+    """HiGHS 1.12 ends with an error from the optimum of this program, where presolve is off."""
+    whole = Program()
+    down, up = whole.variable(0, 0), whole.variable(0, 1.2)
+    changed, number = whole.variable(1, 1, integer=True), whole.variable(0, 1.2)
+    rows = [number - down + up == 1.2, down + up <= 1.2 * changed, number == 0.4]
+    for row in rows:
+        whole.add(row)
+    compiled = whole.compile()
+    cost = compiled.linear(down + up)
+    assert compiled.solve(cost, 10.0).proven
+    solver = highs.new_solver(10.0)
+    solver.setOptionValue("presolve", "off")
+    solver.readModel(str(FIXTURE))
+    assert highs.run_from(solver, np.zeros(solver.getNumCol())).proven  # no point of it, either
+
+
 def test_a_single_run_whose_time_is_up_proves_nothing() -> None:
     compiled, cost = Mixed(FIXTURE).compiled()
     claim = compiled.solve(cost, 20.0, confirm=False)
