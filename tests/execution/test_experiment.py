@@ -186,6 +186,8 @@ def test_a_satisfied_factual_is_not_asked(dataset: Dataset, classifier: Classifi
     refused = [row for row in cell.rows() if row["factual"] == good]
     assert [(row["status"], row["reason"]) for row in refused] == [("UNSUPPORTED", "refused")] * 2
     assert "already" in refused[0]["detail"]
+    spent = ("seconds", "fit_seconds", "compile_seconds", "late")
+    assert [[row[name] for name in spent] for row in refused] == [[0.0, 0.0, 0.0, False]] * 2
 
 
 def test_a_factuals_randomness_is_its_own(dataset: Dataset, classifier: Classifier, tmp_path: Path) -> None:

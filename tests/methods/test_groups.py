@@ -21,7 +21,7 @@ from support.complete import complete
 from support.groups import BREACHES, CONF, LIMITS, POINTS, SPACE, Recorder, at_one, dataset, problem, question, started
 
 from harness.core.errors import DatasetError
-from harness.core.explanation import GroupExplanation, Reason, Status
+from harness.core.explanation import Answer, GroupExplanation, Reason, Status
 from harness.core.method import Deadline, GroupExplainer, Method
 from harness.core.objective import Objective
 from harness.core.problem import Problem
@@ -138,6 +138,9 @@ def test_who_cannot_be_served_is_named(tmp_path: Path) -> None:
     assert {status[index] for index in rest} == {("OPTIMAL", "proof")}
 
 
+_SOMEWHERE = POINTS.iloc[0].to_dict()
+
+
 @dataclass(frozen=True)
 class Acts:
     """A method that sleeps, raises, or breaks the contract of groups."""
@@ -161,6 +164,10 @@ class _Actor:
     def explain_group(self, factuals: pd.DataFrame, rng: np.random.Generator, deadline: Deadline) -> GroupExplanation:
         if self.act == "sleep":
             time.sleep(60.0)
+        if self.act == "linger":
+            time.sleep(1.4)
+            everybody = dict.fromkeys(factuals.index, 0)
+            return GroupExplanation((Answer(Status.FOUND, _SOMEWHERE),), everybody, changed=(SPACE.names,))
         if self.act == "raise":
             raise ZeroDivisionError
         return GroupExplanation((), {"stranger": 0})
@@ -185,6 +192,29 @@ def test_what_goes_wrong_is_an_answer(act: str, status: tuple[str, str], message
     assert [line["status"] for line in run.groups()] == [status[0]]
     checker.judge(run)
     assert status[0] in groups.write(run, ["sex"])
+
+
+@pytest.mark.parametrize(("limit", "late"), [(1.2, True), (2.5, False)])
+def test_a_group_answered_within_the_grace_is_late(limit: float, late: bool, tmp_path: Path) -> None:
+    """Of half a second, after 1.4 s; timings say how many went on at once: one."""
+    run = started(tmp_path, question(), Acts("linger"))
+    run_groups(run, question(), Acts("linger"), True, 0, replace(LIMITS, time=limit), Pool())
+    (line,) = run.groups()
+    assert 1.4 <= line["seconds"] < limit + 0.5
+    assert line["late"] is late
+    assert {(row["status"], row["late"], row["jobs"], row["beside"]) for row in run.rows()} == {("FOUND", late, 1, 1)}
+
+
+def test_a_group_of_one_is_a_group(tmp_path: Path) -> None:
+    """Somebody alone of her sex, whose problem is that of anybody with her target."""
+    task = question()
+    women = task.factuals.index[task.factuals["sex"] == "f"]
+    alone = replace(task, factuals=task.factuals.drop(women[1:]))
+    run, pool = started(tmp_path, alone, GroupGreedy()), Recorder(at_one)
+    run_groups(run, alone, GroupGreedy(), "sex", 0, LIMITS, pool)  # type: ignore[arg-type]
+    assert sorted(pool.asked) == ["sex=f", "sex=m"]
+    assert [line["factuals"] for line in run.groups() if line["group"] == "sex=f"] == [[women[0]]]
+    assert run.done
 
 
 # --- checking and scoring -----------------------------------------------------------------------------------------
