@@ -13,6 +13,7 @@ import pytest
 from support.tables import GRANTED, YOUNGER
 
 from harness.core.explanation import Answer, Reason, Status
+from harness.core.metric import Metric
 from harness.core.objective import Limit, Objective, Term
 from harness.core.problem import Problem
 from harness.core.wording import SATISFIED
@@ -22,7 +23,7 @@ from harness.store.run import StoredRun
 from methods.nearest import Nearest
 from metrics import _example as loans
 from metrics.actionability import incoherent
-from metrics.proximity import l0
+from metrics.proximity import gower, l0
 from metrics.validity import validity
 
 TIMING = {"seconds": 0.5, "fit_seconds": 0.1, "late": False}
@@ -99,9 +100,9 @@ def asked(tmp_path: Path) -> Asked:
     return run
 
 
-def told(run: StoredRun) -> pd.DataFrame:
+def told(run: StoredRun, *metrics: Metric) -> pd.DataFrame:
     factuals, _ = run.factuals()
-    return scoring.score(run, dict.fromkeys(factuals.index, loans.problem), [])
+    return scoring.score(run, dict.fromkeys(factuals.index, loans.problem), metrics)
 
 
 def found(row: dict[str, Any], value: float | None = None, bound: float | None = None) -> Answer:
@@ -122,6 +123,15 @@ def test_a_question_is_counted_by_hand(asked: Asked) -> None:
 
 def test_a_bound_above_the_objective_is_no_gap(asked: Asked) -> None:
     assert told(asked([(found(GRANTED, 2.0, 2.5), 0.1)]))["gap"].tolist() == [0.0]
+
+
+def test_what_breaks_a_constraint_is_nowhere_near(asked: Asked) -> None:
+    """An income of 80 or 100 for 30, ten years older: (.5 + .25) / 5 and (.7 + .25) / 5. To be younger is no answer."""
+    farther, younger = {**GRANTED, "income": 100.0}, {**GRANTED, "income": 60.0, "age": 29}
+    line = told(asked([(found(row), 0.1) for row in (farther, younger, GRANTED)]), gower).loc[0]
+    assert (line["returned"], line["valid"], line["accepted"]) == (3, 3, 2)
+    assert line["nearest/distance/gower"] == pytest.approx(0.15)
+    assert line["distance/gower"] == pytest.approx((0.15 + 0.19) / 2)
 
 
 def test_a_question_without_an_answer_takes_its_limit(asked: Asked) -> None:
