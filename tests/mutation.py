@@ -8,8 +8,8 @@ numba off, so that kernels run as they are written: those of the file's name fir
 until one fails. A time-out counts only where one test takes more than 20 times what it does without a fault, and a
 minute of the processor's time (or five of the clock's) besides. Results go to a journal, with the test that failed;
 from it an interrupted run goes on, and what survived is tried again once its tests have changed. Faults that no test
-can notice are listed with the reason in ``mutation_equivalent.toml``. The exit code is 0 only where every folder
-reaches 90 %.
+can notice are not tried: they are listed with the reason in ``mutation_equivalent.toml``. The exit code is 0 only where
+every folder reaches 90 %.
 """
 
 from __future__ import annotations
@@ -233,20 +233,22 @@ class Session:
         try:
             own, tests = copy.tests(part, fault.path)
             key, now = (*fault[:3], copy.digest([fault.path])), copy.digest(tests)
+            original, text, before, after = planted(copy.path, fault)
+            line = {"key": key, "line": fault.line, "before": before, "after": after, "tests": now}
+            if (fault.path, before, after) in EQUIVALENT:
+                return {**line, "result": "equivalent"}
             known = self.known.get(key)
-            if known and (known["result"] in ("killed", "timed out") or known["tests"] == now or listed(known)):
+            if known and (known["result"] in ("killed", "timed out") or known["tests"] == now):
                 return known
             if time.monotonic() > self.until:
                 return None
-            original, text, before, after = planted(copy.path, fault)
             self.measure(tests, copy)
             copy.write(fault.path, text)
             result, noted = copy.run(tests, own, self.seconds) if tests else ("untested", {})
             copy.write(fault.path, original)
         finally:
             self.copies.put(copy)
-        line = {"key": key, "line": fault.line, "before": before, "after": after, "tests": now, "result": result}
-        line["by"] = next(iter(noted.get("failed", ())), None)
+        line |= {"result": result, "by": next(iter(noted.get("failed", ())), None)}
         self._note(line)
         print(f"{result:10}{shown(line)}", flush=True)
         return line
@@ -256,11 +258,6 @@ def shown(line: Line) -> str:
     return f"{line['key'][0]}:{line['line']}  {line['before']}  ->  {line['after']}"
 
 
-def listed(line: Line) -> bool:
-    """Whether a fault is one that no test can notice."""
-    return (line["key"][0], line["before"], line["after"]) in EQUIVALENT
-
-
 def report(chosen: Sequence[tuple[str, Fault]], lines: Sequence[Line | None]) -> bool:
     """Print the score by folder, and what survived; whether every fault was tried and every folder has enough."""
     results: dict[str, list[str]] = {part: [] for part, _ in chosen}
@@ -268,8 +265,7 @@ def report(chosen: Sequence[tuple[str, Fault]], lines: Sequence[Line | None]) ->
         if line is None:
             results[part].append("not tried")
         else:
-            result = "equivalent" if line["result"] == "survived" and listed(line) else line["result"]
-            results[part].append(result)
+            results[part].append(result := line["result"])
             if result in ("survived", "untested"):
                 print(f"{result:10}{shown(line)}")
     words = ("killed", "timed out", "survived", "untested", "equivalent", "not tried")
@@ -277,8 +273,8 @@ def report(chosen: Sequence[tuple[str, Fault]], lines: Sequence[Line | None]) ->
     scores = []
     for part, found in results.items():
         counts = [found.count(word) for word in words]
-        tried = len(found) - counts[-1]
-        scores.append((counts[0] + counts[1]) / max(1, tried - counts[4]))
+        tried = sum(counts[:4])
+        scores.append((counts[0] + counts[1]) / max(1, tried))
         print(f"{part:20}{tried:11}" + "".join(f"{count:11}" for count in counts) + f"{scores[-1]:9.1%}")
     if left := lines.count(None):
         print(f"{left} faults are not tried yet: give the same command again.")

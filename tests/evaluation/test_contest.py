@@ -133,6 +133,8 @@ def test_a_contest_is_of_those_who_can_take_part() -> None:
     assert list(Contest.of("t", entries, NEAR).values) == ["several", "single"]
     assert list(Contest.of("t", entries, FAST).values) == ["several", "single", "unmeasured"]
     assert list(Contest.of("t", entries, MANY).values) == ["several", "unmeasured"]
+    own = Criterion("cost", "distance/gower", "lower")
+    assert list(Contest.of("t", entries, own).values) == ["several", "single"]
     found = Contest.of("t", entries, NEAR)
     assert found.coverage.to_dict() == {"several": 1.0, "single": 0.5}
     np.testing.assert_equal(found.values.to_numpy(), [[0.1, 0.3], [0.2, NAN]])
@@ -145,6 +147,12 @@ def test_the_best_mean_needs_ten_questions() -> None:
     assert Contest.of("t", [near, far], MANY).best == {"far"}
     few = [entry(name, [value] * 9 + [NAN]) for name, value in (("near", 0.1), ("far", 0.2))]
     assert Contest.of("t", few, NEAR).best == set()
+
+
+def test_nobody_answers() -> None:
+    found = Contest.of("t", [entry("a", [NAN] * 12), entry("b", [NAN] * 12)], NEAR)
+    assert (found.common.n, found.common.means, found.best) == (0, {}, set())
+    assert found.places == {"a": 1, "b": 1}
 
 
 def test_places_are_shared_by_those_that_no_test_tells_apart() -> None:

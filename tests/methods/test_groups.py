@@ -191,6 +191,9 @@ def test_what_goes_wrong_is_an_answer(act: str, status: tuple[str, str], message
     assert all(message in row["detail"] for row in run.rows())
     assert [line["status"] for line in run.groups()] == [status[0]]
     checker.judge(run)
+    table = scoring.group_table(run).loc["all"]
+    assert table[["points", "bound", "gap"]].isna().all()
+    assert table[["size", "covered", "uncoverable", "left", "optimal"]].tolist() == [12, 0, 0, 12, 0]
     assert status[0] in groups.write(run, ["sex"])
 
 
