@@ -47,7 +47,16 @@ SLOW = [  # minutes each without numba
     f"--deselect=tests/certificate/test_certificate.py::test_the_radius_is_the_largest[{model}-l2]"
     for model in ("mlp", "mlp_deep")
 ]
-POOL, CLOCKS, BROKEN = (f"tests/execution/test_{name}.py" for name in ("pool", "clocks", "broken_methods"))
+POOL = "tests/execution/test_pool.py"
+SET_UP = tuple(  # the others compile, or fit without numba: minutes
+    f"tests/execution/test_clocks.py::test_{name}"
+    for name in ("set_up_is_known_of_a_run_that_is_not_asked", "set_up_is_the_first_workers",
+                 "what_one_fit_compiled_is_not_the_next_ones")
+)  # fmt: skip
+CLAIMS = tuple(
+    f"tests/execution/test_broken_methods.py::test_{name}"
+    for name in ("a_group_method_is_held_to_the_limit_that_it_states", "refusals_are_asked_of_workers_only")
+)
 GROUPS = tuple(  # of these tests, the others are of methods
     f"tests/methods/test_groups.py::test_{name}"
     for name in (
@@ -73,11 +82,11 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 MORE = {  # tests of some files, which come before those of their part
     "harness/execution/contract.py": GROUPS,
-    "harness/execution/experiment.py": (*GROUPS, BROKEN, "tests/execution/test_overhead.py"),
-    "harness/execution/messages.py": (POOL, CLOCKS, *GROUPS),
-    "harness/execution/pool.py": (*GROUPS, CLOCKS, BROKEN),
+    "harness/execution/experiment.py": (*GROUPS, *CLAIMS, "tests/execution/test_overhead.py"),
+    "harness/execution/messages.py": (POOL, *SET_UP, *GROUPS),
+    "harness/execution/pool.py": (*SET_UP, *GROUPS),
     "harness/execution/task.py": ("tests/execution/test_experiment.py", *GROUPS),
-    "harness/execution/worker.py": (POOL, *GROUPS, CLOCKS, BROKEN),
+    "harness/execution/worker.py": (POOL, *SET_UP, *GROUPS),
     "harness/evaluation/scoring.py": GROUPS,
     "harness/reports/groups.py": (
         "tests/methods/test_groups.py::test_the_report_names_who_what_and_to_what",
