@@ -88,10 +88,10 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 MORE = {  # tests of some files, which come before those of their part
     "harness/execution/contract.py": GROUPS,
     "harness/execution/experiment.py": (*GROUPS, *CLAIMS, "tests/execution/test_overhead.py"),
-    "harness/execution/messages.py": (POOL, *SET_UP, *GROUPS),
-    "harness/execution/pool.py": (*SET_UP, *GROUPS),
+    "harness/execution/messages.py": (POOL, *GROUPS, *SET_UP),
+    "harness/execution/pool.py": (*GROUPS, *SET_UP),
     "harness/execution/task.py": ("tests/execution/test_experiment.py", *GROUPS),
-    "harness/execution/worker.py": (POOL, *SET_UP, *GROUPS),
+    "harness/execution/worker.py": (POOL, *GROUPS, *SET_UP),
     "harness/evaluation/scoring.py": GROUPS,
     "harness/reports/groups.py": (
         "tests/methods/test_groups.py::test_the_report_names_who_what_and_to_what",
@@ -181,7 +181,7 @@ class Copy:
             The seconds of each test without a fault.
         """
         (self.path / NOTES).unlink(missing_ok=True)
-        files = [test.partition("::")[0] for test in own]
+        files = list(dict.fromkeys(test.partition("::")[0] for test in own))
         more = {"PYTHONPATH": str(self.path), "CE_HARNESS_CACHE": str(self.path / ".models")}
         process = FORKS.Process(target=tested, args=(str(self.path), tests, files, known or {}, more))
         process.start()

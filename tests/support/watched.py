@@ -40,7 +40,7 @@ class Watch:
     known
         What tests took without a fault.
     own
-        Files whose tests come before all others.
+        Files whose tests come before all others, in this order.
     """
 
     def __init__(self, known: Seconds, own: Sequence[str]) -> None:
@@ -53,8 +53,9 @@ class Watch:
         whole: Counter[Path] = Counter()
         for item in items:
             whole[item.path] += self._known(item)[1]
-        first = [Path.cwd() / file for file in self.own]
-        items.sort(key=lambda i: (i.path not in first, whole[i.path], str(i.path), self._known(i)[1]))
+        places = {Path.cwd() / file: place for place, file in enumerate(self.own)}
+        last = len(places)
+        items.sort(key=lambda i: (places.get(i.path, last), whole[i.path], str(i.path), self._known(i)[1]))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
