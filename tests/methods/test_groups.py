@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from collections.abc import Callable
@@ -28,8 +29,8 @@ from harness.core.problem import Problem
 from harness.core.target import Label
 from harness.evaluation import checker, scoring
 from harness.execution.contract import group_breach
+from harness.execution.experiment import entropy, run_groups
 from harness.execution.experiment import groups as grouped
-from harness.execution.experiment import run_groups
 from harness.execution.messages import GroupReply
 from harness.execution.pool import Pool
 from harness.execution.task import make_task
@@ -154,6 +155,8 @@ class Acts:
         return None
 
     def fit(self, problem: Problem) -> Any:
+        if self.act == "unfit":
+            raise LookupError("no such luck")
         return object() if self.act == "alone" else _Actor(self.act)
 
 
@@ -168,6 +171,8 @@ class _Actor:
             time.sleep(1.4)
             everybody = dict.fromkeys(factuals.index, 0)
             return GroupExplanation((Answer(Status.FOUND, _SOMEWHERE),), everybody, changed=(SPACE.names,))
+        if self.act == "where":
+            return GroupExplanation((), trace=({"pid": os.getpid()},))
         if self.act == "raise":
             raise ZeroDivisionError
         return GroupExplanation((), {"stranger": 0})
@@ -178,6 +183,7 @@ class _Actor:
     [
         ("sleep", ("GAVE_UP", "time limit"), "no answer within 1 s"),
         ("raise", ("FAILED", "crash"), "ZeroDivisionError"),
+        ("unfit", ("FAILED", "crash"), "no such luck"),
         ("stranger", ("FAILED", "crash"), "not in the group"),
         ("refuse", ("UNSUPPORTED", "refused"), "takes nothing at all"),
         ("alone", ("UNSUPPORTED", "refused"), "explains no groups; leave 'group' out"),
@@ -206,6 +212,16 @@ def test_a_group_answered_within_the_grace_is_late(limit: float, late: bool, tmp
     assert 1.4 <= line["seconds"] < limit + 0.5
     assert line["late"] is late
     assert {(row["status"], row["late"], row["jobs"], row["beside"]) for row in run.rows()} == {("FOUND", late, 1, 1)}
+
+
+def test_groups_are_asked_one_after_the_other() -> None:
+    """By one worker, which fits once, unless there are to be several."""
+    posed = {name: (problem(), group) for name, group in grouped(question(), "sex").items()}
+    for jobs in ({}, {"jobs": 2}):
+        found = list(Pool().explain_groups(Acts("where"), posed, entropy(0), LIMITS, **jobs))
+        assert {outcome.group for outcome in found} == set(posed)
+        pids = {outcome.explanation.trace[0]["pid"] for outcome in found if outcome.explanation}
+        assert len(pids) == jobs.get("jobs", 1)
 
 
 def test_a_group_of_one_is_a_group(tmp_path: Path) -> None:
