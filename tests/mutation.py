@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from support.mutants import Fault, drawn, planted
-from support.watched import HANGING, IMPORTED, NOTES, Seconds, tested
+from support.watched import HANGING, IMPORTED, NOTES, Seconds, become
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = "metrics/_example.py"  # data of doctests
@@ -58,6 +58,7 @@ SET_UP = tuple(  # the others compile, or fit without numba: minutes
     for name in ("set_up_is_known_of_a_run_that_is_not_asked", "set_up_is_the_first_workers",
                  "what_one_fit_compiled_is_not_the_next_ones")
 )  # fmt: skip
+COMPILING = "--deselect=tests/execution/test_clocks.py::test_a_set_up_that_compiled_is_measured_again"
 CLAIMS = tuple(
     f"tests/execution/test_broken_methods.py::test_{name}"
     for name in ("a_group_method_is_held_to_the_limit_that_it_states", "refusals_are_asked_of_workers_only")
@@ -76,7 +77,7 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "metrics": (("metrics",), ("metrics", "tests/metrics")),
     "harness/certificate": (("harness/certificate",), ("tests/certificate", *SLOW)),
     "harness/papers": (("harness/papers",), ("tests/reports/test_claims.py",)),
-    "harness/execution": (("harness/execution",), ()),  # whose tests start processes: those of each file alone
+    "harness/execution": (("harness/execution",), (COMPILING,)),  # tests start processes: those of each file alone
     "harness/evaluation": (
         ("harness/evaluation",),
         ("harness/evaluation", "tests/evaluation", "tests/reports/test_page.py", "tests/reports/test_summary.py"),
@@ -89,7 +90,7 @@ MORE = {  # tests of some files, which come before those of their part
     "harness/execution/contract.py": GROUPS,
     "harness/execution/experiment.py": (*GROUPS, *CLAIMS, "tests/execution/test_overhead.py"),
     "harness/execution/messages.py": (POOL, *GROUPS, *SET_UP),
-    "harness/execution/pool.py": (*GROUPS, *SET_UP),
+    "harness/execution/pool.py": ("tests/execution/test_experiment.py", *GROUPS, *SET_UP),
     "harness/execution/task.py": ("tests/execution/test_experiment.py", *GROUPS),
     "harness/execution/worker.py": (POOL, *GROUPS, *SET_UP),
     "harness/evaluation/scoring.py": GROUPS,
@@ -183,7 +184,7 @@ class Copy:
         (self.path / NOTES).unlink(missing_ok=True)
         files = list(dict.fromkeys(test.partition("::")[0] for test in own))
         more = {"PYTHONPATH": str(self.path), "CE_HARNESS_CACHE": str(self.path / ".models")}
-        process = FORKS.Process(target=tested, args=(str(self.path), tests, files, known or {}, more))
+        process = FORKS.Process(target=become, args=(str(self.path), tests, files, known or {}, more))
         process.start()
         try:
             process.join()

@@ -82,7 +82,7 @@ class Watch:
         return self.known.get(item.nodeid, (0.0, 0.0))
 
 
-def tested(folder: str, tests: Sequence[str], own: Sequence[str], known: Seconds, more: Mapping[str, str]) -> None:
+def become(folder: str, tests: Sequence[str], own: Sequence[str], known: Seconds, more: Mapping[str, str]) -> None:
     """Become a process that tests a copy of the sources until a test fails, with further environment variables.
 
     It ends with pytest's exit code, and leaves its notes in the folder.
