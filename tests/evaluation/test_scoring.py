@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
+from support.tables import GRANTED, YOUNGER
 
 from harness.core.explanation import Answer, Reason, Status
+from harness.core.metric import Metric
+from harness.core.objective import Limit, Objective, Term
 from harness.core.problem import Problem
+from harness.core.wording import SATISFIED
 from harness.evaluation import checker, scoring
 from harness.store.rows import answer_row
 from harness.store.run import StoredRun
 from methods.nearest import Nearest
+from metrics import _example as loans
 from metrics.actionability import incoherent
-from metrics.proximity import l0
+from metrics.proximity import gower, l0
 from metrics.validity import validity
 
 TIMING = {"seconds": 0.5, "fit_seconds": 0.1, "late": False}
@@ -58,3 +67,129 @@ def test_the_population_says_which_answers_distances_see(cell: StoredRun, proble
     changed = problem.space.changed(factual, rows).sum(axis=1)
     assert scored(cell, problem, "accepted")["distance/l0"] == changed[0]
     assert scored(cell, problem, "returned")["distance/l0"] == changed.mean()
+
+
+Asked = Callable[..., StoredRun]
+NOTHING = Answer(Status.GAVE_UP, reason=Reason.TIME_LIMIT)
+NONE_EXISTS = Answer(Status.INFEASIBLE, reason=Reason.PROOF)
+OWN = Objective(())  # a method that keeps to the question's constraints alone
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Asked:
+    """A judged run: the answers to each question, all by the same person, and the seconds that each answer's row has;
+    5 s were allowed."""
+
+    def run(
+        *questions: list[tuple[Answer, float]], objective: Objective | None = None, late: bool = False
+    ) -> StoredRun:
+        made = StoredRun(tmp_path / f"run-{len(list(tmp_path.iterdir()))}")
+        factuals = pd.concat([loans.factual] * len(questions)).set_axis(range(len(questions)))
+        targets = dict.fromkeys(factuals.index, loans.problem.target)
+        names = {"dataset": "loans", "model": "tree", "method": "m"}
+        meta = {**names, "n_counterfactuals": len(questions[0]), "config": {"time_limit": 5}}
+        made.start(meta, loans.SPACE, loans.problem.classifier, targets, objective, factuals)
+        for index, answers in enumerate(questions):
+            made.append(
+                answer_row(index, place + 1, answer, seconds=seconds, cpu_seconds=None, fit_seconds=0.1, late=late)
+                for place, (answer, seconds) in enumerate(answers)
+            )
+        checker.judge(made)
+        return made
+
+    return run
+
+
+def told(run: StoredRun, *metrics: Metric) -> pd.DataFrame:
+    factuals, _ = run.factuals()
+    return scoring.score(run, dict.fromkeys(factuals.index, loans.problem), metrics)
+
+
+def found(row: dict[str, Any], value: float | None = None, bound: float | None = None) -> Answer:
+    proven = value is not None and value == bound
+    return Answer(Status.OPTIMAL if proven else Status.FOUND, row, Reason.FINISHED, value, bound)
+
+
+def test_a_question_is_counted_by_hand(asked: Asked) -> None:
+    """Of four answers one is proven, two are accepted; gaps of .5, 0 and 2 where there is a bound."""
+    answers = [found(GRANTED, 2.0, 1.5), found(GRANTED, 3.0, 3.0), found(YOUNGER, 4.0, 2.0), NOTHING]
+    line = told(asked([(answer, 0.5 + place) for place, answer in enumerate(answers)])).loc[0]
+    assert line[["requested", "returned", "valid", "accepted"]].tolist() == [4, 3, 2, 2]
+    assert (line["coverage"], line["filled"], line["optimal"]) == (1.0, 0.5, 0.25)
+    assert line["gap"] == pytest.approx(2.5 / 3)
+    assert (line["seconds"], line["fit_seconds"], line["late"], line["impossible"]) == (0.5, 0.1, 0.0, 0.0)
+    assert math.isnan(line["cpu_seconds"])
+
+
+def test_a_bound_above_the_objective_is_no_gap(asked: Asked) -> None:
+    assert told(asked([(found(GRANTED, 2.0, 2.5), 0.1)]))["gap"].tolist() == [0.0]
+
+
+def test_what_breaks_a_constraint_is_nowhere_near(asked: Asked) -> None:
+    """An income of 80 or 100 for 30, ten years older: (.5 + .25) / 5 and (.7 + .25) / 5. To be younger is no answer."""
+    farther, younger = {**GRANTED, "income": 100.0}, {**GRANTED, "income": 60.0, "age": 29}
+    line = told(asked([(found(row), 0.1) for row in (farther, younger, GRANTED)]), gower).loc[0]
+    assert (line["returned"], line["valid"], line["accepted"]) == (3, 3, 2)
+    assert line["nearest/distance/gower"] == pytest.approx(0.15)
+    assert line["distance/gower"] == pytest.approx((0.15 + 0.19) / 2)
+
+
+def test_a_question_without_an_answer_takes_its_limit(asked: Asked) -> None:
+    """Or longer, where it did; an invalid answer is none, a late one is marked."""
+    run = asked([(NOTHING, 0.2)], [(found(YOUNGER), 0.3)], [(NOTHING, 5.4)], [(found(GRANTED), 4.0)])
+    table = told(run)
+    assert table["seconds"].tolist() == [5.0, 5.0, 5.4, 4.0]
+    assert table["coverage"].tolist() == [0.0, 0.0, 0.0, 1.0]
+    assert told(asked([(found(GRANTED), 5.2)], late=True))[["late", "coverage"]].to_numpy().tolist() == [[1.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    ("objective", "answer", "impossible"),
+    [
+        (OWN, NONE_EXISTS, 1.0),
+        (OWN, NOTHING, 0.0),
+        (OWN, Answer(Status.FAILED, reason=Reason.CRASH), 0.0),
+        (OWN, found(GRANTED), 0.0),
+        (None, NONE_EXISTS, 0.0),  # nobody knows what it keeps to
+        (Objective((), limits=(Limit(Term("l0"), 2),)), NONE_EXISTS, 0.0),
+        (Objective((), causal=True), NONE_EXISTS, 0.0),
+        (Objective((), domain={"rho": 0.1}), NONE_EXISTS, 0.0),
+    ],
+)
+def test_none_exists_where_a_proof_is_about_the_question(
+    asked: Asked, objective: Objective | None, answer: Answer, impossible: float
+) -> None:
+    """A proof within limits of the method's own says nothing about others."""
+    assert told(asked([(answer, 0.1)], objective=objective))["impossible"].tolist() == [impossible]
+
+
+def test_who_has_what_is_wanted_is_no_question(asked: Asked) -> None:
+    """Any other refusal is."""
+    content = Answer(Status.UNSUPPORTED, reason=Reason.REFUSED, detail=SATISFIED)
+    refused = Answer(Status.UNSUPPORTED, reason=Reason.REFUSED, detail="not for this model")
+    failed = Answer(Status.FAILED, reason=Reason.CRASH, detail=SATISFIED)
+    run = asked([(content, 0.0)] * 2, [(refused, 0.0)] * 2, [(content, 0.0), (refused, 0.0)], [(failed, 0.0)] * 2)
+    assert told(run).index.tolist() == [1, 2, 3]
+    assert scoring.refusal(run) is None
+    assert scoring.refusal(asked([(refused, 0.0)], [(refused, 0.0)])) == "not for this model"
+
+
+def test_a_run_is_told_in_counts(asked: Asked) -> None:
+    """Statuses, verdicts, what went wrong in which words, and of how many questions; the first answer counts."""
+    crash = Answer(Status.FAILED, reason=Reason.CRASH, detail="Traceback\n  a line\nKeyError: 'job'.\n")
+    less = Answer(Status.GAVE_UP, detail="no more rows.")
+    questions = [[crash, crash], [less, less], [less, less], [NOTHING, NOTHING], [found(GRANTED), less]]
+    told = scoring.outcome(asked(*([(answer, 0.1) for answer in answers] for answers in questions)))
+    assert told["status"] == {"FAILED": 2, "GAVE_UP": 7, "FOUND": 1}
+    assert told["verdict"] == {"none": 9, "accepted": 1}
+    assert told["details"] == [crash.detail]
+    assert list(told["reasons"].items()) == [("no more rows", 2), ("crash, KeyError: 'job'", 1), ("time limit", 1)]
+    assert told["timed_beside"] is False
+
+
+def test_means_with_their_errors() -> None:
+    """Of 1 and 3: 2, with the spread's root over two; a single value has no error, and all questions are counted."""
+    summary = scoring.summarise(pd.DataFrame({"a": [1.0, 3.0, np.nan], "b": [4.0, np.nan, np.nan]}))
+    assert summary.loc["a"].tolist() == pytest.approx([2.0, 1.0, 2, 3])
+    assert summary.loc["b", ["mean", "n", "of"]].tolist() == [4.0, 1, 3]
+    assert math.isnan(summary.loc["b", "se"])

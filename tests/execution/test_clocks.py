@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +214,21 @@ def test_a_set_up_that_compiled_is_measured_again(
             assert outcome.setup_seconds is not None
             assert outcome.setup_seconds > took[-1]
     assert (tmp_path / "kernels").exists() == (cache and not first_use)
+
+
+@pytest.mark.usefixtures("compiled_code")
+def test_what_one_fit_compiled_is_not_the_next_ones(
+    problem: Problem, module: Callable[[str, str], Any], tmp_path: Path
+) -> None:
+    """Two problems, fitted one after the other by one worker, which compiles for the first alone."""
+    (tmp_path / "twice_kernel.py").write_text(KERNEL.format(cache=False))
+    method = module("twice", COMPILING.format(name="twice")).Compiling()
+    factuals = problem.train.loc[~problem.valid(problem.train)].iloc[:2]
+    posed = dict(zip(factuals.index, (problem, replace(problem)), strict=True))
+    first, second = Pool(first_use=True).explain(method, posed.__getitem__, factuals, 1, lambda _: (0,), LIMITS)
+    assert first.compile_seconds > 0.1
+    assert second.compile_seconds == 0.0
+    assert second.fit_seconds < first.compile_seconds
 
 
 @pytest.mark.usefixtures("compiled_code")

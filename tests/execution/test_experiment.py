@@ -16,9 +16,9 @@ from harness.core.explanation import Explanation, Reason, Status
 from harness.core.problem import Problem
 from harness.core.target import Label
 from harness.data import Dataset
-from harness.execution.experiment import run
+from harness.execution.experiment import entropy, run
 from harness.execution.pool import Limits, Outcome
-from harness.execution.task import Task, make_task
+from harness.execution.task import EXPLAIN, Task, make_task
 from harness.store.run import StoredRun
 from methods.nearest import Nearest
 
@@ -186,6 +186,8 @@ def test_a_satisfied_factual_is_not_asked(dataset: Dataset, classifier: Classifi
     refused = [row for row in cell.rows() if row["factual"] == good]
     assert [(row["status"], row["reason"]) for row in refused] == [("UNSUPPORTED", "refused")] * 2
     assert "already" in refused[0]["detail"]
+    spent = ("seconds", "fit_seconds", "compile_seconds", "late")
+    assert [[row[name] for name in spent] for row in refused] == [[0.0, 0.0, 0.0, False]] * 2
 
 
 def test_a_factuals_randomness_is_its_own(dataset: Dataset, classifier: Classifier, tmp_path: Path) -> None:
@@ -197,3 +199,12 @@ def test_a_factuals_randomness_is_its_own(dataset: Dataset, classifier: Classifi
     assert alone.items() <= together.items()
     assert len(set(together.values())) == 6
     assert not set(other.values()) & set(together.values())
+
+
+@pytest.mark.parametrize(
+    ("factual", "number"),
+    [(7, 7), (np.int64(123456789), 123456789), ("123456789", 0xCBF43926)],
+)
+def test_a_name_has_randomness_of_its_own_too(factual: Any, number: int) -> None:
+    """Numbers as they are; of text its CRC-32, whose value of these nine digits is the standard's."""
+    assert entropy(5)(factual) == (5, EXPLAIN, number)

@@ -205,6 +205,11 @@ def test_an_answer_after_the_limit_is_late(problem: Problem, factuals: pd.DataFr
     assert (second.seconds > limit) is late
 
 
+@pytest.mark.parametrize(("limit", "grace"), [(1.0, 0.5), (10.0, 0.5), (60.0, 3.0)])
+def test_the_grace_is_a_twentieth_and_at_least_half_a_second(limit: float, grace: float) -> None:
+    assert Limits(time=limit).grace == pytest.approx(grace)
+
+
 @pytest.mark.parametrize("act", ["print", "native print"])
 def test_printing_is_thrown_away(
     problem: Problem, factuals: pd.DataFrame, act: str, capfd: pytest.CaptureFixture[str]

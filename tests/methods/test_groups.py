@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from collections.abc import Callable
@@ -21,15 +22,15 @@ from support.complete import complete
 from support.groups import BREACHES, CONF, LIMITS, POINTS, SPACE, Recorder, at_one, dataset, problem, question, started
 
 from harness.core.errors import DatasetError
-from harness.core.explanation import GroupExplanation, Reason, Status
+from harness.core.explanation import Answer, GroupExplanation, Reason, Status
 from harness.core.method import Deadline, GroupExplainer, Method
 from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.target import Label
 from harness.evaluation import checker, scoring
 from harness.execution.contract import group_breach
+from harness.execution.experiment import entropy, run_groups
 from harness.execution.experiment import groups as grouped
-from harness.execution.experiment import run_groups
 from harness.execution.messages import GroupReply
 from harness.execution.pool import Pool
 from harness.execution.task import make_task
@@ -138,6 +139,9 @@ def test_who_cannot_be_served_is_named(tmp_path: Path) -> None:
     assert {status[index] for index in rest} == {("OPTIMAL", "proof")}
 
 
+_SOMEWHERE = POINTS.iloc[0].to_dict()
+
+
 @dataclass(frozen=True)
 class Acts:
     """A method that sleeps, raises, or breaks the contract of groups."""
@@ -151,6 +155,8 @@ class Acts:
         return None
 
     def fit(self, problem: Problem) -> Any:
+        if self.act == "unfit":
+            raise LookupError("no such luck")
         return object() if self.act == "alone" else _Actor(self.act)
 
 
@@ -161,6 +167,12 @@ class _Actor:
     def explain_group(self, factuals: pd.DataFrame, rng: np.random.Generator, deadline: Deadline) -> GroupExplanation:
         if self.act == "sleep":
             time.sleep(60.0)
+        if self.act == "linger":
+            time.sleep(1.4)
+            everybody = dict.fromkeys(factuals.index, 0)
+            return GroupExplanation((Answer(Status.FOUND, _SOMEWHERE),), everybody, changed=(SPACE.names,))
+        if self.act == "where":
+            return GroupExplanation((), trace=({"pid": os.getpid()},))
         if self.act == "raise":
             raise ZeroDivisionError
         return GroupExplanation((), {"stranger": 0})
@@ -171,6 +183,7 @@ class _Actor:
     [
         ("sleep", ("GAVE_UP", "time limit"), "no answer within 1 s"),
         ("raise", ("FAILED", "crash"), "ZeroDivisionError"),
+        ("unfit", ("FAILED", "crash"), "no such luck"),
         ("stranger", ("FAILED", "crash"), "not in the group"),
         ("refuse", ("UNSUPPORTED", "refused"), "takes nothing at all"),
         ("alone", ("UNSUPPORTED", "refused"), "explains no groups; leave 'group' out"),
@@ -184,7 +197,43 @@ def test_what_goes_wrong_is_an_answer(act: str, status: tuple[str, str], message
     assert all(message in row["detail"] for row in run.rows())
     assert [line["status"] for line in run.groups()] == [status[0]]
     checker.judge(run)
+    table = scoring.group_table(run).loc["all"]
+    assert table[["points", "bound", "gap"]].isna().all()
+    assert table[["size", "covered", "uncoverable", "left", "optimal"]].tolist() == [12, 0, 0, 12, 0]
     assert status[0] in groups.write(run, ["sex"])
+
+
+@pytest.mark.parametrize(("limit", "late"), [(1.2, True), (2.5, False)])
+def test_a_group_answered_within_the_grace_is_late(limit: float, late: bool, tmp_path: Path) -> None:
+    """Of half a second, after 1.4 s; timings say how many went on at once: one."""
+    run = started(tmp_path, question(), Acts("linger"))
+    run_groups(run, question(), Acts("linger"), True, 0, replace(LIMITS, time=limit), Pool())
+    (line,) = run.groups()
+    assert 1.4 <= line["seconds"] < limit + 0.5
+    assert line["late"] is late
+    assert {(row["status"], row["late"], row["jobs"], row["beside"]) for row in run.rows()} == {("FOUND", late, 1, 1)}
+
+
+def test_groups_are_asked_one_after_the_other() -> None:
+    """By one worker, which fits once, unless there are to be several."""
+    posed = {name: (problem(), group) for name, group in grouped(question(), "sex").items()}
+    for jobs in ({}, {"jobs": 2}):
+        found = list(Pool().explain_groups(Acts("where"), posed, entropy(0), LIMITS, **jobs))
+        assert {outcome.group for outcome in found} == set(posed)
+        pids = {outcome.explanation.trace[0]["pid"] for outcome in found if outcome.explanation}
+        assert len(pids) == jobs.get("jobs", 1)
+
+
+def test_a_group_of_one_is_a_group(tmp_path: Path) -> None:
+    """Somebody alone of her sex, whose problem is that of anybody with her target."""
+    task = question()
+    women = task.factuals.index[task.factuals["sex"] == "f"]
+    alone = replace(task, factuals=task.factuals.drop(women[1:]))
+    run, pool = started(tmp_path, alone, GroupGreedy()), Recorder(at_one)
+    run_groups(run, alone, GroupGreedy(), "sex", 0, LIMITS, pool)  # type: ignore[arg-type]
+    assert sorted(pool.asked) == ["sex=f", "sex=m"]
+    assert [line["factuals"] for line in run.groups() if line["group"] == "sex=f"] == [[women[0]]]
+    assert run.done
 
 
 # --- checking and scoring -----------------------------------------------------------------------------------------

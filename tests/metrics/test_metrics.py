@@ -20,7 +20,7 @@ from omegaconf import OmegaConf
 from sklearn.tree import DecisionTreeRegressor
 
 from harness.core.classifier import Classifier
-from harness.core.metric import Metric
+from harness.core.metric import TABLES, Metric
 from harness.core.problem import Problem
 from harness.core.space import Actionability, Space
 from harness.core.target import Interval, Label, Probability
@@ -151,6 +151,16 @@ def test_a_share_lies_between_0_and_1(name: str) -> None:
 def test_of_faults_fewer_are_better() -> None:
     assert METRICS.keys() - BETTER.keys() == {"actionability/incoherent", "causality/residual"}
     assert METRICS["actionability/incoherent"].better == METRICS["causality/residual"].better == "lower"
+
+
+def test_tables_have_a_column_for_each_criterion() -> None:
+    """From left to right; also for broken constraints, and but for the printed summary the radius of a box."""
+    shown = sorted((metric for metric in METRICS.values() if metric.shown), key=lambda metric: metric.place)
+    assert [metric.column for metric in shown] == [
+        "proximity", "sparsity", "plausibility", "robustness", "diversity", "violations", "certified radius",
+    ]  # fmt: skip
+    assert {metric.shown for metric in shown[:6]} == {TABLES}
+    assert shown[6].shown == ("overview", "report")
 
 
 def test_lof_follows_its_definition() -> None:

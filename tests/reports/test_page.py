@@ -160,7 +160,8 @@ def test_a_method_has_one_look_everywhere(text: str, folder: Path) -> None:
 
 
 def test_figures_are_files_for_a_journal(text: str, folder: Path) -> None:
-    """Of each an SVG, which the page has as it is, a PDF and a PNG, 85 mm wide; the same bytes when drawn again."""
+    """Of each an SVG, which the page has as it is, a PDF and a PNG, the same bytes when drawn again; 85 mm wide, and
+    with three methods no higher than half a page."""
     home = folder / "figures"
     before = {path.name: path.read_bytes() for path in home.iterdir()}
     names = {"ranks", "performance_profiles", "trade_off_loans", "one_person"}
@@ -168,9 +169,10 @@ def test_figures_are_files_for_a_journal(text: str, folder: Path) -> None:
     for name in names:
         drawn = before[f"{name}.svg"].decode()
         assert drawn[drawn.index("<svg") :] in text
-        width = re.search(r'<svg[^>]* width="([\d.]+)pt"', drawn)
-        assert width
-        assert float(width[1]) == pytest.approx(85 / 25.4 * 72, abs=0.01)
+        size = re.search(r'<svg[^>]* width="([\d.]+)pt" height="([\d.]+)pt"', drawn)
+        assert size
+        assert float(size[1]) == pytest.approx(85 / 25.4 * 72, abs=0.01)
+        assert float(size[2]) < 120 / 25.4 * 72
         assert before[f"{name}.pdf"].startswith(b"%PDF")
         assert imread(home / f"{name}.png").shape[1] == pytest.approx(85 / 25.4 * 300, abs=1)
     stale, mine = home / "trade_off_old.pdf", home / "mine.png"

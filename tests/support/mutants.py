@@ -21,7 +21,10 @@ SAME_KIND = [  # an operator is replaced by one of its kind: others would only r
 LEFT_OUT = {"RemoveDecorator", "VariableReplacer", "VariableInserter", "ExceptionReplacer"}  # declarations, and names
 # Named arguments that no result depends on: the assertion of ``zip``, and how a drawing looks.
 CANVAS = "blank"  # the function whose arguments are a figure's inches
-ASIDE = {"strict", "alpha", "fontsize", "title_fontsize", "labelsize", "lw", "linewidths", "markersize", "s", "zorder"}
+ASIDE = {
+    "strict", "alpha", "rotation", "fontsize", "title_fontsize", "labelsize", "lw", "linewidths", "markersize", "s",
+    "zorder",
+}  # fmt: skip
 
 
 class Fault(NamedTuple):

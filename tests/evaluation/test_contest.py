@@ -1,0 +1,230 @@
+"""Methods against each other, on entries made by hand: which values count, which mean is best, who is placed where."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from harness.evaluation import contest
+from harness.evaluation.contest import Contest, Criterion, standing, too_few
+from harness.evaluation.study import Entry, Study, named
+
+NAN = math.nan
+NEAR = Criterion("proximity", "distance/gower", "lower")
+MANY = Criterion("diversity", "diversity/gower", "higher")
+FAST = Criterion("seconds", "seconds", "lower")
+
+
+def entry(method: str, near: list[float], answered: list[float] | None = None, **changes: Any) -> Entry:
+    """An entry whose nearest answers lie so far, all of them ten times as far; answered by all seeds unless said."""
+    answered = [float(not math.isnan(value)) for value in near] if answered is None else answered
+    table = pd.DataFrame(
+        {
+            "coverage": answered, "filled": answered, "seconds": np.arange(1.0, len(near) + 1),
+            "distance/gower": 10 * np.array(near), "nearest/distance/gower": near, "diversity/gower": near,
+            "returned": 2.0, "valid": 1.0, "fit_seconds": 0.25, "optimal": 0.0,
+        }
+    )  # fmt: skip
+    plain: dict[str, Any] = {
+        "dataset": "d", "model": "m", "task": "d / m", "runs": (), "metas": ({"n_counterfactuals": 2},),
+        "refusal": None, "one": False, "impossible": 0, "outcomes": (),
+    }  # fmt: skip
+    return Entry(method=method, table=changes.pop("table", table), **{**plain, **changes})
+
+
+def study(*entries: Entry) -> Study:
+    return Study("s", entries, {}, ())
+
+
+# --- an entry -----------------------------------------------------------------------------------------------------
+
+
+def test_a_question_is_answered_where_half_the_seeds_answer_it() -> None:
+    one = entry("a", [0.1, 0.2, 0.3, 0.4], [1.0, 0.5, 0.4, 0.0])
+    assert one.answered.tolist() == [True, True, False, False]
+    assert one.coverage.value == pytest.approx(1.9 / 4)
+
+
+def test_several_counterfactuals_are_asked_for_and_may_be_given() -> None:
+    """Of two, in some run; never of a method that gives one, of which nothing is filled."""
+    asked = [{"n_counterfactuals": n} for n in (1, 2, 3)]
+    assert [entry("a", [0.1], metas=(each,)).several for each in asked] == [False, True, True]
+    assert entry("a", [0.1], metas=tuple(asked[:2])).several
+    alone = entry("a", [0.1, 0.2], one=True)
+    assert not alone.several
+    assert math.isnan(alone.filled)
+    assert entry("a", [0.1, 0.2], [1.0, 0.5]).filled == 0.75
+
+
+def test_validity_is_of_what_was_returned() -> None:
+    table = pd.DataFrame({"returned": [2.0, 6.0], "valid": [2.0, 1.0]})
+    assert entry("a", [], table=table).validity == 3 / 8
+    assert math.isnan(entry("a", [], table=table * 0).validity)
+
+
+def test_set_up_is_the_mean_over_seeds() -> None:
+    """Of the seeds that measured it; the longest fit of runs from before it was measured; NaN where nothing was."""
+    metas = [{"n_counterfactuals": 2, "setup": {"seconds": s, "cpu_seconds": c}} for s, c in ((1.0, 3.0), (2.0, 5.0))]
+    assert entry("a", [0.1], metas=(*metas, {"n_counterfactuals": 2})).setup == (1.5, 4.0)
+    crashed = {"n_counterfactuals": 2, "setup": {"seconds": 1.0, "cpu_seconds": None}}
+    assert math.isnan(entry("a", [0.1], metas=(crashed,)).setup[1])
+    old = entry("a", [0.1, 0.2], metas=({"n_counterfactuals": 2},))
+    old.table["fit_seconds"] = [0.5, 0.75]
+    assert old.setup[0] == 0.75
+    assert math.isnan(old.setup[1])
+    assert math.isnan(entry("a", []).setup[0])
+
+
+def test_the_spread_over_seeds_is_that_of_a_sample() -> None:
+    """Means of 1, 2 and 6: a variance of (4 + 1 + 9) / 2; one seed has none."""
+    one = entry("a", [0.1])
+    vars(one)["by_seed"] = [pd.DataFrame({"x": [mean - 1, mean + 1]}) for mean in (1.0, 2.0, 6.0)]
+    assert one.seed_spread("x") == pytest.approx(math.sqrt(7))
+    assert math.isnan(one.seed_spread("y"))
+    vars(one)["by_seed"] = [pd.DataFrame({"x": [1.0, 3.0]})]
+    assert math.isnan(one.seed_spread("x"))
+
+
+def test_quantiles_leave_out_what_is_not_known() -> None:
+    one = entry("a", [0.1, 0.2, 0.3])
+    one.table["cpu_seconds"] = [1.0, NAN, 3.0]
+    assert (one.seconds(0.5), one.seconds(1.0), one.cpu_seconds(0.5)) == (2.0, 3.0, 2.0)
+    one.table["cpu_seconds"] = NAN
+    assert math.isnan(one.cpu_seconds(0.5))
+
+
+def test_names_say_what_differs() -> None:
+    """Nothing where all is equal; a setting that one run lacks differs."""
+
+    def meta(method: str, /, **config: Any) -> dict[str, Any]:
+        return {"dataset": "d", "model": "m", "method": method, "config": config}
+
+    plain = [meta("a", seed=0, time_limit=5), meta("a", seed=1, time_limit=5)]
+    assert named(plain) == [("d / m", "a", "")] * 2
+    limits = [meta("a", time_limit=5), meta("b", time_limit=5), meta("a", time_limit=9)]
+    assert [method for _, method, _ in named(limits)] == ["a (time_limit=5)", "b (time_limit=5)", "a (time_limit=9)"]
+    people = [meta("a", n_factuals=5), meta("b", n_factuals=7)]
+    assert [task for task, _, _ in named(people)] == ["d / m (n_factuals=5)", "d / m (n_factuals=7)"]
+    own = [meta("a", method={"rho": 1}), meta("a", method={}), meta("b", method={"rho": 1})]
+    assert [method for _, method, _ in named(own)] == ["a (rho=1)", "a", "b"]
+
+
+# --- a task -------------------------------------------------------------------------------------------------------
+
+
+def test_a_criterion_counts_the_nearest_answer_of_answered_questions() -> None:
+    """Seconds too; diversity is that of all answers, where as many were accepted as asked for."""
+    one = entry("a", [0.1, 0.2, 0.3], [1.0, 0.5, 0.4])
+    np.testing.assert_equal(NEAR.of(one).to_numpy(), [0.1, 0.2, NAN])
+    np.testing.assert_equal(FAST.of(one).to_numpy(), [1.0, 2.0, NAN])
+    np.testing.assert_equal(MANY.of(one).to_numpy(), [0.1, NAN, NAN])
+
+
+def test_a_contest_is_of_those_who_can_take_part() -> None:
+    """For diversity, of those that give several; of each criterion, of those that were measured."""
+    several, single = entry("several", [0.1, 0.2]), entry("single", [0.3, NAN], one=True)
+    unmeasured = entry("unmeasured", [0.1, 0.1])
+    del unmeasured.table["distance/gower"]
+    entries = [several, single, unmeasured]
+    assert list(Contest.of("t", entries, NEAR).values) == ["several", "single"]
+    assert list(Contest.of("t", entries, FAST).values) == ["several", "single", "unmeasured"]
+    assert list(Contest.of("t", entries, MANY).values) == ["several", "unmeasured"]
+    own = Criterion("cost", "distance/gower", "lower")
+    assert list(Contest.of("t", entries, own).values) == ["several", "single"]
+    found = Contest.of("t", entries, NEAR)
+    assert found.coverage.to_dict() == {"several": 1.0, "single": 0.5}
+    np.testing.assert_equal(found.values.to_numpy(), [[0.1, 0.3], [0.2, NAN]])
+
+
+def test_the_best_mean_needs_ten_questions() -> None:
+    """All of which both answer; less is better of distances, more of diversity."""
+    near, far = entry("near", [0.1] * 10), entry("far", [0.2] * 10)
+    assert Contest.of("t", [near, far], NEAR).best == {"near"}
+    assert Contest.of("t", [near, far], MANY).best == {"far"}
+    few = [entry(name, [value] * 9 + [NAN]) for name, value in (("near", 0.1), ("far", 0.2))]
+    assert Contest.of("t", few, NEAR).best == set()
+
+
+def test_nobody_answers() -> None:
+    found = Contest.of("t", [entry("a", [NAN] * 12), entry("b", [NAN] * 12)], NEAR)
+    assert (found.common.n, found.common.means, found.best) == (0, {}, set())
+    assert found.places == {"a": 1, "b": 1}
+
+
+def test_places_are_shared_by_those_that_no_test_tells_apart() -> None:
+    """Of twenty questions, c is always the farthest; a and b are equal but for one."""
+    a, c = [0.1] * 20, [0.5] * 20
+    found = Contest.of("t", [entry("c", c), entry("b", [0.2, *a[1:]]), entry("a", a)], NEAR)
+    assert found.mean_ranks.index.tolist() == ["a", "b", "c"]
+    assert found.mean_ranks.tolist() == pytest.approx([(19 * 0.25) / 20, (0.5 + 19 * 0.25) / 20, 1.0])
+    assert found.places == {"a": 1, "b": 1, "c": 3}
+
+
+# --- a study ------------------------------------------------------------------------------------------------------
+
+
+def many(tasks: int, datasets: int, refusing: str = "") -> Study:
+    """Three methods, a before b before c, on tasks that are dealt out to the data sets."""
+    entries = []
+    for number in range(tasks):
+        place = {"dataset": f"d{number % datasets}", "task": f"t{number}"}
+        for method, value in (("a", 0.1), ("b", 0.2), ("c", 0.3)):
+            refusal = "no" if method == refusing and number == 0 else None
+            entries.append(entry(method, [value] * 4, **place, refusal=refusal))
+    return study(*entries)
+
+
+def stood(found: Study) -> contest.Standing:
+    return standing(found, NEAR, contest.contests(found, NEAR))
+
+
+def test_five_data_sets_have_a_test() -> None:
+    """By Friedman: each has the ranks 0, 1/2, 1, so the statistic is 2 x 5, and p = exp(-5) with two degrees."""
+    five = stood(many(5, 5))
+    assert five.test is not None
+    assert five.test.p == pytest.approx(math.exp(-5))
+    assert five.mean_ranks.to_dict() == {"a": 0.0, "b": 0.5, "c": 1.0}
+    assert five.blocks.tolist() == [5, 5, 5]
+    assert five.places == {"a": 1, "b": 1, "c": 3}
+    four = stood(many(4, 4))
+    assert (four.test, four.places) == (None, {})
+
+
+def test_a_data_set_is_one_block() -> None:
+    """However many tasks it has: ten on two data sets are two."""
+    found = stood(many(10, 2))
+    assert found.ranks.shape == (2, 3)
+    assert found.test is None
+    assert found.blocks.tolist() == [2, 2, 2]
+
+
+def test_who_refuses_a_task_is_in_no_test() -> None:
+    """And has its ranks of the others."""
+    found = stood(many(6, 6, refusing="b"))
+    assert found.test is None  # two methods are too few
+    assert found.blocks.to_dict() == {"a": 6, "b": 5, "c": 6}
+    assert math.isnan(found.ranks.loc["d0", "b"])
+
+
+def test_one_task_has_places_by_its_pairs() -> None:
+    one = study(entry("near", [0.1] * 20), entry("far", [0.2] * 20))
+    assert stood(one).places == {"near": 1, "far": 2}
+
+
+def test_who_covers_less_than_half_of_the_best_has_too_few() -> None:
+    """By the mean over the tasks that each takes; refusals are not counted."""
+    half, less = [0.1, 0.1, NAN, NAN], [0.1, NAN, NAN, NAN]
+    found = study(
+        entry("all", [0.1] * 4),
+        entry("half", half),
+        entry("less", less),
+        entry("refuses", [NAN] * 4, refusal="no"),
+        entry("mean", [0.1] * 4),
+        entry("mean", [NAN] * 4, task="other"),
+    )
+    assert contest.coverages(found) == {"all": [1.0], "half": [0.5], "less": [0.25], "mean": [1.0, 0.0]}
+    assert too_few(found) == {"less"}

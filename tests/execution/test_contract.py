@@ -1,0 +1,101 @@
+"""What breaks the contract of an explanation, and in which words; each breach is one change of a good answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from harness.core.explanation import Answer, Explanation, GroupExplanation, Status
+from harness.core.problem import Problem
+from harness.execution.contract import breach, group_breach
+from harness.execution.messages import ExplainRequest
+
+NOTHING = Answer(Status.GAVE_UP)
+
+
+@pytest.fixture
+def rows(problem: Problem) -> list[dict[str, Any]]:
+    """Four rows; the first is the factual."""
+    return problem.train.iloc[:4].to_dict("records")
+
+
+def told(problem: Problem, *rows: dict[str, Any] | None, asked: int = 2) -> str | None:
+    """What is wrong with these answers to the first row, of which so many were asked for."""
+    answers = tuple(NOTHING if row is None else Answer(Status.FOUND, row) for row in rows)
+    return breach(Explanation(answers), problem, ExplainRequest(problem.train.iloc[[0]], asked, (0,), 1.0))
+
+
+def test_as_many_answers_as_asked_for(problem: Problem, rows: list[dict[str, Any]]) -> None:
+    """Neither fewer nor more; those without a row count."""
+    assert told(problem, rows[1], rows[2]) is None
+    assert told(problem, rows[1], None) is None
+    assert told(problem, None, None) is None
+    assert told(problem, rows[1]) == "the method was asked for 2 answers and gave 1"
+    assert told(problem, *rows[1:]) == "the method was asked for 2 answers and gave 3"
+
+
+def test_every_row_has_the_columns_and_a_value_in_each(problem: Problem, rows: list[dict[str, Any]]) -> None:
+    """Whichever answer it is, also after one without a row."""
+    fewer = {name: value for name, value in rows[2].items() if name != "income"}
+    for row, words in (
+        (fewer, "columns ["),
+        (rows[2] | {"wage": 1.0}, "'wage'"),
+        (rows[2] | {"income": float("nan")}, "missing values"),
+        (rows[2] | {"city": None}, "missing values"),
+    ):
+        for first in (rows[1], None):
+            assert words in (told(problem, first, row) or "")
+            assert words in (told(problem, row, first) or "")
+
+
+def test_the_factual_is_no_answer(problem: Problem, rows: list[dict[str, Any]]) -> None:
+    """One feature apart is one."""
+    words = "the method handed the factual back as an answer"
+    assert told(problem, rows[0], rows[1]) == told(problem, rows[1], rows[0]) == words
+    assert told(problem, rows[0] | {"income": rows[0]["income"] + 1.0}, rows[1]) is None
+
+
+FIRST, SECOND = ("income",), ("city",)
+
+
+@pytest.mark.parametrize(
+    ("points", "assigned", "left", "changed", "words"),
+    [
+        ((1, 2), {0: 0, 1: 1, 2: 0}, (3,), (FIRST, SECOND), None),
+        ((1, 2), {0: 0, 1: 1}, (), (FIRST, SECOND), None),  # somebody may be left open
+        ((), {}, (0, 1, 2, 3), (), None),
+        ((), {}, (), (), None),
+        ((1,), {0: 0, 7: 0}, (), (FIRST,), "assigned ['7'], which are not in the group"),
+        ((1,), {0: 0}, (7,), (FIRST,), "assigned ['7'], which are not in the group"),
+        ((1,), {0: 0, 1: 0}, (1, 2), (FIRST,), "both explained ['1'] and called them uncoverable"),
+        ((1, 2), {0: 0, 1: 0}, (), (FIRST, SECOND), "2 points, of which [1] have no factual"),
+        ((1,), {0: 0, 1: 1}, (), (FIRST,), "1 points, of which [1] have no factual"),
+        ((1,), {0: 0}, (), (), "1 points and changed features of 0"),
+        ((1,), {0: 0}, (), (FIRST, SECOND), "1 points and changed features of 2"),
+        ((1, None), {0: 0, 1: 1}, (), (FIRST, SECOND), "a point without a row"),
+        ((None, 1), {0: 0, 1: 1}, (), (FIRST, SECOND), "a point without a row"),
+    ],
+)
+def test_a_group_is_accounted_for(
+    problem: Problem,
+    rows: list[dict[str, Any]],
+    points: tuple[int | None, ...],
+    assigned: dict[int, int],
+    left: tuple[int, ...],
+    changed: tuple[tuple[str, ...], ...],
+    words: str | None,
+) -> None:
+    """Each point serves somebody of the group, nobody is both served and not; changes are told of each point."""
+    factuals = problem.train.iloc[:4].set_axis(range(4))
+    answers = tuple(NOTHING if place is None else Answer(Status.FOUND, rows[place]) for place in points)
+    found = group_breach(GroupExplanation(answers, assigned, changed=changed, uncoverable=left), problem, factuals)
+    assert found is None if words is None else words in (found or "")
+
+
+def test_the_points_of_a_group_have_the_columns(problem: Problem, rows: list[dict[str, Any]]) -> None:
+    factuals: pd.DataFrame = problem.train.iloc[:4].set_axis(range(4))
+    answers = Answer(Status.FOUND, rows[1]), Answer(Status.FOUND, rows[2] | {"income": float("nan")})
+    found = group_breach(GroupExplanation(answers, {0: 0, 1: 1}, changed=(FIRST, SECOND)), problem, factuals)
+    assert found == "the method gave a row with missing values"
