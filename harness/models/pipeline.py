@@ -31,7 +31,7 @@ from sklearn.preprocessing import (
 )
 
 from harness.core.errors import UnsupportedError
-from harness.core.inputs import Affine, Chain, Indicator, Input, Lookup, run_steps
+from harness.core.inputs import Affine, Chain, Indicator, Input, Lookup, beyond_by_rounding, run_steps
 from harness.core.space import Feature, Kind, Space
 from harness.models.scorecard import OptBinned, ScorecardEstimator
 
@@ -269,19 +269,21 @@ def _stepwise(transformer: Any, flow: ColumnFlow, at: PipelineStep, *steps: tupl
 
 
 def _clipped(transformer: Any, flow: ColumnFlow, at: PipelineStep, ends: tuple[float, float]) -> ColumnFlow:
-    """The columns cut to an interval, which numbers must not leave anyway."""
+    """The columns cut to an interval, which numbers must not leave anyway but by rounding."""
+    low, high = ends
     columns: list[Column] = []
     for column in flow.columns:
         if isinstance(column, Number):
             feature = column.feature
             reach = [run_steps(float(x), column.steps) for x in (*feature.bounds, *feature.scale, *feature.special)]
-            if not ends[0] <= min(reach) <= max(reach) <= ends[1]:
+            if min(reach) < low - beyond_by_rounding(low) or max(reach) > high + beyond_by_rounding(high):
                 raise UnsupportedError(
                     f"{at.step(transformer)} clips {feature.name}, which may be from {feature.bounds[0]:g} to "
                     f"{feature.bounds[1]:g} here, further than in the model's training; set clip=False, or narrower "
                     f"features.{feature.name}.bounds"
                 )
-            columns.append(column)
+            cut = (("max", low), ("min", high)) if min(reach) < low or max(reach) > high else ()
+            columns.append(Number(feature, column.steps + cut))
         else:
             columns.append(Table(column.feature, tuple(np.clip(np.array(column.values, float), *ends).tolist())))
     return ColumnFlow(tuple(columns), flow.sparse)

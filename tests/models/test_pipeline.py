@@ -300,6 +300,26 @@ def test_what_cannot_be_looked_into_is_named(transformer: Any, sentence: str) ->
     assert sentence in opaque
 
 
+@pytest.mark.parametrize(("ends", "scaled"), [((0.0, 1.0), False), ((-3.0, 0.7), False), ((-3.0, 0.7), True)])
+def test_what_only_rounding_takes_beyond_the_clip_is_cut_there(ends: tuple[float, float], scaled: bool) -> None:
+    """An end of the data may be computed as 1.0000000000000002, or as -1e-17, which clip=True cuts."""
+    cut = 0
+    for low, high in itertools.product(range(1, 4), range(6, 80)):
+        space = Space((Feature("n", "integer", scale=(low, high), bounds=(low, high)),))
+        frame = space.frame([{"n": value} for value in range(low, high + 1)])
+        scaler = MinMaxScaler(ends, clip=True)
+        steps = make_pipeline(StandardScaler(), scaler) if scaled else scaler
+        made = steps.fit_transform(frame)
+        model = make_pipeline(steps, LogisticRegression()).fit(frame, frame["n"] > (low + high) / 2)
+        _, inputs, _, opaque = pipeline.describe(model, space, space.names)
+        assert opaque is None, (low, high)
+        assert (inputs[0](frame["n"]) == made[:, 0]).all()
+        assert [inputs[0].of(value) for value in frame["n"]] == made[:, 0].tolist()
+        scaler.set_params(clip=False)
+        cut += int((steps.transform(frame) != made).any())
+    assert cut > 5
+
+
 SMALL = Space(
     (
         Feature("age", "integer", scale=(0, 6), bounds=(0, 6)),
