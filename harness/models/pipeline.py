@@ -22,6 +22,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
+    KBinsDiscretizer,
     MaxAbsScaler,
     MinMaxScaler,
     OneHotEncoder,
@@ -215,6 +216,14 @@ def _(transformer: FunctionTransformer, flow: ColumnFlow, at: PipelineStep) -> C
 
 
 @through.register
+def _(transformer: KBinsDiscretizer, flow: ColumnFlow, at: PipelineStep) -> ColumnFlow:
+    raise UnsupportedError(
+        f"{at.step(transformer)} bins numbers, of which no method sees the edges; bin the columns before the pipeline "
+        f"(dataset.discretise=quantile), and have a OneHotEncoder in its place"
+    )
+
+
+@through.register
 def _(transformer: SelectorMixin, flow: ColumnFlow, at: PipelineStep) -> ColumnFlow:
     return ColumnFlow(tuple(flow.columns[place] for place in transformer.get_support(indices=True)), flow.sparse)
 
@@ -403,6 +412,11 @@ def _input(column: Column, estimator: Any, at: PipelineStep) -> Input:
     feature = column.feature
     if isinstance(column, Number):
         return Chain.of_steps(feature.name, column.steps) if column.steps else Affine(feature.name)
+    if getattr(estimator, "is_categorical_", None) is not None and any(isinstance(v, str) for v in column.values):
+        raise UnsupportedError(
+            f"{at.step(estimator)} takes the texts of {feature.name} for categories by itself; put an OrdinalEncoder "
+            f"before it in a pipeline, and name its columns in categorical_features"
+        )
     values = _numbers(column, estimator, at)
     if values is None or not np.isfinite(values).all():
         raise UnsupportedError(f"{at.step(estimator)} is given {feature.name}, which is no number there")
