@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from harness.core.errors import HarnessError
+from harness.core.wording import UNCHECKED
 from harness.evaluation.checker import FAULTS, judge
 from harness.store.run import stored_runs
 
@@ -47,7 +48,9 @@ def main(arguments: list[str] | None = None) -> int:
             faults += len(broken)
             missed += len(wrong) - len(broken)
             listed = ", ".join(f"{count} {word}" for word, count in sorted(words.items()) if word != "none")
-            print(f"{run.label}: {present} counterfactuals: {listed or 'none'}")
+            unsettled = sum(verdict.get("region") == UNCHECKED for verdict in verdicts)
+            regions = f"; {unsettled} regions {UNCHECKED}" if unsettled else ""
+            print(f"{run.label}: {present} counterfactuals: {listed or 'none'}{regions}")
     print(f"{total} stored counterfactuals checked, {faults} of them do not hold")
     if missed:
         print(f"{missed} more are not valid, by methods that claim nothing of them")

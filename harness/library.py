@@ -258,19 +258,22 @@ def in_context(found: Explanation, claim: Objective | None, problem: Problem, fa
     space, classifier = problem.space, problem.classifier
     imposed = problem.equations if claim is not None and claim.causal else ()
     words: list[str] = []
+    regions: list[str] = []
     after: list[tuple[float, Any] | None] = []
     for place, answer in enumerate(found.answers):
         row = answer_row("", place + 1, answer)
+        regions.append("")
         if row["row"] is None:
             words.append("none")
             after.append(None)
             continue
         verdict = checker.examine(row, factual, space, classifier, problem.target, claim, imposed)
         words.append(verdict["verdict"])
+        regions[-1] = verdict.get("region", "")
         exists = not verdict["incoherent"]
         after.append(scored(classifier, space.frame([row["row"]]), [problem.target])[0] if exists else None)
     before = scored(classifier, factual, [problem.target])[0]
-    context = Context(problem, factual, tuple(words), before, tuple(after))
+    context = Context(problem, factual, tuple(words), before, tuple(after), tuple(regions))
     return Explained(found.answers, found.conflict, found.trace, context=context)
 
 

@@ -83,6 +83,8 @@ class _Greedy:
         return Explanation(tuple(Answer(Status.FOUND, row) for row in rows)).padded(n, filler)
 
     def explain_group(self, factuals: pd.DataFrame, rng: np.random.Generator, deadline: Deadline) -> GroupExplanation:
+        if factuals.empty:
+            return GroupExplanation((), bound=0.0, status=Status.OPTIMAL)
         space = self.problem.space
         profiles = factuals.drop_duplicates()
         points = self._candidates(profiles, deadline)

@@ -51,7 +51,7 @@ COMMANDS = {"__init__", "__main__", "check", "tables", "figures", "explain", "re
 LATE = {  # files that import modules of ours inside functions, and why
     "harness/cli/main.py": {"harness.cli.job"},  # --help and wrong input need none of the libraries of a job
     "harness/cli/sweep.py": {"harness.cli.ending", "harness.store.mlflow"},  # nor those of tables and MLflow
-    "harness/evaluation/checker.py": {"harness.certificate"},  # numba, and few methods give regions
+    "harness/evaluation/checker.py": {"harness.evaluation.regions"},  # scipy.optimize, and few methods give regions
     "methods/carla/compat.py": {"methods.carla.eager"},  # torch, which is optional
     "methods/robust/method.py": {
         "methods.robust.adversarial",

@@ -30,6 +30,7 @@ from harness.library import explain, measure, pose
 from harness.store.rows import answer_row
 from methods.ce_ocl import CeOcl
 from methods.nearest import Nearest
+from methods.robust import Robust
 from metrics.proximity import l1
 
 ROOT = Path(__file__).parents[1]
@@ -65,6 +66,26 @@ class Given:
         self.stir()
         assert 0 < deadline.left <= 7
         return Explanation(self.answers)
+
+
+def test_a_constant_column_that_may_change_is_moved_and_perturbed() -> None:
+    """A model that leans on a column which holds one value in this table: that value is the cheapest to move."""
+    frame = pd.DataFrame({"a": np.linspace(0, 1, 20), "one": 0.0, "y": ["no", "yes"] * 10})
+    model = LogisticRegression().fit(frame[["a", "one"]], frame["y"])
+    model.coef_, model.intercept_ = np.array([[1.0, 10.0]]), np.array([-2.0])
+    kept = pose(frame, "y", model, desired="yes", features={"a": {}, "one": {}})
+    assert explain(CeOcl(), kept, 0).answers[0].status is Status.INFEASIBLE
+    posed = pose(
+        frame, "y", model, desired="yes", features={"a": {}, "one": {"kind": "continuous", "actionability": "free"}}
+    )
+    row = explain(CeOcl(), posed, 0).answers[0].row
+    assert row is not None
+    assert (row["a"], row["one"]) == (0.0, pytest.approx(0.2, abs=1e-6))
+    robust = explain(Robust(rho=0.1), posed, 0).answers[0]
+    assert robust.row is not None
+    assert robust.region is not None
+    assert robust.row["one"] == pytest.approx(0.31, abs=1e-5)  # the worst of a box: one by -0.1 and a by -0.1
+    assert robust.region["one"] == pytest.approx((0.21, 0.41), abs=1e-5)
 
 
 @pytest.fixture(scope="module")

@@ -8,24 +8,21 @@ is followed as the library follows it, rounding to float32 included.
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
 import pandas as pd
 
-from harness.certificate.balls import Ball, Certificate, Search, perturbed
+from harness.certificate.balls import Ball, Budget, Certificate, Search, perturbed
 from harness.certificate.margins import family, margins, readable
 from harness.core.classifier import Classifier
 from harness.core.space import Space
 from harness.core.target import Target
 
-__all__ = ["Ball", "Certificate", "Checker", "checker", "perturbed", "readable", "region_holds"]
+__all__ = ["Ball", "Certificate", "Checker", "checker", "perturbed", "readable"]
 
-ROUNDING = 1e-9  # of a feature's range: what decoding to floats may move the end of a region
-SECONDS = 60.0  # for one region, unless given
 FAMILIES = {"linear": "Linear", "trees": "Trees", "network": "Network"}  # the class in the module of that name, which
 # is imported with the first model of its family, since numba is slow to import
 
@@ -57,7 +54,12 @@ class Checker:
         return bool(self.target.holds(self.classifier, _real(self.space, row))[0])
 
     def certify(
-        self, row: Mapping[str, Any], ball: Ball, within: float = math.inf, seconds: float = math.inf
+        self,
+        row: Mapping[str, Any],
+        ball: Ball,
+        within: float = math.inf,
+        seconds: float = math.inf,
+        nodes: float = math.inf,
     ) -> Certificate:
         """The largest radius of ``ball`` around a decoded row for which every point is valid.
 
@@ -66,16 +68,16 @@ class Checker:
         within
             The greatest radius to prove; the certificate is at most this. "Violated or proven within ρ" is much cheaper
             than the exact radius.
-        seconds
-            Wall-clock limit; what is proven by then is returned.
+        seconds, nodes
+            Limits, by the wall clock and as ``Budget`` counts; what is proven by then is returned.
         """
         if not self.valid(row):
             return Certificate(0.0, 0.0)
-        until = time.monotonic() + seconds
+        budget = Budget(seconds, nodes)
         found = Certificate(within, math.inf)
         for search in self._searches:
             most = min(within, found.violated)
-            part = search.nearest(row, ball, most, until, self.valid)
+            part = search.nearest(row, ball, most, budget, self.valid)
             found = Certificate(min(found.radius, part.radius), min(found.violated, part.violated))
         return found
 
@@ -84,34 +86,6 @@ class Checker:
 def checker(space: Space, classifier: Classifier, target: Target) -> Checker:
     """The ``Checker`` of a question, kept for the next row: reading a model takes a while."""
     return Checker(space, classifier, target)
-
-
-def region_holds(
-    space: Space,
-    classifier: Classifier,
-    target: Target,
-    row: Mapping[str, Any],
-    region: Mapping[str, Sequence[float]],
-    seconds: float = SECONDS,
-) -> bool | None:
-    """Whether every point of an answer's region, a box around its row in original units, is valid.
-
-    None where that was not settled in time. Ends may be off by ``ROUNDING`` of a feature's range, as decoding is.
-
-    Raises
-    ------
-    UnsupportedError
-        As ``Checker``.
-    """
-    if any(not low <= row[name] <= high for name, (low, high) in region.items()):
-        return False
-    reach = {name: max(high - row[name], row[name] - low) for name, (low, high) in region.items()}
-    slack = {name: ROUNDING * space[name].range for name in region}
-    units = {name: far for name, far in reach.items() if space[name].numeric and far > slack[name]}
-    limits = {name: (region[name][0] + slack[name], region[name][1] - slack[name]) for name in units}
-    limits = {name: (min(low, row[name]), max(high, row[name])) for name, (low, high) in limits.items()}
-    found = checker(space, classifier, target).certify(row, Ball("linf", units, limits), within=1.0, seconds=seconds)
-    return False if found.violated <= 1.0 else True if found.radius >= 1.0 else None
 
 
 def _real(space: Space, row: Mapping[str, Any]) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -79,11 +80,33 @@ class Certificate:
         return self.violated - self.radius <= 1e-6 * max(1.0, self.radius) if math.isfinite(self.violated) else False
 
 
+class Budget:
+    """What a certificate may cost. Counted in nodes it is the same on every machine, in seconds it is not.
+
+    Parameters
+    ----------
+    seconds
+        On the monotonic clock, from now on.
+    nodes
+        Boxes that a search looks at; one of a network, a linear program, counts for ``PROGRAM`` of a sum of trees.
+    """
+
+    PROGRAM = 100
+
+    def __init__(self, seconds: float = math.inf, nodes: float = math.inf) -> None:
+        self.until, self.nodes = time.monotonic() + seconds, nodes
+
+    def spent(self, nodes: int) -> bool:
+        """Whether nothing is left after so many further nodes."""
+        self.nodes -= nodes
+        return self.nodes <= 0 or time.monotonic() > self.until
+
+
 class Search(Protocol):
     """Finds the nearest invalid point of one model and margin; there is one class for each family of models."""
 
     def nearest(
-        self, row: Mapping[str, Any], ball: Ball, within: float, until: float, valid: Callable[..., bool]
+        self, row: Mapping[str, Any], ball: Ball, within: float, budget: Budget, valid: Callable[..., bool]
     ) -> Certificate:
         """The certificate of a decoded row.
 
@@ -91,8 +114,8 @@ class Search(Protocol):
         ----------
         within
             The greatest radius to prove.
-        until
-            When to stop, on the monotonic clock.
+        budget
+            When to stop.
         valid
             Whether the model itself accepts a decoded row; decides where the margin is too near to 0.
         """

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.certificate.balls import Ball, Certificate
+from harness.certificate.balls import Ball, Budget, Certificate
 from harness.certificate.margins import Margin
 from harness.core.classifier import Classifier
 from harness.core.inputs import Affine
@@ -42,7 +42,7 @@ class Linear:
         self.gradient = self.weights @ slopes(space, classifier, self.names)
 
     def nearest(
-        self, row: Mapping[str, Any], ball: Ball, within: float, until: float, valid: Callable[..., bool]
+        self, row: Mapping[str, Any], ball: Ball, within: float, budget: Budget, valid: Callable[..., bool]
     ) -> Certificate:
         """As ``Search.nearest``."""
         inputs = self.classifier.vector(row)[0]

@@ -85,7 +85,10 @@ def readable(space: Space, classifier: Classifier, target: Target) -> None:
             raise UnsupportedError(f"{refusal} a network with loss 'poisson', an exponential; use 'squared_error'.")
     elif hasattr(estimator, "_predictors"):
         if estimator.is_categorical_ is not None:
-            raise UnsupportedError(f"{refusal} histogram boosting with categorical features; leave them unset.")
+            raise UnsupportedError(
+                f"{refusal} histogram boosting with categorical features; put a OneHotEncoder before it in the "
+                f"pipeline, and set categorical_features=None."
+            )
         if estimator.loss not in LOSSES:
             allowed = ", ".join(LOSSES)
             raise UnsupportedError(f"{refusal} histogram boosting with loss {estimator.loss!r}; allowed: {allowed}.")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from harness.certificate.balls import Ball, Certificate
+from harness.certificate.balls import Ball, Budget, Certificate
 from harness.certificate.linear import slopes
 from harness.certificate.margins import Margin
 from harness.certificate.network_kernels import MORE, PROVEN, VIOLATED, attack, forward
@@ -40,7 +39,7 @@ class Network:
         self.last, self.constant = outgoing, shift
 
     def nearest(
-        self, row: Mapping[str, Any], ball: Ball, within: float, until: float, valid: Callable[..., bool]
+        self, row: Mapping[str, Any], ball: Ball, within: float, budget: Budget, valid: Callable[..., bool]
     ) -> Certificate:
         """As ``Search.nearest``."""
         attacker = Attacker(self, row, ball)
@@ -49,7 +48,7 @@ class Network:
         proven, radius = 0.0, min(within, FIRST) if math.isinf(within) else within
         violated = math.inf
         while math.isinf(violated):
-            moves = attacker.ask(radius, until)
+            moves = attacker.ask(radius, budget)
             if moves is None:
                 return Certificate(proven, math.inf)
             if not len(moves):
@@ -64,7 +63,7 @@ class Network:
                 break
             # A shorter move is likely to be the shortest: ask just below it first, then halve.
             radius = violated * (1 - NEAR) if step < 4 else (proven + violated) / 2
-            moves = attacker.ask(radius, until)
+            moves = attacker.ask(radius, budget)
             if moves is None:
                 break
             if len(moves):
@@ -96,7 +95,7 @@ class Attacker:
         self.last, self.constant = network.last, network.constant
         self.units = int(self.sizes[1:].sum())
 
-    def ask(self, radius: float, until: float) -> np.ndarray | None:
+    def ask(self, radius: float, budget: Budget) -> np.ndarray | None:
         """Moves within a radius whose margin is at most 0; none at all where that is proven; None: not settled."""
         stack = np.zeros((self.units + 2, *self.shifts.shape), np.int8)
         depth, moves = np.ones(1, np.int64), np.zeros(self.size)
@@ -110,7 +109,7 @@ class Attacker:
                 return moves
             if code == PROVEN:
                 return moves[:0]
-            if code != MORE or time.monotonic() > until:
+            if code != MORE or budget.spent(NODES * Budget.PROGRAM):
                 return None
 
     def shrunk(self, moves: np.ndarray) -> float:

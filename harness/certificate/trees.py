@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from harness.certificate.balls import Ball, Certificate
+from harness.certificate.balls import Ball, Budget, Certificate
 from harness.certificate.margins import Margin
 from harness.certificate.tree_kernels import FOUND, FULL, NONE, TIED, Heap, search
 from harness.core.classifier import Classifier
@@ -156,7 +155,7 @@ class Trees:
         return self._splits[key]
 
     def nearest(
-        self, row: Mapping[str, Any], ball: Ball, within: float, until: float, valid: Callable[..., bool]
+        self, row: Mapping[str, Any], ball: Ball, within: float, budget: Budget, valid: Callable[..., bool]
     ) -> Certificate:
         """As ``Search.nearest``."""
         names = [name for name in ball.units if len(self.cuts.get(name, ()))]
@@ -180,7 +179,7 @@ class Trees:
                 return Certificate(radius, radius)
             if code == FULL and heap.size < LARGEST:
                 heap.grow()
-            elif code == FULL or time.monotonic() > until:
+            elif code == FULL or budget.spent(NODES):
                 return Certificate(radius, math.inf)
 
     def _gaps(self, here: dict[str, float], ball: Ball, cells: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:

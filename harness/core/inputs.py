@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -30,7 +31,34 @@ class Affine:
         return (float(value) - self.shift) / self.unit
 
 
-OPERATIONS = {"+": add, "-": sub, "*": mul, "/": truediv}
+CLIPPED = 1e-9  # relative: how far beyond an end the rounding of a chain takes a number that lies on it
+
+
+def beyond_by_rounding(end: float) -> float:
+    """How far beyond an end of a clipped interval rounding may take a number."""
+    return CLIPPED * max(1.0, abs(end))
+
+
+def _at_most(value: Any, end: float) -> Any:
+    """A number, or an array of them, cut to ``end`` where rounding took it beyond; what is farther stays as it is."""
+    beyond = (value > end) & (value <= end + beyond_by_rounding(end))
+    return np.where(beyond, end, value) if np.ndim(value) else (end if beyond else value)
+
+
+def _at_least(value: Any, end: float) -> Any:
+    """As ``_at_most``, from below."""
+    return -_at_most(-value, -end)
+
+
+CUTS = ("min", "max")  # they change a number by its rounding only
+OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": add,
+    "-": sub,
+    "*": mul,
+    "/": truediv,
+    "min": _at_most,
+    "max": _at_least,
+}
 
 
 @dataclass(frozen=True)
@@ -50,6 +78,8 @@ class Chain(Affine):
         """The chain, its ``shift`` and ``unit`` worked out exactly; UnsupportedError where it is a constant."""
         rate, offset = Fraction(1), Fraction(0)
         for sign, number in steps:
+            if sign in CUTS:
+                continue
             exact = Fraction(number)
             if sign in "*/":
                 rate, offset = (OPERATIONS[sign](part, exact) for part in (rate, offset))

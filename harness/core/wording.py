@@ -25,6 +25,7 @@ TERMS = {  # of an objective, as a reader calls them
     "woe_mahalanobis": "distance from the mean of the training rows in weight of evidence",
     "woe_outcome": "distance of the outcome from its target",
 }
+HOLDS, BROKEN, UNCHECKED = "holds", "broken", "not checked"  # of the checker, on the region of an answer
 SATISFIED = "the model already says what is wanted of this factual"
 
 

@@ -94,7 +94,7 @@ def _load(settled: Mapping[str, Any], split: Mapping[str, Any] | str | None) -> 
     _check_columns(dataset)
     for feature in dataset.space.names:
         if (dataset.frame[feature] == dataset.frame[feature].iloc[0]).all():
-            reasons[feature] = "constant: immutable"
+            reasons[feature] = f"constant: {dataset.space[feature].actionability}"
     for notice in notices:
         logger.info(notice)
     form = replace(form, sep=given.sep)

@@ -33,7 +33,8 @@ class Description:
         unless given. Attributes are ``kind`` (inferred: 0/1, booleans and two texts are binary, whole numbers integer,
         other numbers continuous, more texts categorical), ``categories`` (the sorted values of all rows),
         ``bounds`` (those of the training rows; an end may be null, the training rows' own, or infinite, which 1,000
-        training ranges stand for), ``actionability``, ``order`` and ``special``.
+        training ranges stand for; of a constant number that may change, one to either side), ``actionability``
+        (``free``; of a constant column ``immutable``), ``order`` and ``special``.
     immutable
         Short for ``actionability: immutable`` of these features; those not selected may be among them.
     label

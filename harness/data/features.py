@@ -150,7 +150,10 @@ def described(
         if seen.empty:
             raise DatasetError(f"column {feature!r} holds only special codes in the training rows; list it in 'drop'.")
         scale = (float(seen.min()), float(seen.max()))
-        bounds = _bounds(scale, entry.get("bounds", (-np.inf, np.inf) if unbounded else scale))
+        own = scale
+        if scale[0] == scale[1] and entry.get("actionability", Actionability.IMMUTABLE) != Actionability.IMMUTABLE:
+            own = scale[0] - 1.0, scale[1] + 1.0  # a single value that may change gives no range to keep to
+        bounds = _bounds(scale, entry.get("bounds", (-np.inf, np.inf) if unbounded else own))
         return Feature(feature, kind, scale=scale, bounds=bounds, actionability=actionability, special=special)
     present = distinct(values)
     # a code may be text in YAML and a number in the file, or the other way round

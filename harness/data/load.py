@@ -114,10 +114,11 @@ def _features(
         closed = "special" not in given and kind not in NUMERIC and raw[name].isna().any()
         entry = fitting_entry(name, kind, given) | ({"special": (MISSED,)} if closed else {})
         values = typed(name, filled(name, raw[name], kind, about.missing, train, entry.get("special", ())), kind)
-        if (values == values.iloc[0]).all():
+        if (values == values.iloc[0]).all() and "actionability" not in entry:
             entry["actionability"] = Actionability.IMMUTABLE
             notices.append(
-                f"{about.name}: column {name!r} is {values.iloc[0]} in every row; it is kept, and immutable."
+                f"{about.name}: column {name!r} is {values.iloc[0]} in every row; it is kept, and immutable unless "
+                f"features.{name}.actionability says otherwise."
             )
         data[name] = values
         features.append(described(name, kind, values, train, entry, about.unbounded))

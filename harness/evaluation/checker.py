@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.core.errors import UnsupportedError
 from harness.core.objective import WITHIN, Objective
 from harness.core.space import Actionability, Feature, Kind, Space
 from harness.core.target import Target
+from harness.core.wording import BROKEN
 from harness.store.run import StoredRun
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ def verdicts(run: StoredRun) -> list[dict[str, Any]]:
     ``incoherent`` and ``violations`` (feature names), the recomputed ``objective``, and as ``verdict``: ``accepted``,
     ``none`` where there is no counterfactual, or its first fault: ``invalid`` (target missed), ``incoherent`` (a value
     that does not exist, of which the model says nothing), ``not permitted`` (by the question's constraints), ``beyond
-    its limits`` (those that the method stated), ``worse than claimed``, ``late``.
+    its limits`` (those that the method stated), ``worse than claimed``, ``late``. ``region``, where the answer has one,
+    is as ``harness.evaluation.regions.verdict`` has it.
     """
     space, classifier, objective = run.space, run.classifier, run.objective
     frame, targets = run.factuals()
@@ -139,19 +140,12 @@ def examine(
             verdict["limits"] = objective.exceeded(space, factual, answer)[0]
         off = [abs(equation.residual(space, factual, answer)[0]) for equation in imposed]
         verdict["limits"] += ["causality"] if max(off, default=0.0) > WITHIN else []
-        if verdict["valid"] and row.get("region") and not _certain(space, classifier, target, row):
-            verdict["limits"] += ["region"]
+        if verdict["valid"] and row.get("region"):
+            from harness.evaluation import regions  # slow: scipy.optimize, and few methods give regions
+
+            verdict["region"] = regions.verdict(space, classifier, target, values, row["region"])
+            verdict["limits"] += ["region"] if verdict["region"] == BROKEN else []
     return {**verdict, "verdict": _word(verdict, row)}
-
-
-def _certain(space: Space, classifier: Classifier, target: Target, row: Mapping[str, Any]) -> bool:
-    """Whether nothing speaks against the region of an answer: no invalid point of it is found."""
-    from harness.certificate import region_holds  # slow: numba, and few methods give regions
-
-    try:
-        return region_holds(space, classifier, target, row["row"], row["region"]) is not False
-    except UnsupportedError:
-        return True
 
 
 def _word(verdict: Mapping[str, Any], row: Mapping[str, Any]) -> str:

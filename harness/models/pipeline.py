@@ -22,6 +22,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
+    KBinsDiscretizer,
     MaxAbsScaler,
     MinMaxScaler,
     OneHotEncoder,
@@ -31,7 +32,7 @@ from sklearn.preprocessing import (
 )
 
 from harness.core.errors import UnsupportedError
-from harness.core.inputs import Affine, Chain, Indicator, Input, Lookup, run_steps
+from harness.core.inputs import Affine, Chain, Indicator, Input, Lookup, beyond_by_rounding, run_steps
 from harness.core.space import Feature, Kind, Space
 from harness.models.scorecard import OptBinned, ScorecardEstimator
 
@@ -215,6 +216,14 @@ def _(transformer: FunctionTransformer, flow: ColumnFlow, at: PipelineStep) -> C
 
 
 @through.register
+def _(transformer: KBinsDiscretizer, flow: ColumnFlow, at: PipelineStep) -> ColumnFlow:
+    raise UnsupportedError(
+        f"{at.step(transformer)} bins numbers, of which no method sees the edges; bin the columns before the pipeline "
+        f"(dataset.discretise=quantile), and have a OneHotEncoder in its place"
+    )
+
+
+@through.register
 def _(transformer: SelectorMixin, flow: ColumnFlow, at: PipelineStep) -> ColumnFlow:
     return ColumnFlow(tuple(flow.columns[place] for place in transformer.get_support(indices=True)), flow.sparse)
 
@@ -269,19 +278,21 @@ def _stepwise(transformer: Any, flow: ColumnFlow, at: PipelineStep, *steps: tupl
 
 
 def _clipped(transformer: Any, flow: ColumnFlow, at: PipelineStep, ends: tuple[float, float]) -> ColumnFlow:
-    """The columns cut to an interval, which numbers must not leave anyway."""
+    """The columns cut to an interval, which numbers must not leave anyway but by rounding."""
+    low, high = ends
     columns: list[Column] = []
     for column in flow.columns:
         if isinstance(column, Number):
             feature = column.feature
             reach = [run_steps(float(x), column.steps) for x in (*feature.bounds, *feature.scale, *feature.special)]
-            if not ends[0] <= min(reach) <= max(reach) <= ends[1]:
+            if min(reach) < low - beyond_by_rounding(low) or max(reach) > high + beyond_by_rounding(high):
                 raise UnsupportedError(
                     f"{at.step(transformer)} clips {feature.name}, which may be from {feature.bounds[0]:g} to "
                     f"{feature.bounds[1]:g} here, further than in the model's training; set clip=False, or narrower "
                     f"features.{feature.name}.bounds"
                 )
-            columns.append(column)
+            cut = (("max", low), ("min", high)) if min(reach) < low or max(reach) > high else ()
+            columns.append(Number(feature, column.steps + cut))
         else:
             columns.append(Table(column.feature, tuple(np.clip(np.array(column.values, float), *ends).tolist())))
     return ColumnFlow(tuple(columns), flow.sparse)
@@ -401,6 +412,11 @@ def _input(column: Column, estimator: Any, at: PipelineStep) -> Input:
     feature = column.feature
     if isinstance(column, Number):
         return Chain.of_steps(feature.name, column.steps) if column.steps else Affine(feature.name)
+    if getattr(estimator, "is_categorical_", None) is not None and any(isinstance(v, str) for v in column.values):
+        raise UnsupportedError(
+            f"{at.step(estimator)} takes the texts of {feature.name} for categories by itself; put an OrdinalEncoder "
+            f"before it in a pipeline, and name its columns in categorical_features"
+        )
     values = _numbers(column, estimator, at)
     if values is None or not np.isfinite(values).all():
         raise UnsupportedError(f"{at.step(estimator)} is given {feature.name}, which is no number there")

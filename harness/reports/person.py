@@ -13,7 +13,7 @@ import pandas as pd
 from harness.core.explanation import Answer, Explanation, Status
 from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
-from harness.core.wording import SATISFIED, minimised, number, objective_text, scored_class, target_text
+from harness.core.wording import SATISFIED, UNCHECKED, minimised, number, objective_text, scored_class, target_text
 from harness.evaluation.checker import ACCEPTED
 from harness.models.card import Card, card_of
 
@@ -39,6 +39,8 @@ class Context:
     before, after
         Score and prediction (see ``harness.core.wording.scored``) of the factual and of each answer; None without a
         point that exists.
+    regions
+        The checker's word on the region of each answer (see ``harness.evaluation.regions``), empty without one.
     """
 
     problem: Problem
@@ -46,6 +48,7 @@ class Context:
     verdicts: tuple[str, ...]
     before: tuple[float, Any]
     after: tuple[tuple[float, Any] | None, ...]
+    regions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -235,4 +238,6 @@ def legend(explanation: Explained, claim: Objective | None) -> str:
         texts.append("FOUND: valid, and not proven to be the best.")
     if any(answer.region for answer in answers):
         texts.append("may be: the prediction is proven to stay while all features lie in these intervals.")
+    if UNCHECKED in explanation.context.regions:
+        texts.append("The checker's own search did not settle whether it does: this proof is the method's alone.")
     return "\n".join(fill(line, WIDTH, subsequent_indent="  ") for line in texts)

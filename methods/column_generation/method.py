@@ -162,6 +162,8 @@ class _Explainer:
 
     def explain_group(self, factuals: pd.DataFrame, rng: np.random.Generator, deadline: Deadline) -> GroupExplanation:
         """The fewest points for the factuals, decoded rows whose index are their ids."""
+        if factuals.empty:
+            return GroupExplanation((), bound=0.0, status=Status.OPTIMAL)
         inner = Deadline(deadline.at - RESERVE * deadline.left)
         seed = int(rng.integers(2**31))
         found = first = self._solved(factuals, self.coded, seed, inner)

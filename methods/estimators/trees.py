@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from abc import ABC
 from collections.abc import Sequence
 from contextlib import suppress
@@ -31,8 +32,10 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from harness.core.errors import UnsupportedError
 from harness.models.scorecard import ScorecardClassifier, ScorecardRegressor
+from methods.estimators.category_splits import CategorySplit, by_threshold
 
 TINY = 1e-9  # raw outputs this near to a threshold are decided by the fitted model itself
+CODED = "put a OneHotEncoder before it in the pipeline, and declare no categorical features"
 LINK = 4.0  # relative errors of one rounding that a probability may have
 COMMON = 1000  # the greatest common denominator of leaf values that is looked for
 
@@ -298,15 +301,40 @@ def _(estimator: Any) -> Ensemble:
         for k, predictor in enumerate(stage):
             nodes = predictor.nodes
             leaf = nodes["is_leaf"].astype(bool)
-            if (nodes["is_categorical"].astype(bool) & ~leaf).any():
-                raise UnsupportedError(_categorical(name, "leave categorical_features unset"))
-            if not np.isfinite(nodes["num_threshold"][~leaf]).all():
+            numeric = ~leaf & ~nodes["is_categorical"].astype(bool)
+            if not np.isfinite(nodes["num_threshold"][numeric]).all():
                 raise UnsupportedError(f"a tree of this {name} splits on missing values; train it on rows without any.")
             left, right = (np.where(leaf, -1, nodes[side].astype(np.int64)) for side in ("left", "right"))
             column = np.where(leaf, 0, order[np.where(leaf, 0, nodes["feature_idx"])])
-            trees.append(Tree(left, right, column, nodes["num_threshold"], nodes["value"][:, None].copy(), (k,)))
+            tree = Tree(left, right, column, nodes["num_threshold"], nodes["value"][:, None].copy(), (k,))
+            splits = _category_splits(estimator, predictor, column)
+            if splits:
+                arrays = by_threshold(left, right, column, tree.threshold, nodes["value"], splits)
+                tree = Tree(*arrays, (k,))
+            trees.append(tree)
     model = Ensemble(tuple(trees), 1.0, np.ravel(estimator._baseline_prediction).astype(float), single=False)
     return _confirmed(model, estimator, _of_sklearn)
+
+
+def _category_splits(estimator: Any, predictor: Any, column: np.ndarray) -> dict[int, CategorySplit]:
+    """The splits of a tree of histogram boosting that send sets of categories left, by node.
+
+    A bit set holds the places of codes among those that training saw; a number that it did not see goes where missing
+    values go.
+    """
+    nodes, splits = predictor.nodes, dict[int, CategorySplit]()
+    for node in np.flatnonzero(nodes["is_categorical"].astype(bool) & ~nodes["is_leaf"].astype(bool)).tolist():
+        encoder = estimator._preprocessor.named_transformers_["encoder"]
+        known = encoder.categories_[int(np.count_nonzero(estimator.is_categorical_[: column[node]]))]
+        if not np.issubdtype(np.asarray(known).dtype, np.number):
+            raise UnsupportedError(f"{type(estimator).__name__} takes texts for categories; {CODED}.")
+        bits = predictor.raw_left_cat_bitsets[nodes["bitset_idx"][node]]
+        places = np.arange(len(known))
+        left = bits[places // 32] >> (places % 32).astype(np.uint32) & 1 == 1
+        seen = ~np.isnan(known.astype(float))
+        others = bool(nodes["missing_go_to_left"][node])
+        splits[node] = CategorySplit(known.astype(float)[seen], left[seen], others)
+    return splits
 
 
 @ensemble.register(ScorecardClassifier)
@@ -364,7 +392,7 @@ def _(estimator: Any) -> Ensemble:
     for parts, k in zip(model["trees"], model["tree_info"], strict=True):
         left, right, column = (np.array(parts[n]) for n in ("left_children", "right_children", "split_indices"))
         if (np.array(parts["split_type"])[left >= 0] != 0).any():
-            raise UnsupportedError(_categorical(name, "leave enable_categorical off"))
+            raise UnsupportedError(f"a tree of this {name} splits on native categories; {CODED}.")
         cut = np.array(parts["split_conditions"], dtype=np.float32)  # at leaves: their value
         before = np.nextafter(cut, np.float32(-np.inf)).astype(float)
         trees.append(Tree(left, right, column, before, cut[:, None].astype(float), (int(k),)))
@@ -404,7 +432,7 @@ def _lightgbm_tree(root: dict[str, Any], output: int, name: str) -> Tree:
         if node.get("leaf_features"):
             raise UnsupportedError(f"{name} has linear models in its leaves; train it with linear_tree=False.")
         if inner and node["decision_type"] != "<=":
-            raise UnsupportedError(_categorical(name, "give it no categorical_feature"))
+            raise UnsupportedError(f"a tree of this {name} splits on native categories; {CODED}.")
         if inner and node["missing_type"] == "Zero":
             raise UnsupportedError(f"{name} takes zeros for missing values; train it with zero_as_missing=False.")
         left.append(-1)
@@ -424,14 +452,11 @@ def _allow(name: str, objective: str, *allowed: str) -> None:
         raise UnsupportedError(f"cannot read {name} with objective {objective!r}; allowed: {', '.join(allowed)}.")
 
 
-def _categorical(name: str, remedy: str) -> str:
-    return f"a tree of this {name} splits on native categories; {remedy}, as features come encoded already."
-
-
 def _confirmed(model: Ensemble, estimator: Any, raw: Any) -> Ensemble:
     """The ensemble, if its sum at a few points is the library's: formats change from version to version."""
     points = np.vstack([np.zeros(estimator.n_features_in_), np.ones(estimator.n_features_in_)])
-    expected = np.asarray(raw(estimator, points), dtype=float).reshape(len(points), -1)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # of names that an array has not
+        expected = np.asarray(raw(estimator, points), dtype=float).reshape(len(points), -1)
     found = model.raw(points)
     near = expected.shape == found.shape and np.abs(found - expected).max() <= max(model.rounding(0.0), TINY)
     if near:

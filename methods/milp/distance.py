@@ -69,7 +69,7 @@ class Separable:
         return changed @ self.fixed + gaps @ self.linear + gaps**2 @ self.quadratic
 
     def most(self, gaps: np.ndarray) -> float:
-        return float(self.fixed.sum() + self.linear @ gaps + self.quadratic @ gaps**2)
+        return float(self.fixed.sum()) + _total(self.linear, gaps) + _total(self.quadratic, gaps**2)
 
 
 class Coupled:
@@ -145,7 +145,13 @@ class Mahalanobis(Coupled):
 
     def most(self, gaps: np.ndarray) -> float:
         wide = np.concatenate([np.full(f.width, gap) for f, gap in zip(self.space.features, gaps, strict=True)])
-        return float(np.abs(self.factor).T.dot(wide).sum())
+        return _total(np.abs(self.factor).sum(axis=1), wide)
+
+
+def _total(weights: np.ndarray, gaps: np.ndarray) -> float:
+    """The sum of weights times gaps, of which an infinite one counts nothing where its weight is 0."""
+    counted = weights != 0
+    return float(weights[counted] @ gaps[counted])
 
 
 def dominated(

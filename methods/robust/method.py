@@ -116,8 +116,7 @@ class Robust(Settings):
             return self.algorithm
         if splits_only(problem.classifier.estimator):
             # Cells count costs by feature, which the greatest move is not a sum of, and know of no hull.
-            coupled = self.distance == "linf" or self.hull != "none"
-            return "adversarial" if coupled or _unfit_feature(problem) else "cells"
+            return "cells" if self._beyond_cells(problem) is None else "adversarial"
         return "network" if isinstance(problem.classifier.estimator, MLPClassifier | MLPRegressor) else "linear"
 
     def _fits(self, problem: Problem, algorithm: str) -> None:
@@ -133,18 +132,31 @@ class Robust(Settings):
             raise UnsupportedError(f"algorithm=network needs a network (here: {name}); set algorithm=auto.")
         if algorithm in {"cells", "adversarial", "network"} and not raw_interval(problem).sense:
             raise UnsupportedError(f"algorithm={algorithm} needs a target with one end; leave out 'low' or 'high'.")
-        if self.clip and algorithm != "cells":
+        if not self.clip and algorithm != "cells":
+            return
+        if not splits_only(estimator):
+            name = type(estimator).__name__
+            raise UnsupportedError(f"clip=true needs trees (here: {name}); leave clip unset.")
+        if (beyond := self._beyond_cells(problem)) is not None:
+            why, remedy = beyond
+            clips = "clip=true is for the search over cells; " if self.clip else ""
+            raise UnsupportedError(f"{clips}{why}; {remedy}, or {'leave clip unset' if clips else 'algorithm=auto'}.")
+        if algorithm != "cells":
             raise UnsupportedError("clip=true is for the search over cells; set algorithm=cells, or leave clip unset.")
-        if algorithm == "cells":
-            if self.distance == "linf":
-                raise UnsupportedError("the cell search takes no distance 'linf'; use l1 or l2sq, or algorithm=auto.")
-            if self.hull != "none":
-                raise UnsupportedError("the cell search knows of no data manifold; set algorithm=auto or hull=none.")
-            if (unfit := _unfit_feature(problem)) is not None:
-                raise UnsupportedError(
-                    f"the cell search takes at most {WORD} categories, and levels in their order; {unfit} has more, or "
-                    f"an input that is not monotone in them. Set algorithm=auto."
-                )
+
+    def _beyond_cells(self, problem: Problem) -> tuple[str, str] | None:
+        """Why the cell search does not take trees, and what to set instead; None where it does."""
+        if self.distance == "linf":
+            return "the cell search takes no distance 'linf'", "use l1 or l2sq"
+        if self.hull != "none":
+            return "the cell search knows of no data manifold", "set hull=none"
+        if (unfit := _unfit_feature(problem)) is None:
+            return None
+        feature = problem.space[unfit]
+        if feature.kind is Kind.CATEGORICAL:
+            return f"the cell search takes at most {WORD} categories, and {unfit} has more", "merge some of them"
+        why = f"the cell search takes levels in their order, and {unfit} has an input that is not monotone in them"
+        return why, f"set features.{unfit}.kind=categorical"
 
     def objective(self, problem: Problem) -> Objective:
         claim, perturbation = self.claim(problem), self.perturbation(problem)

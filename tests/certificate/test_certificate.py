@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import math
 from collections.abc import Iterator
 from functools import cache
@@ -26,7 +27,8 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from support.plane import SPACE, rows
 
-from harness.certificate import Ball, Checker, perturbed, region_holds
+from harness.certificate import Ball, Checker, perturbed
+from harness.certificate.balls import Budget
 from harness.certificate.radius import deviation, probability, radius
 from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
@@ -244,19 +246,29 @@ def test_looks_at_the_clock_change_no_radius(monkeypatch: pytest.MonkeyPatch) ->
         assert Checker(SPACE, classifier, target).certify(row, ball) == whole
 
 
-def test_regions() -> None:
-    """A box around a row is accepted up to the certified radius and refused beyond, as is one beside the row."""
-    classifier, row = fitted("gbm"), rows()[0].iloc[[0]]
-    target, here = Label(classifier.predict(row)[0]), row.iloc[0].to_dict()
-    reach = Checker(SPACE, classifier, target).certify(here, Ball.scaled(SPACE, "linf")).radius
-
-    def box(size: float) -> dict[str, tuple[float, float]]:
-        return {f.name: (here[f.name] - size * f.range, here[f.name] + size * f.range) for f in SPACE.features}
-
-    assert region_holds(SPACE, classifier, target, here, box(0.999 * reach))
-    assert region_holds(SPACE, classifier, target, here, box(1.01 * reach)) is False
-    beside = {name: (high + 1.0, high + 2.0) for name, (_, high) in box(0.1 * reach).items()}
-    assert region_holds(SPACE, classifier, target, here, beside) is False
+@pytest.mark.parametrize("name", ["rf", "mlp_deep"])
+def test_a_count_of_nodes_is_the_same_on_every_machine(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow its clock says it is; fewer nodes prove no more, and far too few less."""
+    classifier, ball = fitted(name), Ball.scaled(SPACE, "linf")
+    monkeypatch.setattr("harness.certificate.trees.NODES", 3)
+    monkeypatch.setattr("harness.certificate.network.NODES", 1)
+    unit = Budget.PROGRAM if name == "mlp_deep" else 1
+    less = 0
+    for place in range(0, 40, 5):
+        row = rows()[0].iloc[[place]]
+        judge = Checker(SPACE, classifier, Label(classifier.predict(row)[0]))
+        asked = row.iloc[0].to_dict(), ball, 1.0
+        whole = judge.certify(*asked)
+        radii = [judge.certify(*asked, nodes=nodes * unit).radius for nodes in (1, 30, 10**6)]
+        monkeypatch.setattr("harness.certificate.balls.time.monotonic", itertools.count(0, 10**6).__next__)
+        again = [judge.certify(*asked, nodes=nodes * unit).radius for nodes in (1, 30, 10**6)]
+        monkeypatch.undo()
+        monkeypatch.setattr("harness.certificate.trees.NODES", 3)
+        monkeypatch.setattr("harness.certificate.network.NODES", 1)
+        assert radii == again == sorted(radii)
+        assert radii[-1] == whole.radius
+        less += int(radii[0] < whole.radius)
+    assert less
 
 
 ROOT = Path(__file__).parents[2]

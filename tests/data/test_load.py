@@ -195,10 +195,23 @@ def test_codes_match_their_texts(load):
 
 def test_constant_column_is_kept(load, caplog):
     """A constant column is kept, immutable, and said."""
-    dataset = load(TABLE, overrides={"one": {"actionability": "free"}})
+    dataset = load(TABLE)
     assert dataset.space["one"].actionability is Actionability.IMMUTABLE
     assert "'one' is same in every row" in dataset.notices[0]
     assert dataset.notices[0] in caplog.text
+
+
+@pytest.mark.parametrize(("actionability", "reach"), [("free", (2.0, 4.0)), ("increase", (3.0, 4.0))])
+def test_a_constant_column_that_is_said_to_change_may(load, actionability, reach):
+    """Its range is one unit to either side where no bounds are given, and nothing is said against the setting."""
+    table = TABLE.assign(one=3.0)
+    dataset = load(table, overrides={"one": {"actionability": actionability}})
+    assert dataset.space["one"].actionability == actionability
+    assert dataset.space["one"].interval(3.0) == reach
+    assert dataset.notices == ()
+    bounded = load(table, overrides={"one": {"actionability": actionability, "bounds": [0, 10]}})
+    assert bounded.space["one"].bounds == (0.0, 10.0)
+    assert load(table, unbounded=True, overrides={"one": {"actionability": "free"}}).space["one"].bounds[1] > 100
 
 
 def with_gaps(column: str) -> pd.DataFrame:

@@ -13,6 +13,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from harness import check
+from harness.check import main
 from harness.core.classifier import Classifier
 from harness.core.equation import Equation, Formula
 from harness.core.explanation import Answer, Status
@@ -22,6 +23,7 @@ from harness.core.objective import Limit, Objective, Term
 from harness.core.problem import Problem
 from harness.core.space import Feature, Space
 from harness.core.target import Label
+from harness.core.wording import UNCHECKED
 from harness.evaluation import checker
 from harness.store.rows import answer_row
 from harness.store.run import StoredRun
@@ -249,6 +251,17 @@ def test_a_region_is_checked_to_its_ends(problem: Problem, cell: StoredRun, shar
     verdict = verdict_of(cell, widen)
     assert verdict["valid"]
     assert verdict["limits"] == ([] if sound else ["region"])
+
+
+def test_a_region_that_was_not_settled_is_said(
+    cell: StoredRun, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is neither proven nor a fault: the verdict has it, and the command counts it."""
+    monkeypatch.setattr("harness.evaluation.regions.verdict", lambda *_: UNCHECKED)
+    tamper(cell, lambda row: row.update(region={"income": [row["row"]["income"]] * 2}))
+    assert main([str(cell.path.parent)]) == 0
+    assert "; 1 regions not checked" in capsys.readouterr().out
+    assert [verdict["region"] for verdict in cell.verdicts() if "region" in verdict] == [UNCHECKED]
 
 
 FOUR = Space(tuple(Feature(name, "binary", (0, 1)) for name in "abcd"))

@@ -22,6 +22,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
+    KBinsDiscretizer,
     MaxAbsScaler,
     MinMaxScaler,
     OneHotEncoder,
@@ -280,6 +281,7 @@ OPAQUE = [
     (PCA(3), "step 'first' (PCA) is neither affine"),
     (PolynomialFeatures(2), "PolynomialFeatures"),
     (FunctionTransformer(np.abs), "runs a function of its own"),
+    (KBinsDiscretizer(4), "dataset.discretise=quantile"),
     (SimpleImputer(missing_values=-1), "takes -1 for a missing value, and income may hold that"),
     (MinMaxScaler(clip=True), "clips income, which may be from 0 to 100"),
     (OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), "features.income.kind=categorical"),
@@ -298,6 +300,26 @@ def test_what_cannot_be_looked_into_is_named(transformer: Any, sentence: str) ->
     assert inputs == ()
     assert opaque is not None
     assert sentence in opaque
+
+
+@pytest.mark.parametrize(("ends", "scaled"), [((0.0, 1.0), False), ((-3.0, 0.7), False), ((-3.0, 0.7), True)])
+def test_what_only_rounding_takes_beyond_the_clip_is_cut_there(ends: tuple[float, float], scaled: bool) -> None:
+    """An end of the data may be computed as 1.0000000000000002, or as -1e-17, which clip=True cuts."""
+    cut = 0
+    for low, high in itertools.product(range(1, 4), range(6, 80)):
+        space = Space((Feature("n", "integer", scale=(low, high), bounds=(low, high)),))
+        frame = space.frame([{"n": value} for value in range(low, high + 1)])
+        scaler = MinMaxScaler(ends, clip=True)
+        steps = make_pipeline(StandardScaler(), scaler) if scaled else scaler
+        made = steps.fit_transform(frame)
+        model = make_pipeline(steps, LogisticRegression()).fit(frame, frame["n"] > (low + high) / 2)
+        _, inputs, _, opaque = pipeline.describe(model, space, space.names)
+        assert opaque is None, (low, high)
+        assert (inputs[0](frame["n"]) == made[:, 0]).all()
+        assert [inputs[0].of(value) for value in frame["n"]] == made[:, 0].tolist()
+        scaler.set_params(clip=False)
+        cut += int((steps.transform(frame) != made).any())
+    assert cut > 5
 
 
 SMALL = Space(
@@ -396,6 +418,17 @@ def test_a_model_that_cannot_be_embedded_is_refused() -> None:
     refusal = CeOcl().refuses(Problem(SMALL, known, ALL, known.predict(ALL), Label("good")))
     assert refusal is not None
     assert "SVC" in refusal
+
+
+def test_boosting_that_takes_texts_is_of_use_to_who_only_asks() -> None:
+    """Its own encoder stands within the estimator: predictions are to be had, and the advice fits a pipeline."""
+    frame = as_read(rows(150, seed=1))[["city", "age"]]
+    model = HistGradientBoostingClassifier(max_iter=3, categorical_features=["city"]).fit(frame, labels(rows(150, 1)))
+    space = Space((SPACE["city"], SPACE["age"]))
+    _, inputs, faults, opaque = pipeline.describe(model, space, space.names)
+    assert (inputs, faults) == ((), [])
+    assert opaque is not None
+    assert "put an OrdinalEncoder before it in a pipeline" in opaque
 
 
 def test_an_opaque_model_is_refused_with_its_reason() -> None:

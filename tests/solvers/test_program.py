@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import subprocess
+import sys
 from importlib.metadata import version
 
 import numpy as np
@@ -27,6 +29,32 @@ def test_the_installed_solver_is_a_right_one() -> None:
     solution = compiled.solve(form(compiled, (x, 1), (y, 3)), seconds=10)
     assert solution.proven
     assert solution.objective == pytest.approx(7.5, abs=1e-6)
+
+
+def test_the_solver_prints_nothing() -> None:
+    """Nor through C's buffer, in blocks that overlap, at the level of the process; what others print is kept."""
+    program = (
+        "import ctypes, os, threading\n"
+        "from harness.solvers.highs import new_solver\n"
+        "from harness.solvers.silence import silent\n"
+        "libc = ctypes.CDLL(None)\n"
+        "libc.puts(b'before')\n"
+        "solver = new_solver(1.0)\n"
+        "solver.addVars(2, [0, 0], [1, 1])\n"
+        "solver.setOptionValue('output_flag', True)\n"
+        "solver.run()\n"
+        "inside, outside = threading.Event(), threading.Event()\n"
+        "def other():\n"
+        "    with silent():\n"
+        "        inside.set(); outside.wait(); libc.puts(b'other')\n"
+        "thread = threading.Thread(target=other); thread.start(); inside.wait()\n"
+        "with silent():\n"
+        "    libc.puts(b'within'); os.write(1, b'written')\n"
+        "outside.set(); thread.join()\n"
+        "libc.puts(b'after')\n"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert found.stdout == "before\nafter\n"
 
 
 def knapsack(items: int = 6, seed: int = 0) -> tuple[Compiled, list, object, np.ndarray, np.ndarray]:

@@ -30,6 +30,7 @@ from methods.column_generation import ColumnGeneration, kernels, search
 from methods.column_generation.estimator import encode_model
 from methods.column_generation.group import Group, places, words
 from methods.column_generation.programs import Pricing
+from methods.group_greedy import GroupGreedy
 
 FREE = Space(
     (
@@ -429,6 +430,14 @@ def test_what_only_a_tolerance_accepts_is_no_answer(solver: str) -> None:
     found = asked(method, problem, factuals)
     keeps_its_promises(found, problem, factuals, method)
     assert len(found.points) == 2
+
+
+@pytest.mark.parametrize("method", [ColumnGeneration(), GroupGreedy()], ids=lambda method: type(method).__name__)
+def test_nobody_needs_no_point(method: Any) -> None:
+    """A group without members is served by no points, and by no fewer."""
+    problem = posed("linear")
+    found = asked(method, problem, negatives(problem, 1, 0).iloc[:0])
+    assert (found.status, found.points, found.bound, found.assignment) == (Status.OPTIMAL, (), 0.0, {})
 
 
 def test_a_past_deadline_leaves_a_valid_answer() -> None:

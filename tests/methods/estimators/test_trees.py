@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,7 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 from sklearn.base import is_regressor
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     GradientBoostingClassifier,
@@ -24,6 +26,8 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder
 from sklearn.tree import DecisionTreeClassifier
 from support import enumeration
 
@@ -35,7 +39,8 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Feature
 from harness.data import load_dataset
-from harness.execution import task
+from harness.execution import task as tasks
+from harness.library import explain, pose
 from harness.models.train import train
 from methods.ce_ocl import CeOcl
 from methods.ce_ocl.program_engine import ProgramEngine
@@ -267,7 +272,6 @@ def test_averages_and_only_they_tie(name: str) -> None:
 
 NAN = np.where(np.random.default_rng(0).random((500, COLUMNS)) < 0.3, np.nan, rows()[0])
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
-    "histogram, categories": (lambda: HistGradientBoostingClassifier(categorical_features=[3]), "native categories"),
     "histogram, poisson": (lambda: HistGradientBoostingRegressor(loss="poisson"), "squared_error"),
     "xgboost, dart": (lambda: of("xgboost", "XGBClassifier", booster="dart", **SIZE), "gbtree"),
     "xgboost, linear": (lambda: of("xgboost", "XGBClassifier", booster="gblinear"), "gbtree"),
@@ -298,6 +302,57 @@ def test_other_trees_are_refused_in_a_sentence(name: str) -> None:
     problem = enumeration.problem_of("gbm" if classes else "gbm_regressor")
     refused = CeOcl().refuses(replace(problem, classifier=replace(problem.classifier, estimator=estimator)))
     assert refused == str(fault.value)
+
+
+def coded(codes: Sequence[int], count: int = 400) -> tuple[pd.DataFrame, np.ndarray]:
+    """Rows of two categories by their codes and a number, and labels that depend on sets of codes."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({
+        "city": rng.choice(codes, count), "job": rng.choice([0, 1, 2, 3, 4], count), "age": rng.integers(0, 9, count)
+    })  # fmt: skip
+    merit = frame["city"].isin(codes[::2]) * 1.0 + frame["job"].isin([1, 3]) + frame["age"] / 8
+    return frame, (merit + rng.normal(0, 0.3, count) > 1.4).to_numpy()
+
+
+@pytest.mark.parametrize("codes", [[0, 1, 2, 3, 4, 5], [-7, 1, 2, 3, 10, 11, 40]], ids=str)
+def test_sets_of_categories_become_thresholds(codes: list[int]) -> None:
+    """Equal sums for every code, those that training never saw among them, in every order of the columns."""
+    frame, labels = coded(codes)
+    for order in (["city", "job", "age"], ["age", "city", "job"]):
+        places = [order.index("city"), order.index("job")]
+        estimator = HistGradientBoostingClassifier(categorical_features=places, max_iter=8, min_samples_leaf=5)
+        estimator.fit(frame[order].to_numpy(float), labels)
+        model = ensemble(estimator)
+        assert any(p.nodes["is_categorical"].any() for stage in estimator._predictors for p in stage)
+        grid = itertools.product(range(-9, 45), range(-1, 7), range(9))
+        points = pd.DataFrame(grid, columns=frame.columns)[order].to_numpy(float)
+        np.testing.assert_allclose(model.raw(points)[:, 0], estimator.decision_function(points), atol=1e-12)
+
+
+@pytest.mark.parametrize("engine", ["search", "milp"])
+def test_the_best_answer_of_boosting_with_categories_of_its_own(engine: str) -> None:
+    """Against all points, one code of which training did not see."""
+    frame, labels = coded(["a", "b", "c", "d", "e", "f"])
+    steps = make_column_transformer(
+        (OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), ["city"]), remainder="passthrough"
+    )
+    boosted = HistGradientBoostingClassifier(categorical_features=[0, 1], max_iter=6, min_samples_leaf=5)
+    model = make_pipeline(steps, boosted).fit(frame, np.where(labels, "yes", "no"))
+    table = frame.assign(y=np.where(labels, "yes", "no"))
+    table.loc[len(table)] = ["new", 2, 4, "no"]
+    task = pose(table, "y", model, desired="yes", features={"city": {}, "job": {"kind": "categorical"}, "age": {}})
+    (problem,) = task.problems.values()
+    space = problem.space
+    every = space.frame(
+        dict(zip(space.names, row, strict=True))
+        for row in itertools.product(*(f.categories or range(9) for f in space.features))
+    )
+    valid, method = every.loc[problem.valid(every)], CeOcl(engine=engine)
+    for place in np.flatnonzero(~problem.valid(task.factuals))[[0, 1, 2, 3, -1]].tolist():
+        answer = explain(method, task, place).answers[0]
+        values = method.objective(problem).evaluate(space, task.factuals.iloc[[place]], valid)
+        assert answer.status is Status.OPTIMAL
+        assert answer.objective == pytest.approx(values.min(), abs=1e-6)
 
 
 def test_categories_that_no_tree_splits_on_are_no_reason_to_refuse() -> None:
@@ -360,7 +415,7 @@ def test_on_real_data_search_and_program_agree(model: str) -> None:
     dataset = load_dataset(**OmegaConf.to_container(OmegaConf.load(CONF / "dataset" / "compas.yaml")))
     frame, labels = dataset.frame.iloc[dataset.train], dataset.labels[dataset.train]
     fitted = train(LARGE[model](), dataset.space, frame, labels, dataset.classes)
-    question = task.make_task(dataset, fitted)
+    question = tasks.make_task(dataset, fitted)
     (problem,) = question.problems.values()
     explainers = [CeOcl("l2sq", engine=engine).fit(problem) for engine in ("search", "milp")]
     for index in question.factuals.index[:10]:

@@ -22,6 +22,7 @@ from harness.core.problem import Problem
 from harness.core.space import Feature, Space
 from harness.core.target import Label
 from methods.ce_ocl import CeOcl
+from methods.milp.distance import Mahalanobis, Separable
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -188,3 +189,17 @@ def test_one_class_of_three_and_changes_by_column() -> None:
             best = method.objective(problem).evaluate(problem.space, factual, points[allowed]).min()
             assert answer.status is Status.OPTIMAL
             assert answer.objective == pytest.approx(best, abs=1e-6)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_weight_of_nothing_on_a_number_without_bounds_is_nothing() -> None:
+    """However far the number may go; and a weight on it is as much as there is."""
+    gaps, zero = np.array([np.inf, 1.0]), np.zeros(2)
+    assert Separable(np.ones(2), np.array([0.0, 1.0]), zero).most(gaps) == 3.0
+    assert Separable(np.ones(2), np.array([1.0, 1.0]), zero).most(gaps) == np.inf
+    assert Separable(zero, zero, np.array([1.0, 1.0])).most(gaps) == np.inf
+    problem = problem_of("lr")
+    weights = np.ones(problem.encoded.shape[1])
+    weights[problem.space.slices[0]] = 0.0
+    far = np.where(np.arange(len(problem.space.names)) == 0, np.inf, 1.0)
+    assert Mahalanobis(problem, np.diag(weights)).most(far) == weights.sum()

@@ -27,7 +27,7 @@ from harness.certificate import Ball, Checker
 from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.explanation import Reason, Status
-from harness.core.inputs import Indicator, space_inputs
+from harness.core.inputs import Affine, Indicator, space_inputs
 from harness.core.method import Deadline
 from harness.core.objective import Objective
 from harness.core.problem import Problem
@@ -438,10 +438,40 @@ def test_categories_that_cells_cannot_hold_go_to_programs() -> None:
     tree = DecisionTreeClassifier().fit((frame["l"] == 2).to_numpy()[:, None], frame["l"] == 2)
     classifier = Classifier(tree, (Indicator("l", (2,)),), classes=("no", "yes"))
     question = Problem(space, classifier, frame, np.empty(12, dtype=object), Label("no"))
-    assert "l has more" in str(Robust(algorithm="cells").refuses(question))
+    refusal = str(Robust(algorithm="cells").refuses(question))
+    assert "l has an input that is not monotone" in refusal
+    assert refusal.endswith("set features.l.kind=categorical, or algorithm=auto.")
     found = Robust().start(question)
     assert isinstance(found, Adversarial)
     assert found.solve({"a": 2.0, "l": 2}, Deadline.after(60)).value == 0.5
+
+
+@pytest.mark.parametrize(("settings", "mended"), [
+    ({"distance": "linf"}, {"distance": "l1"}), ({"hull": "hard"}, {"hull": "none"}), ({}, {}),
+], ids=str)  # fmt: skip
+def test_advice_on_clipping_is_not_circular(settings: dict[str, Any], mended: dict[str, Any]) -> None:
+    """Whatever the algorithm, what cannot be clipped says what to set, and setting that helps."""
+    level = Feature("l", Kind.ORDINAL, (1, 2, 3))
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0] * 3, "l": [1, 2, 3, 2] * 3})
+    tree = DecisionTreeClassifier().fit((frame["l"] == 2).to_numpy()[:, None], frame["l"] == 2)
+
+    def question(level: Feature, source: Any) -> Problem:
+        classifier = Classifier(tree, (source,), classes=("no", "yes"))
+        return Problem(Space((SPACE.features[0], level)), classifier, frame, np.empty(12, dtype=object), Label("no"))
+
+    source = Affine("l", 1.0, 2.0) if settings else Indicator("l", (2,))
+    refusals = {
+        str(Robust(algorithm=algorithm, clip=True, **settings).refuses(question(level, source)))
+        for algorithm in ("auto", "cells")
+    }
+    assert len(refusals) == 1
+    refusal = refusals.pop()
+    assert "algorithm" not in refusal
+    assert all(f"{key}={value}" in refusal or f"use {value}" in refusal for key, value in mended.items())
+    if not settings:
+        assert "set features.l.kind=categorical, or leave clip unset." in refusal
+        level = replace(level, kind=Kind.CATEGORICAL)
+    assert Robust(clip=True, **mended).refuses(question(level, source)) is None
 
 
 def test_a_refusal_loads_nothing_large() -> None:

@@ -1,0 +1,114 @@
+"""Whether everything in an answer's region is valid, by other algorithms than the certificate that methods use.
+
+No code is shared with ``harness.certificate``: linear models are asked at the worst corner of the box, of sums of trees
+all combinations of leaves that meet it are searched depth first, and of ReLU networks a mixed-integer program looks for
+the worst point.
+An invalid point is one that the estimator itself refuses, so that no error in here can break a region. What no
+algorithm settles within its limit is ``not checked``, never taken for proven.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from harness.core.classifier import Classifier
+from harness.core.errors import UnsupportedError
+from harness.core.inputs import Affine
+from harness.core.space import Space
+from harness.core.target import Interval, Label, Target
+from harness.core.wording import BROKEN, HOLDS, UNCHECKED
+from harness.evaluation import region_network, region_trees
+from harness.evaluation.region_box import Box
+
+ROUNDING = 1e-9  # of a feature's range: what decoding to floats may move the end of a region
+DRAWS = 512  # points of any region that are asked about first, whatever the model
+
+
+def verdict(
+    space: Space,
+    classifier: Classifier,
+    target: Target,
+    row: Mapping[str, Any],
+    region: Mapping[str, Sequence[float]],
+) -> str:
+    """``holds``: every point of a region, a box around a decoded row in original units, is valid; ``broken``: an
+    invalid one was met, or the row is not in it; ``not checked``: neither was shown.
+
+    Ends may be off by ``ROUNDING`` of a feature's range, as decoding is.
+    """
+    if any(not low <= row[name] <= high for name, (low, high) in region.items()):
+        return BROKEN
+    ends: dict[str, tuple[float, float]] = {}
+    for name, (first, last) in region.items():
+        slack = ROUNDING * space[name].range if space[name].numeric else math.inf
+        if last - first > 2 * slack:
+            ends[name] = min(first + slack, float(row[name])), max(last - slack, float(row[name]))
+    box = Box(space, classifier, target, row, ends)
+    low, high = np.array(list(ends.values())).reshape(-1, 2).T
+    draws = np.random.default_rng(0).random((DRAWS, len(ends)))
+    draws[DRAWS // 2 :] = draws[DRAWS // 2 :].round()  # corners
+    own = np.array([[float(row[name]) for name in ends]])
+    if box.invalid(np.vstack([own, low + draws * (high - low)])):
+        return BROKEN
+    if not ends:
+        return HOLDS
+    plain = all(isinstance(source, Affine) for source in classifier.inputs if source.feature in ends)
+    if classifier.opaque is not None or not plain:
+        return UNCHECKED
+    try:
+        margins = _margins(classifier, target)
+    except UnsupportedError:
+        return UNCHECKED
+    worst = _settled(box, margins)
+    return UNCHECKED if worst is None else HOLDS if worst else BROKEN
+
+
+def _settled(box: Box, margins: Sequence[tuple[np.ndarray, float]]) -> bool | None:
+    """Whether no margin is violated in a box, by the family of the model; None where that is not known."""
+    estimator = box.classifier.estimator
+    if hasattr(estimator, "coefs_"):
+        return region_network.valid(box, margins)
+    if hasattr(estimator, "coef_"):
+        corners = [_corner(box, weights) for weights, _ in margins]
+        return not box.invalid(np.array(corners))
+    return region_trees.valid(box, margins)
+
+
+def _corner(box: Box, weights: np.ndarray) -> list[float]:
+    """The corner at which a form of the outputs of a model that is monotone in each number is least."""
+    ends = np.array(list(box.ends.values()))
+    points = np.repeat(ends.mean(axis=1)[None], 2 * len(ends), axis=0)
+    for place in range(len(ends)):
+        points[2 * place : 2 * place + 2, place] = ends[place]
+    raw = np.asarray(box.classifier.raw(box.frame(points)), dtype=float).reshape(len(points), -1) @ weights
+    return [float(end[int(raw[2 * place + 1] < raw[2 * place])]) for place, end in enumerate(ends)]
+
+
+def _margins(classifier: Classifier, target: Target) -> list[tuple[np.ndarray, float]]:
+    """Forms (weights, constant) of the raw outputs that are all positive where a point is valid, negative where not.
+
+    Raises
+    ------
+    UnsupportedError
+        For a target that is no bound on raw outputs.
+    """
+    if isinstance(target, Label):
+        wanted, count = classifier.code(target.value), len(classifier.classes)
+        if count > 2:
+            return [(np.eye(count)[wanted] - np.eye(count)[other], 0.0) for other in range(count) if other != wanted]
+        sign = 1.0 if wanted else -1.0
+        return [(np.array([sign]), -sign * classifier.raw_threshold)]
+    low, high = target.low, target.high
+    if not isinstance(target, Interval):
+        if not classifier.binary:
+            raise UnsupportedError("a probability of one of several classes is no bound on a raw output.")
+        if classifier.code(target.label) == 0:
+            low, high = 1.0 - high, 1.0 - low
+        low = classifier.to_raw(low) if low > 0 else -math.inf
+        high = classifier.to_raw(high) if high < 1 else math.inf
+    found = [(np.ones(1), -low)] if math.isfinite(low) else []
+    return found + ([(-np.ones(1), high)] if math.isfinite(high) else [])

@@ -1,0 +1,190 @@
+"""The checker's verdict on regions: exact, by other algorithms than the certificate of methods."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.svm import SVC, LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+from harness import certificate
+from harness.certificate import Ball, Certificate, Checker
+from harness.core.classifier import Classifier
+from harness.core.explanation import Answer, Status
+from harness.core.inputs import space_inputs
+from harness.core.space import Feature, Space
+from harness.core.target import Interval, Label, Target
+from harness.core.wording import BROKEN, HOLDS, UNCHECKED
+from harness.evaluation import checker, region_box, region_network, region_trees, regions
+from harness.evaluation.regions import verdict
+from harness.store.rows import answer_row
+
+SPACE = Space(
+    (
+        *(Feature(name, "continuous", scale=(-2.0, 3.0), bounds=(-2.0, 3.0)) for name in "abcd"),
+        Feature("n", "integer", scale=(0, 9), bounds=(0, 9)),
+        Feature("city", "categorical", ("Bonn", "Rom", "Ulm")),
+    )
+)
+NUMBERS = "abcdn"
+MODELS: dict[str, Any] = {
+    "lr": LogisticRegression(C=10),
+    "svm": LinearSVC(),
+    "cart": DecisionTreeClassifier(max_depth=6, random_state=0),
+    "rf": RandomForestClassifier(20, max_depth=5, random_state=0),
+    "extra": ExtraTreesClassifier(12, max_depth=5, random_state=0),
+    "gbm": GradientBoostingClassifier(n_estimators=25, max_depth=3, random_state=0),
+    "hgb": HistGradientBoostingClassifier(max_iter=15, max_leaf_nodes=8),
+    "mlp": MLPClassifier((12,), max_iter=600, random_state=0),
+    "mlp_deep": MLPClassifier((8, 6), max_iter=600, random_state=1),
+}
+NUMERIC: dict[str, Any] = {
+    "ridge": Ridge(),
+    "rf": RandomForestRegressor(10, max_depth=4, random_state=0),
+    "mlp": MLPRegressor(hidden_layer_sizes=(8,), max_iter=600, random_state=0),
+}
+
+
+@cache
+def rows() -> tuple[Any, np.ndarray]:
+    """300 rows and a merit of each."""
+    rng = np.random.default_rng(0)
+    frame = SPACE.frame(
+        {**dict(zip("abcd", rng.uniform(-2, 3, 4), strict=True)), "n": int(rng.integers(10)), "city": city}
+        for city in rng.choice(["Bonn", "Rom", "Ulm"], 300)
+    )
+    merit = frame["a"] * frame["b"] + frame["c"] - 0.3 * frame["n"] + (frame["city"] == "Rom") + np.sin(2 * frame["d"])
+    return frame, merit.to_numpy()
+
+
+@cache
+def classified(name: str, classes: int = 2) -> Classifier:
+    frame, merit = rows()
+    codes = np.digitize(merit, np.quantile(merit, np.arange(1, classes) / classes))
+    fitted = type(MODELS[name])(**MODELS[name].get_params()).fit(SPACE.encode(frame), codes)
+    return Classifier(fitted, space_inputs(SPACE), classes=("low", "middle", "high")[:classes])
+
+
+def boxed(row: dict[str, Any], size: float) -> dict[str, tuple[float, float]]:
+    """A box of this radius in scaled units around a row; categories have none."""
+    return {name: (row[name] - size * SPACE[name].range, row[name] + size * SPACE[name].range) for name in NUMBERS}
+
+
+def questions(classifier: Classifier, count: int) -> list[tuple[dict[str, Any], Target]]:
+    """Rows, each with the class that it is in as target."""
+    frame = rows()[0]
+    return [
+        (frame.iloc[[place]].to_dict("records")[0], Label(classifier.predict(frame.iloc[[place]])[0]))
+        for place in range(0, 7 * count, 7)
+    ]
+
+
+@pytest.fixture
+def _no_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the search to the algorithms: chance finds nothing."""
+    monkeypatch.setattr(regions, "DRAWS", 0)
+
+
+@pytest.mark.usefixtures("_no_draws")
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_region_holds_up_to_the_largest_radius(name: str, classes: int) -> None:
+    """Which another search, the certificate of the methods, knows; a little beyond it the region is broken."""
+    classifier, ball = classified(name, classes), Ball.scaled(SPACE, "linf")
+    found = 0
+    for row, target in questions(classifier, 6):
+        radius = Checker(SPACE, classifier, target).certify(row, ball, within=0.6).radius
+        assert verdict(SPACE, classifier, target, row, boxed(row, 0.999 * radius)) == HOLDS
+        if radius < 0.6:
+            assert verdict(SPACE, classifier, target, row, boxed(row, 1.001 * radius + 1e-6)) == BROKEN
+            found += 1
+    assert found >= 3
+
+
+@pytest.mark.usefixtures("_no_draws")
+@pytest.mark.parametrize("name", NUMERIC)
+def test_an_interval_of_a_prediction_has_two_ends(name: str) -> None:
+    frame, merit = rows()
+    fitted = NUMERIC[name].fit(SPACE.encode(frame), merit)
+    classifier, ball = Classifier(fitted, space_inputs(SPACE)), Ball.scaled(SPACE, "linf")
+    for place in (0, 5, 9):
+        row = frame.iloc[[place]].to_dict("records")[0]
+        value = float(classifier.predict(frame.iloc[[place]])[0])
+        for target in (Interval(value - 0.2, value + 0.7), Interval(value - 0.7, value + 0.2)):
+            radius = Checker(SPACE, classifier, target).certify(row, ball, within=0.6).radius
+            assert verdict(SPACE, classifier, target, row, boxed(row, 0.999 * radius)) == HOLDS
+            assert verdict(SPACE, classifier, target, row, boxed(row, 1.001 * radius + 1e-6)) == BROKEN
+
+
+def examined(classifier: Classifier, row: dict[str, Any], target: Target, size: float) -> dict[str, Any]:
+    """What the checker says of an answer that is its factual's neighbour, with a region of this radius."""
+    answer = Answer(Status.OPTIMAL, row, region=boxed(row, size))
+    factual = SPACE.frame([{**row, "a": row["a"] + 1e-3}])
+    return checker.examine(answer_row(0, 1, answer), factual, SPACE, classifier, target, None)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_certificate_that_wrongly_says_yes_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a method's certificate believes to be proven, the checker finds the invalid point."""
+    classifier = classified(name)
+    radii = []
+    for row, target in questions(classifier, 4):
+        radius = Checker(SPACE, classifier, target).certify(row, Ball.scaled(SPACE, "linf"), within=0.5).radius
+        radii.append((row, target, radius))
+    monkeypatch.setattr(Checker, "certify", lambda *_, within=1.0, **__: Certificate(within, np.inf))
+    monkeypatch.setattr(certificate, "checker", Checker)
+    for row, target, radius in radii:
+        sound, broken = (examined(classifier, row, target, size) for size in (0.99 * radius, 1.05 * radius + 1e-3))
+        assert (sound["region"], sound["limits"]) == (HOLDS, [])
+        assert (broken["region"], broken["limits"], broken["verdict"]) == (BROKEN, ["region"], "beyond its limits")
+
+
+def test_no_code_is_shared_with_the_certificate() -> None:
+    for module in (regions, region_box, region_network, region_trees, checker):
+        tree = ast.parse(Path(str(module.__file__)).read_text("utf-8"))
+        named = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        named |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+        assert not any(name.startswith(("harness.certificate", "methods")) for name in named)
+
+
+@pytest.mark.parametrize(
+    "estimator", [SVC(), AdaBoostClassifier(n_estimators=5), MLPClassifier((4,), activation="tanh")]
+)
+def test_what_nothing_settles_is_not_checked(estimator: Any) -> None:
+    """A model of no known family: never called proven, but an invalid point that chance meets counts."""
+    frame, merit = rows()
+    classifier = Classifier(estimator.fit(SPACE.encode(frame), merit > 0), space_inputs(SPACE), classes=("low", "high"))
+    row, target = questions(classifier, 1)[0]
+    small, large = (examined(classifier, row, target, size) for size in (1e-6, 0.9))
+    assert (small["region"], small["verdict"]) == (UNCHECKED, "accepted")
+    assert (large["region"], large["verdict"]) == (BROKEN, "beyond its limits")
+
+
+@pytest.mark.parametrize(("name", "module"), [("rf", region_trees), ("mlp_deep", region_network)])
+def test_a_limit_that_is_too_small_is_said(name: str, module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    classifier = classified(name)
+    monkeypatch.setattr(module, "NODES", 0)
+    said = {examined(classifier, row, target, 0.04)["region"] for row, target in questions(classifier, 8)}
+    assert UNCHECKED in said
+
+
+def test_a_region_beside_its_row_is_broken() -> None:
+    classifier = classified("lr")
+    row, target = questions(classifier, 1)[0]
+    beside = {name: (high + 1.0, high + 2.0) for name, (_, high) in boxed(row, 0.1).items()}
+    assert verdict(SPACE, classifier, target, row, beside) == BROKEN
