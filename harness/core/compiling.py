@@ -47,7 +47,7 @@ class _Helper(CPUDispatcher):
         with global_compiler_lock, self._compiling_counter:
             args, result = sigutils.normalize_signature(sig)
             if (known := self.overloads.get(tuple(args))) is not None:
-                return known.entry_point
+                return known.entry_point  # type: ignore[attr-defined]
             with event.trigger_event("numba:compile", data={"dispatcher": self, "args": args, "return_type": result}):
                 made: Any = self._compiler.compile(args, result)  # type: ignore[attr-defined]
             made = made._replace(entry_point=object())
