@@ -18,7 +18,7 @@ from harness.core.classifier import Classifier
 from harness.core.inputs import space_inputs
 from harness.core.method import Method
 from harness.core.problem import Problem
-from harness.core.space import Feature, Space
+from harness.core.space import Feature, Kind, Space
 from harness.core.target import Label
 from harness.models.card import Bin, Card, Variable
 from harness.models.scorecard import ScorecardClassifier
@@ -30,14 +30,14 @@ from methods.scorecard import Scorecard
 
 ROWS = 80
 NUMBERS = (
-    Feature("a", "continuous", scale=(-3.0, 5.0), bounds=(-3.0, 5.0)),
-    Feature("b", "continuous", scale=(0.0, 1.0), bounds=(0.0, 1.0)),
+    Feature("a", Kind.CONTINUOUS, scale=(-3.0, 5.0), bounds=(-3.0, 5.0)),
+    Feature("b", Kind.CONTINUOUS, scale=(0.0, 1.0), bounds=(0.0, 1.0)),
 )
-COUNT = Feature("n", "integer", scale=(0, 12), bounds=(0, 12))
+COUNT = Feature("n", Kind.INTEGER, scale=(0, 12), bounds=(0, 12))
 CATEGORIES = (
-    Feature("region", "categorical", ("n", "e", "s")),
-    Feature("grade", "ordinal", (1, 2, 3)),
-    Feature("member", "binary", (False, True)),
+    Feature("region", Kind.CATEGORICAL, ("n", "e", "s")),
+    Feature("grade", Kind.ORDINAL, (1, 2, 3)),
+    Feature("member", Kind.BINARY, (False, True)),
 )
 SPACES = {
     "mixed": Space((*NUMBERS, COUNT, *CATEGORIES)),
@@ -82,9 +82,9 @@ def _rows(space: Space) -> tuple[np.ndarray, pd.DataFrame]:
     rng = np.random.default_rng(0)
     data: dict[str, Any] = {}
     for feature in space.features:
-        if feature.kind == "continuous":
+        if feature.kind is Kind.CONTINUOUS:
             data[feature.name] = rng.uniform(*feature.bounds, ROWS)
-        elif feature.kind == "integer":
+        elif feature.kind is Kind.INTEGER:
             data[feature.name] = rng.integers(int(feature.bounds[0]), int(feature.bounds[1]) + 1, ROWS)
         else:
             data[feature.name] = [feature.categories[k] for k in rng.integers(0, len(feature.categories), ROWS)]
@@ -94,7 +94,7 @@ def _rows(space: Space) -> tuple[np.ndarray, pd.DataFrame]:
 @cache
 def card() -> Problem:
     """A scorecard of two numbers."""
-    space = Space((COUNT, Feature("m", "integer", scale=(0, 9), bounds=(0, 9))))
+    space = Space((COUNT, Feature("m", Kind.INTEGER, scale=(0, 9), bounds=(0, 9))))
     _, frame = _rows(space)
     bins = (Bin("interval", high=2.5), Bin("interval", 2.5, 6.0), Bin("interval", 6.0), Bin("missing"))
     values = np.array([-1.0, 0.2, 1.0, 0.0])
