@@ -60,7 +60,7 @@ from harness.core.metric import Metric
 from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.target import Label, Target
-from harness.core.wording import SATISFIED, scored
+from harness.core.wording import SATISFIED
 from harness.data import Dataset, load_dataset, parse_target
 from harness.evaluation import checker
 from harness.execution.contract import breach, refused
@@ -185,7 +185,9 @@ def explain(
     factual, problem = _person(task, person)
     claim: Objective | None = None
     with _random_state():
-        if problem.valid(factual)[0]:
+        # Of rows of the table many are asked about at once, which takes a library hardly longer than one.
+        known = isinstance(person, int | np.integer)
+        if task.satisfied(person) if known else problem.valid(factual)[0]:
             found = refused(n, SATISFIED)
         elif worker:
             limits = Limits(time=time_limit)
@@ -257,23 +259,16 @@ def in_context(found: Explanation, claim: Objective | None, problem: Problem, fa
     """
     space, classifier = problem.space, problem.classifier
     imposed = problem.equations if claim is not None and claim.causal else ()
-    words: list[str] = []
-    regions: list[str] = []
-    after: list[tuple[float, Any] | None] = []
-    for place, answer in enumerate(found.answers):
-        row = answer_row("", place + 1, answer)
-        regions.append("")
-        if row["row"] is None:
-            words.append("none")
-            after.append(None)
-            continue
-        verdict = checker.examine(row, factual, space, classifier, problem.target, claim, imposed)
-        words.append(verdict["verdict"])
-        regions[-1] = verdict.get("region", "")
-        exists = not verdict["incoherent"]
-        after.append(scored(classifier, space.frame([row["row"]]), [problem.target])[0] if exists else None)
-    before = scored(classifier, factual, [problem.target])[0]
-    context = Context(problem, factual, tuple(words), before, tuple(after), tuple(regions))
+    rows = [answer_row("", place + 1, answer) for place, answer in enumerate(found.answers)]
+    valid = checker.valid_places(rows, space, classifier, {"": problem.target})
+    question = factual, space, classifier, problem.target, claim, imposed
+    words, regions, points = [], [], list[Mapping[str, Any] | None]()
+    for place, row in enumerate(rows):
+        verdict = None if row["row"] is None else checker.examine(row, *question, True if place in valid else None)
+        words.append("none" if verdict is None else verdict["verdict"])
+        regions.append("" if verdict is None else verdict.get("region", ""))
+        points.append(None if verdict is None or verdict["incoherent"] else row["row"])
+    context = Context(problem, factual, tuple(words), tuple(points), tuple(regions))
     return Explained(found.answers, found.conflict, found.trace, context=context)
 
 
@@ -314,10 +309,10 @@ def _measured(explanation: Explanation, metrics: Sequence[Metric], population: s
         raise HarnessError("this explanation does not know its factual; measure what harness.library.explain returns.")
     context = explanation.context
     problem, space = context.problem, context.problem.space
-    judged = list(zip(explanation.answers, context.verdicts, context.after, strict=True))
+    judged = list(zip(explanation.answers, context.verdicts, context.points, strict=True))
     returned = [answer.row for answer, _, _ in judged if answer.row is not None]
     rows = {
-        "returned": [answer.row for answer, _, after in judged if answer.row is not None and after is not None],
+        "returned": [answer.row for answer, _, point in judged if answer.row is not None and point is not None],
         "accepted": [answer.row for answer, word, _ in judged if answer.row is not None and word == checker.ACCEPTED],
     }
     stored = pd.DataFrame(returned, columns=space.index, dtype=object)

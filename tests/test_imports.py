@@ -46,6 +46,7 @@ SHARED = {  # what methods share, and what it may know
     "methods/wrapping.py": {"harness/core"},
 }
 METHOD = {"harness/core", "harness/solvers", "harness/models", "harness/certificate", *SHARED}
+WARMING = "methods/warming.py"  # asks every method that has kernels
 METRIC = {"harness/core", "harness/certificate"}
 COMMANDS = {"__init__", "__main__", "check", "tables", "figures", "explain", "report", "library"}
 LATE = {  # files that import modules of ours inside functions, and why
@@ -150,6 +151,8 @@ def knows(name: str) -> set[str]:
         return set()
     if top == "metrics":
         return METRIC
+    if name == WARMING:
+        return METHOD | {room(path) for path in SOURCES if path.startswith("methods/")}
     if top == "methods":
         return SHARED.get(name, METHOD)
     floor = next((floor for floor, parts in enumerate(FLOORS) if part in parts), 0)

@@ -356,3 +356,23 @@ def test_a_worker_gives_the_same(question: Any, pipeline: Pipeline) -> None:
     """In a process of its own, with the same seed."""
     row = rejected(pipeline)[0]
     assert explain(CeOcl(), question, row, n=2, worker=True) == explain(CeOcl(), question, row, n=2)
+
+
+def test_a_second_question_asks_the_model_once(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the verdicts on all answers together; scores are for who looks at them, and who is fine is known already."""
+    task = pose(FRAME, target="approved", model=pipeline, desired="yes", immutable=["sex"])
+    row = rejected(pipeline)[0]
+    method = Given(explain(CeOcl(), task, row, n=3).answers)
+    calls: list[tuple[str, int]] = []
+    for name in ("predict", "predict_proba"):
+        asked = getattr(Pipeline, name)
+
+        def counted(self: Any, rows: Any, name: str = name, asked: Any = asked) -> Any:
+            calls.append((name, len(rows)))
+            return asked(self, rows)
+
+        monkeypatch.setattr(Pipeline, name, counted)
+    explanation = explain(method, task, row, n=3)
+    assert calls == [("predict", 3)]
+    str(explanation)
+    assert len(calls) > 1

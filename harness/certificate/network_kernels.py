@@ -12,8 +12,8 @@ and one of negative weight the third. A ball is cut out of its box by planes, un
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from harness.core.compiling import njit
 from harness.solvers.simplex import INFEASIBLE, minimum
 
 VIOLATED, PROVEN, MORE, OPEN = 0, 1, 2, 3

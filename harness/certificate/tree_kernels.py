@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from harness.core.compiling import njit
 
 FOUND, NONE, TIED, FULL, MORE = 0, 1, 2, 3, 4
 WRONG, EQUAL, LOST = -1, -2, -3  # instead of a tree to branch on: invalid; only the model can tell; valid or too far

@@ -166,7 +166,7 @@ class Trees:
         leaves = self._leaves(row, names)
         heap = Heap(np.diff(start) - 1)
         euclidean = ball.norm == "l2"
-        most = within**2 if euclidean else within
+        most = float(within**2 if euclidean else within)
         kernel: Any = search
         while True:
             code, key = kernel(

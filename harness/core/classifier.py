@@ -140,12 +140,15 @@ class Classifier:
 
     def predict(self, frame: pd.DataFrame) -> np.ndarray:
         """Class names (or numbers, for regression), shape (rows,)."""
-        predicted = self._decisions(*self._asked(frame))
+        return self.named(self._decisions(*self._asked(frame)))
+
+    def named(self, codes: np.ndarray) -> np.ndarray:
+        """The names of class codes; numbers of a regression as they are."""
         if not self.classes:
-            return predicted
+            return codes
         names = np.empty(len(self.classes), dtype=object)
         names[:] = self.classes
-        return names[predicted]
+        return names[codes]
 
     def decide(self, matrix: np.ndarray) -> np.ndarray:
         """Class codes (or numbers) straight from estimator inputs, shape (rows,)."""
@@ -163,9 +166,12 @@ class Classifier:
         return self._scores(*self._asked(frame))
 
     def graded(self, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-        """Class codes (or numbers), shape (rows,), and ``score``, reading the frame once."""
+        """Class codes (or numbers), shape (rows,), and ``score``; where one follows from the other, asked once."""
         model, data = self._asked(frame)
-        return self._decisions(model, data), self._scores(model, data)
+        scores = self._scores(model, data)
+        if self.threshold is not None:
+            return (scores > self.threshold).astype(int), scores
+        return (self._decisions(model, data) if self.classes else scores), scores
 
     def codes(self, frame: pd.DataFrame) -> np.ndarray:
         """Class codes (or numbers, for regression), shape (rows,)."""

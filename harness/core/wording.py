@@ -38,7 +38,8 @@ def scored(classifier: Classifier, frame: pd.DataFrame, targets: Sequence[Target
     """
     if frame.empty:
         return []
-    scores, predicted = classifier.score(frame), classifier.predict(frame)
+    decided, scores = classifier.graded(frame)
+    predicted = classifier.named(decided)
     if scores.ndim > 1:
         codes = [classifier.code(scored_class(classifier, target)) for target in targets]
         scores = scores[np.arange(len(frame)), codes]

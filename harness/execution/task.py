@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from harness.data.csv_factuals import read_factuals
 from harness.data.published import published_factuals
 
 PICK, EXPLAIN = 0, 1  # streams of random numbers: which factuals, and what a method draws for each
+BLOCK = 4096  # factuals that a model is asked about together
 WHICH = ("test", "test_then_train", "all", "published")  # rows that factuals are picked from
 
 
@@ -39,8 +41,16 @@ class Task:
         return self.problems[self.targets[factual]]
 
     def satisfied(self, factual: Any) -> bool:
-        """Whether the target holds for the factual already."""
-        return bool(self.content(self.factuals.loc[[factual]])[0])
+        """Whether the target holds for the factual already; the model is asked about many at once, and once."""
+        block, place = divmod(int(self.factuals.index.get_loc(factual)), BLOCK)
+        if block not in self._content:
+            self._content[block] = self.content(self.factuals.iloc[block * BLOCK : (block + 1) * BLOCK])
+        return bool(self._content[block][place])
+
+    @cached_property
+    def _content(self) -> dict[int, np.ndarray]:
+        """By block of factuals."""
+        return {}
 
     def content(self, factuals: pd.DataFrame) -> np.ndarray:
         """Of which of these factuals the target holds already, bool, shape (factuals,)."""

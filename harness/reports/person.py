@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
 from textwrap import fill
 from typing import Any
@@ -13,7 +14,16 @@ import pandas as pd
 from harness.core.explanation import Answer, Explanation, Status
 from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
-from harness.core.wording import SATISFIED, UNCHECKED, minimised, number, objective_text, scored_class, target_text
+from harness.core.wording import (
+    SATISFIED,
+    UNCHECKED,
+    minimised,
+    number,
+    objective_text,
+    scored,
+    scored_class,
+    target_text,
+)
 from harness.evaluation.checker import ACCEPTED
 from harness.models.card import Card, card_of
 
@@ -36,9 +46,8 @@ class Context:
         One decoded row, whose index is the factual's id.
     verdicts
         The checker's word on each answer, as in ``harness.check``; ``none`` where there is no counterfactual.
-    before, after
-        Score and prediction (see ``harness.core.wording.scored``) of the factual and of each answer; None without a
-        point that exists.
+    points
+        Of each answer its point, as it is stored; None without one that exists.
     regions
         The checker's word on the region of each answer (see ``harness.evaluation.regions``), empty without one.
     """
@@ -46,9 +55,20 @@ class Context:
     problem: Problem
     factual: pd.DataFrame
     verdicts: tuple[str, ...]
-    before: tuple[float, Any]
-    after: tuple[tuple[float, Any] | None, ...]
+    points: tuple[Mapping[str, Any] | None, ...]
     regions: tuple[str, ...] = ()
+
+    @cached_property
+    def before(self) -> tuple[float, Any]:
+        """Score and prediction of the factual, see ``scored``; asked of the model once somebody looks."""
+        return scored(self.problem.classifier, self.factual, [self.problem.target])[0]
+
+    @cached_property
+    def after(self) -> tuple[tuple[float, Any] | None, ...]:
+        """The same of each answer; None without a point that exists."""
+        frames = [None if point is None else self.problem.space.frame([point]) for point in self.points]
+        model, wanted = self.problem.classifier, [self.problem.target]
+        return tuple(None if frame is None else scored(model, frame, wanted)[0] for frame in frames)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from harness.core.compiling import njit
 
 OPTIMAL, INFEASIBLE, STUCK = 0, 1, 2
 FEASIBLE = 1e-9  # by which a row may be missed

@@ -18,9 +18,11 @@ from methods.estimators.raw_target import leads, raw_interval
 from methods.estimators.trees import splits_only
 from methods.milp.causality import Causality
 from methods.milp.embed import Embedded, embed
+from methods.milp.embed.registry import embeddable
 from methods.milp.hull import clustered, supports
 from methods.milp.manifold import Manifold
-from methods.milp.variables import Variables
+from methods.milp.number_block import bounded
+from methods.milp.variables import Variables, affine
 
 
 def build(program: Program, parameters: Parameters, problem: Problem) -> tuple[Variables, Embedded, Causality | None]:
@@ -35,6 +37,30 @@ def build(program: Program, parameters: Parameters, problem: Problem) -> tuple[V
     embedded = embed(classifier.estimator, program, [variables.source(s) for s in classifier.inputs], sense)
     imposed = parameters.causality and problem.equations
     return variables, embedded, Causality(program, variables, problem.equations) if imposed else None
+
+
+def check(parameters: Parameters, problem: Problem) -> None:
+    """Nothing where ``build`` takes the problem, without a program.
+
+    Raises
+    ------
+    UnsupportedError
+        As ``build``.
+    """
+    classifier, space = problem.classifier, problem.space
+    if classifier.opaque:
+        raise UnsupportedError(classifier.opaque)
+    cells = splits_only(classifier.estimator) and not parameters.coupled(problem)
+    for feature in space.features:
+        if feature.numeric and not cells:
+            bounded(feature)
+    if len(classifier.classes) <= 2:
+        raw_interval(problem)
+    for model in [classifier, *(equation.model for equation in problem.equations if parameters.causality)]:
+        for source in model.inputs:
+            if space[source.feature].numeric:
+                affine(source)
+        embeddable(model.estimator)
 
 
 def validity(program: Program, embedded: Embedded, margin: float, unit: float, problem: Problem) -> list[Any]:

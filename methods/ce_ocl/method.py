@@ -14,10 +14,9 @@ from harness.core.explanation import Explanation, Status
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.target import Label
-from harness.solvers.program import Program
 from methods.ce_ocl.answers import UNCONFIRMED
 from methods.ce_ocl.cell_engine import CellEngine
-from methods.ce_ocl.formulation import build
+from methods.ce_ocl.formulation import check
 from methods.ce_ocl.parameters import Parameters
 from methods.ce_ocl.program_engine import ProgramEngine
 
@@ -124,7 +123,7 @@ class CeOcl(Parameters):
                     f"engine=search needs a tree, forest or boosting model (here: {name}), a distance that is a sum "
                     f"over features, diversity=distance and no hull or causality; use auto."
                 )
-            build(Program(), self, problem)
+            check(self, problem)
         except UnsupportedError as fault:
             return str(fault)
         return None

@@ -17,8 +17,8 @@ module of that name); else it is None.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from harness.core.compiling import njit, njit_no_refcount
 from methods.cells.masks import (
     ASK,
     DONE,
@@ -33,6 +33,7 @@ from methods.cells.masks import (
     add_node,
     all_of,
     best_leaf,
+    first_from,
     highest,
     list_faces,
     next_face,
@@ -41,7 +42,6 @@ from methods.cells.masks import (
     take_node,
 )
 from methods.cells.neighbourhood import LOOKS, STUCK, strengthen_neighbourhood, weakest
-from methods.estimators.compiling import njit_no_refcount
 from methods.estimators.trees import TINY
 
 CLOSE = 1e-9  # costs this near are equal
@@ -493,12 +493,25 @@ def pull_back(
 
 
 @njit(cache=True)
+def ascending(values):
+    """The places of a few values in ascending order; numpy's own sort would take longer to compile than all else."""
+    order = np.empty(len(values), np.int64)
+    for i in range(len(values)):
+        place = i
+        while place > 0 and values[order[place - 1]] > values[i]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = i
+    return order
+
+
+@njit(cache=True)
 def costliest_first(point, cost, state_start):
     """The features by what their states cost, the costliest first."""
     costs = np.empty(len(point))
     for f in range(len(point)):
         costs[f] = -cost[state_start[f] + point[f]]
-    return np.argsort(costs)
+    return ascending(costs)
 
 
 @njit_no_refcount
@@ -552,7 +565,8 @@ def pull_in(grid, base, unordered, state_start, factual_state, cost, clauses, us
 def cheapest_states(offset, unordered, cell_of, state_start, cost, sets):
     """Each cell's cheapest state in reach, or -1."""
     count = len(unordered)
-    state_at = np.full(offset[count], -1)
+    state_at = np.empty(offset[count], np.int64)
+    state_at[:] = -1
     for f in range(count):
         for s in range(state_start[f + 1] - state_start[f]):
             cell = offset[f] + cell_of[state_start[f] + s]
@@ -591,7 +605,7 @@ def improve(
             continue
         pull_back(
             grid, base, sums, unordered, cell_of, state_start, factual_state, cost, clauses, hard,
-            np.argsort(draws[t, 2:]), False, point,
+            ascending(draws[t, 2:]), False, point,
         )  # fmt: skip
         order = costliest_first(point, cost, state_start)
         pull_back(
@@ -629,8 +643,8 @@ def guess(
                 s += way
             step(grid, sums, unordered, cell_of, state_start, point, masks, leaf_values, totals, f, factual_state[f])
     state_at = cheapest_states(offset, unordered, cell_of, state_start, cost, sets)
-    chosen = np.full(GUESSES, -1)
-    row_costs = np.full(GUESSES, INFINITE)
+    chosen, row_costs = np.empty(GUESSES, np.int64), np.empty(GUESSES)
+    chosen[:], row_costs[:] = -1, INFINITE
     for r in range(rows.shape[0]):
         row_cost = 0.0
         for f in range(count):
@@ -646,11 +660,11 @@ def guess(
             row_costs[place], chosen[place] = row_costs[place - 1], chosen[place - 1]
             place -= 1
         row_costs[place], chosen[place] = row_cost, r
-    for r in chosen:
-        if r < 0:
+    for row in chosen:
+        if row < 0:
             break
         for f in range(count):
-            s = state_at[offset[f] + rows[r, f]]
+            s = state_at[offset[f] + rows[row, f]]
             point[f] = s if s >= 0 else factual_state[f]
         if not allowed(point, clauses, hard, unordered):
             continue
@@ -876,7 +890,10 @@ def branch(c, clauses, unordered, node, residual, state_start, factual_state, co
     rest_low, rest_high, rest_set = low.copy(), high.copy(), sets.copy()
     made, least_left = 0, INFINITE
     for _ in range(width[c]):
-        i = np.argmin(face_costs)
+        i = 0
+        for k in range(1, width[c]):
+            if face_costs[k] < face_costs[i]:
+                i = k
         if face_costs[i] == INFINITE:
             break
         face_costs[i] = INFINITE
@@ -899,7 +916,8 @@ def branch(c, clauses, unordered, node, residual, state_start, factual_state, co
                 add_node(child_low, child_high, child_set, least, nodes, counters)
             else:
                 if made == FACES:
-                    rest_low[:], rest_high[:], rest_set[:] = child_low, child_high, child_set
+                    for g in range(len(unordered)):
+                        rest_low[g], rest_high[g], rest_set[g] = child_low[g], child_high[g], child_set[g]
                     rest_low[f], rest_high[f], rest_set[f] = old_low, old_high, old_set
                 least_left = min(least_left, least)
             made += 1
@@ -976,7 +994,8 @@ def run(
                     live[total] = live_faces(violated[total], clauses, unordered, node)
                     ends[live[total]] += 1
                     total += 1
-            ends = np.cumsum(ends)
+            for k in range(2 * count):
+                ends[k + 1] += ends[k]
             for k in range(total - 1, -1, -1):
                 ends[live[k]] -= 1
                 order[ends[live[k]]] = violated[k]
@@ -1094,7 +1113,18 @@ def lay_number(ends, cuts, value, low, high, unit, integer, fixed, linear, quadr
     """
     size = len(ends) + len(cuts) + 1
     cell, values, costs = np.empty(size, np.int64), np.empty(size), np.empty(size)
-    borders = np.unique(np.concatenate((ends, cuts))) if len(cuts) else ends
+    borders, last_border = np.empty(size - 1), len(ends)
+    for i in range(last_border):
+        borders[i] = ends[i]
+    for cut in cuts:
+        place = first_from(borders[:last_border], cut)
+        if place < last_border and borders[place] == cut:
+            continue
+        for k in range(last_border, place, -1):
+            borders[k] = borders[k - 1]
+        borders[place] = cut
+        last_border += 1
+    borders = borders[:last_border]
     factual_state, count = 0, 0
     for i in range(len(borders) + 1):
         first = -np.inf
@@ -1112,7 +1142,7 @@ def lay_number(ends, cuts, value, low, high, unit, integer, fixed, linear, quadr
         gap = abs(nearest - value) / unit
         values[count] = nearest
         costs[count] = 0.0 if own else fixed + linear * gap + quadratic * gap * gap
-        cell[count] = np.searchsorted(ends, nearest)
+        cell[count] = first_from(ends, nearest)
         if own:
             factual_state = count
         count += 1
@@ -1131,7 +1161,7 @@ def lay_numbers(ends, ends_at, cuts, cuts_at, values, low, high, unit, integer, 
             ends[ends_at[j] : ends_at[j + 1]], cuts[cuts_at[j] : cuts_at[j + 1]], values[j], low[j], high[j], unit[j],
             integer[j], fixed[j], linear[j], quadratic[j],
         )  # fmt: skip
-        first, last = at[j], at[j] + len(cell)
-        cells[first:last], places[first:last], costs[first:last] = cell, place, cost
-        at[j + 1] = last
+        for i in range(len(cell)):  # numpy's assignment of slices takes seconds to compile, for its message alone
+            cells[at[j] + i], places[at[j] + i], costs[at[j] + i] = cell[i], place[i], cost[i]
+        at[j + 1] = at[j] + len(cell)
     return cells[: at[count]], places[: at[count]], costs[: at[count]], at, factual_state

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from methods.estimators.compiling import njit_no_refcount
+from harness.core.compiling import njit_no_refcount
 
 INFINITE = np.inf
 DONE, PAUSED, ASK, MORE_NODES, MORE_CLAUSES, MORE_LOOKS = range(6)  # why a search stopped
 HEAP, TOP, FREE = range(3)  # the first counters: open nodes, places used, places that became free
+
+
+@njit_no_refcount
+def first_from(values, least):
+    """The place of the first of ascending values that is at least so great; their number where none is."""
+    low, high = 0, len(values)
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < least:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @njit_no_refcount

@@ -14,10 +14,18 @@ each mask, shape (M, L); the masks of each feature, ``by_at`` and ``by``; excuse
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from methods.cells.masks import INFINITE, best_leaf, highest, list_faces, next_face, next_outside, residual_cost
-from methods.estimators.compiling import njit_no_refcount
+from harness.core.compiling import njit, njit_no_refcount
+from methods.cells.masks import (
+    INFINITE,
+    best_leaf,
+    first_from,
+    highest,
+    list_faces,
+    next_face,
+    next_outside,
+    residual_cost,
+)
 from methods.estimators.trees import TINY
 
 # Positions in the adversary's counters.
@@ -469,8 +477,8 @@ def lay_neighbourhoods(ends, value, low, high, reach, floor, ceiling, unit, inte
         values[s] = below[downs - 1 - s] if s < downs else value if s == downs else above[s - downs - 1]
         gap = abs(values[s] - value) / unit
         costs[s] = 0.0 if s == downs else fixed + linear * gap + quadratic * gap * gap
-        first[s] = np.searchsorted(ends, min(max(values[s] - reach, floor), values[s]))
-        last[s] = np.searchsorted(ends, max(min(values[s] + reach, ceiling), values[s]))
+        first[s] = first_from(ends, min(max(values[s] - reach, floor), values[s]))
+        last[s] = first_from(ends, max(min(values[s] + reach, ceiling), values[s]))
     return first, last, values, costs, downs
 
 

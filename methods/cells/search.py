@@ -116,6 +116,7 @@ class CellSearch:
     def compile(self, row: Mapping[str, Any]) -> None:
         """Have the kernels compiled (or read from numba's cache) before any clock runs."""
         self.closest(row, [row], 0.5, Deadline.after(0.0))
+        self._right(row)
         state = State(self, Layout(self, row, [], 0.5))
         state.guess()
         state.improve()

@@ -9,7 +9,8 @@ tuple of arrays, see ``methods.column_generation.estimator``; its score is signe
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from harness.core.compiling import njit
 
 LINEAR, NETWORK, TREES = 0, 1, 2
 ONE = np.uint64(1)

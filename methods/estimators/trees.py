@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import singledispatch
+from functools import singledispatch, update_wrapper
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.special import expit, logit
@@ -189,6 +190,27 @@ class Ensemble:
         return sizes[:-1], left, right, column, threshold, value
 
 
+class Reader:
+    """A ``singledispatch`` that reads a fitted estimator once, until it is fitted again."""
+
+    def __init__(self, read: Any) -> None:
+        self.read, self.register, self.dispatch, self.registry = read, read.register, read.dispatch, read.registry
+        self._known: WeakKeyDictionary[Any, tuple[dict[str, Any], Ensemble]] = WeakKeyDictionary()
+        update_wrapper(self, read)
+
+    def __call__(self, estimator: Any) -> Ensemble:
+        if self.dispatch(type(estimator)) is self.dispatch(object):
+            return self.read(estimator)  # raises
+        fitted = dict(getattr(estimator, "__dict__", {}))
+        before, found = self._known.get(estimator, ({}, None))
+        same = before.keys() == fitted.keys() and all(before[name] is value for name, value in fitted.items())
+        if found is None or not same:
+            found = self.read(estimator)
+            self._known[estimator] = fitted, found
+        return found
+
+
+@Reader
 @singledispatch
 def ensemble(estimator: Any) -> Ensemble:
     """A fitted estimator as a sum of trees.

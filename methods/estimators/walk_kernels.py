@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
-
-from methods.estimators.compiling import njit_no_refcount
+from harness.core.compiling import njit, njit_no_refcount
 
 
 @njit_no_refcount

@@ -22,6 +22,18 @@ SQUARE = 1e-9  # a square this much above its column needs another tangent
 TANGENTS = 7  # of the square of a gap, to begin with
 
 
+def bounded(feature: Feature) -> None:
+    """Nothing where a number has two ends, as its variable needs them.
+
+    Raises
+    ------
+    UnsupportedError
+        Where it has not.
+    """
+    if not np.isfinite(feature.interval(0.0)).all():
+        raise UnsupportedError(f"{feature.name} has no least or greatest value; set its 'bounds' for this model.")
+
+
 class NumberBlock(Block):
     """A number as a scaled variable ``x = x̂ + up − down``, with a 0/1 column "changed".
 
@@ -33,8 +45,7 @@ class NumberBlock(Block):
     """
 
     def __init__(self, program: Program, feature: Feature) -> None:
-        if not np.isfinite(feature.interval(0.0)).all():
-            raise UnsupportedError(f"{feature.name} has no least or greatest value; set its 'bounds' for this model.")
+        bounded(feature)
         self.program, self.feature = program, feature
         self.up, self.down = program.variable(0, None), program.variable(0, None)
         self.change = program.binary()

@@ -21,6 +21,13 @@ from methods.milp.number_block import NumberBlock
 from methods.milp.sources import LevelSource, NumberSource, Source
 
 
+def affine(source: Input) -> Affine:
+    """An input that is made of a number, as the affine one that it has to be; UnsupportedError for any other."""
+    if not isinstance(source, Affine):
+        raise UnsupportedError(f"{type(source).__name__} of {source.feature}, a number, cannot be embedded yet.")
+    return source
+
+
 class Variables:
     """The mixed-integer variables of a space: one block a feature, and the estimator inputs made of them.
 
@@ -41,9 +48,7 @@ class Variables:
         block = self._by_name[source.feature]
         if isinstance(block, CategoryBlock):
             return LevelSource(block, by_category(block.feature, source))
-        if not isinstance(source, Affine):
-            raise UnsupportedError(f"{type(source).__name__} of {source.feature}, a number, cannot be embedded yet.")
-        return NumberSource(block, source)
+        return NumberSource(block, affine(source))
 
     def close(self) -> None:
         """State what depends on all embedded inputs."""

@@ -16,8 +16,8 @@ for, a little less, at which they are met, and less again for the adversary, so 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from harness.core.compiling import njit, njit_no_refcount
 from methods.cells.masks import (
     ASK,
     DONE,
@@ -38,7 +38,6 @@ from methods.cells.masks import (
     take_node,
 )
 from methods.cells.neighbourhood import LOOKS, STUCK, grow, most_on, worst_in
-from methods.estimators.compiling import njit_no_refcount
 from methods.estimators.trees import TINY
 
 GAP = 4e-7  # a bound this near to the incumbent's cost proves it

@@ -82,16 +82,33 @@ class NeighbourhoodSearch(CellSearch):
         self.surest = np.argsort(-sure, kind="stable")[:SUREST]
 
     def compile(self, row: Mapping[str, Any]) -> None:
-        self.region(row, Deadline.after(0.0))
-        _NeighbourhoodState(self, _NeighbourhoodLayout(self, row)).guess()
+        self._right(row)
+        state = self.state(row)
+        state.guess()
+        state.go(1)
+        state.decide(right=False)
+        state.decide(right=True)
+        state.refuse()
+
+    def state(self, factual: Mapping[str, Any]) -> _NeighbourhoodState:
+        """The arrays of a search from a factual."""
+        return _NeighbourhoodState(self, _NeighbourhoodLayout(self, factual))
 
     def region(self, factual: Mapping[str, Any], deadline: Deadline) -> Closest:
         """The cheapest point whose neighbourhood is right."""
-        return self.finish(_NeighbourhoodState(self, _NeighbourhoodLayout(self, factual)), deadline)
+        return self.finish(self.state(factual), deadline)
 
 
 class BallSearch(NeighbourhoodSearch):
     """``NeighbourhoodSearch`` for balls; it starts from the optimum for the box of the same radius."""
+
+    def compile(self, row: Mapping[str, Any]) -> None:
+        super().compile(row)
+        state = _BallState(self, _NeighbourhoodLayout(self, row), Closest(dict(row), math.inf, 0.0))
+        state.go(1)
+        state.decide(right=False)
+        state.decide(right=True)
+        state.refuse()
 
     def region(self, factual: Mapping[str, Any], deadline: Deadline) -> Closest:
         layout = _NeighbourhoodLayout(self, factual)
@@ -175,14 +192,15 @@ class _NeighbourhoodLayout(Layout):
         return int(values[place]) if feature.kind is Kind.INTEGER else float(values[place])
 
     def _neighbourhoods(self, search: NeighbourhoodSearch, f: int, feature: Feature, value: float) -> tuple[Any, ...]:
-        low, high = feature.interval(value)
+        low, high = map(float, feature.interval(value))  # a kernel is compiled for floats, and for integers anew
         floor, ceiling = -math.inf, math.inf
         if search.clip:
             bounds = search.original.space.features[f].bounds
-            floor, ceiling = min(bounds[0], value), max(bounds[1], value)
+            floor, ceiling = float(min(bounds[0], value)), float(max(bounds[1], value))
         costs = (float(part[f]) for part in (search.fixed, search.linear, search.quadratic))
         return neighbourhood.lay_neighbourhoods(
-            search.grid.ends[f], value, low, high, float(search.reach[f]), floor, ceiling, feature.range,
+            search.grid.ends[f], value, low, high, float(search.reach[f]), floor, ceiling,
+            float(feature.range),
             feature.kind is Kind.INTEGER, *costs,
         )  # fmt: skip
 

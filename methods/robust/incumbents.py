@@ -55,8 +55,8 @@ class FirstGuess:
         self.numbers = [s.start for s, f in zip(space.slices, space.features, strict=True) if f.numeric]
         # A hull is a linear program a row: asked of those that are tried only.
         self.cheap = replace(objective, limits=tuple(part for part in objective.limits if part.term.name != "slack"))
-        for row in self.rows.head(1).to_dict("records"):
-            certifier.radius(row, 0.0)  # compiles the checker: in set-up, not in the first question
+        for row in problem.train.head(1).to_dict("records"):
+            certifier.checker.compile(row, certifier.ball)
 
     def near(self, factual: pd.DataFrame, deadline: Deadline) -> tuple[dict[str, Any] | None, float]:
         """A robust row moved towards the factual, and its cost; None and infinity where none was met."""

@@ -12,8 +12,8 @@ the least value that all of them allow is found by a linear program in s alone, 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from harness.core.compiling import njit
 from harness.solvers.simplex import INFEASIBLE, minimum
 
 EMPTY, BEYOND, CANDIDATE, BRANCH = 0, 1, 2, 3

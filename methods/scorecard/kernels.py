@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from harness.core.compiling import njit
 
 PROXIMITY, CLOSENESS, OUTCOME, CHANGES = range(4)  # the parts, as columns of a form
 NO_OUTCOME, LOGISTIC, LINEAR = range(3)  # the outcome as a function of the score

@@ -341,3 +341,20 @@ def test_who_may_not_reach_a_point_is_uncoverable(tmp_path: Path) -> None:
     """A point of another class serves no factual either."""
     refused = {**POINT, "a": 0, "b": 1}
     assert group_words(tmp_path, 2, (), points=[refused], status="FOUND", uncoverable=[0, 1, 2], bound=None) == {}
+
+
+def test_a_model_is_asked_about_all_answers_at_once(cell: StoredRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that it accepts; what it refuses among others is asked about alone."""
+    sizes: list[int] = []
+    target: Any = type(next(iter(cell.factuals()[1].values())))
+    holds = target.holds
+
+    def counted(self: Any, classifier: Any, frame: Any) -> Any:
+        sizes.append(len(frame))
+        return holds(self, classifier, frame)
+
+    monkeypatch.setattr(target, "holds", counted)
+    words = [verdict["verdict"] for verdict in checker.verdicts(cell)]
+    assert words.count("accepted") > 1
+    assert sizes[0] == len(words) - words.count("none")
+    assert sizes[1:] == [1] * words.count("invalid")

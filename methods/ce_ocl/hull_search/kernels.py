@@ -15,7 +15,8 @@ No proof rests on the simplex: any multipliers y give the Lagrangian bound of ``
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from harness.core.compiling import njit
 
 OPTIMAL, INFEASIBLE, BEYOND, STUCK = 0, 1, 2, 3
 FEASIBLE = 1e-9  # by which the right-hand side may be off, in scaled units

@@ -12,15 +12,20 @@ from harness.core.errors import UnsupportedError
 from harness.solvers.program import Program
 from methods.estimators.linear import CLASSIFIERS, REGRESSORS, is_linear, weights_of
 from methods.milp.embed.embedded import Embedded
-from methods.milp.embed.registry import embed
+from methods.milp.embed.registry import embed, embeddable
 from methods.milp.sources import Source
 
 
 def embed_linear(estimator: Any, program: Program, inputs: Sequence[Source], sense: int = 0) -> Embedded:
     """Output = w·x + b, one a row of weights."""
+    embeddable(estimator)
+    return Embedded(tuple(affine(w, b, inputs) for w, b in zip(*weights_of(estimator), strict=True)))
+
+
+@embeddable.register(SVR)
+def _(estimator: SVR) -> None:
     if not is_linear(estimator):
         raise UnsupportedError(f"SVR with kernel {estimator.kernel!r} is no linear model; set kernel='linear'.")
-    return Embedded(tuple(affine(w, b, inputs) for w, b in zip(*weights_of(estimator), strict=True)))
 
 
 for kind in (*CLASSIFIERS, *REGRESSORS, SVR):

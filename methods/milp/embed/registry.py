@@ -29,8 +29,24 @@ def embed(estimator: Any, program: Program, inputs: Sequence[Source], sense: int
     UnsupportedError
         For a type without an encoder, and for what its encoder does not cover.
     """
+    embeddable(estimator)
+    return forest.embed_trees(ensemble(estimator), program, inputs)
+
+
+@singledispatch
+def embeddable(estimator: Any) -> None:
+    """Nothing where ``embed`` takes an estimator, without a look at more than its type and settings; trees are read.
+
+    Raises
+    ------
+    UnsupportedError
+        As ``embed``.
+    """
     if splits_only(estimator):
-        return forest.embed_trees(ensemble(estimator), program, inputs)
+        ensemble(estimator)
+        return
+    if embed.dispatch(type(estimator)) is not embed.dispatch(object):
+        return
     known = sorted({kind.__name__ for kind in (*embed.registry, *ensemble.registry) if kind is not object})
     raise UnsupportedError(
         f"cannot embed {type(estimator).__name__} in a mixed-integer program; known: {', '.join(known)}. "

@@ -17,7 +17,7 @@ from harness.solvers.program import Compiled, Program
 from methods.estimators.network import NETWORKS
 from methods.milp.embed.embedded import Bounds, Embedded
 from methods.milp.embed.linear import affine
-from methods.milp.embed.registry import embed
+from methods.milp.embed.registry import embed, embeddable
 from methods.milp.sources import Source
 
 ROUNDS = 3  # of bounds by linear programs: each makes the next relaxation tighter
@@ -34,10 +34,7 @@ def embed_network(estimator: Any, program: Program, inputs: Sequence[Source], se
     outgoing weight has the sign opposite to ``sense`` can only do harm by exceeding max(0, a): the first two rows do,
     and it needs no phase.
     """
-    if estimator.activation != "relu" and len(estimator.coefs_) > 1:
-        raise UnsupportedError(f"cannot embed a network with activation {estimator.activation!r}; use 'relu'.")
-    if estimator.out_activation_ == "exp":
-        raise UnsupportedError("cannot embed a network with loss 'poisson', an exponential; use 'squared_error'.")
+    embeddable(estimator)
     layers: list[_Layer] = []
     hidden, outgoing = len(estimator.coefs_) - 1, estimator.coefs_[-1]
     for depth, (weights, shifts) in enumerate(zip(estimator.coefs_[:-1], estimator.intercepts_[:-1], strict=True)):
@@ -66,8 +63,16 @@ def embed_network(estimator: Any, program: Program, inputs: Sequence[Source], se
     )
 
 
+def _relu(estimator: Any) -> None:
+    if estimator.activation != "relu" and len(estimator.coefs_) > 1:
+        raise UnsupportedError(f"cannot embed a network with activation {estimator.activation!r}; use 'relu'.")
+    if estimator.out_activation_ == "exp":
+        raise UnsupportedError("cannot embed a network with loss 'poisson', an exponential; use 'squared_error'.")
+
+
 for kind in NETWORKS:
     embed.register(kind)(embed_network)
+    embeddable.register(kind)(_relu)
 
 
 def _weighted(weights: np.ndarray, values: Sequence[Any], shift: float) -> Any:

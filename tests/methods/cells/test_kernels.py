@@ -243,11 +243,13 @@ def test_a_step_changes_the_score_by_what_it_changes_for_the_model(model: str) -
         assert score == pytest.approx(lead, abs=1e-9)
 
 
+@settings(deadline=None)  # the first call compiles
 @given(st.integers(1, 2**64 - 1))
 def test_the_highest_bit_is_the_bit_length_less_one(word: int) -> None:
     assert masks.highest(np.uint64(word)) == word.bit_length() - 1
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=40), st.data())
 def test_the_heap_gives_nodes_by_key(keys: list[float], data: st.DataObject) -> None:
     """Also where nodes come and go in turn."""
@@ -266,6 +268,7 @@ def test_the_heap_gives_nodes_by_key(keys: list[float], data: st.DataObject) -> 
     assert emptied == sorted(inside)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.integers(-8, 12), unique=True, max_size=6).map(sorted),
     st.lists(st.integers(-8, 12), max_size=3),

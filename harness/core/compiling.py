@@ -1,0 +1,101 @@
+"""How kernels are compiled: a kernel that another one calls is compiled as a part of that one, and not by itself, too.
+
+Numba compiles every function to machine code for itself, with ways in from Python and C, and once more within each of
+its callers, down to the last helper. Here LLVM sees a helper only within the kernels that Python calls.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+from numba.core import compiler, config, event, sigutils, types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import CPUDispatcher
+
+# No way in from C, which nobody takes.
+OPTIONS: dict[str, Any] = {"nopython": True, "boundscheck": None, "no_cfunc_wrapper": True}
+
+
+class _Part(JITCodeLibrary):
+    """The code of a helper: typed and lowered, for others to link in; never optimised or loaded by itself."""
+
+    def _optimize_final_module(self) -> None:
+        """Left to the kernel that it becomes a part of."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+class _PartCompiler(compiler.Compiler):
+    """Numba's compiler, that ends with a ``_Part``."""
+
+    def __init__(self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, local: Any) -> None:
+        flags.no_compile = flags.no_cpython_wrapper = True
+        super().__init__(typing, target, library, args, result, flags, local)
+        self.state.library = _Part(self.state.targetctx.codegen(), "part")
+
+
+class _Helper(CPUDispatcher):
+    """A function as other kernels call it."""
+
+    def compile(self, sig: Any) -> Any:
+        """Type and lower it for some types; returns what numba knows the result by."""
+        with global_compiler_lock, self._compiling_counter:
+            args, result = sigutils.normalize_signature(sig)
+            if (known := self.overloads.get(tuple(args))) is not None:
+                return known.entry_point  # type: ignore[attr-defined]
+            with event.trigger_event("numba:compile", data={"dispatcher": self, "args": args, "return_type": result}):
+                made: Any = self._compiler.compile(args, result)  # type: ignore[attr-defined]
+            made = made._replace(entry_point=object())
+            made.target_context.insert_user_function(made.entry_point, made.fndesc, [made.library])
+            self.overloads[tuple(args)] = made
+            return made.entry_point
+
+
+class Kernel(CPUDispatcher):
+    """A compiled function: called from Python it is whole and cached, called from a kernel a part of that one."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        super().__init__(function, targetoptions=options)
+        self.helper = _Helper(function, targetoptions=options, pipeline_class=_PartCompiler)
+
+    def compile(self, sig: Any) -> Any:
+        """As numba, but without looking for garbage meanwhile, which takes a tenth of the time."""
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            return super().compile(sig)
+        finally:
+            if collecting:
+                gc.enable()
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """What a kernel that calls this one is to know of its types; a constant is as any other value of its type."""
+        return self.helper.get_call_template(tuple(map(types.unliteral, args)), kws)
+
+    def get_overload(self, sig: Any) -> Any:
+        """What a kernel that calls this one calls."""
+        return self.helper.get_overload(sig)
+
+
+def njit(cache: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Numba's decorator, for a ``Kernel``; plain Python where ``NUMBA_DISABLE_JIT`` is set."""
+
+    def compiled(function: Callable[..., Any]) -> Any:
+        if config.DISABLE_JIT:  # type: ignore[attr-defined]
+            return function
+        kernel = Kernel(function, {**OPTIONS, **options})
+        if cache:
+            kernel.enable_caching()
+        return kernel
+
+    return compiled
+
+
+# For what allocates nothing: without the counting of references to the arrays that each call is given, which would take
+# two thirds of the time.
+njit_no_refcount = njit(cache=True, _nrt=False)

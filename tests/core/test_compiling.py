@@ -1,0 +1,77 @@
+"""Kernels: what is compiled, how often, and what numba's cache keeps of it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numba.core import config
+
+KERNELS = """
+import numpy as np
+from harness.core.compiling import njit, njit_no_refcount
+
+
+@njit_no_refcount
+def part(values, k, last):
+    return values[len(values) - 1] if last else values[k]
+
+
+@njit(cache=True)
+def both(values):
+    return part(values, 0, False) + part(values, len(values), True)
+
+
+@njit(cache=True)
+def third(values):
+    return both(values) + both(np.zeros(1))
+"""
+
+
+@pytest.fixture
+def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Any]]:
+    """Imports a module of kernels anew, as another process would."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    config.reload_config()  # type: ignore[attr-defined]
+    (tmp_path / "some_kernels.py").write_text(KERNELS)
+
+    def fresh() -> Any:
+        sys.modules.pop("some_kernels", None)
+        importlib.invalidate_caches()
+        return importlib.import_module("some_kernels")
+
+    yield fresh
+    sys.modules.pop("some_kernels", None)
+
+
+def test_a_kernel_within_a_kernel_is_no_code_of_its_own(kernels: Callable[[], Any], tmp_path: Path) -> None:
+    """One entry in the cache and one way in from Python, of the outermost; constants make no versions of a helper."""
+    module, values = kernels(), np.array([1.0, 2.0, 4.0])
+    assert module.third(values) == 5.0
+    assert module.part.signatures == module.both.signatures == []
+    assert len(module.part.helper.overloads) == len(module.both.helper.overloads) == 1
+    assert [path.name.partition("-")[0] for path in (tmp_path / "cache").rglob("*.nbc")] == ["some_kernels.third"]
+
+
+def test_every_kernel_can_be_called_from_python(kernels: Callable[[], Any]) -> None:
+    module, values = kernels(), np.array([1.0, 2.0, 4.0])
+    assert (module.both(values), module.part(values, 1, False), module.part(values, 1, True)) == (5.0, 2.0, 4.0)
+    assert module.part.py_func(values, 1, False) == 2.0
+
+
+def test_the_next_process_compiles_nothing(kernels: Callable[[], Any], tmp_path: Path) -> None:
+    values = np.array([1.0, 2.0, 4.0])
+    kernels().third(values)
+    asked = "import numpy, some_kernels as k; k.third(numpy.ones(3)); print(k.both.helper.signatures, k.third.stats)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    done = subprocess.run([sys.executable, "-c", asked], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("[] "), done.stdout
+    assert "cache_misses=Counter()" in done.stdout

@@ -1,0 +1,68 @@
+"""No explanation compiles: whatever kernels it can reach are there once a method is fitted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.kernels import forget, signatures
+
+from harness.core.method import Deadline, Explainer, GroupExplainer
+from harness.core.problem import Problem
+from methods.ce_ocl import CeOcl
+from methods.robust import Robust
+from methods.scorecard import Scorecard
+from methods.warming import QUESTIONS, Question
+
+ROOT = Path(__file__).parents[2]
+LIMIT = 5.0  # the default, of a question
+ASKED = 4
+OPTIONS = (
+    Question("few changes", CeOcl(max_changes=2, alpha=10, count="columns"), "tree"),
+    Question("squares", CeOcl("l2sq"), "forest"),
+    Question("many, by a program", CeOcl("linf"), "forest"),
+    Question("a soft hull", CeOcl(hull="penalised"), "forest"),
+    Question("a hull first", CeOcl(hull="fallback", max_changes=3), "linear"),
+    Question("one kept far from another", CeOcl(diversity="features"), "forest"),
+    Question("a network", CeOcl(), "network"),
+    Question("by values", Scorecard(diversity=("values",), objectives={"changes": 1.0, "proximity": 1.0}), "scorecard"),
+    Question("by rank", Scorecard(priorities={"proximity": 2, "closeness": 1}), "scorecard"),
+    Question("clipped boxes", Robust(clip=True, rho=0.2), "forest"),
+    Question("clipped balls", Robust(clip=True, rho=0.2, norm="l2", alpha=0.1, max_changes=2), "forest"),
+    Question("no region", Robust(rho=0), "tree"),
+    Question("a whole region", Robust(rho=1, unperturbed=("a", "b")), "tree"),
+    Question("squares and a region", Robust(distance="l2sq"), "forest"),
+    Question("the greatest move", Robust(distance="linf"), "tree"),
+    Question("a region in a hull", Robust(hull="hard", rho=0.01), "tree"),
+    Question("by leaves", Robust(algorithm="leaf", norm="l2", rho=0.01), "tree"),
+    Question("balls by a network", Robust(norm="l2", distance="linf"), "network", "real"),
+    Question("integers by a network", Robust(rho=0.02), "network"),
+)
+EVERY = pytest.mark.parametrize("question", [*QUESTIONS, *OPTIONS], ids=lambda question: question.title)
+
+
+def asked(question: Question, explainer: Explainer, problem: Problem) -> list[list[str]]:
+    """The statuses of the first questions, two answers each, and of a group."""
+    factuals = problem.train.loc[~problem.valid(problem.train)].iloc[:ASKED]
+    found = []
+    for place in range(len(factuals)):
+        rng = np.random.default_rng(place)
+        explanation = explainer.explain(factuals.iloc[[place]].copy(), 2, rng, Deadline.after(LIMIT))
+        found.append([str(answer.status) for answer in explanation.answers])
+    if isinstance(explainer, GroupExplainer):
+        group = explainer.explain_group(factuals, np.random.default_rng(0), Deadline.after(LIMIT))
+        found.append([str(group.status)])
+    return found
+
+
+@EVERY
+def test_an_explanation_compiles_nothing(question: Question) -> None:
+    forget()
+    problem = replace(question.problem)
+    assert question.method.refuses(problem) is None
+    explainer = question.method.fit(problem)
+    before = signatures()
+    asked(question, explainer, problem)
+    assert signatures() - before == set()
