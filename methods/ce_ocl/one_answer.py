@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,13 @@ from harness.core.explanation import Answer, Reason, Status
 from harness.core.method import Deadline
 from harness.core.objective import Objective
 from harness.core.space import Kind, Space
-from harness.solvers.highs import FEASIBILITY, PROVEN, Linear, Solution
-from harness.solvers.program import Compiled
+from harness.solvers.highs import PROVEN, Linear, Solution
 from methods.ce_ocl.answers import UNCONFIRMED, gave_up, infeasible
 from methods.ce_ocl.assignments import Assignment
 from methods.ce_ocl.few_changes import FewChanges
 from methods.ce_ocl.hull_search.search import BoxSearch
 from methods.ce_ocl.program import CounterfactualProgram
+from methods.ce_ocl.runs import Runs
 from methods.estimators.linear import surely_valid
 from methods.milp.distance import Separable, tolerance
 from methods.milp.hull import INSIDE, Outside, Piece, Shares
@@ -31,7 +31,6 @@ REPAIRS = 25  # solutions that the real model refuses before the search gives up
 ROUNDS = 60  # of cuts on the relaxation, before integers are looked at
 TOO_LITTLE = 1e-4  # tolerances of progress in bound and incumbent: after PATIENCE rounds more tangents would not help
 PATIENCE = 4
-SHARP = 1e-9  # feasibility under squares: what a row may be missed by counts more than their own tolerance
 POOLING = 0.3  # share of the time left that a pool's own solve may take
 POINTS, NARROWED = 33, 4  # of a line between a point that the model refuses and one that it accepts; how often
 PRICED = 8  # guesses whose distance from the hull is computed
@@ -304,7 +303,7 @@ class AnswerSearch:
         slack = budget + PROVEN * max(1.0, abs(budget)) if math.isfinite(budget) else math.inf
         program.pose(self.factual, self.earlier, count, slack, lexical, self.piece)
         form = program.changes() if fewest else self._cost(lexical)
-        runs = _Runs.of(program, form, budget, slack)
+        runs = Runs.of(program, form, budget, slack)
         negligible = TOO_LITTLE * tolerance(budget if math.isfinite(budget) else 1.0, program.squared)
         bound, proof, repairs, patience = -math.inf, -math.inf, 0, PATIENCE
         settle = program.embedded.settle
@@ -460,49 +459,6 @@ class AnswerSearch:
         return Answer(
             Status.FOUND, self.row, reason, self.value, bound if math.isfinite(bound) else None, detail=detail
         )
-
-
-@dataclass
-class _Runs:
-    """Solves of one program, to which rows are added; only the last one's proof is confirmed, as it takes a second run.
-
-    Parameters
-    ----------
-    settled
-        Whether the last solution counts: it claims no proof, or a confirmed one.
-    """
-
-    compiled: Compiled
-    form: Linear
-    scale: float
-    cutoff: float
-    feasibility: float
-    settled: bool = True
-    last: Solution | None = None
-    again: bool = False
-
-    @classmethod
-    def of(cls, program: CounterfactualProgram, form: Linear, budget: float, cutoff: float) -> _Runs:
-        """With the scale and tolerances that squares need below a budget: they are small beside absolute ones."""
-        scale = 10.0 / max(budget, 1e-6) if program.squared and math.isfinite(budget) else 1.0
-        sharp = program.squared and not program.splits
-        return cls(program.compiled, form, scale, cutoff, SHARP if sharp else FEASIBILITY)
-
-    def next(self, seconds: float) -> Solution:
-        """Solve the program as it stands; or, after ``settle`` said no, confirm its last solution."""
-        if self.again and self.last is not None:
-            found = self.compiled.confirm(self.last, self.form, seconds, self.scale, self.cutoff, self.feasibility)
-        else:
-            found = self.compiled.solve(
-                self.form, seconds, self.scale, cutoff=self.cutoff, feasibility=self.feasibility, confirm=False
-            )
-        self.settled, self.last, self.again = self.again or not found.proven, found, False
-        return found
-
-    def settle(self) -> bool:
-        """Whether the last solution counts; if not, the next one is it, confirmed."""
-        self.again = not self.settled
-        return self.settled
 
 
 def _claimed(claim: Objective, space: Space, factual: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:

@@ -1,0 +1,55 @@
+"""Runs of the solver on one program, and which of them count as proofs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from harness.solvers.highs import FEASIBILITY, Linear, Solution
+from harness.solvers.program import Compiled
+from methods.ce_ocl.program import CounterfactualProgram
+
+SHARP = 1e-9  # feasibility under squares: what a row may be missed by counts more than their own tolerance
+
+
+@dataclass
+class Runs:
+    """Solves of one program, to which rows are added; only the last one's proof is confirmed, as it takes a second run.
+
+    Parameters
+    ----------
+    settled
+        Whether the last solution counts: it claims no proof, or a confirmed one.
+    """
+
+    compiled: Compiled
+    form: Linear
+    scale: float
+    cutoff: float
+    feasibility: float
+    settled: bool = True
+    last: Solution | None = None
+    again: bool = False
+
+    @classmethod
+    def of(cls, program: CounterfactualProgram, form: Linear, budget: float, cutoff: float) -> Runs:
+        """With the scale and tolerances that squares need below a budget: they are small beside absolute ones."""
+        scale = 10.0 / max(budget, 1e-6) if program.squared and math.isfinite(budget) else 1.0
+        sharp = program.squared and not program.splits
+        return cls(program.compiled, form, scale, cutoff, SHARP if sharp else FEASIBILITY)
+
+    def next(self, seconds: float) -> Solution:
+        """Solve the program as it stands; or, after ``settle`` said no, confirm its last solution."""
+        if self.again and self.last is not None:
+            found = self.compiled.confirm(self.last, self.form, seconds, self.scale, self.cutoff, self.feasibility)
+        else:
+            found = self.compiled.solve(
+                self.form, seconds, self.scale, cutoff=self.cutoff, feasibility=self.feasibility, confirm=False
+            )
+        self.settled, self.last, self.again = self.again or not found.proven, found, False
+        return found
+
+    def settle(self) -> bool:
+        """Whether the last solution counts; if not, the next one is it, confirmed."""
+        self.again = not self.settled
+        return self.settled
