@@ -1,0 +1,84 @@
+"""The table of a study's numbers, and of its pairs, from entries made by hand."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from harness.evaluation.numbers import COLUMNS, Numbers
+from harness.evaluation.study import Entry, Study
+
+SETUP = {"n_counterfactuals": 2, "setup": {"seconds": 2.0, "cpu_seconds": 1.5}}
+
+
+def entry(method: str, seconds: list[float], **changes: Any) -> Entry:
+    """An entry that answers its questions within so many seconds, every second of them with a proof."""
+    rows = len(seconds)
+    table = pd.DataFrame(
+        {
+            "coverage": 1.0, "filled": 0.5, "returned": 2.0, "valid": 1.0, "optimal": np.arange(rows) % 2,
+            "seconds": seconds, "cpu_seconds": np.array(seconds) / 2, "fit_seconds": 0.25,
+        }
+    )  # fmt: skip
+    plain: dict[str, Any] = {
+        "dataset": "d", "model": "m", "task": "d / m", "runs": (), "metas": (SETUP,), "refusal": None, "one": False,
+        "impossible": 3, "outcomes": ({"verdict": {"accepted": rows, "late": 2, "none": 1}, "reasons": {}},),
+    }  # fmt: skip
+    return Entry(method=method, table=table, **{**plain, **changes})
+
+
+@pytest.fixture(scope="module")
+def numbers() -> Numbers:
+    """Two methods of ten questions, of which one is a second slower, and one that refuses."""
+    fast, slow = (entry(name, [more + place for place in range(1, 11)]) for name, more in (("fast", 0), ("slow", 1)))
+    return Numbers(Study("s", (fast, slow, entry("none", [], refusal="no")), {}, ()))
+
+
+def test_every_number_of_an_entry_has_a_row(numbers: Numbers) -> None:
+    table = numbers.table()
+    assert table.columns.tolist() == list(COLUMNS)
+    assert table["method"].unique().tolist() == ["fast", "slow"]
+    assert set(table["task"]) == {"d / m"}
+    fast = table[table["method"] == "fast"].set_index("number")
+    expected = {
+        "coverage": 1.0, "filled": 0.5, "validity": 0.5, "optimal": 0.5, "none exists": 3.0, "late": 2.0,
+        "invalid": 0.0, "seconds": 5.5, "seconds_p95": 9.55, "cpu_seconds": 2.75,
+        "setup_seconds": 2.0, "setup_cpu_seconds": 1.5,
+    }  # fmt: skip
+    assert fast.loc[list(expected), "value"].to_dict() == pytest.approx(expected)
+    assert set(fast["n"]) == {10}
+    assert fast.index.is_unique
+
+
+def test_of_a_criterion_methods_are_compared(numbers: Numbers) -> None:
+    """By seconds: means of the ten common questions, ranks 0 and 1, and one is best; nothing else is compared."""
+    table = numbers.table().set_index(["method", "number"])
+    for method, mean, rank in (("fast", 5.5, 0.0), ("slow", 6.5, 1.0)):
+        row = table.loc[(method, "seconds")]
+        assert row[["common", "common_n", "rank"]].tolist() == pytest.approx([mean, 10, rank])
+        assert row["common_low"] < mean < row["common_high"]
+        assert row["best"] == (method == "fast")
+        assert table.loc[(method, "coverage"), ["common", "rank", "best"]].isna().all()
+
+
+def test_a_pair_has_a_row(numbers: Numbers) -> None:
+    """Ten gaps of a second: by Wilcoxon's signed ranks p is 2 / 2^10; nobody answers what the other does not."""
+    (pair,) = numbers.pairs().to_dict("records")
+    assert (pair["task"], pair["criterion"], pair["first"], pair["second"]) == ("d / m", "seconds", "fast", "slow")
+    assert (pair["n"], pair["difference"], pair["low"], pair["high"]) == (10, -1.0, -1.0, -1.0)
+    assert pair["p"] == pytest.approx(2 / 2**10)
+    assert (pair["only_first"], pair["only_second"]) == (0, 0)
+    assert math.isnan(pair["mcnemar"])
+
+
+def test_a_contest_is_found_by_its_task(numbers: Numbers) -> None:
+    (seconds,) = numbers.criteria
+    found = numbers.contest("d / m", seconds)
+    assert found is not None
+    assert found.task == "d / m"
+    assert numbers.contest("a / m", seconds) is None
+    assert numbers.contest("z / m", seconds) is None
