@@ -60,6 +60,7 @@ class Checker:
         within: float = math.inf,
         seconds: float = math.inf,
         nodes: float = math.inf,
+        exact: bool = True,
     ) -> Certificate:
         """The largest radius of ``ball`` around a decoded row for which every point is valid.
 
@@ -68,12 +69,14 @@ class Checker:
         within
             The greatest radius to prove; the certificate is at most this. "Violated or proven within ρ" is much cheaper
             than the exact radius.
+        exact
+            Whether the largest radius is wanted; else an invalid point within ``within`` ends the search.
         seconds, nodes
             Limits, by the wall clock and as ``Budget`` counts; what is proven by then is returned.
         """
         if not self.valid(row):
             return Certificate(0.0, 0.0)
-        budget = Budget(seconds, nodes)
+        budget = Budget(seconds, nodes, exact)
         found = Certificate(within, math.inf)
         for search in self._searches:
             most = min(within, found.violated)

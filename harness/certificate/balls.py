@@ -89,12 +89,14 @@ class Budget:
         On the monotonic clock, from now on.
     nodes
         Boxes that a search looks at; one of a network, a linear program, counts for ``PROGRAM`` of a sum of trees.
+    exact
+        Whether the largest radius is wanted, not only whether all is valid within the one that is asked for.
     """
 
     PROGRAM = 100
 
-    def __init__(self, seconds: float = math.inf, nodes: float = math.inf) -> None:
-        self.until, self.nodes = time.monotonic() + seconds, nodes
+    def __init__(self, seconds: float = math.inf, nodes: float = math.inf, exact: bool = True) -> None:
+        self.until, self.nodes, self.exact = time.monotonic() + seconds, nodes, exact
 
     def spent(self, nodes: int) -> bool:
         """Whether nothing is left after so many further nodes."""

@@ -59,7 +59,7 @@ class Network:
                 radius = min(2 * radius, within)
                 continue
             violated = attacker.shrunk(moves)
-        for step in range(HALVINGS):
+        for step in range(HALVINGS if budget.exact else 0):
             if violated - proven <= NEAR * violated:
                 break
             # A shorter move is likely to be the shortest: ask just below it first, then halve.

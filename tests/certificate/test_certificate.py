@@ -29,6 +29,7 @@ from support.plane import SPACE, rows
 
 from harness.certificate import Ball, Checker, perturbed
 from harness.certificate.balls import Budget
+from harness.certificate.network import Attacker
 from harness.certificate.radius import deviation, probability, radius
 from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
@@ -244,6 +245,28 @@ def test_looks_at_the_clock_change_no_radius(monkeypatch: pytest.MonkeyPatch) ->
         whole = Checker(SPACE, classifier, target).certify(row, ball)
         monkeypatch.setattr("harness.certificate.network.NODES", 1)
         assert Checker(SPACE, classifier, target).certify(row, ball) == whole
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_whether_all_is_valid_is_asked_once(norm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the largest radius is not wanted, a network's adversary is called once, and says the same."""
+    classifier, ball = fitted("mlp"), Ball.scaled(SPACE, norm)
+    asked: list[float] = []
+    ask = Attacker.ask
+    monkeypatch.setattr(Attacker, "ask", lambda self, radius, budget: asked.append(radius) or ask(self, radius, budget))
+    broken = 0
+    for place in range(0, 40, 5):
+        row = rows()[0].iloc[[place]]
+        judge = Checker(SPACE, classifier, Label(classifier.predict(row)[0]))
+        whole = judge.certify(row.iloc[0].to_dict(), ball, 0.15)
+        asked.clear()
+        found = judge.certify(row.iloc[0].to_dict(), ball, 0.15, exact=False)
+        assert asked == [0.15]
+        assert (found.radius == 0.15) == (whole.radius == 0.15)
+        assert found.radius <= whole.radius
+        assert found.violated >= whole.violated
+        broken += int(whole.radius < 0.15)
+    assert broken >= 3
 
 
 @pytest.mark.parametrize("name", ["rf", "mlp_deep"])
