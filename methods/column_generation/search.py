@@ -97,15 +97,10 @@ class _Search:
         return len(new)
 
     def _start(self) -> None:
-        """A maximal group around each profile, the nearest joining first, and a greedy cover by them."""
-        n = self.group.size
-        for place in range(n):
-            single = words(np.arange(n) == place)[None]
-            if not self.deadline.passed:
-                distance = (self.group.codes != self.group.codes[place]).sum(axis=1)
-                single = self.group.extended(single, np.argsort(distance, kind="stable"))
-            self._add(single)
-        self.best = greedy(n, self.cover.columns)
+        """A maximal group around each profile, and a greedy cover by them."""
+        for column in maximal(self.group, self.deadline):
+            self._add(words(np.isin(np.arange(self.group.size), column))[None])
+        self.best = greedy(self.group.size, self.cover.columns)
         self._note("start")
 
     def _price(self) -> bool:
@@ -202,6 +197,18 @@ class _Search:
                 return None
             first = after
         return columns
+
+
+def maximal(group: Group, deadline: Deadline) -> list[np.ndarray]:
+    """A maximal group around each profile, the nearest joining first; the profile alone where time has run out."""
+    found = []
+    for place in range(group.size):
+        bits = words(np.arange(group.size) == place)[None]
+        if not deadline.passed:
+            distance = (group.codes != group.codes[place]).sum(axis=1)
+            bits = group.extended(bits, np.argsort(distance, kind="stable"))
+        found.append(places(bits[0], group.size))
+    return found
 
 
 def greedy(rows: int, columns: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -26,10 +27,13 @@ from harness.core.space import Feature, Space
 from harness.core.target import Interval, Label
 from harness.models.train import train
 from harness.solvers.cover import Cover
+from harness.solvers.highs import Solution
+from harness.solvers.program import Compiled
 from methods.column_generation import ColumnGeneration, kernels, search
 from methods.column_generation.estimator import encode_model
 from methods.column_generation.group import Group, places, words
 from methods.column_generation.programs import Pricing
+from methods.column_generation.programs import _first as first_columns
 from methods.group_greedy import GroupGreedy
 
 FREE = Space(
@@ -438,6 +442,24 @@ def test_nobody_needs_no_point(method: Any) -> None:
     problem = posed("linear")
     found = asked(method, problem, negatives(problem, 1, 0).iloc[:0])
     assert (found.status, found.points, found.bound, found.assignment) == (Status.OPTIMAL, (), 0.0, {})
+
+
+def test_the_program_starts_with_maximal_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where its solver finds nothing in time, its cover is the greedy one by them, not by each profile's own point."""
+    problem = posed("linear")
+    monkeypatch.setattr(Compiled, "solve", lambda *_, **__: Solution(None, math.inf, -math.inf))
+    fewer = 0
+    for seed in range(6):
+        factuals = negatives(problem, 12, seed)
+        method = ColumnGeneration(2, solver="milp")
+        found = asked(method, problem, factuals)
+        keeps_its_promises(found, problem, factuals, method)
+        group = Group.of(problem, encode_model(problem, 0.5, 1e-4, None), factuals, 2)
+        group = group.part(np.flatnonzero(group.coverable() == 1))
+        own = len(search.greedy(group.size, first_columns(group)))
+        assert len(found.points) <= own
+        fewer += int(len(found.points) < own)
+    assert fewer
 
 
 def test_a_past_deadline_leaves_a_valid_answer() -> None:
