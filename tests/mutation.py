@@ -46,8 +46,8 @@ LEFT_OUT = {  # but for the file of the same name
     "tests/reports/test_departures.py",  # imports every library that a method wraps
     "tests/reports/test_person.py",  # asks workers
     "tests/reports/test_own_metric.py",  # the metrics that others write
-    "tests/evaluation/test_study.py",  # sweeps 72 runs: minutes for each fault that no other test notices
 }
+SWEEP = "tests/evaluation/test_study.py"  # of 72 runs: minutes for each fault that no other test notices
 SLOW = [  # minutes each without numba
     f"--deselect=tests/certificate/test_certificate.py::test_the_radius_is_the_largest[{model}-l2]"
     for model in ("mlp", "mlp_deep")
@@ -94,6 +94,7 @@ MORE = {  # tests of some files, which come before those of their part
     "harness/execution/task.py": ("tests/execution/test_experiment.py", *GROUPS),
     "harness/execution/worker.py": (POOL, *GROUPS, *SET_UP),
     "harness/evaluation/scoring.py": GROUPS,
+    "harness/evaluation/study.py": ("tests/evaluation/test_contest.py",),
     "harness/reports/groups.py": (
         "tests/methods/test_groups.py::test_the_report_names_who_what_and_to_what",
         "tests/reports/test_group_tables.py",
@@ -151,12 +152,12 @@ class Copy:
         """Tests of a source file, as arguments of pytest: its own, which come first, and all, files one by one."""
         folder = Path("tests", *Path(path).parts[path.startswith("harness") : -1])
         named = (folder / f"test_{Path(path).stem}.py").as_posix()
-        own = [*([named] if (self.path / named).exists() else []), *MORE.get(path, ())]
+        own = [*([named] if named != SWEEP and (self.path / named).exists() else []), *MORE.get(path, ())]
         shared = [test for test in PARTS[part][1] if "-" in test[:1] or "::" in test]
         files = [
             file
             for file in self.files([test for test in PARTS[part][1] if test not in shared])
-            if file not in LEFT_OUT and (not file.startswith("tests/") or Path(file).name.startswith("test_"))
+            if file not in {*LEFT_OUT, SWEEP} and (not file.startswith("tests/") or Path(file).name.startswith("test_"))
         ]
         return own, list(dict.fromkeys([*own, *files, *shared]))
 

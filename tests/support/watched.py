@@ -33,12 +33,12 @@ Seconds = dict[str, tuple[float, float]]  # of the processor and the clock, by t
 
 
 class Watch:
-    """A plugin of pytest: the quickest tests first, file by file, and a limit for each; notes seconds and failures.
+    """A plugin of pytest: the quickest tests first, file by file, and limits; notes seconds and failures.
 
     Parameters
     ----------
     known
-        What tests took without a fault.
+        What tests took without a fault; others have no limit.
     own
         Files whose tests come before all others, in this order.
     """
@@ -60,8 +60,9 @@ class Watch:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         processor, clock = self._known(item)
-        signal.setitimer(signal.ITIMER_PROF, TIMES * processor + PROCESSOR)
-        signal.setitimer(signal.ITIMER_REAL, TIMES * clock + CLOCK)
+        measured = item.nodeid in self.known
+        signal.setitimer(signal.ITIMER_PROF, TIMES * processor + PROCESSOR if measured else 0.0)  # 0: never
+        signal.setitimer(signal.ITIMER_REAL, TIMES * clock + CLOCK if measured else 0.0)
         before = time.process_time(), time.monotonic()
         result = yield
         self.seconds[item.nodeid] = time.process_time() - before[0], time.monotonic() - before[1]
