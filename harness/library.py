@@ -63,6 +63,7 @@ from harness.core.target import Label, Target
 from harness.core.wording import SATISFIED
 from harness.data import Dataset, load_dataset, parse_target
 from harness.evaluation import checker
+from harness.execution.clocks import CompileClock, say_compiling
 from harness.execution.contract import breach, refused
 from harness.execution.experiment import entropy
 from harness.execution.messages import ExplainRequest
@@ -76,6 +77,7 @@ from harness.store.rows import answer_row
 Person: TypeAlias = int | Mapping[str, Any] | pd.Series | pd.DataFrame
 RECENT = 4  # fitted methods that are kept for the next person
 
+_clock = CompileClock(say_compiling)
 _recent: list[tuple[Method, Problem, Explainer]] = []
 
 

@@ -152,7 +152,7 @@ def knows(name: str) -> set[str]:
     if top == "metrics":
         return METRIC
     if name == WARMING:
-        return METHOD | {room(path) for path in SOURCES if path.startswith("methods/")}
+        return METHOD | {room(path) for path in SOURCES if path.startswith("methods/")} - {WARMING}
     if top == "methods":
         return SHARED.get(name, METHOD)
     floor = next((floor for floor, parts in enumerate(FLOORS) if part in parts), 0)

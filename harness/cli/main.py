@@ -18,7 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
-from harness.cli import composition, listing, plugins
+from harness.cli import composition, listing, plugins, warm
 from harness.cli.arguments import readable, sentence
 from harness.cli.process import CONF, log, study_name, talk
 from harness.cli.sweep import Sweep
@@ -34,6 +34,9 @@ def main() -> None:
     talk()
     if sys.argv[1:] == ["--version"]:
         print(f"ce-harness {packages.version('ce-harness')}")
+        return
+    if sys.argv[1:] == ["warm"]:
+        warm.compile_all()
         return
     if sys.argv[1:2] == ["list"]:
         _list(sys.argv[2:])

@@ -5,13 +5,17 @@ from __future__ import annotations
 import importlib.util
 import resource
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
 EVENTS = "numba.core.event"  # the module in which numba says when it compiles
+OURS = "harness.core.compiling"  # the module of the class of our kernels
+ABOUT = 30  # seconds that a method's kernels take at their first use on a machine
+
+_said: list[str] = []
 
 
 def processor_seconds() -> float:
@@ -20,15 +24,28 @@ def processor_seconds() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in spent)
 
 
+def say_compiling() -> None:
+    """Say once, on the terminal, that what goes on is no search."""
+    if not _said:
+        _said.append(f"compiling the exact search once (about {ABOUT} s)")
+        print(_said[0], file=sys.stderr, flush=True)
+
+
 class CompileClock(MetaPathFinder):
     """Seconds that numba has compiled for in this process; reading a kernel from a cache is none of it.
 
     Methods import numba where they need it, often inside ``fit``, and it is slow: so it is not imported here. As a
     finder of modules, the clock notices when somebody else imports it, and listens from then on.
+
+    Parameters
+    ----------
+    begun
+        Called when a kernel of ours begins to be compiled, for the first time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, begun: Callable[[], object] = lambda: None) -> None:
         self._listener: Any = None
+        self._begun: Callable[[], object] | None = begun
         if EVENTS in sys.modules:
             self._listen(sys.modules[EVENTS])
         else:
@@ -56,5 +73,15 @@ class CompileClock(MetaPathFinder):
         return spec
 
     def _listen(self, events: Any) -> None:
-        self._listener = events.TimingListener()
+        def first(dispatcher: Any) -> None:
+            if self._begun is not None and type(dispatcher).__module__ == OURS:
+                begun, self._begun = self._begun, None
+                begun()
+
+        class Listener(events.TimingListener):
+            def on_start(self, event: Any) -> None:
+                first(event.data["dispatcher"])
+                super().on_start(event)
+
+        self._listener = Listener()
         events.register("numba:compile", self._listener)

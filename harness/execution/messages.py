@@ -27,6 +27,11 @@ class FitStarted:
 
 
 @dataclass(frozen=True)
+class Compiling:
+    """Numba has begun to compile kernels, whose seconds are no part of any limit. Sent once, before another reply."""
+
+
+@dataclass(frozen=True)
 class Fitted:
     """What became of a fit.
 

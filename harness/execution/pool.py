@@ -23,8 +23,10 @@ from harness.core.explanation import Explanation, GroupExplanation, Reason, Stat
 from harness.core.method import Method
 from harness.core.objective import Objective
 from harness.core.problem import Problem
+from harness.execution.clocks import say_compiling
 from harness.execution.contract import refused
 from harness.execution.messages import (
+    Compiling,
     ExplainReply,
     ExplainRequest,
     FitRequest,
@@ -35,6 +37,7 @@ from harness.execution.messages import (
 )
 
 START_LIMIT = 120.0  # seconds for a worker to import and receive a problem, before its limit to fit begins
+COMPILE_LIMIT = 900.0  # seconds for numba, besides any limit
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -149,6 +152,9 @@ class Worker:
         reply, limit = self._exchange(request, START_LIMIT), START_LIMIT
         if isinstance(reply, FitStarted):
             reply, limit = self._receive(limits.fit), limits.fit
+            if reply is not None and reply.compile_seconds > 0 and reply.seconds > limit:
+                self.kill()
+                reply, self._hung = None, True
         if reply is None and self._hung:
             reply = Fitted(limit, fault=f"the fit took more than {limit:g} s", reason=Reason.TIME_LIMIT)
         elif reply is None:
@@ -193,10 +199,14 @@ class Worker:
         return self._receive(limit)
 
     def _receive(self, limit: float) -> Any:
-        """The next message, as ``_exchange`` gives it."""
+        """The next message, as ``_exchange`` gives it; while kernels are compiled there is time enough for that."""
+        until = time.monotonic() + limit
         try:
-            if self.connection.poll(limit):
-                return self.connection.recv()
+            while self.connection.poll(max(until - time.monotonic(), 0.0)):
+                if not isinstance(message := self.connection.recv(), Compiling):
+                    return message
+                say_compiling()
+                until += COMPILE_LIMIT
             self._hung = True
         except (EOFError, OSError):
             pass

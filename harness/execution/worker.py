@@ -23,6 +23,7 @@ from harness.core.problem import Problem
 from harness.execution.clocks import CompileClock, processor_seconds
 from harness.execution.contract import breach, group_breach
 from harness.execution.messages import (
+    Compiling,
     ExplainReply,
     ExplainRequest,
     FitRequest,
@@ -37,7 +38,7 @@ def serve(connection: Connection) -> None:
     """Answer messages until the other end closes."""
     problem: Problem | None = None
     explainer: Explainer | None = None
-    compiling = CompileClock()
+    compiling = CompileClock(lambda: connection.send(Compiling()))
     while True:
         compiled = compiling.seconds  # receiving a method imports its modules, which may compile
         try:

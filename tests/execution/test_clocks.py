@@ -241,3 +241,20 @@ def test_compiling_is_noticed_whoever_imports_numba() -> None:
     for code in (clock + kernel + known, f"import numba\n{clock}{kernel}{known}"):
         done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
         assert float(done.stdout) > 0.0
+
+
+@pytest.mark.parametrize(("library", "lines"), [("harness.core.compiling", 1), ("numba", 0)])
+def test_who_waits_for_our_kernels_is_told_once(
+    library: str, lines: int, problem: Problem, module: Any, tmp_path: Path, monkeypatch: Any, capfd: Any
+) -> None:
+    """Whatever worker compiles; nobody is told of another library's kernels, nor of those that are in the cache."""
+    monkeypatch.setattr(clocks, "_said", [])
+    name = f"told_{lines}"
+    (tmp_path / f"{name}_kernel.py").write_text(KERNEL.format(cache=True).replace("from numba", f"from {library}"))
+    method = module(name, COMPILING.format(name=name)).Compiling()
+    for _ in range(2):
+        assert all(outcome.explanation.answers[0].row is not None for outcome in asked(method, problem))
+    assert capfd.readouterr().err.count("compiling the exact search once") == lines
+    monkeypatch.setattr(clocks, "_said", [])
+    asked(method, problem)
+    assert capfd.readouterr().err == ""

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +16,7 @@ from support.kernels import forget, signatures
 
 from harness.core.method import Deadline, Explainer, GroupExplainer
 from harness.core.problem import Problem
+from harness.execution.clocks import CompileClock
 from methods.ce_ocl import CeOcl
 from methods.robust import Robust
 from methods.scorecard import Scorecard
@@ -66,3 +72,42 @@ def test_an_explanation_compiles_nothing(question: Question) -> None:
     before = signatures()
     asked(question, explainer, problem)
     assert signatures() - before == set()
+
+
+@pytest.mark.slow
+def test_a_first_run_answers_as_the_second(tmp_path: Path) -> None:
+    """Under the default limit, with no kernel compiled yet and with all of them."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
+    command = [sys.executable, __file__]
+    cold, warm = (
+        json.loads(
+            subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
+        )
+        for _ in range(2)
+    )
+    assert warm["compiled"] == 0 < cold["compiled"]
+    assert cold["statuses"] == warm["statuses"]
+
+
+def test_warm_reaches_every_module_with_kernels() -> None:
+    for question in QUESTIONS:
+        question.method.fit(question.problem)
+    folders = {"harness", "methods"}
+    paths = {path for folder in folders for path in (ROOT / folder).rglob("*.py") if "njit" in path.read_text()}
+    written = {path.relative_to(ROOT).as_posix().removesuffix(".py").replace("/", ".") for path in paths}
+    called = {name.rpartition(".")[0] for name, _ in signatures()}
+    within = {"harness.core.compiling", "methods.cells.masks", "harness.solvers.simplex"}  # called by kernels alone
+    assert written - within == called - within
+
+
+def statuses() -> dict[str, Any]:
+    """Of every question, and how many seconds numba compiled for."""
+    clock, found = CompileClock(), {}
+    for question in [*QUESTIONS, *OPTIONS]:
+        question.method.refuses(question.problem)
+        found[question.title] = asked(question, question.method.fit(question.problem), question.problem)
+    return {"statuses": found, "compiled": clock.seconds}
+
+
+if __name__ == "__main__":
+    print(json.dumps(statuses()))
