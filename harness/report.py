@@ -8,7 +8,7 @@ from harness.core.errors import HarnessError
 from harness.evaluation.study import Study
 from harness.reports.kept import keep
 from harness.reports.page import page
-from harness.reports.rebuild import asked
+from harness.reports.rebuild import asked, unwritable
 
 
 def main() -> None:
@@ -19,8 +19,8 @@ def main() -> None:
         try:
             print(page.write(folder))
             keep(Study.of(folder), folder)
-        except HarnessError as fault:
-            print(fault, file=sys.stderr)
+        except (HarnessError, OSError) as fault:
+            print(unwritable(fault) if isinstance(fault, OSError) else fault, file=sys.stderr)
             wrong = True
     sys.exit(1 if wrong else 0)
 

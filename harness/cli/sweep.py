@@ -16,6 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from harness.cli import composition, listing
 from harness.cli.process import BEGAN, CELLS, CONF, SWEEP, log, stopping_where_full, study_name
+from harness.cli.settings import validate
 from harness.core.errors import HarnessError, choices
 
 SHARED = ("jobs", "population", "optimise", "divide")  # of which stored answers do not depend
@@ -49,6 +50,12 @@ class Sweep(Callback):
             log.error("%s", why)
             raise SystemExit(1)
         if config.dry:
+            try:
+                plain: Any = OmegaConf.to_container(config, resolve=True)
+                validate(plain)
+            except HarnessError as fault:
+                log.error("%s", fault)
+                raise SystemExit(1) from None
             print(_plan(config, jobs))
             raise SystemExit(0)
         os.environ[SWEEP] = f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:6]}"

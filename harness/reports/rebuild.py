@@ -38,6 +38,11 @@ def folders_of(arguments: Sequence[str]) -> list[Path]:
     return folders
 
 
+def unwritable(fault: OSError) -> str:
+    """A sentence about a file that cannot be written."""
+    return f"{fault.filename or 'a file'} cannot be written ({fault.strerror}); make room, or allow it."
+
+
 def rebuild(kind: str, write: Callable[[Path, Any], str], folders: Iterable[Path]) -> None:
     """Make every ``kind`` (table, figure) of result folders again from their stored runs, and end.
 
@@ -48,7 +53,7 @@ def rebuild(kind: str, write: Callable[[Path, Any], str], folders: Iterable[Path
         try:
             name = next((run.meta["config"].get(kind) for run in latest(folder)), None)
             print(write(folder, name))
-        except HarnessError as fault:
-            print(fault, file=sys.stderr)
+        except (HarnessError, OSError) as fault:
+            print(unwritable(fault) if isinstance(fault, OSError) else fault, file=sys.stderr)
             wrong = True
     sys.exit(1 if wrong else 0)

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -59,6 +60,7 @@ VIEW = "ce-harness"  # the saved view of an experiment's runs that the printed a
 STUDY = "study"  # tag of the one run of an experiment that is about all others
 TABLE = "counterfactuals.json"
 PATIENCE = 8.0  # seconds for a server to answer
+DOWN = (502, 503, 504)  # statuses of HTTP
 STORES = "start it, or unset the variable to log into mlflow.db here"
 WRITABLE = "make it a store that can be written to, or set MLFLOW_TRACKING_URI to another"
 FULL = "disk is full|disk I/O error"  # what SQLite says
@@ -122,8 +124,8 @@ def prepare(folder: Path) -> None:
     try:
         with _alone(folder):
             _client().search_experiments(max_results=1)
-    except (MlflowException, ArgumentError, DatabaseError) as fault:
-        if re.search(FULL, str(fault)):
+    except (MlflowException, ArgumentError, DatabaseError, OSError) as fault:
+        if re.search(FULL, str(fault)) or (isinstance(fault, OSError) and fault.errno in {errno.ENOSPC, errno.EDQUOT}):
             raise
         why = " ".join(str(fault).split())[:200]
         what, remedy = (f"MLFLOW_TRACKING_URI={uri}", STORES) if uri != ours else (uri.partition("///")[2], WRITABLE)
@@ -152,9 +154,10 @@ def _reach(uri: str) -> None:
     """
     try:
         urlopen(uri, timeout=PATIENCE).close()
-    except HTTPError:
-        pass  # it answers, if not here
-    except (OSError, ValueError) as fault:
+    except HTTPError as fault:
+        if fault.code in DOWN:  # a proxy before a server that is not there; any other answer is one
+            raise HarnessError(f"the server MLFLOW_TRACKING_URI={uri} does not answer ({fault}); {STORES}.") from fault
+    except (OSError, ValueError, HTTPException) as fault:
         raise HarnessError(f"the server MLFLOW_TRACKING_URI={uri} does not answer ({fault}); {STORES}.") from fault
 
 
@@ -302,8 +305,7 @@ def page(experiment: str) -> str:
     store = os.environ["MLFLOW_TRACKING_URI"]
     if store.startswith(("http://", "https://")):
         return f"open {store.rstrip('/')}{identity}"
-    command = "mlflow" if shutil.which("mlflow") else f"{shlex.quote(sys.executable)} -m mlflow"
-    server = LIGHT.format(mlflow=command)
+    server = LIGHT.format(mlflow=f"{shlex.quote(sys.executable)} -m mlflow")  # wherever PATH leads
     return f"{server} --backend-store-uri {shlex.quote(store)}   then open http://127.0.0.1:5000{identity}"
 
 
@@ -316,13 +318,26 @@ def there() -> bool:
 
 
 def runs(experiment: str) -> dict[str, str]:
-    """Address of each run of an experiment on a local server, by fingerprint; none where there is no store yet."""
+    """Address of each run of an experiment, by fingerprint; none where there is no store yet.
+
+    On the server that has the store, or on a local one where it is a file.
+
+    Raises
+    ------
+    HarnessError
+        Where the server does not answer.
+    """
     if not there():
         return {}
+    store = os.environ["MLFLOW_TRACKING_URI"]
+    served = store.startswith(("http://", "https://"))
+    if served:
+        _reach(store)
     found = _client().get_experiment_by_name(experiment)
     if found is None:
         return {}
-    address = f"http://127.0.0.1:5000/#/experiments/{found.experiment_id}/runs"
+    home = store.rstrip("/") if served else "http://127.0.0.1:5000"
+    address = f"{home}/#/experiments/{found.experiment_id}/runs"
     known = _runs(found.experiment_id).items()
     return {fingerprint: f"{address}/{run.info.run_id}" for fingerprint, run in known}
 
@@ -381,11 +396,12 @@ def _code() -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def _commit() -> str:
-    """The git commit of the code that runs, or 'unknown' outside a checkout."""
+    """The git commit of the code that runs, or 'unknown' outside a checkout: installed, it may lie in another's."""
+    root = Path(__file__).resolve().parents[2]
     with suppress(OSError, subprocess.SubprocessError):
-        here = Path(__file__).parent
-        found = subprocess.run(
-            ["git", "-C", str(here), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=True
-        )
-        return found.stdout.strip()
+        asked = ["git", "-C", str(root), "rev-parse", "--show-toplevel", "HEAD"]
+        found = subprocess.run(asked, capture_output=True, text=True, timeout=5, check=True)
+        top, commit = found.stdout.split("\n")[:2]
+        if Path(top).resolve() == root:
+            return commit
     return "unknown"

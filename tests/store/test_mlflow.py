@@ -1,11 +1,18 @@
-"""Where MLflow's pages are to be opened, for a file and for a server."""
+"""MLflow's pages, for a file and for a server, and what is said where there is none."""
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from harness.core.errors import HarnessError
 from harness.store import mlflow
 
 ADDRESS = "/#/experiments/7/runs?viewStateShareKey=ce-harness"
@@ -28,3 +35,53 @@ def test_the_page_is_that_of_the_store(store: str, expected: str, monkeypatch: p
     assert expected in mlflow.page("study")
     assert ("--backend-store-uri" in mlflow.page("study")) == store.startswith("sqlite")
     assert "experiments" not in mlflow.page("another")
+
+
+def test_the_command_runs_whatever_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shell that reads it may not find what this process finds."""
+    monkeypatch.setattr(mlflow, "_client", lambda: SimpleNamespace(get_experiment_by_name=lambda name: None))
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///mlflow.db")
+    assert f"{sys.executable} -m mlflow ui" in mlflow.page("study")
+
+
+@pytest.mark.parametrize("status", [404, 503])
+def test_a_proxy_before_nothing_does_not_answer(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither for a sweep nor for a report, which would wait for minutes; a page that is not there is an answer."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(status)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setattr(mlflow, "_client", lambda: SimpleNamespace(get_experiment_by_name=lambda name: None))
+    try:
+        if status == 404:
+            assert mlflow.runs("study") == {}
+        else:
+            with pytest.raises(HarnessError, match="does not answer"):
+                mlflow.runs("study")
+    finally:
+        server.shutdown()
+
+
+def test_the_commit_is_that_of_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Installed inside somebody's own repository, the code has none."""
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    named = ["-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-q", "--allow-empty", "-m", "theirs"]
+    subprocess.run(["git", "-C", tmp_path, *named], check=True)
+    inside = tmp_path / ".venv" / "harness" / "store" / "mlflow.py"
+    inside.parent.mkdir(parents=True)
+    shutil.copy(mlflow.__file__, inside)
+    monkeypatch.setattr(mlflow, "__file__", str(inside))
+    mlflow._commit.cache_clear()
+    assert mlflow._commit() == "unknown"
+    theirs = tmp_path / "harness" / "store" / "mlflow.py"
+    monkeypatch.setattr(mlflow, "__file__", str(theirs))
+    mlflow._commit.cache_clear()
+    assert len(mlflow._commit()) == 40
+    mlflow._commit.cache_clear()
