@@ -51,7 +51,8 @@ METRIC = {"harness/core", "harness/certificate"}
 COMMANDS = {"__init__", "__main__", "check", "tables", "figures", "explain", "report", "library"}
 LATE = {  # files that import modules of ours inside functions, and why
     "harness/cli/main.py": {"harness.cli.job"},  # --help and wrong input need none of the libraries of a job
-    "harness/cli/sweep.py": {"harness.cli.ending", "harness.store.mlflow"},  # nor those of tables and MLflow
+    # Nor those of settings, tables and MLflow.
+    "harness/cli/sweep.py": {"harness.cli.ending", "harness.cli.settings", "harness.store.mlflow"},
     "harness/evaluation/checker.py": {"harness.evaluation.regions"},  # scipy.optimize, and few methods give regions
     "methods/carla/compat.py": {"methods.carla.eager"},  # torch, which is optional
     "methods/robust/method.py": {

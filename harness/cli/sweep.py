@@ -16,7 +16,6 @@ from omegaconf import DictConfig, OmegaConf
 
 from harness.cli import composition, listing
 from harness.cli.process import BEGAN, CELLS, CONF, SWEEP, log, stopping_where_full, study_name
-from harness.cli.settings import validate
 from harness.core.errors import HarnessError, choices
 
 SHARED = ("jobs", "population", "optimise", "divide")  # of which stored answers do not depend
@@ -50,6 +49,8 @@ class Sweep(Callback):
             log.error("%s", why)
             raise SystemExit(1)
         if config.dry:
+            from harness.cli.settings import validate  # slow: pandas, and of no use to --help
+
             try:
                 plain: Any = OmegaConf.to_container(config, resolve=True)
                 validate(plain)
