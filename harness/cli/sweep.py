@@ -48,21 +48,17 @@ class Sweep(Callback):
         if why := _refusal(config, jobs):
             log.error("%s", why)
             raise SystemExit(1)
-        if config.dry:
-            from harness.cli.settings import validate  # slow: pandas, and of no use to --help
-
-            try:
-                plain: Any = OmegaConf.to_container(config, resolve=True)
-                validate(plain)
-            except HarnessError as fault:
-                log.error("%s", fault)
-                raise SystemExit(1) from None
-            print(_plan(config, jobs))
-            raise SystemExit(0)
         os.environ[SWEEP] = f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:6]}"
         os.environ[CELLS] = str(len(jobs))
         os.environ[BEGAN] = str(time.time())
         try:
+            if config.dry:
+                from harness.cli.settings import validate  # slow: pandas, and of no use to --help
+
+                plain: Any = OmegaConf.to_container(config, resolve=True)
+                validate(plain)
+                print(_plan(config, jobs))
+                raise SystemExit(0)
             tracking.prepare(Path.cwd())
         except HarnessError as fault:
             log.error("%s", fault)

@@ -38,9 +38,20 @@ def folders_of(arguments: Sequence[str]) -> list[Path]:
     return folders
 
 
-def unwritable(fault: OSError) -> str:
-    """A sentence about a file that cannot be written."""
-    return f"{fault.filename or 'a file'} cannot be written ({fault.strerror}); make room, or allow it."
+def each(act: Callable[[Path], None], folders: Iterable[Path]) -> None:
+    """Do something with every folder, and end; exit code 1 where one of them is refused or cannot be written to."""
+    wrong = False
+    for folder in folders:
+        try:
+            act(folder)
+        except HarnessError as fault:
+            wrong = True
+            print(fault, file=sys.stderr)
+        except OSError as fault:
+            wrong = True
+            name = fault.filename or "a file"
+            print(f"{name} cannot be written ({fault.strerror}); make room, or allow it.", file=sys.stderr)
+    sys.exit(1 if wrong else 0)
 
 
 def rebuild(kind: str, write: Callable[[Path, Any], str], folders: Iterable[Path]) -> None:
@@ -48,12 +59,9 @@ def rebuild(kind: str, write: Callable[[Path, Any], str], folders: Iterable[Path
 
     Exit code 1 where one cannot be made.
     """
-    wrong = False
-    for folder in folders:
-        try:
-            name = next((run.meta["config"].get(kind) for run in latest(folder)), None)
-            print(write(folder, name))
-        except (HarnessError, OSError) as fault:
-            print(unwritable(fault) if isinstance(fault, OSError) else fault, file=sys.stderr)
-            wrong = True
-    sys.exit(1 if wrong else 0)
+
+    def act(folder: Path) -> None:
+        name = next((run.meta["config"].get(kind) for run in latest(folder)), None)
+        print(write(folder, name))
+
+    each(act, folders)

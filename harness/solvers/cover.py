@@ -56,9 +56,7 @@ class Cover:
         every = np.arange(size, dtype=np.int32)
 
         def run(options: Mapping[str, Any], left: float, start: np.ndarray | None) -> Solution:
-            solver = new_solver(left)
-            for option, value in options.items():
-                solver.setOptionValue(option, value)
+            solver = new_solver(left, options=options)
             solver.addRows(
                 rows, np.ones(rows), np.full(rows, math.inf), 0, np.zeros(rows, dtype=np.int32), nothing, np.zeros(0)
             )

@@ -119,8 +119,8 @@ class Silent(highspy.Highs):
             return super().run()
 
 
-def new_solver(seconds: float, feasibility: float = FEASIBILITY) -> highspy.Highs:
-    """A silent, deterministic HiGHS on one thread that stops after so many seconds."""
+def new_solver(seconds: float, feasibility: float = FEASIBILITY, options: Mapping[str, Any] = RUNS[0]) -> highspy.Highs:
+    """A silent, deterministic HiGHS on one thread that stops after so many seconds, with further options."""
     solver = Silent()
     for option, value in (
         ("output_flag", False),
@@ -132,6 +132,7 @@ def new_solver(seconds: float, feasibility: float = FEASIBILITY) -> highspy.High
         ("mip_feasibility_tolerance", feasibility),
         ("mip_rel_gap", 0.0),
         ("mip_abs_gap", 1e-6),
+        *options.items(),
     ):
         solver.setOptionValue(option, value)
     return solver

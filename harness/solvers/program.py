@@ -257,9 +257,7 @@ class Compiled:
         cost = np.zeros(columns)
         cost[objective.columns] = scale * objective.coefficients
         starts, indices, values = self._rows()
-        solver = new_solver(seconds, feasibility)
-        for option, value in options.items():
-            solver.setOptionValue(option, value)
+        solver = new_solver(seconds, feasibility, options)
         nothing = np.zeros(1, dtype=np.int32)
         by_rows, no_hessian, minimise = 2, 1, 1
         solver.passModel(

@@ -63,6 +63,7 @@ PATIENCE = 8.0  # seconds for a server to answer
 DOWN = (502, 503, 504)  # statuses of HTTP
 STORES = "start it, or unset the variable to log into mlflow.db here"
 WRITABLE = "make it a store that can be written to, or set MLFLOW_TRACKING_URI to another"
+NOWHERE = (FileNotFoundError, NotADirectoryError, PermissionError)  # of a folder that cannot be made
 FULL = "disk is full|disk I/O error"  # what SQLite says
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # in C where that is to be had
 
@@ -124,8 +125,8 @@ def prepare(folder: Path) -> None:
     try:
         with _alone(folder):
             _client().search_experiments(max_results=1)
-    except (MlflowException, ArgumentError, DatabaseError, OSError) as fault:
-        if re.search(FULL, str(fault)) or (isinstance(fault, OSError) and fault.errno in {errno.ENOSPC, errno.EDQUOT}):
+    except (MlflowException, ArgumentError, DatabaseError, *NOWHERE) as fault:
+        if re.search(FULL, str(fault)):
             raise
         why = " ".join(str(fault).split())[:200]
         what, remedy = (f"MLFLOW_TRACKING_URI={uri}", STORES) if uri != ours else (uri.partition("///")[2], WRITABLE)

@@ -94,8 +94,9 @@ class Assignments:
         """Keep the posed program from earlier assignments: at least one of the variables has another value."""
         blocks = self.variables.blocks
         others = [block for block in blocks if not block.feature.numeric]
+        told = blocks if self.counted else []
         for one in earlier:
-            forms = [_differs(block.changed(), value) for block, value in zip(blocks, one.changed, strict=False)]
+            forms = [_differs(block.changed(), value) for block, value in zip(told, one.changed, strict=True)]
             forms += [block.distance_form(value, 1.0) for block, value in zip(others, one.categories, strict=True)]
             columns = [tree[place] for tree, place in zip(self.leaves, one.leaves, strict=True)]
             forms += [Linear.of([(column, -1.0)], 1.0) for column in columns]

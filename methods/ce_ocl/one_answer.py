@@ -338,16 +338,20 @@ class AnswerSearch:
                 program.exclude(solution.x, repairs)
                 repairs, refused = repairs + 1, frame
                 continue
-            inside = self.piece is None or (self.price is None and not self.piece.partial)
-            self._take(frame, inside, solution.x)
+            self._take(frame, self._inside, solution.x)
             if refused is not None and program.bare:
-                self.guess(self._between(refused, frame), inside)
+                self.guess(self._between(refused, frame), self._inside)
             patience -= bound <= before + negligible and self.value >= known - negligible
             if patience <= 0 or self.deadline.passed or not program.variables.refine(solution.x):
                 if exact and not runs.settle():
                     continue
                 return Solution(solution.x, solution.objective, min(proof, solution.objective))
         return Solution(None, math.inf, proof)
+
+    @property
+    def _inside(self) -> bool:
+        """Whether solutions of the posed program lie in the manifold for sure."""
+        return self.piece is None or (self.price is None and not self.piece.partial)
 
     def _nudge(
         self, solution: Solution, form: Linear, refused: pd.DataFrame, proof: float, lexical: bool, fewest: bool
@@ -370,9 +374,8 @@ class AnswerSearch:
         frame = self.program.read(moved.x, self.factual)
         if not surely_valid(self.problem, frame)[0]:
             return False
-        inside = self.piece is None or (self.price is None and not self.piece.partial)
-        self._take(frame, inside, moved.x)
-        self.guess(self._between(refused, frame), inside)
+        self._take(frame, self._inside, moved.x)
+        self.guess(self._between(refused, frame), self._inside)
         reached = self.count if fewest else self.distance if lexical else self.value - self.entry
         return reached - proof <= tolerance(self.distance - self.entry, self.program.squared)
 

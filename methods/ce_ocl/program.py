@@ -53,11 +53,11 @@ class CounterfactualProgram:
             np.array([self.compiled.column(leaf) for leaf in tree], dtype=np.int32) for tree in self.embedded.leaves
         ]
         phases = np.array([self.compiled.column(phase) for phase in self.embedded.phases], dtype=np.int32)
+        self.splits = splits_only(problem.classifier.estimator)
         # Without more than splits, leaves tell what changes: all that they allow to stay does.
-        counted = parameters.counted and (parameters.coupled(problem) or not splits_only(problem.classifier.estimator))
+        counted = parameters.counted and (parameters.coupled(problem) or not self.splits)
         parts = problem, self.variables, counted, self.leaves, phases
         self.assignments = Assignments(*parts) if parameters.diversity == "assignments" else None
-        self.splits = splits_only(problem.classifier.estimator)
         self.knapsack = None if self.embedded.tighten is None else Knapsack(self.variables, problem.classifier.inputs)
         if parameters.coupled(problem):  # HiGHS 1.12 was seen to call wrong optima proven where leaves were continuous
             for tree in self.leaves:
@@ -68,11 +68,10 @@ class CounterfactualProgram:
     def adopt(self, parameters: Parameters, problem: Problem) -> None:
         """Pose from now on with another bound on the number of changes, other feature bounds and actionability."""
         self.parameters, self.problem = parameters, problem
-        counted = parameters.counted
         for block, feature in zip(self.variables.blocks, problem.space.features, strict=True):
             block.feature = feature
             if isinstance(block, NumberBlock):
-                block.counted = counted
+                block.counted = parameters.counted
 
     def least(self, gaps: np.ndarray, changed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Lower bounds on objective and weighted changes of moves of at least these gaps, each of shape (moves,)."""

@@ -105,7 +105,7 @@ class ProgramEngine:
             return self._pooled(request, n)
         answers: list[Answer] = []
         while len(answers) < n and (not answers or answers[-1].row is not None):
-            answers.append(self._next(request, _rows(answers)))
+            answers.append(self._next(request, _rows(answers))[0])
         return answers
 
     @contextmanager
@@ -126,13 +126,14 @@ class ProgramEngine:
             if part is not None:
                 part.problem = problem
 
-    def _next(self, request: Request, earlier: Sequence[dict[str, Any]]) -> Answer:
-        """The best counterfactual separated from all earlier ones, in the first manifold that has one."""
+    def _next(self, request: Request, earlier: Sequence[Any]) -> tuple[Answer, AnswerSearch]:
+        """The best counterfactual separated from all earlier ones, in the first manifold that has one; its search."""
         for manifold in self._tried():
-            answer = self._search(request, earlier, manifold).run()
+            search = self._search(request, earlier, manifold)
+            answer = search.run()
             if answer.status is not Status.INFEASIBLE:
                 break
-        return self._explained(answer, request.factual)
+        return self._explained(answer, request.factual), search
 
     def _tried(self) -> list[Manifold | None]:
         """The manifolds in the order in which they are tried, or the whole space."""
@@ -183,13 +184,9 @@ class ProgramEngine:
         taken: list[Assignment] = []
         seen = set()
         while len(answers) < n:
-            for manifold in self._tried():
-                search = self._search(request, taken, manifold)
-                answer = search.run()
-                if answer.status is not Status.INFEASIBLE:
-                    break
+            answer, search = self._next(request, taken)
             if answer.row is None:
-                return [*answers, self._explained(answer, request.factual)]
+                return [*answers, answer]
             taken += search.assignments()
             if (printed := search.printed(answer.row)) not in seen:
                 seen.add(printed)

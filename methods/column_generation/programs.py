@@ -12,7 +12,7 @@ from harness.core.space import Kind, Space
 from harness.solvers.cover import Cover
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Program
-from methods.column_generation.group import Group
+from methods.column_generation.group import Group, places
 from methods.column_generation.search import REDUCED, ROUND, Found, greedy, maximal
 from methods.milp.category_block import CategoryBlock
 from methods.milp.embed.registry import embed
@@ -212,7 +212,7 @@ def solve_at_once(group: Group, seed: int, deadline: Deadline) -> Found:
              & \textstyle\sum_k a_i^k \ge 1, \quad a_i^k \le y^k                             & (7, 8) \\
              & |\hat x_{ih} - v_h^k| \le \xi_{ih}^k, \quad y^k \ge y^{k+1}                   & (9, 10)
     """
-    groups = greedy(group.size, [*_first(group), *maximal(group, deadline)])
+    groups = greedy(group.size, [*_first(group), *(places(bits[0], group.size) for bits in maximal(group, deadline))])
     if len(groups) == 1:
         return Found(groups, 1, [{"step": "cover", "bound": 1.0, "groups": 1}])
     program = Program()

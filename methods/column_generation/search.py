@@ -99,7 +99,7 @@ class _Search:
     def _start(self) -> None:
         """A maximal group around each profile, and a greedy cover by them."""
         for column in maximal(self.group, self.deadline):
-            self._add(words(np.isin(np.arange(self.group.size), column))[None])
+            self._add(column)
         self.best = greedy(self.group.size, self.cover.columns)
         self._note("start")
 
@@ -200,14 +200,14 @@ class _Search:
 
 
 def maximal(group: Group, deadline: Deadline) -> list[np.ndarray]:
-    """A maximal group around each profile, the nearest joining first; the profile alone where time has run out."""
+    """A maximal group around each profile, as bits, the nearest joining first; it alone where time has run out."""
     found = []
     for place in range(group.size):
         bits = words(np.arange(group.size) == place)[None]
         if not deadline.passed:
             distance = (group.codes != group.codes[place]).sum(axis=1)
             bits = group.extended(bits, np.argsort(distance, kind="stable"))
-        found.append(places(bits[0], group.size))
+        found.append(bits)
     return found
 
 

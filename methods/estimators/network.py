@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,23 +15,31 @@ NETWORKS = (MLPClassifier, MLPRegressor, TorchMLPClassifier)
 PARTS = 100.0  # units in the range of an output over the training rows
 
 
+def _layers(estimator: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    return zip(estimator.coefs_, estimator.intercepts_, strict=True)
+
+
+def _sums(estimator: Any, matrix: np.ndarray) -> list[np.ndarray]:
+    """Each layer's sums of rows of inputs, the outputs last, shape (rows, units)."""
+    sums, values = [], matrix
+    for weights, shifts in _layers(estimator):
+        sums.append(values @ weights + shifts)
+        values = np.maximum(sums[-1], 0.0)
+    return sums
+
+
 def outputs_of(estimator: Any, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The last layer's sums of rows of inputs, shape (rows, outputs), and the size of all terms in them, (rows,)."""
-    values, sizes = matrix, np.abs(matrix)
-    for depth, (weights, shifts) in enumerate(zip(estimator.coefs_, estimator.intercepts_, strict=True)):
-        values = np.maximum(values, 0.0) if depth else values
-        values, sizes = values @ weights + shifts, sizes @ np.abs(weights) + np.abs(shifts)
-    return values, sizes.max(axis=1)
+    sizes = np.abs(matrix)
+    for weights, shifts in _layers(estimator):
+        sizes = sizes @ np.abs(weights) + np.abs(shifts)
+    return _sums(estimator, matrix)[-1], sizes.max(axis=1)
 
 
 def phases_of(estimator: Any, matrix: np.ndarray) -> np.ndarray:
     """Which hidden units are at work in rows of inputs, layer by layer, bool of shape (rows, hidden units)."""
-    values, phases = matrix, [np.zeros((len(matrix), 0), dtype=bool)]
-    for weights, shifts in zip(estimator.coefs_[:-1], estimator.intercepts_[:-1], strict=True):
-        values = values @ weights + shifts
-        phases.append(values > 0)
-        values = np.maximum(values, 0.0)
-    return np.hstack(phases)
+    hidden = _sums(estimator, matrix)[:-1]
+    return np.hstack([np.zeros((len(matrix), 0)), *hidden]) > 0
 
 
 def unit_of(problem: Problem) -> float:
