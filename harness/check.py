@@ -14,8 +14,8 @@ from harness.store.run import stored_runs
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Check every run under the folders given; the exit code is 1 where a counterfactual does not hold, 2 where a
-    run cannot be read.
+    """Check every run under the folders given; the exit code is 1 where a counterfactual does not hold, or a run
+    cannot be read.
 
     An invalid point of a method that claims nothing is its answer, if a bad one, and counted apart; but not one that
     was accepted when it was stored.
@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
             found = stored_runs(folder, options.trust)
         except HarnessError as fault:
             print(fault, file=sys.stderr)
-            return 2
+            return 1
         for run in found:
             try:
                 before = run.verdicts()
@@ -56,8 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{missed} more are not valid, by methods that claim nothing of them")
     if unread:
         print(f"{unread} runs could not be read", file=sys.stderr)
-        return 2
-    return 1 if faults else 0
+    return 1 if faults or unread else 0
 
 
 if __name__ == "__main__":

@@ -11,18 +11,22 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from harness.cli.mlflow_run import log_study
-from harness.cli.process import SWEEP, log
+from harness.cli.process import SWEEP, UNNAMED, log
 from harness.core.errors import HarnessError
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import Study
 from harness.reports import figures, summary, tables
 from harness.reports.kept import keep
+from harness.reports.page import page
 from harness.store import mlflow as tracking
 from harness.store.run import StoredRun
 
 
 def _show(config: DictConfig, folder: Path, finished: list[StoredRun]) -> int:
-    """Print and write the study's numbers, tables and figure, and show them in MLflow; returns how much is wrong."""
+    """Print and write the study's numbers, tables and figure, and show them in MLflow; returns how much is wrong.
+
+    A comparison that has a name gets its report at once: some seconds.
+    """
     numbers = Numbers(Study.of(folder))
     troubled = summary.write(folder, finished, numbers)
     writers: dict[str, Callable[..., str]] = {"table": partial(tables.write, numbers=numbers), "figure": figures.write}
@@ -33,6 +37,8 @@ def _show(config: DictConfig, folder: Path, finished: list[StoredRun]) -> int:
             log.error("%s", fault)
             troubled += 1
     log_study(numbers)
+    if numbers.study.name != UNNAMED and len(numbers.study.methods) > 1:
+        log.info("%s", page.write(folder, numbers))
     keep(numbers.study, folder)
     return troubled
 

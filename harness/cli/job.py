@@ -19,7 +19,7 @@ from harness.cli.build import build_task, names_of
 from harness.cli.environment import environment
 from harness.cli.fingerprint import fingerprint_of
 from harness.cli.mlflow_run import log_run
-from harness.cli.process import CELLS, FULL, SWEEP, log, settle_in, stopping_where_full, study_name, talk
+from harness.cli.process import CELLS, FULL, SWEEP, VARIED, log, settle_in, stopping_where_full, study_name, talk
 from harness.cli.progress import Progress, say_what_is_left
 from harness.core.errors import HarnessError, choices
 from harness.core.metric import Metric
@@ -40,7 +40,7 @@ def run_job(config: DictConfig) -> float:
     talk()
     settle_in(HydraConfig.get().runtime.cwd)
     names = names_of(config)
-    label = "/".join(names.values())
+    label = _label(names)
     study = study_name(config.study, HydraConfig.get())
     settings: Any = HydraConfig.get().job
     number = 0 if OmegaConf.is_missing(settings, "num") else settings.num
@@ -59,6 +59,14 @@ def run_job(config: DictConfig) -> float:
         _note(record, label=label, state="failed", message=f"{type(fault).__name__}: {fault}")
         log.exception("%s: unexpected %s", label, type(fault).__name__)
     return math.nan
+
+
+def _label(names: Mapping[str, str]) -> str:
+    """A run's name in the sweep's lines, with what else tells it from the others."""
+    varied = [key for key in os.environ.get(VARIED, "").split(",") if key and key not in names]
+    given = dict(text.lstrip("+").split("=", 1) for text in HydraConfig.get().overrides.task if "=" in text)
+    told = ", ".join(f"{key.removeprefix('method.')}={given[key]}" for key in varied if key in given)
+    return "/".join(names.values()) + (f" ({told})" if told else "")
 
 
 def _note(record: Path, **line: Any) -> None:

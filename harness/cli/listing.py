@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
@@ -78,7 +79,7 @@ def _docstring(module: str, function: str) -> str:
     return ""
 
 
-def plan(jobs: Sequence[Mapping[str, str]], settings: Mapping[str, float], folders: Sequence[Path]) -> str:
+def plan(jobs: Sequence[Mapping[str, str]], settings: Sequence[Mapping[str, Any]], folders: Sequence[Path]) -> str:
     """What a sweep would run: its tasks, its methods with a line each, and the most time that it may take.
 
     Parameters
@@ -86,7 +87,7 @@ def plan(jobs: Sequence[Mapping[str, str]], settings: Mapping[str, float], folde
     jobs
         Of each run, ``dataset``, ``model``, ``method``, and whatever else the sweep varies.
     settings
-        ``n_factuals``, ``time_limit`` and ``fit_time_limit``.
+        Of each run, ``factuals``, ``n_factuals``, ``time_limit``, ``fit_time_limit``, ``group``, ``group_time_limit``.
     """
     tasks = dict.fromkeys((job["dataset"], job["model"]) for job in jobs)
     methods = dict.fromkeys(job["method"] for job in jobs)
@@ -98,12 +99,31 @@ def plan(jobs: Sequence[Mapping[str, str]], settings: Mapping[str, float], folde
     lines[0] += "".join(f" x {key}={','.join(values)}" for key, values in varied.items() if len(values) > 1)
     lines += [f"  {dataset} / {model}" for dataset, model in tasks]
     lines += [f"  {name:{width}}  {about.get(name, '')}".rstrip() for name in methods]
-    most = len(jobs) * (settings["n_factuals"] * settings["time_limit"] + settings["fit_time_limit"])
-    lines.append(
-        f"{settings['n_factuals']:g} questions a run, at most {settings['time_limit']:g} s each and "
-        f"{settings['fit_time_limit']:g} s to set up: at most {said(most)}, one run at a time; most end far sooner."
-    )
+    most = [_most(each) for each in settings]
+    lines += dict.fromkeys(text for text, _ in most)
+    total = said(sum(seconds for _, seconds in most))
+    lines.append(f"Together at most {total}, one run at a time; most end far sooner.")
     return "\n".join(lines)
+
+
+def _most(settings: Mapping[str, Any]) -> tuple[str, float]:
+    """The limits of a run in words, and the seconds that they add up to.
+
+    How many groups a feature makes is known only once the data are read: as many as there are people, at most.
+    """
+    who = settings["factuals"]
+    if isinstance(who, list):
+        count = len(who)
+    elif (file := Path(str(who)).expanduser()).is_file():
+        count = max(len(file.read_text(errors="replace").splitlines()) - 1, 0)
+    else:
+        count = settings["n_factuals"]
+    words, seconds, asked = f"{count} questions a run", float(settings["time_limit"]), count
+    if settings["group"]:
+        seconds, asked = float(settings["group_time_limit"]), 1 if settings["group"] is True else count
+        words += ", which are one group" if settings["group"] is True else f" in groups by {settings['group']}"
+    fit = float(settings["fit_time_limit"])
+    return f"{words}; at most {seconds:g} s each and {fit:g} s to set up", asked * seconds + fit
 
 
 def said(seconds: float) -> str:

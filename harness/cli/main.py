@@ -108,7 +108,11 @@ class SearchPath(SearchPathPlugin):
 
 
 def extend(arguments: list[str]) -> list[str]:
-    """The arguments without ``hydra.searchpath``, which ``SearchPath`` takes over, so that ``--help`` knows it too."""
+    """The arguments without ``hydra.searchpath``, which ``SearchPath`` takes over, so that ``--help`` knows it too.
+
+    Flags come first: between settings, Hydra would not know those that follow.
+    """
+    arguments = sorted(arguments, key=lambda argument: argument not in ("-m", "--multirun"))
     rest = []
     for argument in arguments:
         if argument.startswith("hydra.searchpath="):

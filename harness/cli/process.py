@@ -16,8 +16,9 @@ log = logging.getLogger("harness")
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}  # nothing more can be stored
 PACKAGE = Path(__file__).parents[1]
 CONF = next(folder for folder in (PACKAGE.parent / "conf", PACKAGE / "conf") if (folder / "config.yaml").is_file())
+UNNAMED = "adhoc"  # the study of runs that name none
 # How jobs in other processes know their sweep: see composition.
-SWEEP, CELLS, BEGAN = "CE_HARNESS_SWEEP", "CE_HARNESS_CELLS", "CE_HARNESS_BEGAN"
+SWEEP, CELLS, BEGAN, VARIED = "CE_HARNESS_SWEEP", "CE_HARNESS_CELLS", "CE_HARNESS_BEGAN", "CE_HARNESS_VARIED"
 
 
 @contextlib.contextmanager
@@ -47,8 +48,8 @@ def talk() -> None:
 
 
 def study_name(study: str | None, hydra_node: Any) -> str:
-    """The name of a study: as it is set, else the choice of ``conf/experiment``, or ``adhoc``."""
-    return str(study or hydra_node.runtime.choices.get("experiment") or "adhoc")
+    """The name of a study: as it is set, else the choice of ``conf/experiment``, or ``UNNAMED``."""
+    return str(study or hydra_node.runtime.choices.get("experiment") or UNNAMED)
 
 
 def settle_in(folder: str) -> None:

@@ -6,19 +6,33 @@ import os
 import re
 import time
 import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import yaml  # type: ignore[import-untyped]
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
 from harness.cli import composition, listing
-from harness.cli.process import BEGAN, CELLS, CONF, SWEEP, log, stopping_where_full, study_name
+from harness.cli.process import BEGAN, CELLS, CONF, SWEEP, VARIED, log, stopping_where_full, study_name
 from harness.core.errors import HarnessError, choices
 
 SHARED = ("jobs", "population", "optimise", "divide")  # of which stored answers do not depend
+
+
+@contextmanager
+def _heard() -> Iterator[None]:
+    """End where something unexpected is raised: of a callback Hydra makes a warning of it, and exits with 0."""
+    try:
+        with stopping_where_full():
+            yield
+    except Exception as fault:
+        log.exception("unexpected %s", type(fault).__name__)
+        raise SystemExit(1) from None
 
 
 class Sweep(Callback):
@@ -41,7 +55,7 @@ class Sweep(Callback):
     def on_job_end(self, config: DictConfig, job_return: Any, **kwargs: Any) -> None:
         job_return.cfg = job_return.hydra_cfg = None  # which the launcher would keep of every cell until the end
 
-    @stopping_where_full()
+    @_heard()
     def _start(self, config: DictConfig, jobs: list[list[str]]) -> None:
         from harness.store import mlflow as tracking  # slow, and of no use to --help
 
@@ -51,6 +65,7 @@ class Sweep(Callback):
         os.environ[SWEEP] = f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:6]}"
         os.environ[CELLS] = str(len(jobs))
         os.environ[BEGAN] = str(time.time())
+        os.environ[VARIED] = ",".join(_varied([_settings(job) for job in jobs]))
         try:
             if config.dry:
                 from harness.cli.settings import validate  # slow: pandas, and of no use to --help
@@ -69,7 +84,7 @@ class Sweep(Callback):
                 os.environ["MLFLOW_TRACKING_URI"].removeprefix("sqlite:///"),
             )
 
-    @stopping_where_full()
+    @_heard()
     def _end(self, config: DictConfig) -> None:
         from harness.cli.ending import sum_up  # slow: tables, figures, MLflow
 
@@ -114,13 +129,25 @@ def _jobs(config: DictConfig) -> list[list[str]]:
         return []
 
 
+def _settings(job: Sequence[str]) -> dict[str, str]:
+    """What the overrides of a run set, as texts by name."""
+    return dict(override.lstrip("+").split("=", 1) for override in job if "=" in override)
+
+
+def _varied(jobs: Sequence[Mapping[str, str]]) -> list[str]:
+    """The settings in which runs differ."""
+    keys = dict.fromkeys(key for job in jobs for key in job)
+    return [key for key in keys if len({job.get(key) for job in jobs}) > 1]
+
+
 def _plan(config: DictConfig, jobs: list[list[str]]) -> str:
     """What would run, for ``dry=true``."""
     chosen = {key: str(config.hydra.runtime.choices[key]) for key in ("dataset", "model", "method")}
-    known = [chosen | dict(override.lstrip("+").split("=", 1) for override in job) for job in jobs or [[]]]
-    keys = dict.fromkeys(key for job in known for key in job)
-    varied = [key for key in keys if len({job.get(key) for job in known}) > 1]
+    known = [chosen | _settings(job) for job in jobs or [[]]]
+    varied = _varied(known)
     runs = [{key: job.get(key, "") for key in dict.fromkeys([*chosen, *varied])} for job in known]
-    settings = {key: float(config[key]) for key in ("n_factuals", "time_limit", "fit_time_limit")}
+    asked = ("factuals", "n_factuals", "time_limit", "fit_time_limit", "group", "group_time_limit")
+    plain: Any = OmegaConf.to_container(config, resolve=True)
+    limits = [{key: yaml.safe_load(job[key]) if key in job else plain[key] for key in asked} for job in known]
     folders = [Path(source.path) for source in config.hydra.runtime.config_sources if source.schema == "file"]
-    return listing.plan(runs, settings, folders)
+    return listing.plan(runs, limits, folders)

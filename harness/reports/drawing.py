@@ -27,8 +27,8 @@ Drawing = Callable[[Sequence[StoredRun]], "Figure"]
 BLUE, ORANGE, GREEN, PINK, SKY, RED, GREY = (
     "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#555555",
 )  # fmt: skip
-COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, RED, GREY)
-HATCHES = ("", "///", "...", "xxx", "\\\\\\", "+++", "ooo")
+COLOURS = (BLUE, ORANGE, GREEN, RED, PINK, SKY, "#000000", GREY)
+HATCHES = ("", "///", "...", "xxx", "\\\\\\", "+++", "ooo", "--")
 GRID = 700  # points a side on which a model's boundary is looked for
 
 

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from http.client import HTTPException
@@ -62,7 +62,7 @@ TABLE = "counterfactuals.json"
 PATIENCE = 8.0  # seconds for a server to answer
 DOWN = (502, 503, 504)  # statuses of HTTP
 STORES = "start it, or unset the variable to log into mlflow.db here"
-WRITABLE = "make it a store that can be written to, or set MLFLOW_TRACKING_URI to another"
+WRITABLE = "make it a store that can be written to, move it away, or set MLFLOW_TRACKING_URI to another"
 NOWHERE = (FileNotFoundError, NotADirectoryError, PermissionError)  # of a folder that cannot be made
 FULL = "disk is full|disk I/O error"  # what SQLite says
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # in C where that is to be had
@@ -124,12 +124,14 @@ def prepare(folder: Path) -> None:
         _reach(uri)
     try:
         with _alone(folder):
+            _read(Path(uri.removeprefix("sqlite:///")))
             _client().search_experiments(max_results=1)
-    except (MlflowException, ArgumentError, DatabaseError, *NOWHERE) as fault:
+    except (MlflowException, ArgumentError, DatabaseError, sqlite3.DatabaseError, *NOWHERE) as fault:
         if re.search(FULL, str(fault)):
             raise
         why = " ".join(str(fault).split())[:200]
-        what, remedy = (f"MLFLOW_TRACKING_URI={uri}", STORES) if uri != ours else (uri.partition("///")[2], WRITABLE)
+        remedy = STORES if uri.startswith("http") else WRITABLE
+        what = f"MLFLOW_TRACKING_URI={uri}" if uri != ours else uri.removeprefix("sqlite:///")
         raise HarnessError(f"{what} cannot be used ({why}); {remedy}.") from fault
 
 
@@ -143,6 +145,19 @@ def _alone(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def _read(store: Path) -> None:
+    """Make sure that a store of SQLite, where there is one, is one: MLflow itself would try for minutes.
+
+    Raises
+    ------
+    sqlite3.DatabaseError
+        Where it is not, or is damaged.
+    """
+    if store.is_file():
+        with closing(sqlite3.connect(store)) as connection:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
 
 
 def _reach(uri: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.sweep import environment_in
 
-from harness.cli.listing import KINDS, described, listed
+from harness.cli.listing import KINDS, described, listed, plan, said
 from harness.core import packages
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -55,6 +55,28 @@ def test_a_dry_sweep_runs_nothing(tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     assert lines[:3] == ["6 runs: 2 tasks x 3 methods", "  pima / lr", "  pima / rf"]
     assert lines[3].split()[:3] == ["nearest", "Nearest", "unlike"]
-    assert "at most 13.4 min" in lines[-1]
+    assert lines[-2:] == [
+        "2 questions a run; at most 7 s each and 120 s to set up",
+        "Together at most 13.4 min, one run at a time; most end far sooner.",
+    ]
     assert list(tmp_path.iterdir()) == []
     assert "x seed=0,1" in run(tmp_path, *sweep, "seed=0,1", "dry=true").stdout.splitlines()[0]
+
+
+def test_the_most_time_is_that_of_each_run(tmp_path: Path) -> None:
+    """Settings that the sweep varies, people by number or in a file, and groups have their own limits."""
+    (tmp_path / "people.csv").write_text("age\n30\n40\n50\n")
+    limits = {"n_factuals": 9, "time_limit": 7, "fit_time_limit": 10, "group_time_limit": 100}
+    cases = [
+        ({"factuals": "test", "group": None}, "9 questions a run; at most 7 s", 9 * 7 + 10),
+        ({"factuals": [3, 4], "group": False}, "2 questions a run; at most 7 s", 2 * 7 + 10),
+        ({"factuals": str(tmp_path / "people.csv"), "group": None}, "3 questions a run; at most 7 s", 3 * 7 + 10),
+        ({"factuals": "test", "group": True}, "9 questions a run, which are one group; at most 100 s", 100 + 10),
+        ({"factuals": "test", "group": "sex"}, "9 questions a run in groups by sex; at most 100 s", 9 * 100 + 10),
+    ]
+    jobs = [{"dataset": "pima", "model": "lr", "method": "nearest"}] * len(cases)
+    lines = plan(jobs, [limits | settings for settings, _, _ in cases], [CONF]).splitlines()
+    assert [line.partition(" each")[0] for line in lines[3:-1]] == [words for _, words, _ in cases]
+    assert f"at most {said(float(sum(seconds for _, _, seconds in cases)))}," in lines[-1]
+    done = run(tmp_path, "-m", "dataset=pima", "method=nearest", "n_factuals=1,5", "time_limit=5,50", "dry=true")
+    assert f"at most {said((1 + 5) * (5 + 50) + 4 * 120.0)}," in done.stdout.splitlines()[-1], done.stderr

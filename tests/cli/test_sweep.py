@@ -14,8 +14,10 @@ from typing import Any
 import pandas as pd
 import pytest
 from mlflow import MlflowClient
+from omegaconf import OmegaConf
 from support.sweep import environment_in, runner, stored
 
+from harness.cli import sweep
 from harness.core.target import Interval
 from harness.store.run import stored_runs
 
@@ -61,6 +63,31 @@ def test_a_sweep_stores_every_answer(swept: tuple[Path, subprocess.CompletedProc
         other = cells_of[f"pima/{label.split('/')[1]}/nearest"]
         assert {row["factual"] for row in rows} == {row["factual"] for row in other.rows()}
     assert {row["status"] for row in cells_of["pima/cart/ce_ocl"].rows()} == {"OPTIMAL"}
+
+
+def test_each_line_says_which_run_it_is(tmp_path: Path) -> None:
+    """What a sweep varies is in its lines; a flag may stand among the settings."""
+    runs = ("n_factuals=1", "dataset=pima", "-m", "method.distance=l1,gower", "model=cart", "method=ce_ocl")
+    done = runner(tmp_path)(*runs)
+    assert done.returncode == 0, done.stderr
+    assert "[1/2] pima/cart/ce_ocl (distance=l1)  done" in done.stderr
+    assert "[2/2] pima/cart/ce_ocl (distance=gower)  done" in done.stderr
+
+
+def test_what_is_unexpected_before_or_after_the_jobs_ends_the_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hydra would make a warning of it, and exit with 0."""
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(sweep, "study_name", fail)
+    for act in (sweep.Sweep().on_run_end, sweep.Sweep().on_multirun_end):
+        with pytest.raises(SystemExit) as ended:
+            act(OmegaConf.create({"study": "x", "hydra": {}}))
+        assert ended.value.code == 1
+    monkeypatch.setattr(sweep, "_refusal", fail)
+    with pytest.raises(SystemExit):
+        sweep.Sweep().on_run_start(OmegaConf.create({}))
 
 
 def test_a_sweep_ends_with_a_summary(swept: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
@@ -166,7 +193,7 @@ def test_a_tracking_server_that_is_none_is_one_sentence(
     assert time.monotonic() - began < 30
     assert done.returncode == 1
     assert f"MLFLOW_TRACKING_URI={address} {words}" in done.stderr
-    assert "unset the variable" in done.stderr
+    assert "unset the variable" in done.stderr or "set MLFLOW_TRACKING_URI to another" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -129,7 +129,7 @@ def test_exit_codes(cell: StoredRun, tmp_path: Path, capsys: pytest.CaptureFixtu
     tamper(cell, lambda row: row["row"].update(visits=0.5))
     assert check.main([str(tmp_path)]) == 1
     assert "1 of them do not hold" in capsys.readouterr().out
-    assert check.main([str(tmp_path / "nowhere")]) == 2
+    assert check.main([str(tmp_path / "nowhere")]) == 1
     assert "no stored answers" in capsys.readouterr().err
 
 

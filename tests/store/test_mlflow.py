@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import SimpleNamespace
@@ -67,6 +69,21 @@ def test_a_proxy_before_nothing_does_not_answer(status: int, monkeypatch: pytest
                 mlflow.runs("study")
     finally:
         server.shutdown()
+
+
+@pytest.mark.parametrize("kind", ["another file", "damaged"])
+def test_a_store_that_is_none_is_said_at_once(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MLflow would try for minutes."""
+    store = tmp_path / "mine.db"
+    with closing(sqlite3.connect(store)) as connection:
+        connection.execute("CREATE TABLE t (x)")
+        connection.commit()
+    content = store.read_bytes()
+    store.write_bytes(b"a,b\n1,2\n" if kind == "another file" else content[:100] + b"\xff" * (len(content) - 100))
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{store}")
+    monkeypatch.setattr(mlflow, "_client", lambda: pytest.fail("MLflow is asked"))
+    with pytest.raises(HarnessError, match=rf"sqlite:///{store} cannot be used \(.*; make it a store"):
+        mlflow.prepare(tmp_path)
 
 
 def test_the_commit_is_that_of_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

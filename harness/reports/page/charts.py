@@ -14,7 +14,7 @@ from harness.evaluation.contest import Contest, Criterion, Standing
 from harness.evaluation.statistics import LEVEL, posthocs
 from harness.evaluation.study import Study
 from harness.reports.canvas import COLUMN, SMALL, add_rectangle, blank, legend_below
-from harness.reports.drawing import BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY
+from harness.reports.drawing import COLOURS, GREY
 from harness.reports.markup import ARROWS
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-COLOURS = (BLUE, ORANGE, GREEN, RED, PINK, SKY, "#000000", GREY)
 MARKERS = "osD^vPX*<>hp"
 DASHES = ("-", "--", ":", "-.")
 SHORT = 13  # characters of a value in a cell

@@ -38,15 +38,20 @@ FAILURES = (
 )  # fmt: skip
 
 
-def write(folder: Path) -> Path:
+def write(folder: Path, numbers: Numbers | None = None) -> Path:
     """Write ``report.html`` of a study from what is stored, and its ``figures``; returns the path of the page.
+
+    Parameters
+    ----------
+    numbers
+        Of the study, where they are known.
 
     Raises
     ------
     HarnessError
         Where nothing is finished and scored.
     """
-    numbers = Numbers(Study.of(folder))
+    numbers = numbers or Numbers(Study.of(folder))
     study = numbers.study
     names = Names(study.methods)
     environment = jinja2.Environment(
