@@ -58,7 +58,10 @@ SET_UP = tuple(  # the others compile, or fit without numba: minutes
     for name in ("set_up_is_known_of_a_run_that_is_not_asked", "set_up_is_the_first_workers",
                  "what_one_fit_compiled_is_not_the_next_ones")
 )  # fmt: skip
-COMPILING = "--deselect=tests/execution/test_clocks.py::test_a_set_up_that_compiled_is_measured_again"
+COMPILING = tuple(  # of these tests there is nothing to see without numba
+    f"--deselect=tests/execution/test_clocks.py::test_{name}"
+    for name in ("a_set_up_that_compiled_is_measured_again", "who_waits_for_our_kernels_is_told_once")
+)
 CLAIMS = tuple(
     f"tests/execution/test_broken_methods.py::test_{name}"
     for name in ("a_group_method_is_held_to_the_limit_that_it_states", "refusals_are_asked_of_workers_only")
@@ -77,7 +80,7 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "metrics": (("metrics",), ("metrics", "tests/metrics")),
     "harness/certificate": (("harness/certificate",), ("tests/certificate", *SLOW)),
     "harness/papers": (("harness/papers",), ("tests/reports/test_claims.py",)),
-    "harness/execution": (("harness/execution",), (COMPILING,)),  # tests start processes: those of each file alone
+    "harness/execution": (("harness/execution",), COMPILING),  # tests start processes: those of each file alone
     "harness/evaluation": (
         ("harness/evaluation",),
         ("harness/evaluation", "tests/evaluation", "tests/reports/test_page.py", "tests/reports/test_summary.py"),

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
 Numbers = Mapping[str, pd.DataFrame]
-Verdict = tuple[bool | None, str]
+HOLDS, FAILS, OPEN = "holds", "does not hold", "not tested enough"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a claim holds in the settings at hand, how many these are, and the number behind it."""
+
+    holds: bool
+    settings: int
+    text: str
 
 
 @dataclass(frozen=True)
@@ -19,19 +28,62 @@ class Claim:
     ----------
     sentence
         What the paper claims, as a checkable sentence.
-    needs
-        Names of the tables whose numbers decide it.
+    place
+        Where it does.
+    settings
+        Of how many settings (rows, data sets, steps) it speaks: with fewer it is not decided.
     decide
-        From the numbers by table: whether it holds (None: they do not decide), and the number behind that.
+        The verdict, from the numbers by table.
     """
 
     sentence: str
-    needs: tuple[str, ...]
+    place: str
+    settings: int
     decide: Callable[[Numbers], Verdict]
 
 
-def means(frame: pd.DataFrame, measure: str, method: str) -> pd.Series:
-    """Our numbers of one measure and method, by the other keys: for claims that compare methods row by row."""
-    keys = [key for key in frame.columns[: list(frame.columns).index("measure")] if key != "method"]
-    rows = frame.loc[(frame["measure"] == measure) & (frame["method"] == method)]
-    return rows.set_index(keys)["ours"].astype(float)
+def decided(claim: Claim, numbers: Numbers) -> tuple[str, str]:
+    """One of the words above, and the number behind it."""
+    found = claim.decide(numbers)
+    if found.settings < claim.settings:
+        return OPEN, f"{found.settings} of {claim.settings} settings{f': {found.text}' if found.settings else ''}"
+    return (HOLDS if found.holds else FAILS), found.text
+
+
+def wide(numbers: Numbers, tables: Sequence[str], measure: str, side: str = "ours", least: int = 0) -> pd.DataFrame:
+    """One measure of some tables: a row a setting, a column a method; settings of fewer factuals are left out.
+
+    Parameters
+    ----------
+    tables
+        Names; the keys of all are the same, and the last key is ``method``.
+    side
+        ``ours`` or ``published``.
+    least
+        How many factuals have to be asked.
+    """
+    parts = []
+    for name in tables:
+        if name not in numbers:
+            continue
+        frame = numbers[name]
+        keys = list(frame.columns[: list(frame.columns).index("measure")])
+        rows = frame.loc[frame["measure"] == measure]
+        if least:
+            rows = rows.loc[rows["factuals"] >= least]
+        found = rows.assign(value=rows[side].astype(float)).pivot_table("value", keys[:-1], keys[-1])
+        parts.append(pd.concat({name: found}))
+    return pd.concat(parts) if parts else pd.DataFrame()
+
+
+def duel(table: pd.DataFrame, one: str, other: str, better: str) -> Verdict:
+    """Whether one method is better than another in most of the settings that both have; ties are no wins."""
+    if not {one, other} <= set(table):
+        return Verdict(False, 0, "")
+    rows = table[[one, other]].dropna()
+    gaps = (rows[one] - rows[other]) * (1.0 if better == "higher" else -1.0)
+    wins, ties = int((gaps > TIE).sum()), int((gaps.abs() <= TIE).sum())
+    return Verdict(wins > len(rows) / 2, len(rows), f"better in {wins}, equal in {ties} of {len(rows)} settings")
+
+
+TIE = 1e-9  # numbers that lie no farther apart are equal

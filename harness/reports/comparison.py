@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
+from harness.evaluation import scoring
 from harness.reports.markup import ARROWS, DASH, markdown, number
 from harness.reports.registry import OneFile
 from harness.reports.stored import directions, means_of, published, returned, setting
@@ -63,9 +64,17 @@ def without_blanks(head: Sequence[str], body: Sequence[Sequence[Any]], keys: int
 
 
 NOT_RUN = "not run"
+UNASKED = "not asked here"
+
+
+def _why(run: StoredRun) -> str:
+    """Why a run may have no number."""
+    return "refused" if scoring.refusal(run) is not None else "found nothing"
+
+
 COLUMNS = (
     "measure", "better", "published", "published_se", "ours", "ours_se", "n", "difference", "difference_se",
-    "valid", "valid_se", "valid_n", "coverage", "factuals",
+    "valid", "valid_se", "valid_n", "coverage", "factuals", "why", "alone",
 )  # fmt: skip
 EXPLAINED = (
     "*ours*: averaged over factuals as in the paper; *difference*: ours − published, in brackets in standard errors of "
@@ -97,6 +106,8 @@ class Comparison(OneFile):
         What runs must have besides, such as the one model of the table.
     as_published
         Scores of a run in the population that the paper averages: one row a factual, one column a metric.
+    asked
+        Questions behind a published mean.
     decimals
         With which numbers are shown.
     notes
@@ -110,6 +121,7 @@ class Comparison(OneFile):
     ours: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     fixed: Mapping[str, str] = field(default_factory=dict)
     as_published: Callable[[StoredRun], pd.DataFrame] = returned
+    asked: int = 1
     decimals: int = 2
     notes: tuple[str, ...] = ()
 
@@ -126,7 +138,9 @@ class Comparison(OneFile):
 
         Columns: the keys, ``measure``, ``better``; ``published`` and ``ours`` (mean in the paper's population), each
         with ``_se``; ``n``, the factuals behind ours; ``valid`` with ``valid_se`` and ``valid_n``, the mean over valid
-        answers only; ``coverage`` and ``factuals``; ``difference``, and ``difference_se`` in standard errors of both.
+        answers only; ``coverage`` and ``factuals``; ``why`` there is nothing of ours; ``alone``, whether
+        nothing is published beside it; ``difference``, and
+        ``difference_se`` in standard errors of both.
         """
         keys, better = list(self.keys), directions(found)
         table = published(self.file, dtype=dict.fromkeys(keys, str)).to_dict("records")
@@ -136,12 +150,14 @@ class Comparison(OneFile):
         records: list[dict[str, Any]] = []
         for place, row in rows.items():
             means = means_of(ran[place], self.as_published(ran[place])) if place in ran else {}
+            why = _why(ran[place]) if place in ran else UNASKED
             for measure, name in self.measures.items():
                 known = {column: row.get(column, math.nan) for column in (measure, f"{measure}_se")}
                 records.append(
                     {key: row[key] for key in keys}
                     | {"measure": measure, "better": better.get(name, "")}
                     | {"published": known[measure], "published_se": known[f"{measure}_se"]}
+                    | {"why": why, "alone": measure not in row}
                     | means.get(name, {})
                 )
         lines = pd.DataFrame(records, columns=[*keys, *COLUMNS])

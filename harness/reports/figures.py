@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from harness.core.errors import HarnessError, choices
@@ -27,8 +28,14 @@ def write(folder: Path, name: str | None) -> str:
         raise HarnessError(f"the experiment of {folder} names no figure; known: {', '.join(known())}.")
     if name not in known():
         raise HarnessError(f"there is no figure {name!r}; {choices(name, known())}.")
-    file, draw = known()[name]
-    figure = draw(latest(folder))
-    for suffix in ("png", "svg"):
-        figure.savefig(folder / f"{file}.{suffix}", dpi=150)
-    return f"{folder / file}.png, .svg"
+    path = folder / known()[name][0]
+    draw(folder, name, path, ("png", "svg"))
+    return f"{path}.png, .svg"
+
+
+def draw(folder: Path, name: str, path: Path, suffixes: Iterable[str]) -> None:
+    """Draw a figure that there is from an experiment's stored runs, as ``path`` with each suffix."""
+    _, drawing = known()[name]
+    figure = drawing(latest(folder))
+    for suffix in suffixes:
+        figure.savefig(path.with_name(f"{path.name}.{suffix}"), dpi=150)

@@ -45,6 +45,8 @@ class Listing:
     metrics: Comparison | None = None
     optima: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    costs: frozenset[str] = frozenset()
+    asked: int = 1
 
     @property
     def published(self) -> tuple[str, ...]:

@@ -34,12 +34,26 @@ class Table(Protocol):
         """Names of the files of published numbers that it regenerates."""
         ...
 
+    @property
+    def costs(self) -> frozenset[str]:
+        """The measures that are costs, whatever follows a comma in their names: seconds, iterations, early stops."""
+        ...
+
+    @property
+    def asked(self) -> int:
+        """Questions behind a published number."""
+        ...
+
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         """Markdown without a heading, and a frame of all its numbers."""
         ...
 
     def compared(self, lines: pd.DataFrame) -> pd.DataFrame:
         """Of the frame that ``build`` gives, one number a row: columns of keys, ``measure``, ``published``, ``ours``.
+
+        Beside them, where they are known, what ``harness.reports.verdict`` takes; ``why`` there is no number of ours;
+        ``alone``, whether one of ours has nothing published beside it, and is shown; and ``of`` and ``published_of``,
+        out of how many a count is.
 
         Without a column ``published`` where nothing is published.
         """
@@ -50,6 +64,8 @@ class OneFile:
     """What most tables share: one file of published numbers, and a frame that already has one number a row."""
 
     file: str
+    costs: frozenset[str] = frozenset()
+    asked: int = 1
 
     @property
     def published(self) -> tuple[str, ...]:

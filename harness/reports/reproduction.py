@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,88 +13,147 @@ from typing import Any
 import pandas as pd
 
 from harness.core.errors import HarnessError
-from harness.reports import markup, registry, stored
-from harness.reports.claim import Numbers
+from harness.reports import figures, markup, registry, stored
+from harness.reports.claim import FAILS, HOLDS, OPEN, Numbers, decided
+from harness.reports.comparison import UNASKED
+from harness.reports.verdict import (
+    AGREES,
+    AS_PRINTED,
+    BETTER,
+    DIFFERS,
+    ENOUGH,
+    MARKS,
+    NEAR,
+    NOT_RUN,
+    UNDECIDED,
+    WORSE,
+    missing,
+    verdict,
+)
 from harness.store.run import StoredRun
 
-NEAR_ERRORS = 2.0  # standard errors of both sides
-NEAR_SHARE = 0.1  # of the published value, where there are no standard errors
 CLAIMS = "Claims"  # the heading above them
-REGENERATED = 2  # the cell of a table's row that counts them
-PRINTED = 2  # decimals that a published number has at least
-MARKS = {"equal": "=", "near": "≈", "far": "≠", "missing": markup.DASH}
+HEAD = (
+    "table", "results", "questions asked", "as printed", "agree", "undecided", "differ: ours better", "ours worse",
+    "neither", "not run", "costs", "published / ours, median",
+)  # fmt: skip
+COUNTED = (AS_PRINTED, AGREES, UNDECIDED, BETTER, WORSE, DIFFERS, NOT_RUN)  # in the order of the columns
+QUESTIONS, LAST_RESULT, COSTS = 2, 9, 10  # columns
+LEGEND = (
+    f"Results: {MARKS[AS_PRINTED]} as printed; {MARKS[AGREES]} agrees: the 95 % interval of the difference holds 0, "
+    f"which is at most 25 % of the larger (where no error is published: {NEAR:.0%}), with as many questions as the "
+    f"paper or {ENOUGH}; {MARKS[UNDECIDED]} undecided: the interval holds 0, but the rest does not; {MARKS[BETTER]}, "
+    f"{MARKS[WORSE]} differs, ours better or worse by the paper's own criterion; {MARKS[DIFFERS]} differs, without a "
+    f"better way; {MARKS[NOT_RUN]} not run. In brackets what is published. Costs (seconds, iterations, early stops) "
+    "have no verdict but a ratio, published / ours: machines, solvers and limits differ."
+)
+
+
+# Notes on columns that tables have and this page has not, and on rows that it counts.
+ELSEWHERE = re.compile(r"^- (\*ours(, valid)?\*:|Mean \(standard error\)|\d+ published rows? (is|are) not shown)")
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table's part of the page.
+
+    Parameters
+    ----------
+    row
+        Its line in the page's first table.
+    text
+        What follows its heading.
+    """
+
+    row: list[str]
+    text: str
 
 
 @dataclass(frozen=True)
 class Page:
-    """What an earlier page has: cells of the first table and a section by table, cells of the claims by sentence."""
+    """What an earlier page has: the sections of its tables, and cells of its claims by sentence."""
 
-    rows: Mapping[str, list[str]]
-    sections: Mapping[str, str]
+    sections: Mapping[str, Section]
     claims: Mapping[str, list[str]]
 
     @classmethod
     def read(cls, path: Path, known: Mapping[str, registry.Table]) -> Page:
-        """Nothing where there is no such page."""
+        """Nothing where there is no such page, or one with other columns."""
         head, *blocks = re.split(r"^## ", path.read_text() if path.is_file() else "", flags=re.MULTILINE)
         found = {title: text for title, _, text in (block.partition("\n") for block in blocks)}
-        rows = {cells[0].partition(":")[0]: cells for cells in _rows(head)}
-        sections = {name: found[table.title] for name, table in known.items() if table.title in found}
-        claims = {cells[0]: cells for cells in _rows(found.get(CLAIMS, ""))}
-        return cls({name: cells for name, cells in rows.items() if name in sections}, sections, claims)
+        first, *lines = _rows(head) or [[]]
+        if first != list(HEAD):
+            return cls({}, {})
+        rows = {cells[0].partition(":")[0]: cells for cells in lines}
+        sections = {
+            name: Section(rows[name], found[table.title].strip("\n"))
+            for name, table in known.items()
+            if name in rows and table.title in found
+        }
+        return cls(sections, {cells[0]: cells for cells in _rows(found.get(CLAIMS, ""))})
 
-    def has_more(self, name: str, row: Sequence[Any] | None) -> bool:
-        """Whether it regenerates more cells of a table than a new row counts, or has a table that is not at hand."""
-        return name in self.rows and (row is None or int(self.rows[name][REGENERATED]) > row[REGENERATED])
+    def has_more(self, name: str, new: Section | None) -> bool:
+        """Whether more of a table's cells have a number there, or more questions stand behind them."""
+        if name not in self.sections:
+            return False
+        return new is None or any(a > b for a, b in zip(_size(self.sections[name]), _size(new), strict=True))
+
+
+def _size(section: Section) -> tuple[int, int, int]:
+    """Results that were run, costs that were, and questions asked."""
+    cells = section.row
+    return int(cells[1]) - int(cells[LAST_RESULT]), int(cells[COSTS]), int(cells[QUESTIONS])
 
 
 def _rows(text: str) -> list[list[str]]:
-    """The cells of a text's tables in Markdown, heads and marks among them."""
+    """The cells of a text's tables in Markdown, heads included, marks not."""
     lines = [line.strip()[1:-1] for line in text.splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in markup.UNESCAPED.split(line)] for line in lines]
+    cells = [[cell.strip() for cell in markup.UNESCAPED.split(line)] for line in lines]
+    return [line for line in cells if not re.fullmatch(r":?-+", line[0])]
 
 
 def write(home: Path) -> str:
-    """Write ``REPRODUCTION.md`` from the answers stored under ``home``, and return a message that names it.
+    """Write ``REPRODUCTION.md`` and ``figures`` from the answers stored under ``home``; returns a message.
 
     A table of which an earlier page has more stays as it is there, and so do the claims of its paper.
     """
-    numbers, reasons = regenerated(home)
-    known = registry.known()
-    path = home / "REPRODUCTION.md"
+    known, path = registry.known(), home / "REPRODUCTION.md"
+    runs = studied(home)
+    sections, numbers = {}, {}
+    for name, table in known.items():
+        if name in runs:
+            sections[name], numbers[name] = section(name, table, runs[name])
     before = Page.read(path, known)
-    rows = {name: _row(name, table, numbers.get(name), reasons[name]) for name, table in known.items()}
-    kept = [name for name in known if before.has_more(name, rows[name] if name in numbers else None)]
-    renewed = [name for name in known if name in numbers and name not in kept]
+    kept = [name for name in known if before.has_more(name, sections.get(name))]
+    shown = {
+        name: before.sections[name] if name in kept else sections[name]
+        for name in known
+        if name in kept or name in sections
+    }
+    claims = _claims(numbers, kept, before.claims)
     parts = [
         "# What is regenerated\n",
-        f"Of every published cell: ours beside it. {MARKS['equal']} equal as printed; {MARKS['near']} within "
-        f"{NEAR_ERRORS:.0f} standard errors of both, or within {NEAR_SHARE:.0%} where one has none; "
-        f"{MARKS['far']} farther; {MARKS['missing']} not regenerated. Made by `python -m harness.tables --all` from "
-        "stored answers.\n",
-        markup.markdown(
-            ["table", "published cells", "regenerated", "equal", "near", "far", "not regenerated, because"],
-            [before.rows[name] if name in kept else rows[name] for name in known],
-        ),
+        f"{_opening(shown.values(), claims)}\n",
+        f"{LEGEND} Made by `python -m harness.tables --all` from stored answers.\n",
+        markup.markdown(HEAD, [each.row for each in shown.values()], 1),
+        _absent([name for name in known if name not in shown]),
         f"Kept from the page before, which has more of them: {', '.join(kept)}.\n" if kept else "",
         _uncovered(known),
         f"## {CLAIMS}\n",
-        _claims(numbers, kept, before.claims),
+        "What the papers themselves say, with the place; those that do not hold here come first.\n",
+        markup.markdown(["claim", "where", "here", "number"], claims),
+        *(f"## {known[name].title}\n\n{each.text}\n" for name, each in shown.items()),
+        _figures(home),
     ]
-    for name, table in known.items():
-        if name in kept:
-            parts.append(f"## {table.title}\n{before.sections[name].rstrip()}\n")
-        elif name in numbers:
-            frame = numbers[name]
-            parts += [f"## {table.title}\n", f"{frame.attrs['run']}\n", _cells(table.compared(frame))]
     path.write_text("\n".join(part for part in parts if part))
+    renewed = [name for name in shown if name not in kept]
     names = {"renewed": renewed, "kept, as the page had more of them": kept}
     lists = [f"{how}: {', '.join(found)}" for how, found in names.items() if found]
-    return "; ".join([f"{path}: {len(renewed) + len(kept)} of {len(known)} tables", *lists])
+    return "; ".join([f"{path}: {len(shown)} of {len(known)} tables", *lists])
 
 
-def regenerated(home: Path) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
-    """Numbers of each table whose experiment has stored answers, and why the others have none."""
+def studied(home: Path) -> dict[str, list[StoredRun]]:
+    """The finished runs of each table, from all studies under a folder."""
     found: dict[str, list[StoredRun]] = {}
     for folder in sorted(path.parent for path in home.glob("*/answers")):
         try:
@@ -102,104 +162,161 @@ def regenerated(home: Path) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
             continue
         if name := next((run.meta["config"].get("table") for run in finished), None):
             found.setdefault(name, []).extend(finished)
-    numbers, reasons = {}, {}
-    for name, table in registry.known().items():
-        if name not in found:
-            reasons[name] = "its experiment was not run here"
-            continue
+    return found
+
+
+def _figures(home: Path) -> str:
+    """Draw what has stored answers, and show all figures that are there; nothing where there is none."""
+    folder = home / "figures"
+    for study in sorted(path.parent for path in home.glob("*/answers")):
         try:
-            _, frame = table.build(found[name])
-        except HarnessError as fault:
-            reasons[name] = str(fault)
-        else:
-            frame.attrs["run"] = _extent(found[name])
-            numbers[name] = frame
-            reasons[name] = "no cell of ours, or no answer in it"
-    return numbers, reasons
+            name = next((run.meta["config"].get("figure") for run in stored.latest(study)), None)
+            if name is not None:
+                folder.mkdir(exist_ok=True)
+                figures.draw(study, name, folder / name, ("png",))
+        except HarnessError:
+            continue
+    there = [name for name in figures.known() if (folder / f"{name}.png").is_file()]
+    lacking = [name for name in figures.known() if name not in there]
+    text = "".join(f"![{name}](figures/{name}.png)\n\n" for name in there)
+    text += f"Not drawn here: {', '.join(lacking)}.\n" if lacking else ""
+    return f"## Figures\n\n{text}" if there else ""
+
+
+def section(name: str, table: registry.Table, found: Sequence[StoredRun]) -> tuple[Section, pd.DataFrame]:
+    """A table's part of the page, and the frame of all its numbers."""
+    text, frame = table.build(found)
+    lines = table.compared(frame)
+    cells = _published(lines)
+    costs = cells["measure"].map(lambda measure: measure.partition(",")[0] in table.costs)
+    results = cells.loc[~costs].to_dict("records")
+    words = [verdict(row, table.asked) for row in results]
+    count = Counter(words)
+    ratios = pd.Series([_ratio(row) for row in cells.loc[costs].to_dict("records")], dtype=float)
+    row = [f"{name}: {table.title}", len(results), _questions(found), *(count[word] for word in COUNTED)]
+    row += [int(ratios.notna().sum()), f"{ratios.median():.3g}" if ratios.notna().any() else markup.DASH]
+    reasons = Counter(
+        str(row.get("why") or UNASKED) for row, word in zip(results, words, strict=True) if word == NOT_RUN
+    )
+    notes = [note for note in re.findall(r"^- .+$", text, flags=re.MULTILINE) if not ELSEWHERE.search(note)]
+    if reasons:
+        notes.append("- Not run: " + "; ".join(f"{number} {why}" for why, number in reasons.most_common()) + ".")
+    parts = [_extent(found), _cells(cells, lines, table), "\n".join(dict.fromkeys(notes))]
+    return Section([str(cell) for cell in row], "\n\n".join(part.strip("\n") for part in parts if part)), frame
+
+
+def _paper(name: str) -> str:
+    return name.partition("_")[0]
+
+
+def _questions(found: Sequence[StoredRun]) -> int:
+    """Questions that the runs of a table were asked, all together."""
+    return sum(len({row["factual"] for row in run.rows()}) for run in found)
 
 
 def _extent(found: Sequence[StoredRun]) -> str:
-    """One line about the extent: number of stored runs, factuals of each, and their time limits."""
-    asked = sorted({len({row["factual"] for row in run.rows()}) for run in found})
-    configs = [run.meta["config"] for run in found]
-    limits = sorted({config["group_time_limit" if config.get("group") else "time_limit"] for config in configs})
-    unit = "group" if any(config.get("group") for config in configs) else "factual"
-    factuals, seconds = (", ".join(f"{number:g}" for number in numbers) for numbers in (asked, limits))
-    return f"Run: {len(found)} cells of {factuals} factuals, within {seconds} s a {unit}."
+    """What was run: methods, models, data sets, splits, limits, and how many were asked."""
+    metas, configs = [run.meta for run in found], [run.meta["config"] for run in found]
+    unit, limit = ("group", "group_time_limit") if any(c.get("group") for c in configs) else ("factual", "time_limit")
+    listed: dict[str, Iterable[Any]] = {
+        "methods": map(_method, metas),
+        "models": (meta["model"] for meta in metas),
+        "data sets": (meta["dataset"] for meta in metas),
+        "seeds": sorted(meta["seed"] for meta in metas),
+        "factuals a run": sorted(len({row["factual"] for row in run.rows()}) for run in found),
+        f"seconds a {unit}": sorted(config[limit] for config in configs),
+        "rows to train on": (_split(config.get("split")) for config in configs),
+    }
+    words = [f"{name}: {', '.join(map(str, dict.fromkeys(values)))}" for name, values in listed.items()]
+    return f"{len(found)} runs. " + "; ".join(words) + "."
 
 
-def nearness(row: Mapping[str, Any]) -> str:
-    """How near a regenerated number is to the published one: equal, near, far, or missing.
-
-    >>> nearness({"published": 0.85, "ours": 0.8512}), nearness({"published": 0.85, "ours": 0.99, "difference_se": 1.4})
-    ('equal', 'near')
-    >>> nearness({"published": 0.85, "ours": float("nan")}), nearness({"published": 4.0, "ours": 5.0})
-    ('missing', 'far')
-    """
-    try:
-        published, ours = float(row["published"]), float(row["ours"])
-    except (TypeError, ValueError):
-        same = str(row["published"]).strip() == str(row["ours"]).strip()
-        return "missing" if pd.isna(row["ours"]) or row["ours"] in ("", "nan") else "equal" if same else "far"
-    if math.isnan(ours):
-        return "missing"
-    decimals = len(repr(published).partition(".")[2]) if abs(published) < 1e15 else 0
-    if round(ours, max(decimals, PRINTED)) == published:  # a file does not tell 1 from 1.00
-        return "equal"
-    errors = row.get("difference_se", math.nan)
-    if errors is not None and not math.isnan(float(errors)):
-        return "near" if abs(float(errors)) <= NEAR_ERRORS else "far"
-    return "near" if abs(ours - published) <= NEAR_SHARE * abs(published) else "far"
+def _method(meta: Mapping[str, Any]) -> str:
+    """A method's name without its variant, and its algorithm where it has a choice of them."""
+    name = str(meta["method"]).removesuffix(f"-{meta['config'].get('variant')}")
+    settings = meta["config"]["method"]
+    kind = settings.get("algorithm") or settings.get("solver")
+    return f"{name} ({kind})" if kind else name
 
 
-def _published(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame.loc[frame["published"].notna() & (frame["published"].astype(str) != "")]
+def _split(split: Any) -> str:
+    if not isinstance(split, Mapping):
+        return "all" if split in (None, "none") else str(split)
+    kind = "stratified, " if split.get("stratify") else ""
+    return f"{1 - float(split['test_size']):.0%} ({kind}seed {split.get('seed', 0)})"
 
 
-def _row(name: str, table: registry.Table, frame: pd.DataFrame | None, reason: str) -> list[Any]:
-    lines = table.compared(table.build(())[1] if frame is None else frame)
+def _published(lines: pd.DataFrame) -> pd.DataFrame:
     if "published" not in lines:
-        return [f"{name}: {table.title}", 0, 0, "", "", "", reason if frame is None else "nothing is published"]
-    cells = _published(lines)
-    counts = pd.Series([nearness(row) for row in cells.to_dict("records")], dtype=object).value_counts()
-    missing = int(counts.get("missing", 0))
-    kinds = [int(counts.get(kind, 0)) for kind in ("equal", "near", "far")]
-    return [
-        f"{name}: {table.title}",
-        len(cells),
-        len(cells) - missing,
-        *kinds,
-        f"{missing}: {reason}" if missing else "",
-    ]
+        return pd.DataFrame(columns=["measure", "published", "ours"])
+    return lines.loc[[not missing(value) for value in lines["published"]]]
 
 
-def _cells(frame: pd.DataFrame) -> str:
-    """One line a published row, one entry a measure: mark, ours, published."""
-    if "published" not in frame:
-        return "No published numbers.\n"
-    at = list(frame.columns).index("measure")
-    keys = list(frame.columns[:at])
-    cells = _published(frame)
-    measures = list(dict.fromkeys(cells["measure"]))
+def _ratio(row: Mapping[str, Any]) -> float:
+    """Published / ours of a cost; NaN where either is none, or a count of stops."""
+    if missing(row["ours"]) or not missing(row.get("of")) or not float(row["ours"]):
+        return math.nan
+    return float(row["published"]) / float(row["ours"])
+
+
+def _cells(cells: pd.DataFrame, lines: pd.DataFrame, table: registry.Table) -> str:
+    """One line a published row, one entry a measure."""
+    if cells.empty:
+        return "No published numbers."
+    keys = list(lines.columns[: list(lines.columns).index("measure")])
+    alone = lines.loc[lines["alone"].astype(bool)] if "alone" in lines else lines.iloc[:0]
+    shown = pd.concat([cells, alone])
+    measures = list(dict.fromkeys(shown["measure"]))
     body = []
-    for place, block in cells.groupby(keys, sort=False) if keys else [((), cells)]:
-        entries = {row["measure"]: _entry(row) for row in block.to_dict("records")}
+    for place, block in shown.groupby(keys, sort=False) if keys else [((), shown)]:
+        if all(missing(value) for value in block["ours"]):
+            continue
+        entries = {row["measure"]: entry(row, table) for row in block.to_dict("records")}
         body.append([*map(str, place), *(entries.get(measure, "") for measure in measures)])
-    return markup.markdown([*keys, *(measure.replace("_", " ") for measure in measures)], body)
+    head = [*keys, *(measure.replace("_", " ") for measure in measures)]
+    return markup.markdown(head, body, len(keys)) if body else "Nothing of it has an answer."
 
 
-def _entry(row: Mapping[str, Any]) -> str:
-    kind = nearness(row)
-    ours = "" if kind == "missing" else _plain(row["ours"])
-    return f"{MARKS[kind]} {ours} ({_plain(row['published'])})"
+def entry(row: Mapping[str, Any], table: registry.Table) -> str:
+    """A cell of the page: a mark, our number, the published one in brackets; of a cost no mark but the ratio."""
+    ours, published = _plain(row["ours"]), _plain(row["published"])
+    if missing(row["published"]):
+        return "" if missing(row["ours"]) else ours
+    if not missing(row.get("of")):
+        return f"{ours} of {_plain(row['of'])} ({published} of {_plain(row['published_of'])})"
+    if row["measure"].partition(",")[0] in table.costs:
+        ratio = _ratio(row)
+        return f"{ours} ({published})" if math.isnan(ratio) else f"{ours} ({published}; {ratio:.3g}×)"
+    word = verdict(row, table.asked)
+    return f"{MARKS[word]} ({published})" if word == NOT_RUN else f"{MARKS[word]} {ours} ({published})"
 
 
 def _plain(value: Any) -> str:
+    if missing(value):
+        return markup.DASH
     try:
         real = float(value)
     except (TypeError, ValueError):
         return str(value)
     return f"{real:,.0f}" if abs(real) >= 1000 else f"{real:.3g}"
+
+
+def _opening(shown: Iterable[Section], claims: Sequence[Sequence[str]]) -> str:
+    """The page in a paragraph: counts of all that follows."""
+    rows = [[int(cell) for cell in each.row[3 : COSTS + 1]] for each in shown]
+    printed, agree, undecided, better, worse, neither, unrun, costs = (sum(row[i] for row in rows) for i in range(8))
+    ran = printed + agree + undecided + better + worse + neither
+    claimed = Counter(claim[2] for claim in claims)
+    return (
+        f"Of {ran + unrun} published results in {len(rows)} tables, {ran} were regenerated: {printed} come out as "
+        f"printed, {agree} agree, {undecided} are undecided, and {better + worse + neither} differ (ours is better in "
+        f"{better}, worse in {worse}). {costs} costs stand beside ours. Of the papers' claims, {claimed[HOLDS]} hold "
+        f"here, {claimed[FAILS]} do not, and {claimed[OPEN]} are not tested enough."
+    )
+
+
+def _absent(names: Sequence[str]) -> str:
+    return f"Not run here at all: {', '.join(names)}.\n" if names else ""
 
 
 def _uncovered(known: Mapping[str, registry.Table]) -> str:
@@ -209,15 +326,12 @@ def _uncovered(known: Mapping[str, registry.Table]) -> str:
     return f"No table regenerates {', '.join(left)}.\n" if left else ""
 
 
-def _claims(numbers: Numbers, kept: Sequence[str], before: Mapping[str, list[str]]) -> str:
-    """A row a claim; of a paper whose tables are kept, the row that was there."""
-    papers, body = {name.partition("_")[0] for name in kept}, []
+def _claims(numbers: Numbers, kept: Sequence[str], before: Mapping[str, list[str]]) -> list[list[str]]:
+    """A row a claim, those that do not hold first; of a paper whose tables are kept, the row that was there."""
+    papers, rows = {_paper(name) for name in kept}, []
     for name, claim in registry.collected("CLAIMS").items():
-        if name.partition("_")[0] in papers and claim.sentence in before:
-            body.append(before[claim.sentence])
-            continue
-        lacking = [name for name in claim.needs if name not in numbers]
-        holds, text = (None, f"{', '.join(lacking)} was not run") if lacking else claim.decide(numbers)
-        verdict = "cannot be decided" if holds is None else "holds" if holds else "does not hold"
-        body.append([claim.sentence, verdict, text])
-    return markup.markdown(["claim", "", "number"], body)
+        if _paper(name) in papers and claim.sentence in before:
+            rows.append(before[claim.sentence])
+        else:
+            rows.append([claim.sentence, claim.place, *decided(claim, numbers)])
+    return sorted(rows, key=lambda row: (FAILS, HOLDS, OPEN).index(row[2]))

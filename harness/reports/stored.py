@@ -105,7 +105,8 @@ def directions(found: Sequence[StoredRun]) -> dict[str, str]:
 def means_of(run: StoredRun, published: pd.DataFrame) -> dict[str, dict[str, float]]:
     """Per metric, the entries of a line that come from a run."""
     scores = pd.read_csv(run.path / "scores.csv", index_col="factual")
-    ours, valid = scoring.summarise(published), scoring.summarise(scores)
+    ours = scoring.summarise(published)
+    valid = scoring.summarise(scores).reindex(ours.index)
     common = {"coverage": scores["filled"].mean(), "factuals": len(scores)}
     return {
         str(name): {
@@ -113,5 +114,5 @@ def means_of(run: StoredRun, published: pd.DataFrame) -> dict[str, dict[str, flo
             **{"valid": valid["mean"][name], "valid_se": valid["se"][name], "valid_n": valid["n"][name]},
             **common,
         }
-        for name in valid.index
+        for name in ours.index
     }

@@ -169,22 +169,6 @@ def test_seeds_are_pooled_and_optima_are_those_that_are_proven(tmp_path: Path) -
     assert "| compas | md_pso_tuned | ours |" in text
 
 
-@pytest.mark.parametrize("claim", ["pso_near", "pso_sparse"])
-@pytest.mark.parametrize(("place", "holds"), [(1, True), (2, True), (3, False)])
-def test_a_claim_of_rank_is_first_or_second(claim: str, place: int, holds: bool) -> None:
-    """Of the six methods, on the worse of two datasets."""
-    measure = {"pso_near": "proximity", "pso_sparse": "sparsity"}[claim]
-    rivals = [name for name in pso.METHODS if name != "MD-PSO"]
-    lines = [
-        {"dataset": dataset, "method": method, "measure": measure, "published": 1.0, "ours": value}
-        for dataset, own in (("lsvt", 0.5), ("compas", place - 0.5))
-        for method, value in (("MD-PSO", own), *((name, float(k)) for k, name in enumerate(rivals, start=1)))
-    ]
-    decided, text = pso.CLAIMS[claim].decide({"pso_table2": pd.DataFrame(lines)})
-    assert decided is holds
-    assert text == f"rank 1, {place} on lsvt, compas (published 1, 1)"
-
-
 def test_sizes_are_those_of_the_runs(tmp_path: Path) -> None:
     """Two of the loans' five features are numbers; datasets that were not run have published sizes alone."""
     row = loans.answers.to_dict("records")[0]

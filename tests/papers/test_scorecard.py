@@ -179,29 +179,3 @@ def test_a_change_has_the_points_of_its_bins(tmp_path: Path) -> None:
 )
 def test_a_bin_is_written_as_published(found: Bin, text: str) -> None:
     assert papers.required(found) == text
-
-
-def line(n: int, most: int, approach: str, measure: str, value: float) -> dict[str, Any]:
-    own = {"n_counterfactuals": n, "max_changes": most, "approach": approach}
-    return own | {"measure": measure, "published": 1.0, "ours": value}
-
-
-@pytest.mark.parametrize(("third", "holds", "rows"), [(6.0, True, "2 of 2"), (5.0, False, "1 of 2")])
-def test_sets_agree_where_all_approaches_differ_as_much(third: float, holds: bool, rows: str) -> None:
-    """In features and in bins, setting by setting; a setting with one approach decides nothing."""
-    names = ("diversity_features", "diversity_values")
-    lines = [line(3, 2, approach, name, 4.0) for approach in ("weighted", "hierarchical(1,0)") for name in names]
-    lines += [line(4, 2, approach, names[0], 8.0) for approach in ("weighted", "hierarchical(1,0)")]
-    lines += [line(4, 2, "weighted", names[1], 6.0), line(4, 2, "hierarchical(1,0)", names[1], third)]
-    lines += [line(5, 2, "weighted", name, 1.0) for name in names]
-    decided = papers.CLAIMS["scorecard_agree"].decide({"scorecard_table6": pd.DataFrame(lines)})
-    assert decided == (holds, f"equal in {rows} settings")
-
-
-def test_no_run_decides_nothing() -> None:
-    """Nor runs of other approaches alone."""
-    nothing = pd.DataFrame([line(3, 2, "weighted", "proximity", float("nan"))])
-    assert papers.CLAIMS["scorecard_agree"].decide({"scorecard_table6": nothing})[0] is None
-    assert papers.CLAIMS["scorecard_proximity"].decide({"scorecard_table4": nothing})[0] is None
-    other = pd.DataFrame([line(1, 2, "weighted", "proximity", 1.0)])
-    assert papers.CLAIMS["scorecard_proximity"].decide({"scorecard_table4": other})[0] is None

@@ -108,7 +108,8 @@ def test_ours_are_counted_over_groups(found: list[StoredRun]) -> None:
     assert [tex(cell) for cell in table.head[:3]] == ["$|S|$", r"$T_{\max}$", "$y^*$ published"]
     assert "Of 1 runs of the paper's CG that ended within the limit, 100.0 % are certified" in text
     ours = numbers[(numbers["n_factuals"] == 10) & (numbers["t_max"] == 2)].set_index("measure")
-    assert (ours.loc["n_explanations", "ours"], ours.loc["n_explanations", "published"]) == (1.0, 4)
+    for name in ("n_explanations, ours", "n_explanations, CG"):
+        assert (ours.loc[name, "ours"], ours.loc[name, "published"]) == (1.0, 4)
     assert (ours.loc["ours runs", "ours"], ours.loc["ours proven", "ours"]) == (2, 1)
 
 
@@ -118,13 +119,14 @@ def test_every_published_number_is_accounted_for(found: list[StoredRun]) -> None
     published = published[published["table"] == 4]
     _, numbers = Fewest(4).build(found)
     cells = numbers[numbers["published"].notna()]
-    measures = ["n_explanations", "gap_cg_minus_mip", "cg_seconds", "mip_seconds"]
+    measures = ["n_explanations, ours", "n_explanations, CG", "gap_cg_minus_mip", "cg_seconds", "mip_seconds"]
     for name in measures:
-        assert cells.loc[cells["measure"] == name, "published"].tolist() == published[name].tolist()
+        assert cells.loc[cells["measure"] == name, "published"].tolist() == published[name.partition(",")[0]].tolist()
     assert len(cells) == len(measures) * len(published)
     there = cells.loc[cells["ours"].notna(), ["n_factuals", "t_max", "measure"]]
     assert set(there.itertuples(index=False, name=None)) == {
-        (10, 2, "n_explanations"), (10, 2, "cg_seconds"), (20, 3, "n_explanations"),
+        (10, 2, "n_explanations, ours"), (10, 2, "n_explanations, CG"), (10, 2, "cg_seconds"),
+        (20, 3, "n_explanations, ours"),
     }  # fmt: skip
 
 

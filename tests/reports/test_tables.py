@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -23,8 +22,8 @@ from harness.core.errors import HarnessError
 from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
 from harness.papers import robust
-from harness.reports import registry, reproduction, stored, tables
-from harness.reports.claim import Claim
+from harness.papers.ce_ocl import ASSIGNED
+from harness.reports import registry, stored, tables
 from harness.reports.comparison import Comparison
 from harness.reports.listing import Listing
 from harness.reports.markup import DASH
@@ -309,62 +308,14 @@ def test_a_table_fits_its_published_file_and_its_experiment(name: str) -> None:
     comparison = table if isinstance(table, Comparison) else table.metrics if isinstance(table, Listing) else None
     if comparison is not None:
         published = pd.read_csv(stored.PUBLISHED / comparison.file)
-        assert {*comparison.keys, *comparison.measures} <= set(published.columns)
+        assert {*comparison.keys, *comparison.measures} - {"validity_measured"} <= set(published.columns)
         logged = {get_object(path).name for path in config.metrics.names}
-        assert set(comparison.measures.values()) <= logged
+        assert set(comparison.measures.values()) - {ASSIGNED} <= logged
     if isinstance(table, Comparison):
         for key, names in table.ours.items():
             assert set(names) >= set(published[key])
     if isinstance(table, Listing) and table.file is not None:
         assert set(pd.read_csv(stored.PUBLISHED / table.file).columns) >= {"part", "counterfactual"}
-
-
-def test_a_page_keeps_what_is_not_at_hand(tmp_path: Path) -> None:
-    """Of the page that is published here, without any answers: the same page, but for a line that says so."""
-    there = stored.PUBLISHED.parent / "REPRODUCTION.md"
-    (tmp_path / there.name).write_text(there.read_text())
-    for _ in range(2):
-        message = reproduction.write(tmp_path)
-        lines = (tmp_path / there.name).read_text().splitlines()
-        (extra,) = [place for place, line in enumerate(lines) if line.startswith("Kept from the page before")]
-        assert lines[:extra] + lines[extra + 2 :] == there.read_text().splitlines()
-    had = sum(f"\n## {table.title}\n" in there.read_text() for table in registry.known().values())
-    assert f"{had} of {len(registry.known())} tables; kept, as the page had more" in message
-
-
-def test_a_page_is_renewed_by_what_is_no_less(
-    comparison: Comparison, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """A narrower run leaves a table as it was, an equal or wider one replaces it; claims stay with their tables."""
-    monkeypatch.setattr(registry, "known", lambda: {"small": comparison, "absent": _titled(comparison, "Another")})
-    holds = Claim("All is well.", ("small",), lambda numbers: (True, f"{len(numbers['small'])} rows"))
-    monkeypatch.setattr(registry, "collected", lambda kind: {"small_well": holds})
-    home, page = tmp_path / "home", tmp_path / "home" / "REPRODUCTION.md"
-    started(home / "run", loans.problem, loans.factual, [GRANTED, GRANTED], method="exact", table="small")
-    assert reproduction.write(home).endswith("REPRODUCTION.md: 1 of 2 tables; renewed: small")
-    whole = page.read_text()
-    assert "| 5 | 2 | 1 | 0 | 1 |" in whole
-    assert reproduction.write(home).endswith("1 of 2 tables; renewed: small")
-    assert page.read_text() == whole
-    shutil.rmtree(home / "run")
-    started(home / "run", loans.problem, loans.factual, [GRANTED], method="guess", table="small")
-    assert reproduction.write(home).endswith("1 of 2 tables; kept, as the page had more of them: small")
-    kept = page.read_text()
-    line = "Kept from the page before, which has more of them: small.\n\n"
-    assert kept.replace(line, "") == whole
-    assert "| All is well. | holds | 12 rows |" in kept
-    started(home / "run", loans.problem, loans.factual, [GRANTED], method="exact", table="small")
-    started(home / "other", loans.problem, loans.factual, [GRANTED], method="exact", table="absent")
-    assert reproduction.write(home).endswith("2 of 2 tables; renewed: small, absent")
-    assert "| 5 | 3 |" in page.read_text()
-    assert "## Another" in page.read_text()
-    shutil.rmtree(home / "run")
-    assert "renewed: absent; kept, as the page had more of them: small" in reproduction.write(home)
-    assert "| 5 | 3 |" in page.read_text()
-
-
-def _titled(comparison: Comparison, title: str) -> Comparison:
-    return Comparison(**{**vars(comparison), "title": title})
 
 
 def test_the_command_lists_its_options(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
@@ -377,30 +328,3 @@ def test_the_command_lists_its_options(monkeypatch: pytest.MonkeyPatch, capsys: 
     printed = capsys.readouterr()
     assert all(option in printed.out for option in ("--all", "--departures", "folder"))
     assert "error: name a folder, or --all" in printed.err
-
-
-def test_every_published_cell_is_accounted_for(
-    comparison: Comparison, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """With how near ours is, and why it is missing where it is."""
-    monkeypatch.setattr(registry, "known", lambda: {"small": comparison, "absent": comparison})
-    home = tmp_path / "home"
-    started(home / "run", loans.problem, loans.factual, [GRANTED, GRANTED], method="exact", table="small")
-    message = reproduction.write(home)
-    text = (home / "REPRODUCTION.md").read_text()
-    assert message.startswith(str(home))
-    row = next(line for line in text.splitlines() if line.startswith("| small"))
-    # five published cells: a validity as printed, a proximity far from it, and three of methods that were not run
-    assert [part.strip() for part in row.split("|")[2:8]] == [
-        "5",
-        "2",
-        "1",
-        "0",
-        "1",
-        "3: no cell of ours, or no answer in it",
-    ]
-    assert "| Loans | Exact | = 1 (1) | ≠ -60 (-20) |" in text
-    assert "| Loans | Other | –  (0.2) | –  (-90) |" in text
-    absent = next(line for line in text.splitlines() if line.startswith("| absent"))
-    assert [part.strip() for part in absent.split("|")[2:4]] == ["5", "0"]
-    assert "5: its experiment was not run here" in absent

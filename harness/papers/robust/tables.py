@@ -42,9 +42,11 @@ TABLE_4 = {
     "nn_100": "robust_mlp_100",
 }  # fmt: skip
 ALGORITHMS = {"adversarial": "paper_algorithm", "leaf": "leaf"}  # of ours, besides the default
-PREFIXES = ("paper_algorithm", "ours")
 BASELINE = "adversarial_recourse"
 SHORT = 1e-6  # relative, by which a radius may fall short of rho in Table 3
+MEASURED = {"seconds": "mean", "iterations": "iterations", "early_stops_of_20": "stopped"}  # published, and of a run
+STOPS = "early_stops_of_20"
+ASKED = 20  # factuals of a published row
 SECONDS = 60.0  # for the certificate of one answer
 
 
@@ -63,6 +65,7 @@ class Runs(OneFile):
     number: int
     norm: str
     file: str = "robust_tables1_2.csv"
+    costs = frozenset(MEASURED)
 
     @property
     def title(self) -> str:
@@ -85,16 +88,20 @@ class Runs(OneFile):
         return f"{self._markdown(pd.DataFrame(rows))}\n{self._notes(hidden)}", lines
 
     def compared(self, lines: pd.DataFrame) -> pd.DataFrame:
-        """Published numbers beside those of the paper's own algorithm here; of the default one where it was not run."""
-        names = {"seconds": "mean", "iterations": "iterations", "early_stops_of_20": "stopped"}
-        wide = lines.copy()
-        for name in names.values():
-            both = (lines.get(f"{prefix}_{name}", pd.Series(math.nan, lines.index)) for prefix in PREFIXES)
-            wide[f"here_{name}"] = next(both).fillna(next(both))
-        default = wide.get("paper_algorithm_asked", pd.Series(math.nan, lines.index)).isna()
-        wide.loc[default, "here_iterations"] = math.nan  # it has none that compare
-        columns = {published: f"here_{name}" for published, name in names.items()}
-        return paired(wide, ["rho", "dataset", "model", "spec"], columns)
+        """Published numbers beside those of the paper's own algorithm here, and beside those of the default one, which
+        has no iterations that compare; both are all costs."""
+        parts = []
+        for prefix, who in (("paper_algorithm", "Algorithm 1"), ("ours", "ours")):
+            columns = {f"{name}, {who}": f"{prefix}_{own}" for name, own in MEASURED.items()}
+            if prefix == "ours":
+                del columns[f"iterations, {who}"]
+            known = lines.rename(columns={name: f"{name}, {who}" for name in MEASURED})
+            part = paired(known, ["rho", "dataset", "model", "spec"], columns)
+            asked = lines.get(f"{prefix}_asked", pd.Series(math.nan, lines.index)).to_numpy(dtype=float)
+            stops = part["measure"] == f"{STOPS}, {who}"
+            part.loc[stops, ["of", "published_of"]] = np.column_stack([asked, np.full(len(asked), float(ASKED))])
+            parts.append(part)
+        return pd.concat(parts, ignore_index=True)
 
     def _markdown(self, lines: pd.DataFrame) -> str:
         head = [
@@ -174,6 +181,7 @@ class Rivals(OneFile):
 
     title: str = f"Table 3 of {PAPER}"
     file: str = "robust_table3.csv"
+    asked = 10
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         ran = {}

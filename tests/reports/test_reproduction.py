@@ -1,0 +1,211 @@
+"""The page about every published cell: what it counts, how it prints it, and what of an earlier one it keeps."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import pytest
+from support.tables import GRANTED, started
+
+from harness.core.errors import HarnessError
+from harness.reports import figures, registry, reproduction, stored
+from harness.reports.claim import FAILS, HOLDS, OPEN, Claim, Numbers, Verdict
+from harness.reports.comparison import Comparison
+from harness.store.run import StoredRun
+from metrics import _example as loans
+
+NAMES = ("validity", "continuous_proximity")
+COUNTS = slice(1, 12)  # of the cells of a line, all but the name
+
+
+@pytest.fixture
+def comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Comparison:
+    """A published table of three methods with five numbers."""
+    text = "dataset,method,validity,validity_se,continuous_proximity,continuous_proximity_se\n"
+    text += "Loans,Exact,1.00,0.00,-20.00,5.00\nLoans,Guess,0.80,0.10,,\nLoans,Other,0.20,0.01,-90.00,1.00\n"
+    (tmp_path / "small.csv").write_text(text)
+    monkeypatch.setattr(stored, "PUBLISHED", tmp_path)
+    return Comparison(
+        title="A table",
+        file="small.csv",
+        keys={"dataset": "dataset", "method": "method"},
+        ours={"dataset": {"Loans": "loans"}, "method": {"Exact": "exact", "Guess": "guess"}},
+        measures={name: f"mothilal/{name}" for name in NAMES},
+        notes=("What a reader has to know.",),
+    )
+
+
+@pytest.fixture
+def home(comparison: Comparison, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A folder for studies of two tables, with a claim that the first decides, and without any figure."""
+    tables = {"small": comparison, "absent": dataclasses.replace(comparison, title="Another")}
+    claim = Claim("All is well.", "section 1", 1, lambda numbers: _well(numbers, len(numbers.get("small", ()))))
+    kinds: dict[str, dict[str, Any]] = {"CLAIMS": {"small_well": claim}, "FIGURES": {}}
+    monkeypatch.setattr(registry, "known", lambda: tables)
+    monkeypatch.setattr(registry, "collected", kinds.__getitem__)
+    return tmp_path / "home"
+
+
+def _well(numbers: Numbers, rows: int) -> Verdict:
+    return Verdict(True, 1 if "small" in numbers else 0, f"{rows} rows")
+
+
+def asked(home: Path, study: str, *answers: Any, method: str = "exact", table: str = "small", **more: Any) -> StoredRun:
+    return started(home / study, loans.problem, loans.factual, list(answers), method=method, table=table, **more)
+
+
+def cells(page: str, name: str) -> list[str]:
+    """A line of the page's first table."""
+    line = next(line for line in page.splitlines() if line.startswith(f"| {name}: "))
+    return [part.strip() for part in line.split("|")[1:-1]]
+
+
+def test_every_published_cell_is_counted(home: Path) -> None:
+    """Of five numbers: a validity as printed, a proximity farther off than both errors, three that were not asked."""
+    asked(home, "run", GRANTED, GRANTED)
+    assert reproduction.write(home) == f"{home / 'REPRODUCTION.md'}: 1 of 2 tables; renewed: small"
+    page = (home / "REPRODUCTION.md").read_text()
+    assert cells(page, "small")[COUNTS] == ["5", "2", "1", "0", "0", "0", "1", "0", "3", "0", "–"]
+    assert "| Loans | Exact | = 1 (1) | ▼ -60 (-20) |" in page
+    assert "Other" not in page  # nothing of it was run
+    assert "- Not run: 3 not asked here.\n" in page
+    assert "- What a reader has to know.\n" in page
+    assert "Not run here at all: absent.\n" in page
+    assert "are not shown: nothing" not in page
+    opening = (
+        "Of 5 published results in 1 tables, 2 were regenerated: 1 come out as printed, 0 agree, 0 are undecided, and "
+        "1 differ (ours is better in 0, worse in 1). 0 costs stand beside ours. Of the papers' claims, 1 hold here, 0 "
+        "do not, and 0 are not tested enough."
+    )
+    assert opening in page
+    assert "| All is well. | section 1 | holds | 6 rows |" in page
+    extent = (
+        "1 runs. methods: exact; models: tree; data sets: loans; seeds: 0; factuals a run: 2; seconds a factual: 5; "
+        "rows to train on: all."
+    )
+    assert extent in page
+
+
+def test_what_found_nothing_is_told_from_what_was_not_asked(home: Path) -> None:
+    """A method without an answer has no proximity; its validity of returned ones is none, either."""
+    asked(home, "run", None, None)
+    reproduction.write(home)
+    page = (home / "REPRODUCTION.md").read_text()
+    assert cells(page, "small")[COUNTS][-3:-1] == ["5", "0"]
+    assert "- Not run: 3 not asked here; 2 found nothing.\n" in page
+    assert "Nothing of it has an answer." in page
+
+
+def test_a_page_is_renewed_by_what_is_no_less(home: Path) -> None:
+    """Fewer cells or fewer people leave a table as it was, as many or more replace it; claims stay with tables."""
+    page = home / "REPRODUCTION.md"
+    asked(home, "run", GRANTED, GRANTED)
+    for _ in range(2):
+        assert reproduction.write(home).endswith("1 of 2 tables; renewed: small")
+    whole = page.read_text()
+    kept = "Kept from the page before, which has more of them: small.\n\n"
+    for answers, method in (((GRANTED,), "exact"), ((GRANTED,) * 9, "guess")):  # fewer people; fewer cells
+        shutil.rmtree(home / "run")
+        asked(home, "run", *answers, method=method)
+        assert reproduction.write(home).endswith("1 of 2 tables; kept, as the page had more of them: small")
+        assert page.read_text().replace(kept, "") == whole
+    asked(home, "run", GRANTED, GRANTED)
+    asked(home, "other", GRANTED, table="absent")
+    assert reproduction.write(home).endswith("2 of 2 tables; renewed: small, absent")
+    assert cells(page.read_text(), "small")[1:3] == ["5", "11"]
+    shutil.rmtree(home / "run")
+    assert "renewed: absent; kept, as the page had more of them: small" in reproduction.write(home)
+    assert cells(page.read_text(), "small")[1:3] == ["5", "11"]
+    assert "\n## Another\n" in page.read_text()
+
+
+def test_a_page_of_other_columns_is_not_read(home: Path) -> None:
+    asked(home, "run", GRANTED, GRANTED)
+    reproduction.write(home)
+    page = home / "REPRODUCTION.md"
+    page.write_text(page.read_text().replace("questions asked", "questions"))
+    shutil.rmtree(home / "run")
+    assert reproduction.write(home).endswith("0 of 2 tables")
+
+
+def test_claims_that_fail_come_first(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then those that hold, then those that too few settings decide, whatever these say."""
+    made = {"a": (True, 9), "b": (False, 9), "c": (False, 8), "d": (True, 9)}
+    claims = {name: _claim(name, holds, settings) for name, (holds, settings) in made.items()}
+    monkeypatch.setattr(registry, "collected", {"CLAIMS": claims, "FIGURES": {}}.__getitem__)
+    rows = reproduction._claims({}, [], {})
+    assert [(row[0], row[2]) for row in rows] == [("b", FAILS), ("a", HOLDS), ("d", HOLDS), ("c", OPEN)]
+    assert rows[-1][3] == "8 of 9 settings: text"
+
+
+def _claim(name: str, holds: bool, settings: int) -> Claim:
+    return Claim(name, "section 1", 9, lambda numbers: Verdict(holds, settings, "text"))
+
+
+COSTLY: Any = SimpleNamespace(costs=frozenset({"seconds"}), asked=30)
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ({"measure": "seconds", "published": 10.0, "ours": 4.0}, "4 (10; 2.5×)"),
+        ({"measure": "seconds, ours", "published": 1.0, "ours": 4.0}, "4 (1; 0.25×)"),
+        ({"measure": "seconds", "published": 10.0, "ours": float("nan")}, "– (10)"),
+        ({"measure": "seconds", "published": 10.0, "ours": 0.0}, "0 (10)"),
+        ({"measure": "stops", "published": 3.0, "ours": 5.0, "of": 5.0, "published_of": 20.0}, "5 of 5 (3 of 20)"),
+        ({"measure": "distance", "published": 10.0, "ours": 4.0}, "≠ 4 (10)"),
+        ({"measure": "distance", "published": 10.0, "ours": float("nan")}, "– (10)"),
+        ({"measure": "distance", "published": float("nan"), "ours": 4.0}, "4"),
+        ({"measure": "distance", "published": float("nan"), "ours": float("nan")}, ""),
+        ({"measure": "distance", "published": 21786.0, "ours": 21785.9}, "≈ 21,786 (21,786)"),
+    ],
+)
+def test_a_cell(row: dict[str, Any], expected: str) -> None:
+    """Costs have a ratio and no verdict; counts say out of how many."""
+    assert reproduction.entry(row, COSTLY) == expected
+
+
+def test_costs_are_in_no_count_of_agreement(home: Path, comparison: Comparison) -> None:
+    """Four costs of 10, of which ours are 2, 5 and 0, one lacking: the median of 5 and 2; the result is as printed."""
+    frame = pd.DataFrame(
+        [
+            {"place": n, "measure": "seconds", "published": 10.0, "ours": own}
+            for n, own in enumerate((2.0, 5.0, 0.0, None))
+        ]
+        + [{"place": 0, "measure": "distance", "published": 1.0, "ours": 1.0}]
+    )
+    table: Any = SimpleNamespace(
+        title="T", costs=frozenset({"seconds"}), asked=1, build=lambda found: ("- A note.\n", frame),
+        compared=lambda lines: lines,
+    )  # fmt: skip
+    found, _ = reproduction.section("small", table, [asked(home, "run", GRANTED)])
+    assert found.row[COUNTS] == ["1", "1", "1", "0", "0", "0", "0", "0", "0", "2", "3.5"]
+    assert found.text.endswith("- A note.")
+
+
+def test_figures_are_drawn_beside_the_page(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has stored answers is drawn, what was drawn before is shown; one that cannot be drawn costs nothing."""
+
+    class Drawn:
+        def savefig(self, path: Path, **_: Any) -> None:
+            path.write_bytes(b"drawn")
+
+    def fail(found: Sequence[StoredRun]) -> Any:
+        raise HarnessError("no such runs")
+
+    known = {"one": ("a", lambda found: Drawn()), "two": ("b", fail), "old": ("c", fail)}
+    monkeypatch.setattr(figures, "known", lambda: known)
+    asked(home, "run", GRANTED, figure="one")
+    asked(home, "other", GRANTED, figure="two")
+    (home / "figures").mkdir()
+    (home / "figures" / "old.png").write_bytes(b"before")
+    reproduction.write(home)
+    page = (home / "REPRODUCTION.md").read_text()
+    assert page.endswith("## Figures\n\n![one](figures/one.png)\n\n![old](figures/old.png)\n\nNot drawn here: two.\n")
+    assert (home / "figures" / "one.png").read_bytes() == b"drawn"
