@@ -123,7 +123,7 @@ def margins(classifier: Classifier, target: Target) -> list[Margin]:
     low, high = target.low, target.high
     if classifier.code(target.label) == 0:
         low, high = 1.0 - high, 1.0 - low
-    ends = [classifier.to_raw(end) if 0 < end < 1 else (end - 0.5) * np.inf for end in (low, high)]
+    ends = [classifier.to_raw(end) if 0 < end < 1 else np.inf for end in (low, high)]  # which is none
     return _between(*ends)
 
 

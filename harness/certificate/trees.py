@@ -79,7 +79,7 @@ def sums(estimator: Any) -> tuple[list[tuple[Any, np.ndarray]], np.ndarray, bool
 
 
 def _histogram(estimator: Any) -> tuple[list[tuple[Any, np.ndarray]], np.ndarray, bool]:
-    outputs = len(estimator._predictors[0])
+    outputs = estimator.n_trees_per_iteration_
     trees = []
     for stage in estimator._predictors:
         for k, predictor in enumerate(stage):

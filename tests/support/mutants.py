@@ -19,11 +19,11 @@ SAME_KIND = [  # an operator is replaced by one of its kind: others would only r
     {"Is", "IsNot"},
 ]
 LEFT_OUT = {"RemoveDecorator", "VariableReplacer", "VariableInserter", "ExceptionReplacer"}  # declarations, and names
-# Named arguments that no result depends on: the assertion of ``zip``, and how a drawing looks.
+# Named arguments that no result depends on: assertions, the order of columns, and how a drawing looks.
 CANVAS = "blank"  # the function whose arguments are a figure's inches
 ASIDE = {
-    "strict", "alpha", "rotation", "fontsize", "title_fontsize", "labelsize", "lw", "linewidths", "markersize", "s",
-    "zorder",
+    "strict", "frozen", "place", "alpha", "rotation", "fontsize", "title_fontsize", "labelsize", "lw", "linewidths",
+    "linewidth", "markersize", "markeredgewidth", "pad", "s", "zorder", "frameon", "cmap", "vmin", "vmax", "dpi",
 }  # fmt: skip
 
 
@@ -45,7 +45,12 @@ def sensible(operator: str) -> bool:
 
 
 def matters(node: Any) -> bool:
-    """Whether a node of the syntax tree is evaluated (no annotation) and bears on a result (not in ``ASIDE``)."""
+    """Whether a node of the syntax tree is evaluated (no annotation) and bears on a result (not in ``ASIDE``).
+
+    A number that is a setting is left out: a constant in capitals, or a default. A test of it would only repeat it.
+    """
+    if node.type == "number" and _setting(node):
+        return False
     while (parent := node.parent) is not None:
         kind = parent.type
         if (kind == "tfpdef" and node is parent.children[2]) or (kind == "annassign" and node is parent.children[1]):
@@ -58,6 +63,14 @@ def matters(node: Any) -> bool:
             return False
         node = parent
     return True
+
+
+def _setting(number: Any) -> bool:
+    """Whether a number, alone, is the value of a constant in capitals, of a field or of a parameter."""
+    parent = number.parent
+    if parent.type == "expr_stmt":
+        return bool(parent.children[0].get_code(include_prefix=False).isupper())
+    return parent.type == "annassign" or (parent.type == "param" and number is not parent.children[0])
 
 
 def places(root: Path, path: str) -> Iterator[list[Fault]]:

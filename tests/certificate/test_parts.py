@@ -1,0 +1,220 @@
+"""The parts of a certificate against linear programs, sampling and numbers worked out by hand."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog, minimize
+from sklearn.neural_network import MLPClassifier
+from support.plane import SPACE, rows
+
+from harness.certificate import Ball
+from harness.certificate.linear import Linear
+from harness.certificate.margins import margins, readable
+from harness.certificate.network_kernels import _cell, _over_ball, _relax, bounds, forward
+from harness.core.classifier import Classifier
+from harness.core.errors import UnsupportedError
+from harness.core.inputs import space_inputs
+from harness.core.target import Interval, Label, Probability
+
+
+def test_the_room_of_a_feature_is_in_its_units() -> None:
+    """From 10 down to 2 and up to 20, in units of 4; beyond a limit there is no room, and without one no end."""
+    ball = Ball("linf", {"x": 4.0, "y": 1.0}, {"x": (2.0, 20.0)})
+    assert ball.room("x", 10.0) == (2.0, 2.5)
+    assert ball.room("x", 1.0) == (0.0, 4.75)
+    assert ball.room("x", 30.0) == (7.0, 0.0)
+    assert ball.room("y", 10.0) == (math.inf, math.inf)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_least_moves_that_spend_a_margin(seed: int) -> None:
+    """In the greatest norm as a linear program has it, in the Euclidean one as SciPy's SLSQP; rooms are used up."""
+    rng = np.random.default_rng(seed)
+    pull, room = rng.uniform(0.1, 3.0, 5), rng.uniform(0.05, 1.0, 5)
+    room[seed % 5] = 0.0
+    for share in (0.2, 0.6, 0.95):
+        margin = share * float(pull @ room)
+        ends = [(0.0, float(end)) for end in room]
+        greatest = linprog(
+            [0.0] * 5 + [1.0],
+            A_ub=np.vstack([np.column_stack([np.eye(5), -np.ones(5)]), np.append(-pull, 0.0)]),
+            b_ub=np.append(np.zeros(5), -margin),
+            bounds=[*ends, (0.0, None)],
+        )
+        assert Linear._spent(pull, room, margin, "linf") == pytest.approx(greatest.fun, abs=1e-9)
+        euclidean = minimize(
+            lambda s: s @ s, share * room, jac=lambda s: 2 * s, bounds=ends, method="SLSQP", tol=1e-14,
+            constraints={"type": "ineq", "fun": lambda s, margin=margin: pull @ s - margin, "jac": lambda s: pull},
+        )  # fmt: skip
+        assert Linear._spent(pull, room, margin, "l2") == pytest.approx(math.sqrt(euclidean.fun), rel=1e-5)
+    for norm in ("linf", "l2"):
+        assert Linear._spent(pull, room, 1.001 * float(pull @ room), norm) == math.inf
+        assert Linear._spent(pull, room, 0.0, norm) == 0.0
+
+
+def classifier(**settings: Any) -> Classifier:
+    frame, labels = rows()
+    network = MLPClassifier(max_iter=5, random_state=0, **settings)
+    return Classifier(network.fit(SPACE.encode(frame), labels), space_inputs(SPACE), ("no", "yes"))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("activation", ["identity", "logistic", "tanh", "relu"])
+def test_networks_are_read_where_they_are_piecewise_linear(activation: str) -> None:
+    if activation == "relu":
+        readable(SPACE, classifier(activation=activation, hidden_layer_sizes=(3,)), Label("yes"))
+        return
+    with pytest.raises(UnsupportedError, match=f"a network with activation '{activation}'; use 'relu'"):
+        readable(SPACE, classifier(activation=activation, hidden_layer_sizes=(3,)), Label("yes"))
+    # Without a hidden layer there is nothing to activate.
+    readable(SPACE, classifier(activation=activation, hidden_layer_sizes=()), Label("yes"))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_margins_are_the_ends_of_a_target() -> None:
+    """In the raw output: log-odds of a probability; an end that no output reaches is none, and the other class's are
+    the complements."""
+    known = classifier(hidden_layer_sizes=(3,))
+    odds = math.log(0.3 / 0.7)
+
+    def ends(target: Any) -> list[tuple[float, float]]:
+        return [(float(margin.weights[0]), margin.constant) for margin in margins(known, target)]
+
+    assert ends(Label("yes")) == [(1.0, 0.0)]
+    assert ends(Label("no")) == [(-1.0, 0.0)]
+    assert ends(Probability("yes", 0.3, 1.0)) == [(1.0, pytest.approx(-odds))]
+    assert ends(Probability("yes", 0.0, 0.3)) == [(-1.0, pytest.approx(odds))]
+    assert ends(Probability("no", 0.7, 1.0)) == [(-1.0, pytest.approx(odds))]
+    assert ends(Probability("no", 0.0, 0.7)) == [(1.0, pytest.approx(-odds))]
+    assert ends(Probability("yes", 0.3, 0.7)) == [(1.0, pytest.approx(-odds)), (-1.0, pytest.approx(-odds))]
+    assert ends(Interval(2.0, 5.0)) == [(1.0, -2.0), (-1.0, 5.0)]
+    assert ends(Interval(2.0, math.inf)) == [(1.0, -2.0)]
+
+
+class Network:
+    """A small random network of ReLUs as the kernels take it: two inputs in [-1, 1], layers of four and three units."""
+
+    def __init__(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        self.sizes = np.array([2, 4, 3])
+        self.weights, self.shifts = rng.normal(size=(2, 4, 4)), rng.normal(scale=0.3, size=(2, 4))
+        self.last, self.constant = rng.choice([-1.0, 1.0], 3) * rng.uniform(0.5, 1.5, 3), 0.25
+        self.low, self.high = -np.ones(2), np.ones(2)
+        self.points = rng.uniform(-1, 1, (4000, 2))
+        self.sums: list[np.ndarray] = []
+        values = self.points
+        for k in range(2):
+            used = self.weights[k, : self.sizes[k + 1], : self.sizes[k]]
+            self.sums.append(values @ used.T + self.shifts[k, : self.sizes[k + 1]])
+            values = np.maximum(self.sums[-1], 0.0)
+        self.outputs = values @ self.last + self.constant
+
+    def bounded(self, phases: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
+        bottom, top = np.zeros((2, 4)), np.zeros((2, 4))
+        known = (self.weights, self.shifts, self.sizes)
+        return bottom, top, bounds(phases, self.low, self.high, 1.0, False, *known, bottom, top)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_bounds_hold_every_sum(seed: int) -> None:
+    """At every point, and with no box of one unit wider than interval arithmetic's; the margin is the network's own."""
+    network = Network(seed)
+    bottom, top, some = network.bounded(np.zeros((2, 4), dtype=np.int64))
+    assert some
+    for k, sums in enumerate(network.sums):
+        count = network.sizes[k + 1]
+        assert (sums >= bottom[k, :count] - 1e-9).all()
+        assert (sums <= top[k, :count] + 1e-9).all()
+    weights = network.weights[0, :4, :2]
+    reach = np.abs(weights).sum(axis=1)  # of the first layer the bounds are exact
+    np.testing.assert_allclose(bottom[0], network.shifts[0] - reach)
+    np.testing.assert_allclose(top[0], network.shifts[0] + reach)
+    known = (network.weights, network.shifts, network.sizes, network.last, network.constant)
+    assert forward(network.points[0], *known) == pytest.approx(network.outputs[0])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_relaxation_has_the_points_of_its_phases_and_no_others(seed: int) -> None:
+    """Whose units are as they are fixed keeps every row, and its cost is the margin; another breaks one. A unit of the
+    last layer has the rows alone that its weight takes."""
+    network, rng = Network(seed), np.random.default_rng(100 + seed)
+    phases = np.zeros((2, 4), dtype=np.int64)
+    chosen = network.points[rng.integers(len(network.points))]
+    place_of = np.flatnonzero((network.points == chosen).all(axis=1))[0]
+    fixed = [(0, 1), (1, 0), (0, int(rng.integers(2, 4)))]
+    for k, i in fixed:
+        phases[k, i] = 1 if network.sums[k][place_of, i] > 0 else -1
+    bottom, top, some = network.bounded(phases)
+    assert some
+    known = (network.weights, network.shifts, network.sizes, network.last, network.constant)
+    cost, rest, rows_of, sides, low, high, place = _relax(phases, bottom, top, network.low, network.high, *known)
+    agree = np.all([(network.sums[k][:, i] > 0) == (phases[k, i] > 0) for k, i in fixed], axis=0)
+    columns = np.zeros((len(network.points), len(cost)))
+    columns[:, :2] = network.points
+    expected = 0
+    for k, i in np.ndindex(2, 4):
+        if i >= network.sizes[k + 1]:
+            continue
+        if place[k, i] >= 0:
+            columns[:, place[k, i]] = np.maximum(network.sums[k][:, i], 0.0)
+            expected += 2 if k == 0 else 1
+        elif phases[k, i] != 0:
+            expected += 1
+    assert len(rows_of) == len(sides) == expected
+    assert agree.any()
+    assert (columns[agree] @ rows_of.T <= sides + 1e-9).all()
+    assert (columns[agree] >= low - 1e-9).all()
+    assert (columns[agree] <= high + 1e-9).all()
+    np.testing.assert_allclose(columns[agree] @ cost + rest, network.outputs[agree], atol=1e-9)
+    strayed = np.any([(network.sums[k][:, i] * phases[k, i]) < -1e-6 for k, i in fixed], axis=0)
+    exact = strayed & ((network.sums[0] * phases[0]) >= 0).all(axis=1)  # the second layer's sums are then known
+    assert (columns[exact] @ rows_of.T > sides).any(axis=1).all()
+    first = np.any([(network.sums[0][:, i] * phases[0, i]) < -1e-6 for k, i in fixed if k == 0], axis=0)
+    assert (columns[first] @ rows_of.T > sides).any(axis=1).all()
+    # An open unit lies below the line through both ends of its sum, where its weight is negative or it is not last.
+    line = linprog(cost, A_ub=rows_of, b_ub=sides, bounds=list(zip(low, high, strict=True)))
+    assert line.fun + rest <= network.outputs[agree].min() + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_dual_of_a_ball_is_tight(seed: int) -> None:
+    """The least of a linear form over a ball cut by two planes, by SLSQP; a plane beyond the ball leaves no point."""
+    rng = np.random.default_rng(seed)
+    cost, planes, radius = rng.normal(size=3), rng.normal(size=(2, 3)), 1.5
+    sides = rng.uniform(-0.5, 0.6, 2)
+    slope = np.zeros(3)
+    found = _cell(3, cost, planes, sides, radius, slope)
+    best = min(
+        (
+            minimize(
+                lambda x: cost @ x, start, jac=lambda x: cost, method="SLSQP", tol=1e-12,
+                constraints=[
+                    {"type": "ineq", "fun": lambda x: radius**2 - x @ x, "jac": lambda x: -2 * x},
+                    {"type": "ineq", "fun": lambda x: sides - planes @ x, "jac": lambda x: -planes},
+                ],
+            )
+            for start in rng.normal(scale=0.5, size=(8, 3))
+        ),
+        key=lambda result: result.fun if result.success else math.inf,
+    )  # fmt: skip
+    assert found <= best.fun + 1e-7
+    assert found == pytest.approx(best.fun, abs=2e-6)
+    multipliers = rng.uniform(0, 1, 2)
+    bound = _over_ball(3, cost, planes, sides, np.zeros(3), np.zeros(3), multipliers, radius, slope)
+    assert bound == pytest.approx(-multipliers @ sides - radius * np.linalg.norm(cost + multipliers @ planes))
+    assert bound <= found + 1e-9
+    away = np.array([-radius * float(np.linalg.norm(planes[0])) - 0.1, 1.0])
+    assert _cell(3, cost, planes, away, radius, slope) == math.inf
+
+
+def test_columns_beside_the_ball_lie_at_an_end() -> None:
+    """Two moves in a ball of radius 2, and a column in [-1, 3]: its slope of 2 takes -1, of -2 takes 3."""
+    empty = np.zeros((1, 3))
+    for slope_of, end in ((2.0, -2.0), (-2.0, -6.0)):
+        cost, slope = np.array([3.0, 4.0, slope_of]), np.zeros(3)
+        ends = np.array([0.0, 0.0, -1.0]), np.array([0.0, 0.0, 3.0])
+        assert _over_ball(2, cost, empty, np.zeros(1), *ends, np.zeros(1), 2.0, slope) == end - 2.0 * 5.0
