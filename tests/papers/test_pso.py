@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -27,6 +28,7 @@ from harness.core.target import Label
 from harness.evaluation import scoring
 from harness.evaluation.checker import judge
 from harness.papers import pso
+from harness.reports.markup import DASH
 from harness.store.rows import answer_row
 from harness.store.run import StoredRun
 from methods.carla import compat
@@ -34,6 +36,7 @@ from methods.carla.face import Face
 from methods.carla.growing_spheres import GrowingSpheres
 from metrics import _example as loans
 
+TABLE_2 = next(table for table in pso.TABLES.values() if isinstance(table, pso.Two)).second
 CONF = Path(__file__).parents[2] / "conf"
 carla = pytest.mark.skipif(not compat.installed(), reason=compat.ABSENT)
 SPACE = Space(
@@ -131,7 +134,7 @@ def stored(folder: Path, method: str, seed: int, answers: list[Answer]) -> Store
     meta = {"dataset": "compas", "model": "rf", "method": f"{method}-{variant}", "n_counterfactuals": 1, "seed": seed}
     config = {"variant": variant, "time_limit": 10}
     environment = {"python": "3", "cpu": "a processor", "cores": 2, "threads": 1, "packages": {}}
-    names = OmegaConf.load(CONF / "experiment" / "pso_table2_20.yaml").metrics
+    names = OmegaConf.load(CONF / "experiment" / "pso_table2.yaml").metrics
     meta |= {"data_sha256": "abc", "environment": environment, "config": config}
     meta["scored"] = {"metrics": OmegaConf.to_container(names)}
     cell.start(meta, loans.problem.space, loans.problem.classifier, targets, None, factuals)
@@ -151,13 +154,13 @@ def test_seeds_are_pooled_and_optima_are_those_that_are_proven(tmp_path: Path) -
     far = {**near, "age": 40}
     gave_up = Answer(Status.GAVE_UP, None, Reason.FINISHED)
     found = [
-        stored(tmp_path, "md_pso_tuned", 0, [Answer(Status.FOUND, far), Answer(Status.FOUND, near), gave_up]),
-        stored(tmp_path, "md_pso_tuned", 1, [Answer(Status.FOUND, far)]),
+        stored(tmp_path, "md_pso_paper", 0, [Answer(Status.FOUND, far), Answer(Status.FOUND, near), gave_up]),
+        stored(tmp_path, "md_pso_paper", 1, [Answer(Status.FOUND, far)]),
         stored(tmp_path, "ce_ocl_pso", 0, [Answer(Status.OPTIMAL, near, Reason.PROOF, 1.5, 1.5)] * 3),
         stored(tmp_path, "ce_ocl_pso", 1, [Answer(Status.FOUND, near, Reason.TIME_LIMIT, 1.5, 0.1)]),
     ]
-    text, lines = pso.TABLES["pso_table2_20"].build(found)
-    ours = lines.set_index("method").loc["md_pso_tuned"]
+    text, lines = TABLE_2.build(found)
+    ours = lines.set_index("method").loc["md_pso_paper"]
     assert (ours["ratio"], ours["proven"]) == (pytest.approx((2.75 / 1.5 + 1) / 2), 2)
     assert (ours["coverage"], ours["coverage_ce"], ours["factuals"]) == (0.75, 0.75, 4)
     assert ours["sparsity"] == pytest.approx((2 + 1 + 2) / 3 / 5)
@@ -166,17 +169,18 @@ def test_seeds_are_pooled_and_optima_are_those_that_are_proven(tmp_path: Path) -
     exact = lines.set_index("method").loc["ce_ocl_pso"]
     assert (exact["ratio"], exact["proven"]) == (1.0, 3)
     assert math.isnan(exact["rank_proximity"])  # it is none of the paper's six
-    assert "| compas | md_pso_tuned | ours |" in text
+    assert "| compas | md_pso_paper | ours |" in text
 
 
-def test_sizes_are_those_of_the_runs(tmp_path: Path) -> None:
+def test_sizes_are_those_of_the_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two of the loans' five features are numbers; datasets that were not run have published sizes alone."""
     row = loans.answers.to_dict("records")[0]
-    lines = pso.Datasets("Table I", "pso_table1.csv").lines(
-        [stored(tmp_path, "md_pso", 0, [Answer(Status.FOUND, row)])]
-    )
-    known = lines.set_index("dataset")[["continuous_features", "categorical_features"]]
-    assert known.loc["compas"].tolist() == [2, 3]
+    monkeypatch.setattr(pso, "load_dataset", lambda **_: SimpleNamespace(frame=loans.TRAIN, classes=("no", "yes")))
+    run = stored(tmp_path, "md_pso", 0, [Answer(Status.FOUND, row)])
+    run.update(config=run.meta["config"] | {"dataset": {}, "split": None, "features": {}})
+    lines = pso.Datasets("Table I", "pso_table1.csv").lines([run])
+    known = lines.set_index("dataset")[["classes", "rows", "continuous_features", "categorical_features"]]
+    assert known.loc["compas"].tolist() == [2, 8, 2, 3]
     assert known.drop(index="compas").isna().all(axis=None)
     assert lines["published_rows"].notna().all()
 
@@ -185,18 +189,36 @@ def test_the_nearest_has_rank_one(tmp_path: Path) -> None:
     """Of the paper's six methods that were run; equally sparse ones share a rank, and the exact one has none."""
     near = {**loans.factual.to_dict("records")[0], "income": 60.0}
     far, farthest = {**near, "income": 70.0}, {**near, "income": 80.0, "age": 40}
-    rows = {"md_pso_tuned": far, "dice_random": near, "face_knn": farthest, "ce_ocl_pso": near}
-    _, lines = pso.TABLES["pso_table2_20"].build(
-        [stored(tmp_path, method, 0, [Answer(Status.FOUND, row)]) for method, row in rows.items()]
-    )
+    rows = {"md_pso_paper": far, "dice_random": near, "face_knn": farthest, "ce_ocl_pso": near}
+    _, lines = TABLE_2.build([stored(tmp_path, method, 0, [Answer(Status.FOUND, row)]) for method, row in rows.items()])
     ranks = lines.set_index("method")[["rank_proximity", "rank_sparsity"]]
-    assert ranks.loc[["md_pso_tuned", "dice_random", "face_knn"]].to_numpy().tolist() == [[2, 1], [1, 1], [3, 3]]
+    assert ranks.loc[["md_pso_paper", "dice_random", "face_knn"]].to_numpy().tolist() == [[2, 1], [1, 1], [3, 3]]
     assert ranks.loc["ce_ocl_pso"].isna().all()
     known = pd.read_csv(Path(__file__).parents[2] / "results" / "published" / "pso_table2.csv")
     known = known[known["dataset"].eq("compas")].set_index("method")["proximity"]
-    names = {"md_pso_tuned": "MD-PSO", "dice_random": "DiCE-Random", "face_knn": "Face-KNN"}
+    names = {"md_pso_paper": "MD-PSO", "dice_random": "DiCE-Random", "face_knn": "Face-KNN"}
     expected = {own: 1 + sum(known[other] < known[name] for other in names.values()) for own, name in names.items()}
     assert lines.set_index("method")["published_rank_proximity"].dropna().to_dict() == expected
+
+
+def test_published_cells_stand_beside_the_method_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Methods of ours that the paper has not are alone; what was not run is none."""
+    monkeypatch.setattr(pso, "load_dataset", lambda **_: SimpleNamespace(frame=loans.TRAIN, classes=("no", "yes")))
+    near = {**loans.factual.to_dict("records")[0], "income": 80.0}
+    found = [
+        stored(tmp_path, method, 0, [Answer(Status.FOUND, near)] * 3) for method in ("md_pso_paper", "md_pso_pullback")
+    ]
+    for run in found:
+        run.update(config=run.meta["config"] | {"dataset": {}, "split": None, "features": {}})
+    table = pso.TABLES["pso_table2"]
+    lines = table.compared(table.build(found)[1]).set_index(["dataset", "method", "measure"])
+    own = lines.loc["compas", "MD-PSO", "sparsity"]
+    assert (own["published"], own["ours"], own["n"], own["better"]) == (0.123, 0.2, 3, "lower")
+    alone = lines.loc["compas", "md_pso_pullback", "coverage"]
+    assert (alone["ours"], alone["alone"], math.isnan(alone["published"])) == (1.0, True, True)
+    assert math.isnan(lines.loc["lsvt", "MD-PSO", "coverage"]["ours"])
+    assert lines.loc["compas", DASH, "rows"][["published", "ours"]].tolist() == [5238, 8]
+    assert table.asked == 5
 
 
 def test_the_least_change_counts_as_one() -> None:
