@@ -53,6 +53,8 @@ class AdversarialRecourse:
         Steps of descent for each :math:`\lambda`, and Adam's step > 0 in scaled units.
     ascents
         Steps of each inner maximum.
+    last
+        Whether to hand back the descent's last point, whatever the model says of it, in place of the nearest point met.
 
     References
     ----------
@@ -70,6 +72,7 @@ class AdversarialRecourse:
     steps: int = 100
     rate: float = 0.02
     ascents: int = 10
+    last: bool = False
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.rho) and self.rho >= 0):
@@ -110,7 +113,7 @@ class _Explainer:
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
         points = _Met(self, factual)
         self._descend(factual, points, deadline)
-        robust, row = points.best
+        robust, row = points.last if self.method.last else points.best
         late = deadline.passed
         why = Reason.TIME_LIMIT if late else Reason.FINISHED
         answers: tuple[Answer, ...] = ()
@@ -191,7 +194,7 @@ class _Met:
         self.explainer, self.factual = explainer, factual
         self.origin = explainer.space.encode(factual)[0]
         nothing: tuple[float, dict[str, object] | None] = (math.inf, None)
-        self.nearest = {False: nothing, True: nothing}
+        self.nearest, self.point = {False: nothing, True: nothing}, self.origin
 
     @property
     def best(self) -> tuple[bool, dict[str, object] | None]:
@@ -199,9 +202,17 @@ class _Met:
         robust = self.nearest[True][1] is not None
         return robust, self.nearest[robust][1]
 
+    @property
+    def last(self) -> tuple[bool, dict[str, object] | None]:
+        """As ``best``, of the point that was looked at last; None where it is the factual itself."""
+        frame = self.explainer.space.decode(self.point, like=self.factual)
+        (rounded,) = self.explainer.space.encode(frame)
+        robust = bool(self.explainer.score(rounded + self.explainer.worst(rounded))[0] > 0)
+        return robust, None if (rounded == self.origin).all() else frame.to_dict("records")[0]
+
     def look(self, point: np.ndarray) -> None:
         """Keep a point of the descent where it is better than what is kept."""
-        score = self.explainer.score
+        score, self.point = self.explainer.score, point
         if score(point)[0] <= 0:
             return
         space: Space = self.explainer.space

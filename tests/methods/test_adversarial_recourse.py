@@ -162,3 +162,25 @@ def test_what_it_refuses() -> None:
         with pytest.raises(ValueError, match=f"{name} is {value}"):
             AdversarialRecourse(**wrong)
     AdversarialRecourse(rho=0.0, steps=1, rounds=1, ascents=1)
+
+
+@pytest.mark.parametrize("name", ["lr", "relu"])
+def test_the_last_point_is_handed_back_whatever_it_is(name: str) -> None:
+    """After one small step it is refused, and no answer of the other kind; a weight that keeps the factual gives none;
+    with hardly any weight the descent ends in a point that stands its worst case."""
+    question = problem(name)
+    factual = refused(question).iloc[[0]]
+
+    def ask(**settings: Any) -> Any:
+        explainer = AdversarialRecourse(rho=0.05, rounds=1, **settings).fit(question)
+        return explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(60)).answers[0]
+
+    step = ask(steps=1, rate=1e-3, weight=1e-6, last=True)
+    assert step.status is Status.FOUND
+    assert not question.valid(pd.DataFrame([step.row]))[0]
+    assert step.detail == "a perturbation within rho was found that makes it invalid"
+    assert ask(steps=1, rate=1e-3, weight=1e-6).status is Status.GAVE_UP
+    assert ask(steps=1, rate=1e-300, weight=1e-6, last=True).status is Status.GAVE_UP
+    far = ask(steps=400, weight=1e-6, last=True)
+    assert question.valid(pd.DataFrame([far.row]))[0]
+    assert far.detail == ""

@@ -108,13 +108,19 @@ def test_table_3_has_shares_of_both_methods(made: Made) -> None:
     found = [
         made(robust, method="robust_l2", **place),
         made(near, near, near, robust, method="adversarial_recourse_1", **place),
+        made(near, robust, method="adversarial_recourse_fixed_1", **place | {"options": options | {"last": True}}),
     ]
     table = TABLES["robust_table3"]
     _, lines = table.build(found)
     place_of = lines["dataset"].eq("banknote") & lines["model"].eq("nn(50)") & lines["rho"].eq(RADIUS)
     (row,) = lines[place_of].to_dict("records")
     assert (row["ours_robustness"], row["ours_validity"]) == (1.0, 1.0)
-    assert (row["ours_dominguez_olmedo_robustness"], row["ours_dominguez_olmedo_validity"]) == (0.25, 1.0)
+    assert (row["ours_dominguez_olmedo_robustness"], row["ours_dominguez_olmedo_validity"]) == (0.5, 1.0)
+    assert (row["ours_lowered_robustness"], row["ours_lowered_validity"]) == (0.25, 1.0)
+    shown = table.compared(lines).set_index(["dataset", "model", "rho"]).loc[("banknote", "nn(50)", RADIUS)]
+    numbers = shown.set_index("measure")[["ours", "alone"]]
+    assert numbers.loc["dominguez_olmedo_robustness"].tolist() == [0.5, False]
+    assert numbers.loc["lowered_robustness"].tolist() == [0.25, True]
     assert lines["ours_robustness"].notna().sum() == 1
 
 
