@@ -54,7 +54,7 @@ def assert_same_optimum(method: CeOcl, problem: Problem, factual: pd.DataFrame, 
     answers = []
     for _ in range(n):
         found = closest(cells, factual, earlier, method.separation)
-        reply = program._next(Request(factual, lambda: factual.iloc[:0], Deadline.after(120.0)), earlier)
+        reply = program._next(Request(factual, lambda: factual.iloc[:0], Deadline.after(120.0)), earlier)[0]
         answers.append(found)
         assert found.proven
         if found.row is None:
