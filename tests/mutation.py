@@ -114,7 +114,7 @@ MORE = {  # tests of some files, which come before those of their part
     ),
     "harness/papers/robust/tables.py": ("tests/papers/test_robust.py", "tests/reports/test_tables.py"),
     "harness/papers/robust/claims.py": ("tests/papers/test_robust.py",),
-    "harness/papers/robust/figures.py": ("tests/papers/test_robust.py", "tests/reports/test_figures.py"),
+    "harness/papers/robust/figures.py": ("tests/papers/test_robust_figures.py",),
 }
 
 EQUIVALENT = {

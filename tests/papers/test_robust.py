@@ -13,8 +13,9 @@ import pytest
 from support.tables import GRANTED, started
 
 from harness.core.explanation import Reason
-from harness.papers.robust import CLAIMS, TABLES, figures, tables
+from harness.papers.robust import CLAIMS, TABLES, tables
 from harness.reports import reproduction
+from harness.reports.markup import DASH
 from harness.store.run import StoredRun
 from metrics import _example as loans
 
@@ -132,9 +133,23 @@ def test_table_4_has_the_accuracy_of_each_part(made: Made, monkeypatch: pytest.M
     data = SimpleNamespace(frame=frame, labels=labels, train=np.arange(8), test=np.arange(8, 12))
     monkeypatch.setattr(tables, "load_dataset", lambda **_: data)
     run.update(config=run.meta["config"] | {"dataset": {}, "split": None, "features": {}})
-    _, lines = TABLES["robust_table4"].build([run])
+    text, lines = TABLES["robust_table4"].build([run])
     ours = lines[lines[""].eq("ours") & lines["dataset"].eq("banknote")].set_index("split")["lr"]
     assert ours.to_dict() == {"train": 7 / 8, "test": 1 / 4}
+    assert cells(text) == [
+        ["split", "dataset", "", "lr"],
+        ["train", "banknote", "published", "0.97"],
+        ["train", "banknote", "ours", "0.88"],
+        ["test", "banknote", "published", "0.96"],
+        ["test", "banknote", "ours", "0.25"],
+    ]
+    assert text.splitlines()[1] == "| :--- | :--- | :--- | --- |"
+    assert "- 4 published rows are not shown: nothing of them was run here.\n- The paper's split is" in text
+    compared = TABLES["robust_table4"].compared(lines).dropna(subset="ours")
+    assert compared[["split", "measure", "published", "ours"]].to_numpy().tolist() == [
+        ["train", "lr", 0.97, 7 / 8],
+        ["test", "lr", 0.96, 1 / 4],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -160,20 +175,123 @@ def test_one_leaf_is_faster_and_nowhere_nearer(
     assert found.text.endswith("of 2 rows")
 
 
-def test_figure_9_shows_the_two_longest_runs(made: Made) -> None:
-    """Of three factuals with 1, 3 and 2 iterations those of the second and the third; sums of all three, left."""
-    lengths = (1, 3, 2)
-    rows = [
-        timed(1.0, steps) | {"trace": [{"iteration": k + 1, "master_seconds": 0.5, "adversary_seconds": 0.25 * steps}
-                                       for k in range(steps)]}
-        for steps in lengths
-    ]  # fmt: skip
-    figure = figures.times([made(*[GRANTED] * 3, rows=rows)], "a title")
-    left, right = figure.axes
-    spent = np.asarray(left.collections[0].get_offsets()).tolist()
-    assert spent == [[0.5 * steps, 0.25 * steps**2] for steps in lengths]
-    drawn = {line.get_label(): list(line.get_ydata()) for line in right.get_lines()}
-    assert drawn == {
-        "factual 1, master": [0.5] * 3, "factual 1, adversary": [0.75] * 3,
-        "factual 2, master": [0.5] * 2, "factual 2, adversary": [0.5] * 2,
+def cells(text: str) -> list[list[str]]:
+    """The rows of the table of a text in Markdown, its head first."""
+    lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line] for line in (lines[0], *lines[2:])]
+
+
+def test_a_row_of_table_1_is_printed_with_all_algorithms(made: Made) -> None:
+    """Two of ours, one of them proven in time, and three of the paper's, of which one stopped, at a published place."""
+    ours = [timed(0.25, 0), timed(0.75, 0, late=True)]
+    paper = [timed(2.0, 5), timed(4.0, 8), timed(60.0, 9, late=True)]
+    text, lines = TABLES["robust_table1"].build(runs(made, auto=ours, adversarial=paper, leaf=[timed(0.1, 0)]))
+    head, row = cells(text)
+    known = tables.published("robust_tables1_2.csv", 1)
+    place = known["rho"].eq(0.01) & known["dataset"].eq("banknote") & known["spec"].eq("# est.: 5")
+    (line,) = known[place & known["model"].eq("rf")].to_dict("records")
+    assert dict(zip(head[:6], row[:6], strict=True)) == {
+        "ρ": "0.01", "dataset": "banknote", "model": "rf # est.: 5", "published s": f"{line['seconds']:.2f}",
+        "iterations": f"{line['iterations']:.2f}", "early stops of 20": f"{line['early_stops_of_20']:.0f}",
     }  # fmt: skip
+    assert list(zip(head[6:], row[6:], strict=True)) == [
+        ("ours median s", "0.500"), ("max s", "0.750"), ("proven", "1/2"), ("regions", "2/2"),
+        ("Algorithm 1: s", "3.00"), ("iterations", "6.50"), ("early stops", "1/3"),
+    ]  # fmt: skip
+    assert text.splitlines()[1] == "| " + " | ".join([":---"] * 3 + ["---"] * 10) + " |"
+    assert "- 107 published rows are not shown: nothing of them was run here.\n- *published*: mean" in text
+    assert TABLES["robust_table2"].build(runs(made, auto=ours))[1].filter(like="ours").empty  # of another norm
+    assert (len(lines), len(known)) == (108, 108)
+
+
+def test_a_run_without_rows_has_no_statistics(made: Made) -> None:
+    """Nor any that needs a region where there is none."""
+    alone = tables.statistics_of(made(None, rows=[timed(5.0, 3, None)]))
+    assert (alone["median"], alone["worst"], alone["stopped"], alone["certified"]) == (5.0, 5.0, 1.0, 0.0)
+    assert np.isnan([alone["mean"], alone["iterations"], alone["distance"]]).all()
+    run = made(None)
+    (run.path / "rows.jsonl").write_text("")
+    nothing = tables.statistics_of(run)
+    assert np.isnan([nothing[name] for name in ("median", "worst", "mean", "iterations", "distance")]).all()
+    assert [nothing[name] for name in ("proven", "certified", "stopped", "asked")] == [0.0] * 4
+    assert tables.shares(run, RADIUS) == (0.0, 0.0)
+
+
+def test_only_first_counterfactuals_count(made: Made) -> None:
+    """Of a factual with two, the second neither counts nor is timed."""
+    second = {"ce": 2, "factual": 0}
+    run = made({**GRANTED, "income": 61.0}, None, rows=[timed(1.0, 2), timed(9.0, 9) | second])
+    run.update(n_counterfactuals=2)
+    found = tables.statistics_of(run)
+    assert (found["asked"], found["worst"], found["iterations"]) == (1.0, 1.0, 2.0)
+    assert tables.shares(run, RADIUS) == (1.0, 1.0)
+
+
+def test_table_3_is_printed_and_compared(made: Made) -> None:
+    """Ours at .1 on the network of 50: robust in one of two, valid in both; the rival's only at .2."""
+    place = {"dataset": "banknote", "model": "robust_mlp_50"}
+    far, near = ({**GRANTED, "income": income} for income in (71.0, 56.0))
+    found = [
+        made(far, near, method="robust_l2", options={"rho": 0.1}, **place),
+        made(far, near, near, near, method="adversarial_recourse_1", options={"rho": 0.2}, **place),
+    ]
+    table = TABLES["robust_table3"]
+    text, lines = table.build(found)
+    head, *rows = cells(text)
+    assert head == [
+        "dataset", "model", "ρ", "dominguez olmedo robustness", "dominguez olmedo validity",
+        "ours dominguez olmedo robustness", "ours dominguez olmedo validity", "robust robustness", "robust validity",
+        "ours robustness", "ours validity",
+    ]  # fmt: skip
+    assert rows == [
+        ["banknote", "nn(50)", "0.1", "0.80", "1.00", DASH, DASH, "1.00", "1.00", "0.50", "1.00"],
+        ["banknote", "nn(50)", "0.2", "0.00", "1.00", "0.25", "1.00", "1.00", "1.00", DASH, DASH],
+    ]
+    assert "- 6 published rows are not shown" in text
+    compared = table.compared(lines).query("dataset == 'banknote' and model == 'nn(50)'")
+    assert compared[["rho", "measure", "published", "ours"]].dropna().to_numpy().tolist() == [
+        [0.2, "dominguez_olmedo_robustness", 0.0, 0.25],
+        [0.2, "dominguez_olmedo_validity", 1.0, 1.0],
+        [0.1, "robust_robustness", 1.0, 0.5],
+        [0.1, "robust_validity", 1.0, 1.0],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("short", "holds"), [(0, (False, False)), (1, (False, True)), (4, (False, True)), (5, (True, True))]
+)
+def test_the_rival_falls_short_in_most_rows_or_in_one(short: int, holds: tuple[bool, bool]) -> None:
+    """Of eight rows, and a ninth that was not run; of ours just as many are not valid."""
+    shares = [0.9] * short + [1.0] * (8 - short)
+    measures = {f"ours_dominguez_olmedo_{name}": [*shares, None] for name in ("robustness", "validity")}
+    numbers = {"robust_table3": pd.DataFrame(measures | {"ours_validity": [*shares, None]})}
+    found = [CLAIMS[name].decide(numbers) for name in ("robust_rival", "robust_invalid", "robust_valid")]
+    assert tuple(each.holds for each in found) == (*holds, short == 0)
+    texts = [f"below 1 in {short} of 8 rows"] * 2 + [f"1.00 in {8 - short} of 8 rows"]
+    assert [(each.settings, each.text) for each in found] == [(8, text) for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("second", "holds", "text"),
+    [
+        ([5.0, 4.0], False, "more in 1, as many in 1 of 2 models"),
+        ([5.0, 3.0], False, "more in 1, as many in 0 of 2 models"),
+        ([5.0, 5.0, 3.0], True, "more in 2, as many in 0 of 3 models"),
+        ([5.0, 5.0, None], True, "more in 2, as many in 0 of 2 models"),
+    ],
+)
+def test_most_models_have_to_take_more(second: list[float | None], holds: bool, text: str) -> None:
+    """Of those with both: the first takes 4 seconds and iterations; equal ones are not more."""
+    lines = [
+        {"table": table, "dataset": "d", "model": "rf", "spec": str(spec), "rho": rho}
+        | {f"paper_algorithm_{name}": value for name in ("mean", "iterations")}
+        for spec, later in enumerate(second)
+        for table, rho, value in ((1, 0.01, 4.0), (1, 0.05, later), (2, 0.01, later))
+    ]
+    frame = pd.DataFrame(lines)
+    numbers = {f"robust_table{number}": frame[frame["table"] == number] for number in (1, 2)}
+    for name in ("robust_larger", "robust_ball"):
+        found = CLAIMS[name].decide(numbers)
+        assert (found.holds, found.text, found.settings) == (holds, text, int(text.split()[-2]))
+    alone = CLAIMS["robust_ball"].decide({"robust_table1": numbers["robust_table1"]})
+    assert (alone.holds, alone.settings) == (False, 0)

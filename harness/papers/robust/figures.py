@@ -46,10 +46,10 @@ def pareto(found: Sequence[StoredRun], title: str, key: str = "model") -> Figure
         common[name] = [f for f in peers[0] if all((part.get(f) or {}).get("row") is not None for part in peers)]
     for place, name in enumerate(sorted(name for name in runs_of if common[name])):
         radii, label = sorted(runs_of[name]), f"{name.removeprefix('robust_')} ({len(common[name])})"
-        look = {"marker": MARKERS[place % len(MARKERS)], "color": COLOURS[place % len(COLOURS)], "markersize": 4}
+        look = {"marker": MARKERS[place % len(MARKERS)], "color": COLOURS[place % len(COLOURS)]}
         for axis, value in ((left, "objective"), (right, "seconds")):
             means = [np.mean([runs_of[name][rho][f][value] for f in common[name]]) for rho in radii]
-            axis.plot(radii, means, label=label, **look)
+            axis.plot(radii, means, label=label, markersize=4, **look)
     right.set_yscale("log")
     for axis, name in ((left, "mean distance"), (right, "mean seconds")):
         axis.set_xlabel("ρ, scaled")
