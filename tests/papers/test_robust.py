@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from support.tables import GRANTED, started
+from support.tables import GRANTED, cells, started
 
 from harness.core.explanation import Reason
 from harness.papers.robust import CLAIMS, TABLES, tables
@@ -175,12 +175,6 @@ def test_one_leaf_is_faster_and_nowhere_nearer(
     assert found.text.endswith("of 2 rows")
 
 
-def cells(text: str) -> list[list[str]]:
-    """The rows of the table of a text in Markdown, its head first."""
-    lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
-    return [[cell.strip() for cell in line] for line in (lines[0], *lines[2:])]
-
-
 def test_a_row_of_table_1_is_printed_with_all_algorithms(made: Made) -> None:
     """Two of ours, one of them proven in time, and three of the paper's, of which one stopped, at a published place."""
     ours = [timed(0.25, 0), timed(0.75, 0, late=True)]
@@ -206,8 +200,9 @@ def test_a_row_of_table_1_is_printed_with_all_algorithms(made: Made) -> None:
 
 def test_a_run_without_rows_has_no_statistics(made: Made) -> None:
     """Nor any that needs a region where there is none."""
-    alone = tables.statistics_of(made(None, rows=[timed(5.0, 3, None)]))
-    assert (alone["median"], alone["worst"], alone["stopped"], alone["certified"]) == (5.0, 5.0, 1.0, 0.0)
+    alone = tables.statistics_of(made(None, rows=[timed(5.0, 3, None) | {"status": "UNSUPPORTED"}]))
+    assert (alone["median"], alone["worst"], alone["stopped"]) == (5.0, 5.0, 1.0)
+    assert (alone["certified"], alone["proven"]) == (0.0, 0.0)
     assert np.isnan([alone["mean"], alone["iterations"], alone["distance"]]).all()
     run = made(None)
     (run.path / "rows.jsonl").write_text("")
@@ -247,6 +242,7 @@ def test_table_3_is_printed_and_compared(made: Made) -> None:
         ["banknote", "nn(50)", "0.1", "0.80", "1.00", DASH, DASH, "1.00", "1.00", "0.50", "1.00"],
         ["banknote", "nn(50)", "0.2", "0.00", "1.00", "0.25", "1.00", "1.00", "1.00", DASH, DASH],
     ]
+    assert text.splitlines()[1].startswith("| :--- | :--- | :--- | --- |")
     assert "- 6 published rows are not shown" in text
     compared = table.compared(lines).query("dataset == 'banknote' and model == 'nn(50)'")
     assert compared[["rho", "measure", "published", "ours"]].dropna().to_numpy().tolist() == [

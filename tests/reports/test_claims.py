@@ -68,6 +68,27 @@ def test_nothing_decides_nothing(name: str) -> None:
     assert re.match(r"section|Tables?", claim.place)
 
 
+def test_a_claim_is_of_as_many_settings_as_are_published() -> None:
+    """Rows of Table 3 of CE-OCL and of robust regions; models at two radii; |S| and T_max; data sets of MD-PSO."""
+    rows = {name: len(pd.read_csv(stored.PUBLISHED / f"{name}.csv", usecols=keys).drop_duplicates()) for name, keys in {
+        "ce_ocl_table3": ["dataset", "model"], "ce_ocl_table2": ["dataset"], "robust_table3": None,
+        "robust_tables1_2": ["table", "dataset", "model", "spec"], "pso_table2": ["dataset"],
+        "column_generation_tables4_9": None,
+    }.items()}  # fmt: skip
+    third, groups, models = rows["ce_ocl_table3"], rows["column_generation_tables4_9"], rows["robust_tables1_2"]
+    settings = {name: claim.settings for name, claim in CLAIMS.items()}
+    assert settings.pop("ce_ocl_valid") == third + rows["ce_ocl_table2"]
+    assert settings.pop("ce_ocl_dice_categorical_proximity") == third / 2  # two of four data sets have categories
+    assert {settings.pop(name) for name in list(settings) if name.startswith("ce_ocl")} == {third}
+    assert settings == {
+        "robust_valid": rows["robust_table3"], "robust_rival": rows["robust_table3"],
+        "robust_invalid": rows["robust_table3"], "robust_larger": models, "robust_ball": models, "robust_leaf": 1,
+        "cg_proven": groups, "cg_faster": groups - 4, "scorecard_doubles": 2,
+        "pso_near": rows["pso_table2"] - 1, "pso_lsvt": 1, "pso_sparse": rows["pso_table2"],
+        "pso_coverage": rows["pso_table2"],
+    }  # fmt: skip
+
+
 def long(measure: str, values: Mapping[Any, float], keys: tuple[str, ...], **more: Any) -> pd.DataFrame:
     lines = [{**dict(zip(keys, place, strict=True)), "measure": measure, "published": 1.0, "ours": value, **more}
              for place, value in values.items()]  # fmt: skip

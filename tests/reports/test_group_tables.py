@@ -23,7 +23,7 @@ from harness.data import load_dataset
 from harness.execution.experiment import run_groups
 from harness.execution.task import make_task
 from harness.models.train import train
-from harness.papers.column_generation import Fewest, Models, Thresholds, _remark, heat_map, perturbed, spread
+from harness.papers.column_generation import Fewest, Models, heat_map, perturbed, spread
 from harness.reports import figures, registry, stored
 from harness.reports.drawing import GREEN
 from harness.reports.latex import of_markdown, tex
@@ -148,16 +148,6 @@ def test_groups_that_are_none_of_their_own_are_told(found: list[StoredRun]) -> N
     assert "|S| = 20: only 12 people are predicted undesired." in text
 
 
-def test_what_is_known_of_a_larger_number_is_said() -> None:
-    """Proven for our groups, or at least that no group of ours has as few as published."""
-    row = {"n_explanations": 3, "cg_seconds": 9.0}
-    ours = {"mean": 8.0, "least": 7, "most": 9, "runs": 5, "proven": 5, "bound": 6}
-    assert _remark(row, ours).startswith("larger, proven for our S")
-    assert _remark(row, ours | {"proven": 3}).startswith("larger, at least 6 proven for every S of ours")
-    assert _remark(row, ours | {"proven": 3, "bound": 3}) == "larger: other bins, model and S"
-    assert _remark(row, ours | {"least": 3}) == "in our range"
-
-
 def test_tables_2_and_3_count_what_was_loaded(tmp_path: Path) -> None:
     """Rows, features, columns and the accuracy on the test half of a model trained as the experiment has it."""
     OmegaConf.register_new_resolver("study_name", lambda: "adhoc", replace=True)
@@ -194,17 +184,6 @@ def test_what_the_checker_refuses_is_no_proof(found: list[StoredRun]) -> None:
 def test_a_spread_has_a_range_where_there_is_one() -> None:
     assert spread({"mean": math.nan, "least": math.nan, "most": math.nan}) == "–"
     assert spread({"mean": 2.2, "least": 2, "most": 3}) == "2.2 (2–3)"
-
-
-def test_thresholds_are_listed(tmp_path: Path) -> None:
-    found = [cell_of(tmp_path, Made(10, t_max, 0, threshold=t)) for t in (0.6, 0.99) for t_max in (1, 2)]
-    rows = shown(Thresholds().build(found)[0])
-    assert [(row["threshold"], row["T_max"]) for row in rows] == [
-        ("0.6", "1"),
-        ("0.6", "2"),
-        ("0.99", "1"),
-        ("0.99", "2"),
-    ]
 
 
 def test_the_heat_map_is_the_points(found: list[StoredRun]) -> None:

@@ -49,3 +49,9 @@ def started(folder: Path, problem: Problem, factual: pd.DataFrame, answers: list
     scoring.score(cell, dict.fromkeys(factuals.index, problem), metrics).to_csv(cell.path / "scores.csv")
     cell.finish()
     return cell
+
+
+def cells(text: str) -> list[list[str]]:
+    """The rows of the table of a text in Markdown, its head first."""
+    lines = [line.strip()[2:-2].split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line] for line in (lines[0], *lines[2:])]
