@@ -108,10 +108,7 @@ MORE = {  # tests of some files, which come before those of their part
     "harness/papers/ce_ocl.py": ("tests/reports/test_figures.py",),
     "harness/papers/column_generation.py": ("tests/reports/test_group_tables.py",),
     "harness/papers/pso.py": ("tests/reports/test_tables.py",),
-    "harness/papers/scorecard.py": tuple(
-        f"tests/methods/scorecard/test_method.py::test_a_table_of_{name}"
-        for name in ("changes_is_read_off_the_card", "numbers_is_recomputed_from_the_rows")
-    ),
+    "harness/papers/scorecard.py": ("tests/papers/test_scorecard_text.py",),
     "harness/papers/robust/tables.py": ("tests/papers/test_robust.py", "tests/reports/test_tables.py"),
     "harness/papers/robust/claims.py": ("tests/papers/test_robust.py",),
     "harness/papers/robust/figures.py": ("tests/papers/test_robust_figures.py",),
