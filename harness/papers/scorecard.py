@@ -203,7 +203,7 @@ class Changes(_Numbered):
         ours = {}
         for sheet in map(Sheet, found):
             for place in range(len(sheet.rows)):
-                named = {"approach": sheet.approach, "max_changes": sheet.k, "counterfactual": place + 1}
+                named = {"approach": sheet.approach, "max_changes": sheet.k, "counterfactual": place}
                 ours[tuple(named[name] for name in self.part)] = sheet, place
         if "counterfactual" in self.part:
             ours = _matched(theirs, ours)

@@ -15,6 +15,7 @@ from hydra.utils import get_object
 from omegaconf import OmegaConf
 from scipy.spatial.distance import pdist
 from sklearn.linear_model import LogisticRegression
+from support.tables import cells
 
 from harness.cli.job import _merit
 from harness.core.classifier import Classifier
@@ -169,7 +170,75 @@ def test_seeds_are_pooled_and_optima_are_those_that_are_proven(tmp_path: Path) -
     exact = lines.set_index("method").loc["ce_ocl_pso"]
     assert (exact["ratio"], exact["proven"]) == (1.0, 3)
     assert math.isnan(exact["rank_proximity"])  # it is none of the paper's six
-    assert "| compas | md_pso_paper | ours |" in text
+    assert cells(text) == [
+        ["dataset", "method", "", "proximity", "sparsity", "diversity", "normalized diversity", "coverage",
+         "rank: proximity", "sparsity", "coverage per CE", "factuals", "ratio to optimum", "proven"],
+        ["compas", "md_pso_paper", "published", "0.26", "0.12", "0.30", "1.13", "1.00", "1", "1", "", "", "", ""],
+        ["compas", "md_pso_paper", "ours", "0.53 (0.07)", "0.33 (0.07)", DASH, DASH, "0.75 (0.25)", "1", "1", "0.75",
+         "4", "1.417", "2"],
+        ["compas", "ce_ocl_pso", "ours", "0.40 (0.00)", "0.20 (0.00)", DASH, DASH, "1.00 (0.00)", DASH, DASH, "1.00",
+         "4", "1.000", "3"],
+    ]  # fmt: skip
+    assert text.splitlines()[1].startswith("| :--- | :--- | :--- | --- |")
+    assert "- 23 published rows are not shown: nothing of them was run here.\n- " in text
+    assert list(TABLE_2.compared(lines))[:3] == ["dataset", "method", "measure"]
+    alone = TABLE_2.build(found[:2])[1]
+    assert (alone["ratio"].isna().all(), alone["proven"].tolist()) == (True, [0])
+
+
+def test_what_is_not_valid_is_no_optimum(tmp_path: Path) -> None:
+    """Nearer answers that the model refuses count neither as the best found nor as the proven least; the best counts.
+
+    Data sets come in their order, and methods as they were run.
+    """
+    origin = loans.factual.to_dict("records")[0]
+    near, far, invalid = ({**origin, "income": income} for income in (60.0, 80.0, 31.0))
+    swarm = stored(tmp_path, "md_pso_paper", 0, [Answer(Status.FOUND, row) for row in (far, invalid)])
+    exact = stored(
+        tmp_path, "ce_ocl_pso", 0, [Answer(Status.OPTIMAL, row, Reason.PROOF, 1.3, 1.3) for row in (near, near)]
+    )
+    exact.put_verdicts({"factual": k, "ce": 1, "verdict": word} for k, word in enumerate(("accepted", "wrong claim")))
+    other = stored(tmp_path, "face_knn", 0, [Answer(Status.FOUND, far)])
+    other.update(dataset="arrhythmia")
+    lines = TABLE_2.build([exact, swarm, other])[1]
+    assert lines["dataset"].tolist() == ["arrhythmia", "compas", "compas"]
+    assert lines["method"].tolist() == ["face_knn", "ce_ocl_pso", "md_pso_paper"]
+    ours = lines.set_index("method").loc["md_pso_paper"]
+    assert (ours["ratio"], ours["proven"]) == (pytest.approx(1.5 / 1.3), 1)
+
+
+def test_tables_i_and_ii_stand_above_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the sizes among the numbers that are compared."""
+    monkeypatch.setattr(pso, "load_dataset", lambda **_: SimpleNamespace(frame=loans.TRAIN, classes=("no", "yes")))
+    row = {**loans.factual.to_dict("records")[0], "income": 80.0}
+    run = stored(
+        tmp_path, "md_pso_paper", 0, [Answer(Status.FOUND, row), Answer(Status.GAVE_UP, None, Reason.FINISHED)]
+    )
+    run.update(config=run.meta["config"] | {"dataset": {}, "split": None, "features": {}})
+    table = pso.TABLES["pso_table2"]
+    text, lines = table.build([run])
+    first, second = text.split("## Table II\n")
+    assert first.startswith("## Table I\n\n")
+    assert cells(first) == [
+        ["dataset", "published classes", "published rows", "published continuous features",
+         "published categorical features", "classes", "rows", "continuous features", "categorical features"],
+        ["compas", "2", "5238", "13", "0", "2", "8", "2", "3"],
+    ]  # fmt: skip
+    assert first.endswith("\n\n- 3 published rows are not shown: nothing of them was run here.\n\n")
+    assert [row[:5] for row in cells(second)[1:3]] == [
+        ["compas", "md_pso_paper", "published", "0.26", "0.12"],
+        ["compas", "md_pso_paper", "ours", "0.40", "0.20"],
+    ]
+    sizes = lines[lines["method"] == DASH]
+    assert sizes[sizes["dataset"] == "compas"][["measure", "published", "ours"]].fillna(-1).to_numpy().tolist() == [
+        ["classes", 2, 2],
+        ["rows", 5238, 8],
+        ["continuous_features", 13, 2],
+        ["categorical_features", 0, 3],
+    ]
+    assert (len(sizes), lines.index.is_unique, table.compared(lines) is lines) == (16, True, True)
+    assert (table.asked, table.published) == (5, ("pso_table1.csv", "pso_table2.csv"))
+    assert [row[5:] for row in cells(pso.Datasets("", "pso_table1.csv").build([])[0])] == [[]] * 5
 
 
 def test_sizes_are_those_of_the_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

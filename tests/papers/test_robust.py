@@ -228,7 +228,7 @@ def test_table_3_is_printed_and_compared(made: Made) -> None:
     far, near = ({**GRANTED, "income": income} for income in (71.0, 56.0))
     found = [
         made(far, near, method="robust_l2", options={"rho": 0.1}, **place),
-        made(far, near, near, near, method="adversarial_recourse_1", options={"rho": 0.2}, **place),
+        made(far, near, near, near, method="adversarial_recourse_fixed_1", options={"rho": 0.2, "last": True}, **place),
     ]
     table = TABLES["robust_table3"]
     text, lines = table.build(found)

@@ -153,8 +153,8 @@ def test_a_set_stands_in_the_published_order(published: Callable[[str], None]) -
         ["", "*none found*", ""],
     ]
     sheet = Sheet(run_of(OLDER, BOTH, HALF))
-    left = _matched({(1,): {"age": "[2.50, 5.00)"}}, {(place + 1,): (sheet, place) for place in range(3)})
-    assert {key: place for key, (_, place) in left.items()} == {(1,): 0, (2,): 1, (3,): 2}
+    left = _matched({("x", 1): {"age": "[2.50, 5.00)"}}, {("x", place): (sheet, place) for place in range(3)})
+    assert {key: place for key, (_, place) in left.items()} == {("x", 1): 0, ("x", 2): 1, ("x", 3): 2}
 
 
 @pytest.fixture
