@@ -13,7 +13,6 @@ from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
 from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
-from harness.core.space import SAME
 
 
 @dataclass(frozen=True)
@@ -61,13 +60,11 @@ class _Neighbours:
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
         space = self.problem.space
-        low, high = space.reach(factual)
-        origin = space.encode(factual)[0]
-        inside = (self.encoded >= low - SAME) & (self.encoded <= high + SAME) | (np.abs(self.encoded - origin) <= SAME)
+        inside = space.reached(factual, self.encoded) | ~space.changed(factual, self.unlike)
         candidates = self.unlike.loc[inside.all(axis=1)]
         cost = self.objective.evaluate(space, factual, candidates)
         ranked = np.argsort(cost, kind="stable")
-        # the box of ``reach`` may hold special codes, and ordinal values that a conditional order leaves out
+        # what is reached may be a special code inside the bounds
         best = list(islice((i for i in ranked if not space.violations(factual, candidates.iloc[[i]])[0]), n))
         rows = candidates.iloc[best].to_dict("records")
         answers = tuple(Answer(Status.FOUND, row, objective=float(cost[i])) for row, i in zip(rows, best, strict=True))

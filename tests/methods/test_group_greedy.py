@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -120,3 +121,86 @@ def test_only_the_nearest_rows_are_tried() -> None:
     assert [answer.row is not None for answer in one] == [True, False, False]
     assert many[0] == one[0]
     assert many[1].row == {"a": 1, "b": 1, "c": 0}
+
+
+def test_a_score_of_the_first_class_falls() -> None:
+    """From (1, 1, 1) to (0, 1, 0) and (1, 0, 0): c is copied first, and from (0, 0, 0) no further than b."""
+    question = replace(problem(), target=Label("no"))
+    answers = GroupGreedy().fit(question).explain(group(question, (1, 1, 1)), 3, rng(), soon()).answers
+    rows = [None if answer.row is None else tuple(answer.row.values()) for answer in answers]
+    assert rows == [(0, 1, 0), (1, 0, 0), None]
+
+
+def test_of_several_classes_the_wanted_ones_score_counts() -> None:
+    """Of the classes "no", "maybe" (b) and "yes" (c): towards (0, 1, 1), where b and c tie, b is copied alone."""
+    question = problem()
+    model = LogisticRegression().fit(question.space.encode(question.train), [0, 1, 2, 0, 1, 2, 0, 1])
+    model.coef_, model.intercept_ = np.array([[0.0, 0, 0], [0, 2, 0], [0, 0, 2]]), np.array([0.0, -1, -1])
+    three = replace(question, classifier=Classifier(model, space_inputs(question.space), ("no", "maybe", "yes")))
+    for wanted, row in (("maybe", (0, 1, 0)), ("yes", (0, 0, 1))):
+        asked = replace(three, target=Label(wanted), train=group(question, (0, 1, 1), row))
+        answers = GroupGreedy().fit(asked).explain(group(question, (0, 0, 0)), 2, rng(), soon()).answers
+        assert [answer.row for answer in answers] == [dict(zip(NAMES, row, strict=True)), None]
+
+
+def test_what_may_not_change_is_not_copied() -> None:
+    """Of the only row of the class all three differ: where c may not change, b and a do."""
+    question = problem(c="immutable")
+    question = replace(question, train=group(question, (0, 0, 0), (1, 1, 1)), labels=np.array(["no", "yes"], object))
+    (answer,) = GroupGreedy().fit(question).explain(group(question, (0, 0, 0)), 1, rng(), soon()).answers
+    assert answer.row == {"a": 1, "b": 1, "c": 0}
+
+
+def test_some_of_a_group_may_be_left_out() -> None:
+    """One change, and not of c: it serves (1, 0, 0) and (0, 1, 0) alone."""
+    question = problem(c="immutable")
+    people = group(question, (0, 0, 0), (1, 0, 0), (0, 1, 0))
+    found = GroupGreedy(1).fit(question).explain_group(people, rng(), soon())
+    assert sorted(found.assignment) == [1, 2]
+    assert [point.row for point in found.points] == [{"a": 1, "b": 1, "c": 0}] * len(found.points)
+
+
+@pytest.mark.parametrize("t_max", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_cover_keeps_to_the_limit(t_max: int, seed: int) -> None:
+    """Of groups of five features: whoever a point serves changes what is stated and may change, and the first point
+    serves at least as many as any other point with the changes of one person."""
+    names, draws = "abcde", np.random.default_rng(seed)
+    space = Space(tuple(Feature(n, "binary", (0, 1), actionability="immutable" if n == "e" else "free") for n in names))
+    train = space.frame(dict(zip(names, values, strict=True)) for values in product((0, 1), repeat=5))
+    model = LogisticRegression().fit(space.encode(train), train["a"])
+    model.coef_, model.intercept_ = draws.uniform(0.5, 2, (1, 5)), np.array([-3.0])
+    classifier = Classifier(model, space_inputs(space), ("no", "yes"))
+    labels = classifier.predict(train)
+    question = Problem(space, classifier, train, labels, Label("yes"))
+    people = train.loc[labels == "no"].sample(7, random_state=seed)
+    fitted = GroupGreedy(t_max).fit(question)
+    found = fitted.explain_group(people, rng(), soon())
+    sizes = []
+    for place, (point, changed) in enumerate(zip(found.points, found.changed, strict=True)):
+        assert point.row is not None
+        assert question.valid(space.frame([point.row]))[0]
+        members = [index for index, number in found.assignment.items() if number == place]
+        moved = {n for index in members for n in names if people.loc[index, n] != point.row[n]}
+        assert moved == set(changed)
+        assert "e" not in moved
+        assert len(moved) <= t_max
+        sizes.append(len(members))
+    alone = [fitted.explain(people.loc[[index]], 10, rng(), soon()).answers for index in people.index]
+    offered = [answer.row for answers in alone for answer in answers if answer.row is not None]
+    reach = {i: [row for row in offered if {n for n in names if people.loc[i, n] != row[n]} <= set("abcd")
+                 and sum(people.loc[i, n] != row[n] for n in names) <= t_max] for i in people.index}  # fmt: skip
+    assert sorted(found.assignment) == sorted(index for index, rows in reach.items() if rows)
+    for row in offered:
+        for one in people.index:
+            moved = {n for n in names if people.loc[one, n] != row[n]}
+            same = [i for i in people.index if {n for n in names if people.loc[i, n] != row[n]} <= moved]
+            if len(moved) <= t_max and "e" not in moved:
+                assert sizes[0] >= len(same)
+
+
+def test_it_draws_nothing_and_says_so() -> None:
+    question = problem()
+    assert GroupGreedy.deterministic
+    (answer,) = GroupGreedy().fit(question).explain(group(question, (0, 0, 0)), 1, None, soon()).answers  # type: ignore[arg-type]
+    assert answer.row is not None

@@ -104,3 +104,23 @@ def test_a_special_code_may_be_kept_and_not_entered() -> None:
 
     assert incomes(-1) == [60.0, 90.0]
     assert incomes(5) == [90.0]
+
+
+def test_a_code_within_open_bounds_is_not_entered() -> None:
+    """Rows are passed over until one is reachable; those that are the factual's own in all else are reached."""
+    space = Space((Feature("income", "continuous", scale=(0, 100)), Feature("delay", "integer", scale=(0, 10),
+                   bounds=(-5, np.inf), special=(7,))))  # fmt: skip
+    train = space.frame({"income": income, "delay": delay} for income, delay in [(0, 5), (60, 7), (70, 5), (80, -5)])
+    tree = DecisionTreeClassifier(max_depth=1).fit(space.encode(train)[:, :1], [0, 1, 1, 1])
+    classifier = Classifier(tree, space_inputs(space)[:1], ("no", "yes"))
+    asked = Problem(space, classifier, train, np.array(["no", "yes", "yes", "yes"], dtype=object), Label("yes"))
+    factual = space.frame([{"income": 10.0, "delay": 5}])
+    first, second, third = Nearest().fit(asked).explain(factual, 3, np.random.default_rng(0), Deadline.after(9)).answers
+    assert (first.row, second.row) == ({"income": 70.0, "delay": 5}, {"income": 80.0, "delay": -5})
+    assert third.row is None
+
+
+def test_it_draws_nothing_and_says_so() -> None:
+    assert Nearest.deterministic
+    (answer,) = Nearest().fit(problem()).explain(rows(FACTUAL), 1, None, Deadline.after(10)).answers  # type: ignore[arg-type]
+    assert answer.row is not None
