@@ -188,7 +188,7 @@ class _Greedy:
         features = np.zeros(differs.shape[1], dtype=bool)
         while True:
             more = (differs & ~features).sum(axis=1)
-            joining = open_ & more.astype(bool) & (more + features.sum() <= self.method.t_max)
+            joining = open_ & (more > 0) & (more + features.sum() <= self.method.t_max)
             if not joining.any():
                 return np.flatnonzero(open_ & (more == 0)), features
             features = features | differs[np.flatnonzero(joining)[np.argmin(more[joining])]]

@@ -52,7 +52,7 @@ class Fitted:
         What the method claims to minimise and the limits it states, as they are stored; None where it claims nothing.
     """
 
-    seconds: float
+    seconds: float = 0.0
     compile_seconds: float = 0.0
     cpu_seconds: float | None = None
     refusal: str | None = None
@@ -97,7 +97,7 @@ class GroupReply:
     """The explanation of a group, or why there is none; and its seconds, as of ``ExplainReply``."""
 
     explanation: GroupExplanation | None
-    seconds: float
+    seconds: float = 0.0
     status: Status = Status.FOUND
     reason: Reason = Reason.FINISHED
     detail: str = ""

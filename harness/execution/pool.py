@@ -127,7 +127,7 @@ class Worker:
     def __init__(self, threads: int, kernels: str | None = None) -> None:
         self.started = time.perf_counter()
         self.problem: Problem | None = None
-        self.fitted = Fitted(0.0)
+        self.fitted = Fitted()
         ours, theirs = Pipe()
         environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(threads)), "PYTHONHASHSEED": "0"}
         environment |= {} if kernels is None else {"NUMBA_CACHE_DIR": kernels}
@@ -158,7 +158,7 @@ class Worker:
         if reply is None and self._hung:
             reply = Fitted(limit, fault=f"the fit took more than {limit:g} s", reason=Reason.TIME_LIMIT)
         elif reply is None:
-            reply = Fitted(0.0, fault=f"the worker process ended with code {self.process.wait()} while fitting")
+            reply = Fitted(fault=f"the worker process ended with code {self.process.wait()} while fitting")
         self.problem, self.fitted = problem, reply
         return reply
 
@@ -393,9 +393,9 @@ def _without(fitted: Fitted, identity: Any, count: int) -> Outcome:
 
 def _without_group(fitted: Fitted, name: Any) -> GroupOutcome:
     if fitted.refusal:
-        reply = GroupReply(None, 0.0, Status.UNSUPPORTED, Reason.REFUSED, fitted.refusal)
+        reply = GroupReply(None, status=Status.UNSUPPORTED, reason=Reason.REFUSED, detail=fitted.refusal)
     else:
-        reply = GroupReply(None, 0.0, _status(fitted), fitted.reason, fitted.fault or "")
+        reply = GroupReply(None, status=_status(fitted), reason=fitted.reason, detail=fitted.fault or "")
     return GroupOutcome(name, reply, fit_seconds=fitted.seconds)
 
 

@@ -46,7 +46,7 @@ def serve(connection: Connection) -> None:
         except (EOFError, OSError):
             return
         except Exception:
-            connection.send(Fitted(0.0, cpu_seconds=processor_seconds(), fault=traceback.format_exc()))
+            connection.send(Fitted(cpu_seconds=processor_seconds(), fault=traceback.format_exc()))
             continue
         if isinstance(message, FitRequest):
             explainer = None  # frees the last one's memory before the next is built
@@ -104,21 +104,22 @@ def _explain(explainer: Explainer, problem: Problem, request: ExplainRequest) ->
 def _explain_group(explainer: Explainer, problem: Problem, request: GroupRequest) -> GroupReply:
     if not isinstance(explainer, GroupExplainer):
         why = "this method explains no groups; leave 'group' out, or choose a method such as column_generation"
-        return GroupReply(None, 0.0, Status.UNSUPPORTED, Reason.REFUSED, why)
+        return GroupReply(None, status=Status.UNSUPPORTED, reason=Reason.REFUSED, detail=why)
     rng = np.random.default_rng(np.random.SeedSequence(request.seed))
     start, spent = time.perf_counter(), processor_seconds()
     try:
         explanation = explainer.explain_group(request.factuals.copy(), rng, Deadline.after(request.limit))
     except HarnessError as error:
-        reply = GroupReply(None, 0.0, Status.UNSUPPORTED, Reason.REFUSED, str(error))
+        reply = GroupReply(None, status=Status.UNSUPPORTED, reason=Reason.REFUSED, detail=str(error))
     except MemoryError:
-        reply = GroupReply(None, 0.0, Status.GAVE_UP, Reason.MEMORY, "the memory limit was reached")
+        why = "the memory limit was reached"
+        reply = GroupReply(None, status=Status.GAVE_UP, reason=Reason.MEMORY, detail=why)
     except Exception:
-        reply = GroupReply(None, 0.0, Status.FAILED, Reason.CRASH, traceback.format_exc())
+        reply = GroupReply(None, status=Status.FAILED, reason=Reason.CRASH, detail=traceback.format_exc())
     else:
-        fault = group_breach(explanation, problem, request.factuals)
-        failed = GroupReply(None, 0.0, Status.FAILED, Reason.CRASH, fault or "")
-        reply = failed if fault else GroupReply(explanation, 0.0)
+        reply = GroupReply(explanation)
+        if fault := group_breach(explanation, problem, request.factuals):
+            reply = GroupReply(None, status=Status.FAILED, reason=Reason.CRASH, detail=fault)
     return replace(reply, seconds=time.perf_counter() - start, cpu_seconds=processor_seconds() - spent)
 
 
