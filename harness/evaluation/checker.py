@@ -158,11 +158,11 @@ def examine(
     if not incoherent:
         answer = space.frame([values])
         verdict["violations"] = _forbidden(space, origin, values)
-        verdict["valid"] = bool(target.holds(classifier, answer)[0]) if valid is None else valid
+        verdict["valid"] = bool(target.holds(classifier, answer).item()) if valid is None else valid
         if objective is not None:
-            verdict["objective"] = float(objective.evaluate(space, factual, answer)[0]) if objective.terms else None
+            verdict["objective"] = float(objective.evaluate(space, factual, answer).item()) if objective.terms else None
             verdict["limits"] = objective.exceeded(space, factual, answer)[0]
-        off = [abs(equation.residual(space, factual, answer)[0]) for equation in imposed]
+        off = [abs(equation.residual(space, factual, answer).item()) for equation in imposed]
         verdict["limits"] += ["causality"] if max(off, default=0.0) > WITHIN else []
         if verdict["valid"] and row.get("region"):
             from harness.evaluation import regions  # slow: scipy.optimize, and few methods give regions
@@ -226,8 +226,8 @@ def permitted(feature: Feature, old: Any, new: Any) -> bool:
     ladder = list(feature.order) if kind is Actionability.CONDITIONAL and feature.order else list(feature.categories)
     if old not in ladder or new not in ladder:
         return False
-    rise = ladder.index(new) - ladder.index(old)
-    return rise < 0 if kind is Actionability.DECREASE else rise > 0
+    before, after = ladder.index(old), ladder.index(new)
+    return after < before if kind is Actionability.DECREASE else after > before
 
 
 def judge(run: StoredRun) -> list[dict[str, Any]]:

@@ -87,6 +87,14 @@ def test_numbers_come_back_to_the_last_bit(cell: StoredRun) -> None:
     np.testing.assert_allclose(plain["income"], table["income"], rtol=1e-15)
 
 
+@pytest.mark.parametrize(
+    ("objective", "bound", "gap"), [(2.0, 0.5, 1.5), (0.5, 2.0, 0.0), (2.0, None, None), (None, 0.5, None)]
+)
+def test_a_gap_needs_an_objective_and_a_bound(objective: float | None, bound: float | None, gap: float | None) -> None:
+    """And is never below 0."""
+    assert export._gap(objective, bound) == gap
+
+
 @pytest.mark.parametrize("name", ["=SUM(A1)", "status", "a;=b"])
 def test_a_spreadsheet_runs_nothing(tmp_path: Path, name: str) -> None:
     """Not a category, not a column's name, not where it splits by semicolons; the reader gives all of it back."""

@@ -28,7 +28,7 @@ from harness.core.classifier import Classifier
 from harness.core.explanation import Answer, Status
 from harness.core.inputs import space_inputs
 from harness.core.space import Feature, Space
-from harness.core.target import Interval, Label, Target
+from harness.core.target import Interval, Label, Probability, Target
 from harness.core.wording import BROKEN, HOLDS, UNCHECKED
 from harness.evaluation import checker, region_box, region_network, region_trees, regions
 from harness.evaluation.regions import verdict
@@ -129,6 +129,39 @@ def test_an_interval_of_a_prediction_has_two_ends(name: str) -> None:
             radius = Checker(SPACE, classifier, target).certify(row, ball, within=0.6).radius
             assert verdict(SPACE, classifier, target, row, boxed(row, 0.999 * radius)) == HOLDS
             assert verdict(SPACE, classifier, target, row, boxed(row, 1.001 * radius + 1e-6)) == BROKEN
+
+
+@pytest.mark.usefixtures("_no_draws")
+@pytest.mark.parametrize("label", ["low", "high"])
+def test_a_probability_of_either_class_has_two_ends(label: str) -> None:
+    """A line of one coefficient: where the probability passes the ends is known, on both sides."""
+    space = Space((Feature("x", "continuous", scale=(-9.0, 9.0)),))
+    fitted = LogisticRegression().fit([[-1.0], [1.0]], [0, 1])
+    fitted.coef_, fitted.intercept_ = np.array([[18.0]]), np.array([-9.0])  # of x scaled to 0 and 1: the score is x
+    classifier = Classifier(fitted, space_inputs(space), classes=("low", "high"))
+    target = Probability(label, 0.25, 0.6)
+    ends = sorted((1.0 if label == "high" else -1.0) * np.log(share / (1 - share)) for share in (0.25, 0.6))
+    for low, high, word in ((0.0, 0.0, HOLDS), (-0.01, 0.0, BROKEN), (0.0, 0.01, BROKEN)):
+        region = {"x": (ends[0] + 1e-6 + low, ends[1] - 1e-6 + high)}
+        assert verdict(space, classifier, target, {"x": float(np.mean(ends))}, region) == word
+
+
+@pytest.mark.usefixtures("_no_draws")
+@pytest.mark.parametrize("threshold", [0.7, 0.3])
+def test_a_threshold_between_two_inputs_of_single_precision(threshold: float) -> None:
+    """The last input on its left is the largest number of single precision up to it, whichever way it rounds."""
+    space = Space((Feature("x", "continuous", scale=(0.0, 1.0)),))
+    fitted = DecisionTreeClassifier(max_depth=1).fit([[0.0], [1.0]], [1, 0])
+    fitted.tree_.threshold[0] = threshold
+    classifier = Classifier(fitted, space_inputs(space), classes=("low", "high"))
+    near = np.float32(threshold)
+    last = near if float(near) <= threshold else np.nextafter(near, np.float32(0))
+    first = np.nextafter(last, np.float32(1))
+    here, there = {"x": float(last)}, {"x": float(first)}
+    assert classifier.predict(space.frame([here, there])).tolist() == ["high", "low"]
+    assert verdict(space, classifier, Label("high"), here, {"x": (float(last), float(last))}) == HOLDS
+    assert verdict(space, classifier, Label("low"), there, {"x": (float(first), float(first))}) == HOLDS
+    assert verdict(space, classifier, Label("high"), here, {"x": (float(last), float(first))}) == BROKEN
 
 
 def examined(classifier: Classifier, row: dict[str, Any], target: Target, size: float) -> dict[str, Any]:

@@ -13,11 +13,12 @@ import pytest
 from support.tables import GRANTED, YOUNGER
 
 from harness.core.explanation import Answer, Reason, Status
-from harness.core.metric import Metric
+from harness.core.metric import Metric, metric
 from harness.core.objective import Limit, Objective, Term
 from harness.core.problem import Problem
 from harness.core.wording import SATISFIED
 from harness.evaluation import checker, scoring
+from harness.evaluation.scoring import MetricError
 from harness.store.rows import answer_row
 from harness.store.run import StoredRun
 from methods.nearest import Nearest
@@ -67,6 +68,23 @@ def test_the_population_says_which_answers_distances_see(cell: StoredRun, proble
     changed = problem.space.changed(factual, rows).sum(axis=1)
     assert scored(cell, problem, "accepted")["distance/l0"] == changed[0]
     assert scored(cell, problem, "returned")["distance/l0"] == changed.mean()
+
+
+@metric(better="lower", family="own")
+def lost(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
+    """Needs what is not there."""
+    return float(answers["postcode"].nunique())
+
+
+def test_a_metric_that_fails_leaves_all_others(cell: StoredRun, problem: Problem) -> None:
+    """It is named with the dataset and what is missing; its two columns go, those of others stay as they are."""
+    problems = {cell.rows()[0]["factual"]: problem}
+    with pytest.raises(MetricError) as caught:
+        scoring.score(cell, problems, [lost, l0])
+    words = "own/lost (there is no column 'postcode') cannot be computed on toy; all other metrics are."
+    assert (str(caught.value), caught.value.names) == (words, ("own/lost",))
+    pd.testing.assert_frame_equal(caught.value.scores, scoring.score(cell, problems, [l0]))
+    assert "nearest/distance/l0" in caught.value.scores
 
 
 Asked = Callable[..., StoredRun]

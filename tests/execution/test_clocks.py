@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -241,6 +242,24 @@ def test_compiling_is_noticed_whoever_imports_numba() -> None:
     for code in (clock + kernel + known, f"import numba\n{clock}{kernel}{known}"):
         done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
         assert float(done.stdout) > 0.0
+
+
+@pytest.mark.parametrize(("module", "told"), [(clocks.OURS, 1), ("harness", 0), ("numba.core.registry", 0)])
+def test_whose_kernel_begins_is_told_by_its_dispatcher(module: str, told: int) -> None:
+    """The first of ours, once; whatever its name, no other library's."""
+    heard: list[Any] = []
+    clock = clocks.CompileClock(lambda: heard.append("begun"))
+    if clock in sys.meta_path:
+        sys.meta_path.remove(clock)
+    events = SimpleNamespace(TimingListener=type("Listener", (), {"on_start": lambda self, event: heard.append(event)}))
+    events.register = lambda name, listener: heard.append((name, listener))
+    clock._listen(events)
+    ((name, listener),) = heard
+    assert name == "numba:compile"
+    event = SimpleNamespace(data={"dispatcher": type("Dispatcher", (), {"__module__": module})()})
+    for _ in range(2):
+        listener.on_start(event)
+    assert heard[1:] == [*["begun"] * told, event, event]
 
 
 @pytest.mark.parametrize(("library", "lines"), [("harness.core.compiling", 1), ("numba", 0)])

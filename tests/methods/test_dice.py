@@ -23,7 +23,8 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Feature, Space
 from harness.core.target import Interval, Label, Probability
-from methods.dice import SEARCHES, Dice
+from harness.reports.departures import library_default
+from methods.dice import LIBRARY, SEARCHES, Dice
 
 SPACE = Space(
     (
@@ -266,6 +267,13 @@ def test_only_the_genetic_search_is_given_probabilities(search: str, graded: boo
         found = explainer.model.predict_proba(rows)
     assert found.argmax(axis=1).tolist() == forest.classifier.codes(explainer.dialect.decode(rows)).tolist()
     assert bool(np.isin(found, (0.0, 1.0)).all()) == (not graded)
+
+
+@pytest.mark.parametrize("search", LIBRARY)
+def test_the_librarys_own_settings_are_as_stated(search: str) -> None:
+    """As its source has them, which is read without torch."""
+    for known in LIBRARY[search].values():
+        assert library_default(known._replace(value="not found")) == known.value
 
 
 def test_a_passed_deadline_is_given_up_at_once(method: Dice, forest: Problem) -> None:

@@ -247,6 +247,13 @@ def test_no_answers_no_value(name: str) -> None:
     assert METRICS[name](factual, ANSWERS.iloc[:0], problem) is None
 
 
+def test_what_does_not_exist_is_not_valid() -> None:
+    """One of two, or all: they count as answers that are not."""
+    unborn = ANSWERS.iloc[:1].assign(job="pirate")
+    assert METRICS["mothilal/validity"](factual, unborn, problem) == 0.0
+    assert METRICS["mothilal/validity"](factual, pd.concat([ANSWERS.iloc[:1], unborn]), problem) == 0.5
+
+
 def test_no_answers_no_success() -> None:
     """Coverage is defined without answers: 0."""
     for name in ("coverage/success_rate", "coverage/valid"):

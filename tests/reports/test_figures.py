@@ -148,6 +148,14 @@ def test_the_plane_shows_what_was_answered(numbers: list[StoredRun]) -> None:
     assert covered(figure) == []
     data = load_dataset(**numbers[0].meta["config"]["dataset"], split=SPLIT)
     wanted = data.frame[data.labels == 0].to_numpy(float)
+    points = pd.concat([data.frame.iloc[data.train], *(cell.factuals()[0] for cell in numbers)])
+    points = pd.concat([points, *(pd.DataFrame([row["row"] for row in cell.rows()]) for cell in numbers)])
+    ends = points[["Glucose", "BMI"]].agg(["min", "max"]).to_numpy(float)
+    room = 0.05 * (ends[1] - ends[0])
+    for axis in figure.axes:  # a twentieth of the room around all points of both
+        np.testing.assert_allclose(
+            [*axis.get_xlim(), *axis.get_ylim()], np.ravel([ends[0] - room, ends[1] + room], "F")
+        )
     for axis, cell in zip(figure.axes, numbers, strict=True):
         drawn = {collection.get_label(): collection.get_offsets() for collection in axis.collections}
         factual, _ = cell.factuals()

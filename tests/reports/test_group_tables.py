@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,18 @@ from omegaconf import OmegaConf
 from sklearn.linear_model import LogisticRegression
 from support.figures import covered
 from support.groups import CONF, LIMITS, SPACE, Recorder, at_one, question, started
+from support.tables import cells
 
 from harness.core.errors import HarnessError
 from harness.core.explanation import Status
+from harness.core.objective import Limit, Objective, Term
 from harness.data import load_dataset
 from harness.execution.experiment import run_groups
+from harness.execution.pool import GroupOutcome
 from harness.execution.task import make_task
 from harness.models.train import train
 from harness.papers.column_generation import Fewest, Models, heat_map, perturbed, spread
-from harness.reports import figures, registry, stored
+from harness.reports import figures, groups, registry, stored
 from harness.reports.drawing import GREEN
 from harness.reports.latex import of_markdown, tex
 from harness.store.run import StoredRun
@@ -93,6 +97,41 @@ def test_every_published_row_is_there(number: int, found: list[StoredRun]) -> No
     assert (row["\\|S\\|"], row["T_max"], row["y* ours"]) == ("20", "3", "1")
     others = len(published) - (published["n_instances"].eq(20) & published["t_max"].eq(3)).sum()
     assert f"- {others} published rows are not shown" in text
+
+
+@pytest.mark.parametrize("points", [2, 12, 13])
+def test_a_group_is_divided_by_a_features_values(points: int) -> None:
+    """By hand: of three women two are served by two points, which change two features and one; the man by none.
+
+    How many each point serves is listed of up to twelve points.
+    """
+    people = pd.DataFrame(
+        {"sex": ["f", "f", "f", "m"], "job": ["none", "part", "none", "full"], "owner": ["no", "no", "yes", "no"]},
+        index=[5, 6, 7, 8],
+    )
+    rows = [{"sex": "f", "job": "full", "owner": "yes"}, {"sex": "f", "job": "part", "owner": "yes"}]
+    text = groups._division("sex", people, {5: 0, 6: 1}, rows + rows[:1] * (points - 2))
+    each = [str(point + 1) for point in range(points)] if points <= 12 else []
+    assert cells(text) == [
+        ["sex", "factuals", "without", "explanations", "explanations a factual", "changes (mean)", *each],
+        ["f", "3", "1", "2", "1.00", "1.50", *(["1", "1"] + [""] * (points - 2) if each else [])],
+        ["m", "1", "1", "0", "–", "–", *[""] * len(each)],
+    ]
+
+
+def test_of_a_groups_claim_the_limits_are_stored(tmp_path: Path) -> None:
+    """What it minimises is the number of its points; the limits are each answer's."""
+    claim = Objective((Term("l1"),), limits=(Limit(Term("l0"), 2),))
+
+    class Claiming(Recorder):
+        def explain_groups(self, *given: Any, **more: Any) -> Iterator[GroupOutcome]:
+            for outcome in super().explain_groups(*given, **more):
+                yield replace(outcome, claim=claim)
+
+    cell = started(tmp_path, question(), GroupGreedy())
+    run_groups(cell, question(), GroupGreedy(), True, 0, LIMITS, Claiming(at_one))  # type: ignore[arg-type]
+    assert StoredRun(cell.path).objective == claim.limiting()
+    assert claim.limiting().terms == ()
 
 
 def test_ours_are_counted_over_groups(found: list[StoredRun]) -> None:

@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -186,6 +187,20 @@ def test_figures_are_files_for_a_journal(text: str, folder: Path) -> None:
         plan = next(figures.plans(Numbers(Study.of(folder))))
         canvas.save(plan.draw(), home / plan.name, plan.title)
     assert {path.name: path.read_bytes() for path in home.iterdir()} == before
+
+
+@pytest.mark.parametrize(("second", "shown"), [(GRANTED, 1), (None, 2)])
+def test_one_person_is_whom_most_methods_answer(second: dict[str, Any] | None, shown: int, tmp_path: Path) -> None:
+    """The first of those, not the first of all; nobody where there is no answer."""
+    answers = {"a": [GRANTED, second, GRANTED], "b": [None, GRANTED, GRANTED]}
+    for method, rows in answers.items():
+        started(tmp_path / "some", loans.problem, loans.factual, rows, method=method, fingerprint=method)
+        started(tmp_path / "none", loans.problem, loans.factual, [None] * 3, method=method, fingerprint=method)
+    looks = charts.look(list(answers))
+    plan = figures._person(Study.of(tmp_path / "some"), looks)
+    assert plan is not None
+    assert plan.text.startswith(f"Factual {shown} of ")
+    assert figures._person(Study.of(tmp_path / "none"), looks) is None
 
 
 NAMES = [f"method_number_{place}" for place in range(14)] + ["ce_ocl (features.x.actionability=free, alpha=0)"]
