@@ -185,7 +185,7 @@ def _published(name: str, model: Mapping[str, Any], dataset: Dataset) -> Classif
             f"model={name} is not published for dataset={dataset.name}; {choices(dataset.name, model['sources'])}."
         )
     source = source_of(f"model={name}", model["sources"][dataset.name])
-    given = {key: model[key].get(dataset.name) for key in ("classes", "columns", "scale") if key in model}
+    given = {key: model[key].get(dataset.name) for key in ("columns", "scale") if key in model}
     try:
         return load_published(model["family"], source, dataset, **given)
     except DatasetError as fault:

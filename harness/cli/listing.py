@@ -112,8 +112,8 @@ def _most(settings: Mapping[str, Any]) -> tuple[str, float]:
     How many groups a feature makes is known only once the data are read: as many as there are people, at most.
     """
     who = settings["factuals"]
-    if isinstance(who, list):
-        count = len(who)
+    if isinstance(who, int | list):
+        count = 1 if isinstance(who, int) else len(who)
     elif (file := Path(str(who)).expanduser()).is_file():
         count = max(len(file.read_text(errors="replace").splitlines()) - 1, 0)
     else:

@@ -43,7 +43,6 @@ def load_published(
     family: str,
     source: Source,
     dataset: Dataset,
-    classes: Sequence[Any] | None = None,
     columns: Sequence[str] | None = None,
     scale: Scale | None = None,
 ) -> Classifier:
@@ -53,8 +52,6 @@ def load_published(
     ----------
     family
         ``lr``, ``svm``, ``cart``, ``rf``, ``gbm`` or ``mlp``.
-    classes
-        What the data call the model's classes 0 and 1; the dataset's own, in its order, where None.
     columns
         The inputs in order, where the file does not name them.
     scale
@@ -73,7 +70,7 @@ def load_published(
     own = [f"node_{columns.index(name)}" for name in inputs] if columns else list(inputs)
     estimator = FAMILIES[family](table, own)
     estimator.n_features_in_ = len(own)
-    return Classifier(estimator, tuple(inputs.values()), tuple(classes or dataset.classes))
+    return Classifier(estimator, tuple(inputs.values()), tuple(dataset.classes))
 
 
 def _linear(kind: type, table: pd.DataFrame, columns: Sequence[str]) -> Any:

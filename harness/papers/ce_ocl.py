@@ -74,6 +74,42 @@ def assigned(run: StoredRun) -> pd.DataFrame:
     return scores
 
 
+STEPS = (
+    "Criteria: A validity, proximity, coherence; B and sparsity; C and diversity; D and actionability; E and "
+    "closeness to the data; F and causality. A dash: unchanged."
+)
+TABLE_5 = Listing(
+    title=f"Table 5 of {CE_OCL}",
+    label="variant",
+    file="ce_ocl_table5_counterfactuals.csv",
+    metrics=Comparison(
+        title="Metrics",
+        file="ce_ocl_table5_metrics.csv",
+        keys={"part": "variant"},
+        measures={**MOTHILAL, **DIVERSE},
+    ),
+    optima={"A": 0.0327646192370, "B": 0.0616042007874},
+    rounding=5e-5,
+    notes=(
+        STEPS,
+        "Published numbers were rounded to four decimals in scaled space, which moves credit_amount by up to one.",
+        "Counterfactuals (b) and (c) are whatever solutions a solver met on its way, which differ from solver to "
+        "solver; (a), the optimum, is comparable.",
+    ),
+)
+HEART = Listing(
+    title=f"Demonstration on Statlog Heart, after {CE_OCL}, appendix C",
+    label="variant",
+    rounding=5e-5,
+    notes=(f"{STEPS} Nothing of it is published for a network of our own.",),
+)
+
+
+def _one_change(run: StoredRun) -> float:
+    """The share of features that stay where a single one changes."""
+    return 1.0 - 1.0 / len(run.space.features)
+
+
 TABLES: dict[str, Table] = {
     "ce_ocl_table2": Comparison(
         title=f"Table 2 of {CE_OCL}",
@@ -95,6 +131,8 @@ TABLES: dict[str, Table] = {
         notes=PATTERN,
     ),
     "ce_ocl_table2_published": Comparison(
+        exact=True,
+        most={"sparsity": _one_change},
         title=f"Table 2 of {CE_OCL}, with the authors' own models and factuals",
         file="ce_ocl_table2.csv",
         keys={"dataset": "dataset", "method": "method"},
@@ -106,6 +144,8 @@ TABLES: dict[str, Table] = {
         notes=AUTHORS,
     ),
     "ce_ocl_table3_published": Comparison(
+        exact=True,
+        most={"sparsity": _one_change},
         title=f"Table 3 of {CE_OCL}, with the authors' own models and factuals",
         file="ce_ocl_table3.csv",
         keys={"dataset": "dataset", "model": "model", "method": "method"},
@@ -115,29 +155,21 @@ TABLES: dict[str, Table] = {
         asked=30,
         notes=(*AUTHORS, "Second and third counterfactuals are what a solver's pool holds; another solver's differ."),
     ),
-    "ce_ocl_table5": Listing(
-        title=f"Table 5 of {CE_OCL}",
-        label="variant",
-        file="ce_ocl_table5_counterfactuals.csv",
-        metrics=Comparison(
-            title="Metrics",
-            file="ce_ocl_table5_metrics.csv",
-            keys={"part": "variant"},
-            measures={**MOTHILAL, **DIVERSE},
-        ),
-        optima={"A": 0.0327646192370, "B": 0.0616042007874},
-        notes=(
-            "Criteria: A validity, proximity, coherence; B and sparsity; C and diversity; D and actionability; E and "
-            "closeness to the data; F and causality. A dash: unchanged.",
-            "Published numbers were rounded to four decimals in scaled space, which moves credit_amount by up to one.",
-            "Counterfactuals (b) and (c) are whatever solutions a solver met on its way, which differ from solver to "
-            "solver; (a), the optimum, is comparable.",
-        ),
+    "ce_ocl_table5": TABLE_5,
+    "ce_ocl_table5_published": replace(
+        TABLE_5,
+        title=f"{TABLE_5.title}, with the authors' own model",
+        notes=(*TABLE_5.notes, "Part F needs the authors' network of durations besides, and is not asked."),
     ),
-    "ce_ocl_heart": Listing(
-        title=f"Demonstration on Statlog Heart, after {CE_OCL}, appendix C",
-        label="variant",
-        notes=("No table of it is published. Unless model=published_mlp, the network is our own.",),
+    "ce_ocl_heart": HEART,
+    "ce_ocl_heart_published": replace(
+        HEART,
+        title=f"{HEART.title}, with the authors' own network",
+        file="ce_ocl_heart.csv",
+        optima={"A": 0.051319272107715475, "E": 1.06426384043},
+        notes=(
+            f"{STEPS} Printed in the authors' notebook, which counts the other category of Part E twice in its square.",
+        ),
     ),
 }
 

@@ -10,10 +10,12 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
+from harness.core.explanation import Status
 from harness.evaluation import scoring
 from harness.reports.markup import ARROWS, DASH, markdown, number
-from harness.reports.registry import OneFile
+from harness.reports.registry import OneFile, Refuted
 from harness.reports.stored import directions, means_of, published, returned, setting
+from harness.reports.verdict import PRINTED, missing, rounds_to
 from harness.store.run import StoredRun
 
 
@@ -112,6 +114,10 @@ class Comparison(OneFile):
         With which numbers are shown.
     notes
         What a reader has to know, one sentence each.
+    exact
+        Whether models and questions are the paper's own, so that a proven optimum answers what was asked there.
+    most
+        By measure, the most that a mean of it can be, whatever the counterfactuals are.
     """
 
     title: str
@@ -124,14 +130,54 @@ class Comparison(OneFile):
     asked: int = 1
     decimals: int = 2
     notes: tuple[str, ...] = ()
+    exact: bool = False
+    most: Mapping[str, Callable[[StoredRun], float]] = field(default_factory=dict)
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         lines = self.compare(found)
         blocks = [block for _, block in lines.groupby(list(self.keys), sort=False)]
         shown, hidden = narrowed(blocks, lambda block: not math.isnan(block["factuals"].iloc[0]))
         table = self._markdown(pd.concat(shown)) if shown else ""
-        notes = "".join(f"- {note}\n" for note in (*hidden, *self.notes, *EXPLAINED))
+        optima = self._optima(found, lines) if self.exact else []
+        notes = "".join(f"- {note}\n" for note in (*hidden, *self.notes, *optima, *EXPLAINED))
         return f"{table}\n{notes}", lines
+
+    def refuted(self, found: Sequence[StoredRun]) -> tuple[list[Refuted], int]:
+        """Published means above the most that they can be."""
+        ran, looked, lines = self._ran(found), 0, []
+        for row in self.compare(found).to_dict("records"):
+            run = ran.get(self._translated(row))
+            if run is None or row["measure"] not in self.most or missing(row["published"]):
+                continue
+            looked += 1
+            most, printed = self.most[row["measure"]](run), float(row["published"])
+            if round(printed - 0.5 * 10.0**-PRINTED, PRINTED + 1) > round(most, PRINTED):
+                place = ", ".join(str(row[key]) for key in self.keys)
+                name = row["measure"].replace("_", " ")
+                why = f"a mean of {name} is at most {most:.4g} where every counterfactual changes something"
+                lines.append(Refuted(place, f"{name} {printed:.{PRINTED}f}", why))
+        return lines, looked
+
+    def _optima(self, found: Sequence[StoredRun], lines: pd.DataFrame) -> list[str]:
+        """Of runs in which every answer is a proven optimum, the means that are not as printed."""
+        notes = []
+        for place, run in self._ran(found).items():
+            status = [row["status"] for row in run.rows() if row["row"] is not None]
+            if set(status) != {Status.OPTIMAL} or run.meta["n_counterfactuals"] != 1:
+                continue
+            for row in lines.to_dict("records"):
+                if self._translated(row) != place or missing(row["published"]) or missing(row["ours"]):
+                    continue
+                if not rounds_to(float(row["ours"]), float(row["published"])):
+                    where = ", ".join(str(row[key]) for key in self.keys)
+                    notes.append(
+                        f"{where}: at the proven optima of all {len(status)} answered factuals, "
+                        f"{row['measure'].replace('_', ' ')} is {row['ours']:.2f}; {row['published']:.2f} is printed."
+                    )
+        return notes
+
+    def _ran(self, found: Sequence[StoredRun]) -> dict[tuple[str, ...], StoredRun]:
+        return {self._place(run.meta): run for run in found if self._belongs(run.meta)}
 
     def compare(self, found: Sequence[StoredRun]) -> pd.DataFrame:
         """One row a published row (or run of ours without one) and measure; NaN where there is nothing.
@@ -144,7 +190,7 @@ class Comparison(OneFile):
         """
         keys, better = list(self.keys), directions(found)
         table = published(self.file, dtype=dict.fromkeys(keys, str)).to_dict("records")
-        ran = {self._place(run.meta): run for run in found if self._belongs(run.meta)}
+        ran = self._ran(found)
         rows = {self._translated(row): row for row in table}
         rows |= {place: dict(zip(keys, place, strict=True)) for place in ran if place not in rows}
         records: list[dict[str, Any]] = []

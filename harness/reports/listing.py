@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from harness.core.objective import displacement
+from harness.evaluation.checker import ACCEPTED
 from harness.reports.comparison import Comparison, narrowed
 from harness.reports.markup import DASH, markdown
+from harness.reports.registry import Refuted
 from harness.reports.stored import published, setting
 from harness.store.run import StoredRun
 
 STATUS = "status"
+AUTHORS = "published_"  # how the names of models begin that a paper's authors published
+SAME = 1e-9  # relative difference of two objectives that are equal
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -37,6 +42,8 @@ class Listing:
         By part, the exact optimum, where one is known; the distance alone.
     notes
         What a reader has to know, one sentence each.
+    rounding
+        In scaled units, half of what published numbers were rounded to besides.
     """
 
     title: str
@@ -45,6 +52,7 @@ class Listing:
     metrics: Comparison | None = None
     optima: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    rounding: float = 0.0
     costs: frozenset[str] = frozenset()
     asked: int = 1
 
@@ -69,6 +77,40 @@ class Listing:
             pieces.append(f"## {self.metrics.title}\n\n{text}")
         notes = "".join(f"- {note}\n" for note in (*hidden, *self.notes))
         return "\n".join([pieces[0], notes, *pieces[1:]]), numbers
+
+    def refuted(self, found: Sequence[StoredRun]) -> tuple[list[Refuted], int]:
+        """Published counterfactuals that the authors' own model refuses, or that an accepted one is nearer than.
+
+        Whatever number a published one was rounded from: the corners of what it may have been stand for it.
+        """
+        own = {str(setting(run.meta, self.label)): run for run in found if run.meta["model"].startswith(AUTHORS)}
+        looked = [row for row in self._published() if row[0] in own]
+        lines = []
+        for part, letter, _, changed in looked:
+            run = own[part]
+            factual, targets = run.factuals()
+            may_be = self._corners(run, factual, changed)
+            holds = targets[factual.index[0]].holds(run.classifier, may_be)
+            why = _refused(run, may_be) if not holds.any() else None
+            if why is None and letter == LETTERS[0]:
+                why = _farther(run, factual, may_be)
+            if why is not None:
+                printed = ", ".join(f"{name} {value}" for name, value in changed.items())
+                lines.append(Refuted(f"{self.label} {part}, {letter}", printed, why))
+        return lines, len(looked)
+
+    def _corners(self, run: StoredRun, factual: pd.DataFrame, changed: Mapping[str, str]) -> pd.DataFrame:
+        """Rows at the ends of what each printed number may have been, and as printed."""
+        rows = [factual.iloc[0].to_dict()]
+        for name, text in changed.items():
+            feature = run.space[name]
+            if feature.numeric:
+                half = max(0.5 * 10.0 ** -len(text.partition(".")[2]), self.rounding * feature.range)
+                values = [float(text) - half, float(text), float(text) + half]
+            else:
+                values = [value for value in feature.categories if str(value) == text]
+            rows = [{**row, name: value} for row in rows for value in values]
+        return run.space.frame(rows)
 
     def _listed(self, parts: Mapping[str, StoredRun]) -> tuple[str, list[str]]:
         """The factual, then every counterfactual, published above ours; a dash where a feature is unchanged.
@@ -111,6 +153,36 @@ class Listing:
             numbers = (f"{value:.13f}" for value in (ours, self.optima[part]))
             body.append([part, first["status"], *numbers, f"{ours - self.optima[part]:+.1e}"])
         return markdown(["part", STATUS, "ours", "exact", "ours − exact"], body)
+
+
+def _refused(run: StoredRun, rows: pd.DataFrame) -> str:
+    """That a model of two classes accepts none of some rows, with its scores."""
+    raw = np.asarray(run.classifier.raw(rows), dtype=float)
+    wanted = "above" if run.classifier.code(_target(run).value) else "at most"
+    ends = dict.fromkeys(f"{end:.3g}" for end in (raw.min(), raw.max()))
+    return f"refused: score {' to '.join(ends)}; wanted: {wanted} {run.classifier.raw_threshold:.3g}"
+
+
+def _farther(run: StoredRun, factual: pd.DataFrame, rows: pd.DataFrame) -> str | None:
+    """That ours, which is accepted, is nearer than any of some rows, or None; by what the run minimises.
+
+    Less the distance from a hull: a row that was rounded may lie beside it.
+    """
+    first = next(row for row in run.rows() if row["ce"] == 1)
+    accepted = any(line["verdict"] == ACCEPTED for line in run.verdicts() if line["ce"] == 1)
+    if not accepted or run.objective is None:
+        return None
+    near = replace(run.objective, terms=tuple(term for term in run.objective.terms if term.name != "slack"))
+    own, least = (
+        float(near.evaluate(run.space, factual, frame).min()) for frame in (run.space.frame([first["row"]]), rows)
+    )
+    if own >= least - SAME * max(1.0, abs(least)):
+        return None
+    return f"not the nearest: its objective is at least {least:.10g}, that of an accepted one {own:.10g}"
+
+
+def _target(run: StoredRun) -> Any:
+    return next(iter(run.factuals()[1].values()))
 
 
 def _changes(run: StoredRun, factual: pd.DataFrame, row: Mapping[str, Any]) -> dict[str, Any]:

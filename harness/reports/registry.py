@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import pandas as pd
 
@@ -57,6 +58,34 @@ class Table(Protocol):
 
         Without a column ``published`` where nothing is published.
         """
+        ...
+
+
+@dataclass(frozen=True)
+class Refuted:
+    """A published number or counterfactual that a proof excludes.
+
+    Parameters
+    ----------
+    place
+        The published row that it is in.
+    published
+        What is printed.
+    why
+        What excludes it.
+    """
+
+    place: str
+    published: str
+    why: str
+
+
+@runtime_checkable
+class Refutes(Protocol):
+    """A table that can tell which of its published numbers are excluded."""
+
+    def refuted(self, found: Sequence[StoredRun]) -> tuple[list[Refuted], int]:
+        """Those that are, and how many were looked at."""
         ...
 
 

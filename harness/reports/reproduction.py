@@ -32,7 +32,7 @@ from harness.reports.verdict import (
 )
 from harness.store.run import StoredRun
 
-CLAIMS = "Claims"  # the heading above them
+CLAIMS, WRONG = "Claims", "Proven wrong"  # headings
 HEAD = (
     "table", "results", "questions asked", "as printed", "agree", "undecided", "differ: ours better", "ours worse",
     "neither", "not run", "costs", "published / ours, median",
@@ -131,6 +131,7 @@ def write(home: Path) -> str:
         if name in kept or name in sections
     }
     claims = _claims(numbers, kept, before.claims)
+    refuted = [_refuted(name, known[name], runs[name]) for name in known if name in runs]
     parts = [
         "# What is regenerated\n",
         f"{_opening(shown.values(), claims)}\n",
@@ -142,6 +143,7 @@ def write(home: Path) -> str:
         f"## {CLAIMS}\n",
         "What the papers themselves say, with the place; those that do not hold here come first.\n",
         markup.markdown(["claim", "where", "here", "number"], claims),
+        _proven_wrong([line for lines, _ in refuted for line in lines], sum(number for _, number in refuted)),
         *(f"## {known[name].title}\n\n{each.text}\n" for name, each in shown.items()),
         _figures(home),
     ]
@@ -203,6 +205,25 @@ def section(name: str, table: registry.Table, found: Sequence[StoredRun]) -> tup
         notes.append("- Not run: " + "; ".join(f"{number} {why}" for why, number in reasons.most_common()) + ".")
     parts = [_extent(found), _cells(cells, lines, table), "\n".join(dict.fromkeys(notes))]
     return Section([str(cell) for cell in row], "\n\n".join(part.strip("\n") for part in parts if part)), frame
+
+
+def _refuted(name: str, table: registry.Table, found: Sequence[StoredRun]) -> tuple[list[list[str]], int]:
+    """A line for each published number of a table that is excluded, and how many were looked at."""
+    if not isinstance(table, registry.Refutes):
+        return [], 0
+    lines, looked = table.refuted(found)
+    studies = sorted({run.path.parents[1] for run in found})
+    check = f"`python -m harness.check {' '.join(f'{path.parent.name}/{path.name}' for path in studies)}`"
+    return [[name, each.place, each.published, each.why, check] for each in lines], looked
+
+
+def _proven_wrong(lines: Sequence[Sequence[str]], looked: int) -> str:
+    """The published numbers that are excluded; nothing where none was looked at."""
+    if not looked:
+        return ""
+    head = ["table", "where", "published", "why it is excluded", "what checks the answers behind it"]
+    said = f"Of {looked} published counterfactuals and means that can be judged, {len(lines)} are excluded.\n"
+    return f"## {WRONG}\n\n{said}\n{markup.markdown(head, lines) if lines else ''}"
 
 
 def _paper(name: str) -> str:

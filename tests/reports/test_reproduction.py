@@ -66,6 +66,23 @@ def cells(page: str, name: str) -> list[str]:
     return [part.strip() for part in line.split("|")[1:-1]]
 
 
+def test_what_is_excluded_has_a_section(
+    home: Path, comparison: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what checks the answers behind it; where nothing is judged there is none."""
+    asked(home, "run", GRANTED)
+    reproduction.write(home)
+    assert "Proven wrong" not in (home / "REPRODUCTION.md").read_text()
+    most = {"validity": lambda run: 0.5, "continuous_proximity": lambda run: 0.0}
+    judged = dataclasses.replace(comparison, most=most)
+    monkeypatch.setattr(registry, "known", lambda: {"small": judged})
+    reproduction.write(home)
+    text = (home / "REPRODUCTION.md").read_text().partition("## Proven wrong\n")[2].partition("\n## ")[0]
+    why = "a mean of validity is at most 0.5 where every counterfactual changes something"
+    assert "Of 2 published counterfactuals and means that can be judged, 1 are excluded." in text
+    assert f"| small | Loans, Exact | validity 1.00 | {why} | `python -m harness.check home/run` |" in text
+
+
 def test_every_published_cell_is_counted(home: Path) -> None:
     """Of five numbers: a validity as printed, a proximity farther off than both errors, three that were not asked."""
     asked(home, "run", GRANTED, GRANTED)

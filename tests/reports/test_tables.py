@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import sys
@@ -19,6 +20,7 @@ from support.tables import GRANTED, MEMBER, YOUNGER, started
 
 from harness import tables as command
 from harness.core.errors import HarnessError
+from harness.core.explanation import Answer, Reason, Status
 from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
 from harness.papers import robust
@@ -285,6 +287,95 @@ def test_counterfactuals_are_listed_as_changes(made: Made, tmp_path: Path, monke
         ["B", "a", "published", DASH, "31.50", "nurse", ""],
         ["B", "a", "ours", DASH, DASH, DASH, "GAVE_UP"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("printed", "answer", "why"),
+    [
+        ("A,a,49.4,,", GRANTED, "refused: score 0.25; wanted: above 0.5"),  # up to 49.45
+        ("A,a,49.96,,", GRANTED, None),  # of 49.965, rounded in scaled units as well, it may have been 50.06
+        ("A,a,50.0,,", GRANTED, None),  # of 50.05: granted, and nearer than ours
+        ("A,a,81,,", GRANTED, "not the nearest: its objective is at least 0.505, that of an accepted one 0.5"),
+        ("A,b,81,,", GRANTED, None),  # of the first alone it is said that it is the nearest
+        ("A,a,80.1,,", GRANTED, None),  # it may have been 80
+        ("A,a,81,,", YOUNGER, None),  # ours is refused
+        ("A,a,81,,nurse", GRANTED, "not the nearest: its objective is at least 1.505, that of an accepted one 0.5"),
+        ("B,a,49.4,,", GRANTED, None),  # not run
+    ],
+)
+def test_what_is_printed_of_a_counterfactual_may_be_excluded(
+    printed: str, answer: dict[str, Any], why: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the authors' own model, whose split is at 50, or by a nearer one that it accepts; our model says nothing.
+
+    Incomes are scaled by 100; the second objective counts the hull, of which rounded rows are no judges.
+    """
+    (tmp_path / "listed.csv").write_text(f"part,counterfactual,income,age,job\nfactual,,30,30,clerk\n{printed}\n")
+    monkeypatch.setattr(stored, "PUBLISHED", tmp_path)
+    near = {**answer, "age": 30} if answer is GRANTED else answer
+    hull = {"points": loans.SPACE.encode(loans.TRAIN), "norm": 1}
+    for terms in ((Term("l1"),), (Term("l1"), Term("slack", 1e6, hull))):
+        for model, expected in (("published_tree", why), ("tree", None)):
+            run = started(tmp_path / str(len(terms)), loans.problem, loans.factual, [near], variant="A", model=model)
+            run.put_objective(Objective(terms))
+            found, looked = Listing("A listing", "variant", "listed.csv", rounding=1e-3).refuted([run])
+            assert [each.why for each in found] == ([] if expected is None else [expected])
+            assert looked == (model == "published_tree" and printed.startswith("A"))
+            if found:
+                values = [value for value in printed.split(",")[2:] if value]
+                words = [f"{name} {value}" for name, value in zip(("income", "job"), values, strict=False)]
+                assert (found[0].place, found[0].published) == ("variant A, a", ", ".join(words))
+
+
+@pytest.mark.parametrize(("printed", "excluded"), [(0.806, True), (0.81, True), (0.80, False), (0.805, False)])
+def test_a_mean_above_what_it_can_be_is_excluded(
+    printed: float, excluded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of five features at most four stay: .80; a printed .805 may have been .80."""
+    text = f"dataset,method,sparsity,sparsity_se\nloans,ours,{printed},0.01\nloans,other,0.9,0.01\n"
+    (tmp_path / "means.csv").write_text(text)
+    monkeypatch.setattr(stored, "PUBLISHED", tmp_path)
+    run = started(tmp_path, loans.problem, loans.factual, [GRANTED])
+    table = Comparison(
+        title="A table", file="means.csv", keys={"dataset": "dataset", "method": "method"},
+        measures={"sparsity": "mothilal/sparsity"}, most={"sparsity": lambda run: 1 - 1 / len(run.space.features)},
+    )  # fmt: skip
+    found, looked = table.refuted([run])
+    assert looked == 1
+    assert [(each.place, each.why) for each in found] == [
+        ("loans, ours", "a mean of sparsity is at most 0.8 where every counterfactual changes something")
+    ] * excluded
+    assert dataclasses.replace(table, most={}).refuted([run]) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "asked", "told"),
+    [
+        ([Status.OPTIMAL, Status.OPTIMAL], 1, True),
+        ([Status.OPTIMAL, Status.FOUND], 1, False),
+        ([Status.OPTIMAL, Status.OPTIMAL], 3, False),
+    ],
+)
+def test_means_of_proven_optima_that_are_not_as_printed_are_told(
+    statuses: list[Status], asked: int, told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the paper asked the same; a validity of 1 is as printed. Who got no answer does not count."""
+    text = "dataset,method,validity,continuous_proximity\nloans,ours,1.0,-12.5\n"
+    (tmp_path / "means.csv").write_text(text)
+    monkeypatch.setattr(stored, "PUBLISHED", tmp_path)
+    answers = [Answer(status, GRANTED, Reason.FINISHED, 1.0, 1.0) for status in statuses]
+    run = started(tmp_path, loans.problem, loans.factual, [*answers, None])
+    run.update(n_counterfactuals=asked)
+    table = Comparison(
+        title="A table", file="means.csv", keys={"dataset": "dataset", "method": "method"}, exact=True,
+        measures={"validity": "mothilal/validity", "continuous_proximity": "mothilal/continuous_proximity"},
+    )  # fmt: skip
+    note = (
+        "- loans, ours: at the proven optima of all 2 answered factuals, continuous proximity is -60.00; -12.50 is "
+        "printed.\n"
+    )
+    assert (note in table.build([run])[0]) is told
+    assert "proven optima" not in dataclasses.replace(table, exact=False).build([run])[0]
 
 
 def test_optima_are_compared_to_the_last_digit(problem: Problem, factual: pd.DataFrame, tmp_path: Path) -> None:
