@@ -32,10 +32,10 @@ from harness.reports.verdict import (
 )
 from harness.store.run import StoredRun
 
-CLAIMS, WRONG = "Claims", "Proven wrong"  # headings
+CLAIMS = "Claims"  # the heading above them
 HEAD = (
     "table", "results", "questions asked", "as printed", "agree", "undecided", "differ: ours better", "ours worse",
-    "neither", "not run", "costs", "published / ours, median",
+    "neither", "not run", "costs", "published / ours, median", "proven wrong",
 )  # fmt: skip
 COUNTED = (AS_PRINTED, AGREES, UNDECIDED, BETTER, WORSE, DIFFERS, NOT_RUN)  # in the order of the columns
 QUESTIONS, LAST_RESULT, COSTS = 2, 9, 10  # columns
@@ -45,7 +45,8 @@ LEGEND = (
     f"paper or {ENOUGH}; {MARKS[UNDECIDED]} undecided: the interval holds 0, but the rest does not; {MARKS[BETTER]}, "
     f"{MARKS[WORSE]} differs, ours better or worse by the paper's own criterion; {MARKS[DIFFERS]} differs, without a "
     f"better way; {MARKS[NOT_RUN]} not run. In brackets what is published. Costs (seconds, iterations, early stops) "
-    "have no verdict but a ratio, published / ours: machines, solvers and limits differ."
+    "have no verdict but a ratio, published / ours: machines, solvers and limits differ. Proven wrong: counterfactuals "
+    "that the authors' own model refuses or that an accepted one is nearer than, and means that none can have."
 )
 
 
@@ -131,7 +132,6 @@ def write(home: Path) -> str:
         if name in kept or name in sections
     }
     claims = _claims(numbers, kept, before.claims)
-    refuted = [_refuted(name, known[name], runs[name]) for name in known if name in runs]
     parts = [
         "# What is regenerated\n",
         f"{_opening(shown.values(), claims)}\n",
@@ -143,7 +143,6 @@ def write(home: Path) -> str:
         f"## {CLAIMS}\n",
         "What the papers themselves say, with the place; those that do not hold here come first.\n",
         markup.markdown(["claim", "where", "here", "number"], claims),
-        _proven_wrong([line for lines, _ in refuted for line in lines], sum(number for _, number in refuted)),
         *(f"## {known[name].title}\n\n{each.text}\n" for name, each in shown.items()),
         _figures(home),
     ]
@@ -203,27 +202,24 @@ def section(name: str, table: registry.Table, found: Sequence[StoredRun]) -> tup
     notes = [note for note in re.findall(r"^- .+$", text, flags=re.MULTILINE) if not ELSEWHERE.search(note)]
     if reasons:
         notes.append("- Not run: " + "; ".join(f"{number} {why}" for why, number in reasons.most_common()) + ".")
-    parts = [_extent(found), _cells(cells, lines, table), "\n".join(dict.fromkeys(notes))]
+    wrong, excluded = _refuted(table, found)
+    row.append(wrong)
+    parts = [_extent(found), _cells(cells, lines, table), excluded, "\n".join(dict.fromkeys(notes))]
     return Section([str(cell) for cell in row], "\n\n".join(part.strip("\n") for part in parts if part)), frame
 
 
-def _refuted(name: str, table: registry.Table, found: Sequence[StoredRun]) -> tuple[list[list[str]], int]:
-    """A line for each published number of a table that is excluded, and how many were looked at."""
-    if not isinstance(table, registry.Refutes):
-        return [], 0
-    lines, looked = table.refuted(found)
-    studies = sorted({run.path.parents[1] for run in found})
-    check = f"`python -m harness.check {' '.join(f'{path.parent.name}/{path.name}' for path in studies)}`"
-    return [[name, each.place, each.published, each.why, check] for each in lines], looked
-
-
-def _proven_wrong(lines: Sequence[Sequence[str]], looked: int) -> str:
-    """The published numbers that are excluded; nothing where none was looked at."""
-    if not looked:
-        return ""
-    head = ["table", "where", "published", "why it is excluded", "what checks the answers behind it"]
-    said = f"Of {looked} published counterfactuals and means that can be judged, {len(lines)} are excluded.\n"
-    return f"## {WRONG}\n\n{said}\n{markup.markdown(head, lines) if lines else ''}"
+def _refuted(table: registry.Table, found: Sequence[StoredRun]) -> tuple[str, str]:
+    """How many of a table's published numbers are excluded, of how many that can be judged; and a table of them."""
+    lines, looked = table.refuted(found) if isinstance(table, registry.Refutes) else ([], 0)
+    count = f"{len(lines)} of {looked}" if looked else markup.DASH
+    if not lines:
+        return count, ""
+    studies = sorted({f"{run.path.parents[2].name}/{run.path.parents[1].name}" for run in found})
+    head, body = ["where", "published", "why it is excluded"], [[e.place, e.published, e.why] for e in lines]
+    said = (
+        f"Proven wrong, {count} that can be judged; `python -m harness.check {' '.join(studies)}` checks the answers:"
+    )
+    return count, f"{said}\n\n{markup.markdown(head, body, 1)}"
 
 
 def _paper(name: str) -> str:
@@ -324,15 +320,17 @@ def _plain(value: Any) -> str:
 
 def _opening(shown: Iterable[Section], claims: Sequence[Sequence[str]]) -> str:
     """The page in a paragraph: counts of all that follows."""
+    shown = list(shown)
     rows = [[int(cell) for cell in each.row[3 : COSTS + 1]] for each in shown]
+    wrong = sum(int(each.row[-1].partition(" of ")[0]) for each in shown if each.row[-1] != markup.DASH)
     printed, agree, undecided, better, worse, neither, unrun, costs = (sum(row[i] for row in rows) for i in range(8))
     ran = printed + agree + undecided + better + worse + neither
     claimed = Counter(claim[2] for claim in claims)
     return (
         f"Of {ran + unrun} published results in {len(rows)} tables, {ran} were regenerated: {printed} come out as "
         f"printed, {agree} agree, {undecided} are undecided, and {better + worse + neither} differ (ours is better in "
-        f"{better}, worse in {worse}). {costs} costs stand beside ours. Of the papers' claims, {claimed[HOLDS]} hold "
-        f"here, {claimed[FAILS]} do not, and {claimed[OPEN]} are not tested enough."
+        f"{better}, worse in {worse}). {wrong} counterfactuals and means are proven wrong. {costs} costs stand beside "
+        f"ours. Of the papers' claims, {claimed[HOLDS]} hold here, {claimed[FAILS]} do not, and {claimed[OPEN]} are not tested enough."
     )
 
 
