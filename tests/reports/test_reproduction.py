@@ -103,8 +103,8 @@ def test_every_published_cell_is_counted(home: Path) -> None:
     assert "are not shown: nothing" not in page
     opening = (
         "Of 5 published results in 1 tables, 2 were regenerated: 1 come out as printed, 0 agree, 0 are undecided, and "
-        "1 differ (ours is better in 0, worse in 1). 0 counterfactuals and means are proven wrong. 0 costs stand beside "
-        "ours. Of the papers' claims, 1 hold here, 0 do not, and 0 are not tested enough."
+        "1 differ (ours is better in 0, worse in 1). 0 counterfactuals and means are proven wrong. 0 costs stand "
+        "beside ours. Of the papers' claims, 1 hold here, 0 do not, and 0 are not tested enough."
     )
     assert opening in page
     assert "| All is well. | section 1 | holds | 6 rows |" in page
