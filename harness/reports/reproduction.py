@@ -330,8 +330,8 @@ def _opening(shown: Iterable[Section], claims: Sequence[Sequence[str]]) -> str:
         f"Of {ran + unrun} published results in {len(rows)} tables, {ran} were regenerated: {printed} come out as "
         f"printed, {agree} agree, {undecided} are undecided, and {better + worse + neither} differ (ours is better in "
         f"{better}, worse in {worse}). {wrong} counterfactuals and means are proven wrong. {costs} costs stand beside "
-        f"ours. Of the papers' claims, {claimed[HOLDS]} hold here, {claimed[FAILS]} do not, and {claimed[OPEN]} are not "
-        "tested enough."
+        f"ours. Of the papers' claims, {claimed[HOLDS]} hold here, {claimed[FAILS]} do not, and {claimed[OPEN]} are "
+        "not tested enough."
     )
 
 
