@@ -52,12 +52,25 @@ def main() -> None:
         log.warning("interrupted: what was answered is kept, and the same command goes on from there")
         sys.exit(130)
     except (HydraException, OmegaConfBaseException, YAMLError) as fault:
-        log.error(sentence(fault))
+        log.error(sentence(_cause(fault)))
         sys.exit(1)
     except OSError as fault:
         log.error("%s cannot be written (%s); give another output_dir.", fault.filename or "a file", fault.strerror)
         sys.exit(1)
     sys.exit(1 if Sweep.faults else 0)
+
+
+def _cause(fault: Exception) -> Exception:
+    """What is wrong where Hydra complains of several values: of an experiment that sweeps, whatever else does not fit."""
+    if not str(fault).startswith("Ambiguous value"):
+        return fault
+    parsed = OverridesParser.create().parse_overrides([argument for argument in sys.argv[1:] if "=" in argument])
+    try:
+        with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
+            hydra.compose("config", [str(each.input_line) for each in parsed if not each.is_sweep_override()])
+    except (HydraException, OmegaConfBaseException, YAMLError) as cause:
+        return cause
+    return fault
 
 
 def _list(arguments: list[str]) -> None:
