@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def _cause(fault: Exception) -> Exception:
-    """What is wrong where Hydra complains of several values: of an experiment that sweeps, whatever else does not fit."""
+    """What is wrong where Hydra complains of several values: of an experiment that sweeps, whatever else is."""
     if not str(fault).startswith("Ambiguous value"):
         return fault
     parsed = OverridesParser.create().parse_overrides([argument for argument in sys.argv[1:] if "=" in argument])
