@@ -52,7 +52,7 @@ SLOW = [  # minutes each without numba
     f"--deselect=tests/certificate/test_certificate.py::test_the_radius_is_the_largest[{model}-l2]"
     for model in ("mlp", "mlp_deep")
 ]
-POOL = "tests/execution/test_pool.py"
+POOL, BATCH = "tests/execution/test_pool.py", "tests/execution/test_batch.py"
 SET_UP = tuple(  # the others compile, or fit without numba: minutes
     f"tests/execution/test_clocks.py::test_{name}"
     for name in ("set_up_is_known_of_a_run_that_is_not_asked", "set_up_is_the_first_workers",
@@ -91,9 +91,14 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 MORE = {  # tests of some files, which come before those of their part
     "harness/execution/contract.py": GROUPS,
-    "harness/execution/experiment.py": (*GROUPS, *CLAIMS, "tests/execution/test_overhead.py"),
-    "harness/execution/messages.py": (POOL, *GROUPS, *SET_UP),
-    "harness/execution/pool.py": ("tests/execution/test_experiment.py", *GROUPS, *SET_UP),
+    "harness/execution/experiment.py": (
+        *GROUPS,
+        *CLAIMS,
+        "tests/execution/test_overhead.py",
+        "tests/reports/test_group_tables.py::test_of_a_groups_claim_the_limits_are_stored",
+    ),
+    "harness/execution/messages.py": (BATCH, POOL, *GROUPS, *SET_UP),
+    "harness/execution/pool.py": (BATCH, "tests/execution/test_experiment.py", *GROUPS, *SET_UP),
     "harness/execution/task.py": ("tests/execution/test_experiment.py", *GROUPS),
     "harness/execution/worker.py": (POOL, *GROUPS, *SET_UP),
     "harness/evaluation/scoring.py": GROUPS,
