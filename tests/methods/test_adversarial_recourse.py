@@ -184,3 +184,6 @@ def test_the_last_point_is_handed_back_whatever_it_is(name: str) -> None:
     far = ask(steps=400, weight=1e-6, last=True)
     assert question.valid(pd.DataFrame([far.row]))[0]
     assert far.detail == ""
+    path = [ask(steps=steps, weight=1e-6, last=True) for steps in range(1, 60)]
+    near = [answer for answer in path if question.valid(pd.DataFrame([answer.row]))[0] and answer.detail]
+    assert near  # valid, and not yet in its worst case

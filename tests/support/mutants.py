@@ -59,10 +59,19 @@ def matters(node: Any) -> bool:
             return False
         if kind == "argument" and parent.children[0].get_code(include_prefix=False) in ASIDE:
             return False
+        if kind == "dictorsetmaker" and _key(node) in ASIDE:
+            return False
         if kind == "trailer" and parent.get_previous_sibling().get_code(include_prefix=False) == CANVAS:
             return False
         node = parent
     return True
+
+
+def _key(node: Any) -> str:
+    """The key of a value in a dictionary's display, less its quotes; nothing of any other part."""
+    colon = node.get_previous_sibling()
+    named = colon is not None and colon.get_code(include_prefix=False) == ":"
+    return colon.get_previous_sibling().get_code(include_prefix=False).strip("\"'") if named else ""
 
 
 def _setting(number: Any) -> bool:
