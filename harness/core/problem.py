@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -47,15 +49,30 @@ class Problem:
     reference: pd.DataFrame = field(default=None)
     reference_labels: np.ndarray = field(default=None)  # type: ignore[arg-type]
     equations: tuple[Equation, ...] = ()
+    _known: dict[tuple[Any, ...], bool] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.reference is None:
             object.__setattr__(self, "reference", self.train)
             object.__setattr__(self, "reference_labels", self.labels)
+        object.__setattr__(self, "_known", {})
 
     def valid(self, frame: pd.DataFrame) -> np.ndarray:
         """Per decoded row, whether the fitted model itself meets the target, bool."""
+        if self._known:
+            found = [self._known.get(row) for row in frame.itertuples(index=False, name=None)]
+            if None not in found:
+                return np.array(found, dtype=bool)
         return self.target.holds(self.classifier, frame)
+
+    @contextmanager
+    def knowing(self, found: Mapping[tuple[Any, ...], bool]) -> Iterator[None]:
+        """Have ``valid`` take over, by the values of a row, what the model was found to say of some."""
+        self._known.update(found)
+        try:
+            yield
+        finally:
+            self._known.clear()
 
     def labelled(self, labels: np.ndarray) -> np.ndarray:
         """Which true labels are as the target wants them, bool; for a probability, the label that it is of."""

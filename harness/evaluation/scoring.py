@@ -71,7 +71,10 @@ def score(
         judged = [(row, verdicts[identity, row["ce"]]) for row in rows]
         line: dict[str, Any] = {"factual": identity, **_counts(judged, _limit(meta), objective)}
         line |= groups.get(identity, {})
-        line |= measure.of(factuals.loc[[identity]], judged, problems[identity])
+        coherent = ((row["row"], v["valid"]) for row, v in judged if row["row"] is not None and not v["incoherent"])
+        names = problems[identity].space.names
+        with problems[identity].knowing({tuple(row[name] for name in names): valid for row, valid in coherent}):
+            line |= measure.of(factuals.loc[[identity]], judged, problems[identity])
         table.append(line)
     columns = ["factual", *COUNTS, *(GROUPED if groups else ()), *measure.columns]
     scores = pd.DataFrame(table, columns=columns).set_index("factual")

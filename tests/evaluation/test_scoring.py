@@ -87,6 +87,27 @@ def test_a_metric_that_fails_leaves_all_others(cell: StoredRun, problem: Problem
     assert "nearest/distance/l0" in caught.value.scores
 
 
+def test_what_the_checker_found_is_not_asked_again(cell: StoredRun, problem: Problem, monkeypatch: Any) -> None:
+    """The model is asked about rows that nobody has judged, and about none once the scores are known."""
+    asked: list[int] = []
+    holds = type(problem.target).holds
+    monkeypatch.setattr(
+        type(problem.target), "holds", lambda self, c, frame: asked.append(len(frame)) or holds(self, c, frame)
+    )
+    before = scored(cell, problem, "returned")
+    assert asked == []
+    assert before["mothilal/validity"] == pytest.approx(1 / 3)
+    rows = problem.space.frame(row["row"] for row in cell.rows()[:2])
+    values = tuple(rows.iloc[0])
+    with problem.knowing({values: False}):
+        assert problem.valid(rows.iloc[[0, 0]]).tolist() == [False, False]
+        assert problem.valid(rows.iloc[:0]).tolist() == []
+        assert asked == []
+        assert problem.valid(rows).tolist() == [True, False]
+    assert problem.valid(rows.iloc[:1]).tolist() == [True]
+    assert asked == [2, 1]
+
+
 Asked = Callable[..., StoredRun]
 NOTHING = Answer(Status.GAVE_UP, reason=Reason.TIME_LIMIT)
 NONE_EXISTS = Answer(Status.INFEASIBLE, reason=Reason.PROOF)
