@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from harness.cli.explained import explained
 from harness.core.errors import HarnessError
-from harness.reports.person import as_text, legend
+from harness.execution.start import start
 
 USAGE = """\
 usage: python -m harness.explain factual=ROW|FILE [SETTING=VALUE ...]
@@ -41,7 +40,13 @@ def main() -> None:
     try:
         if not any(argument.startswith("factuals=") for argument in arguments):
             raise HarnessError("no factual is given; name the number of a row, factual=3, or a CSV file.")
-        for place, (explanation, claim) in enumerate(explained(arguments)):
+        # Beside it, this process imports what it needs itself; one thread is what workers have unless told otherwise.
+        told = any(argument.startswith("threads=") for argument in arguments)
+        spare = None if told else start(1, modules=("sklearn.ensemble",))
+        from harness.cli.explained import explained  # slow: all libraries that a dataset, a model and a method need
+        from harness.reports.person import as_text, legend  # slow: pandas
+
+        for place, (explanation, claim) in enumerate(explained(arguments, spare)):
             parts = "" if place == 0 else "\n", as_text(explanation), legend(explanation, claim)
             print("\n".join(filter(None, parts)))
     except HarnessError as fault:

@@ -50,6 +50,7 @@ WARMING = "methods/warming.py"  # asks every method that has kernels
 METRIC = {"harness/core", "harness/certificate"}
 COMMANDS = {"__init__", "__main__", "check", "tables", "figures", "explain", "report", "library"}
 LATE = {  # files that import modules of ours inside functions, and why
+    "harness/explain.py": {"harness.cli.explained", "harness.reports.person"},
     "harness/cli/main.py": {"harness.cli.job"},  # --help and wrong input need none of the libraries of a job
     # Nor those of settings, tables and MLflow.
     "harness/cli/sweep.py": {"harness.cli.ending", "harness.cli.settings", "harness.store.mlflow"},

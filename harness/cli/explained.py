@@ -22,12 +22,15 @@ from harness.core.wording import SATISFIED
 from harness.execution.contract import refused
 from harness.execution.experiment import entropy
 from harness.execution.pool import Limits, Pool
+from harness.execution.start import Started
 from harness.library import in_context
 from harness.reports.person import Explained
 
 
-def explained(arguments: list[str]) -> Iterator[tuple[Explained, Objective | None]]:
+def explained(arguments: list[str], spare: Started | None = None) -> Iterator[tuple[Explained, Objective | None]]:
     """Explain each factual that command-line arguments name; nothing is stored, and MLflow is left out.
+
+    ``spare`` is a worker that was started meanwhile.
 
     Yields
     ------
@@ -53,7 +56,7 @@ def explained(arguments: list[str]) -> Iterator[tuple[Explained, Objective | Non
     limits = Limits(plain["time_limit"], plain["fit_time_limit"], plain["memory_limit"], plain["threads"])
     count, seed = plain["n_counterfactuals"], entropy(plain["seed"])
     asked = task.factuals.loc[~task.content(task.factuals)]
-    outcomes = Pool().explain(method, task.problem, asked, count, seed, limits)
+    outcomes = Pool(spare=spare).explain(method, task.problem, asked, count, seed, limits)
     for index in task.factuals.index:
         factual, problem = task.factuals.loc[[index]], task.problem(index)
         found, claim = refused(count, SATISFIED), None

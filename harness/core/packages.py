@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.util
+import sys
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, packages_distributions
 from importlib.metadata import version as distribution_version
@@ -39,6 +40,8 @@ def version(name: str) -> str | None:
     try:
         return distribution_version(name)
     except PackageNotFoundError:
+        if (told := getattr(sys.modules.get(name), "__version__", None)) is not None:
+            return str(told)  # of what is imported already
         brought_by = _distributions().get(name) if places(name) else None
         return distribution_version(brought_by[0]) if brought_by else None
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 import os
 import queue
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from multiprocessing import Pipe
-from multiprocessing.connection import Connection
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -35,10 +31,10 @@ from harness.execution.messages import (
     GroupReply,
     GroupRequest,
 )
+from harness.execution.start import Started, start
 
 START_LIMIT = 120.0  # seconds for a worker to import and receive a problem, before its limit to fit begins
 COMPILE_LIMIT = 900.0  # seconds for numba, besides any limit
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -118,29 +114,14 @@ class Worker:
 
     Parameters
     ----------
-    threads
-        Of BLAS and its like.
-    kernels
-        The folder of numba's compiled kernels; where numba keeps them unless given.
+    started
+        Its process.
     """
 
-    def __init__(self, threads: int, kernels: str | None = None) -> None:
-        self.started = time.perf_counter()
+    def __init__(self, started: Started) -> None:
+        self.process, self.connection, self.started = started
         self.problem: Problem | None = None
         self.fitted = Fitted()
-        ours, theirs = Pipe()
-        environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(threads)), "PYTHONHASHSEED": "0"}
-        environment |= {} if kernels is None else {"NUMBA_CACHE_DIR": kernels}
-        environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "harness.execution.worker", str(theirs.fileno())],
-            pass_fds=[theirs.fileno()],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        theirs.close()
-        self.connection: Connection = ours
 
     @property
     def alive(self) -> bool:
@@ -237,9 +218,12 @@ class Pool:
     first_use
         Have workers compile all kernels anew, as on a machine that has never run the method. Otherwise a set-up that
         compiled is measured once more, in another worker, which finds the kernels in numba's cache.
+    spare
+        A worker that was started already, for the first that is needed.
     """
 
     first_use: bool = False
+    spare: Started | None = None
 
     def explain(
         self,
@@ -292,7 +276,7 @@ class Pool:
             kernels = None
             if self.first_use:
                 kernels = stack.enter_context(TemporaryDirectory(ignore_cleanup_errors=True))
-            batch = _Batch(method, limits, waiting, kernels)
+            batch = _Batch(method, limits, waiting, kernels, self.spare)
             threads = [threading.Thread(target=batch.work, daemon=True) for _ in range(min(jobs, len(waiting)))]
             for thread in threads:
                 thread.start()
@@ -315,8 +299,11 @@ class Pool:
 class _Batch:
     """The jobs of one run, and what the threads that work on them share; each thread has one worker at a time."""
 
-    def __init__(self, method: Method, limits: Limits, waiting: Sequence[_Job], kernels: str | None) -> None:
+    def __init__(
+        self, method: Method, limits: Limits, waiting: Sequence[_Job], kernels: str | None, spare: Started | None = None
+    ) -> None:
         self.method, self.limits, self.kernels = method, limits, kernels
+        self.spare = [] if spare is None else [spare]
         self.waiting: queue.SimpleQueue[_Job] = queue.SimpleQueue()
         for job in waiting:
             self.waiting.put(job)
@@ -373,7 +360,8 @@ class _Batch:
         worker = self.workers.get(threading.get_ident())
         if worker is None or not worker.alive:
             # In this thread, as a worker dies with the one that started it (``worker._die_with_parent``).
-            worker = self.workers[threading.get_ident()] = Worker(self.limits.threads, self.kernels)
+            started = self.spare.pop() if self.spare else start(self.limits.threads, self.kernels)
+            worker = self.workers[threading.get_ident()] = Worker(started)
             if self.stop.is_set():  # ``end`` may have missed it
                 worker.end()
         if worker.problem is not problem:

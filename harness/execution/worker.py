@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import os
 import resource
 import signal
@@ -136,13 +137,18 @@ def _die_with_parent() -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Serve on the inherited file descriptor that the first argument names; what methods print is discarded."""
+    """Serve on the inherited file descriptor that the first argument names; what methods print is discarded.
+
+    Further arguments are modules to import before the first message comes.
+    """
     _die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
     connection: Any = Connection(int(arguments[0]))
+    for module in arguments[1:]:
+        importlib.import_module(module)
     serve(connection)
 
 

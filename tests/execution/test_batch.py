@@ -184,8 +184,9 @@ class Fake:
     faults: list[str | None] = []  # noqa: RUF012  # of fits, one after the other
     seconds: float = 1.0  # of each question
 
-    def __init__(self, threads: int, kernels: str | None = None) -> None:
-        self.threads, self.kernels, self.there = threads, kernels, kernels is not None and Path(kernels).is_dir()
+    def __init__(self, started: tuple[int, str | None]) -> None:
+        self.threads, self.kernels = started
+        self.there = self.kernels is not None and Path(self.kernels).is_dir()
         self.started, self.problem, self.alive = time.perf_counter() - 50.0, None, True
         self.fits, self.killed, self.ended = list[Any](), 0, 0
         self.made.append(self)
@@ -223,6 +224,7 @@ CLAIM = Objective((Term("l1"),)).stored()
 def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Fake]]:
     """The workers of a pool."""
     monkeypatch.setattr(pools, "Worker", Fake)
+    monkeypatch.setattr(pools, "start", lambda threads, kernels: (threads, kernels))
     for name, value in (("made", []), ("faults", []), ("compiling", 0.0), ("seconds", 1.0)):
         monkeypatch.setattr(Fake, name, value)
     yield Fake.made
@@ -277,6 +279,14 @@ def test_a_set_up_that_compiled_is_measured_again(first_use: bool, made: list[Fa
     assert {answer.status for outcome in found for answer in outcome.explanation.answers} == {Status.FOUND}
     assert {outcome.setup_cpu_seconds for outcome in found} == {float(len(made))}
     assert {outcome.compile_seconds for outcome in found} == {0.5}
+
+
+def test_a_worker_that_was_started_already_comes_first(made: list[Fake]) -> None:
+    """And once: where it dies, another is started."""
+    pool: Any = Pool(spare=(7, "spare"))  # type: ignore[arg-type]
+    seed: Any = {7: "dies", 8: (8,), 9: (9,)}.__getitem__
+    assert len(list(pool.explain("method", lambda index: "problem", FACTUALS, 2, seed, LIMITS))) == 3
+    assert [(worker.threads, worker.kernels) for worker in made] == [(7, "spare"), (LIMITS.threads, None)]
 
 
 def test_a_dead_worker_is_replaced_and_each_problem_fitted(made: list[Fake]) -> None:
