@@ -139,7 +139,7 @@ def _die_with_parent() -> None:
 def main(arguments: list[str]) -> None:
     """Serve on the inherited file descriptor that the first argument names; what methods print is discarded.
 
-    Further arguments are modules to import before the first message comes.
+    Further arguments are modules to import before the first message comes, where they are there.
     """
     _die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -148,7 +148,8 @@ def main(arguments: list[str]) -> None:
     os.dup2(quiet, 2)
     connection: Any = Connection(int(arguments[0]))
     for module in arguments[1:]:
-        importlib.import_module(module)
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
     serve(connection)
 
 

@@ -54,6 +54,13 @@ def test_every_number_of_an_entry_has_a_row(numbers: Numbers) -> None:
     assert fast.index.is_unique
 
 
+def test_numbers_of_several_seeds_have_a_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for counts of faults, which are of all seeds together."""
+    monkeypatch.setattr(Entry, "seed_spread", lambda self, name: {"coverage": 0.25, "late": 9.0}.get(name, math.nan))
+    table = Numbers(Study("s", (entry("m", [1.0, 2.0]),), {}, ())).table().set_index("number")
+    assert table["seed_sd"].dropna().to_dict() == {"coverage": 0.25}
+
+
 def test_of_a_criterion_methods_are_compared(numbers: Numbers) -> None:
     """By seconds: means of the ten common questions, ranks 0 and 1, and one is best; nothing else is compared."""
     table = numbers.table().set_index(["method", "number"])

@@ -142,8 +142,9 @@ def test_a_probability_of_either_class_has_two_ends(label: str) -> None:
     target = Probability(label, 0.25, 0.6)
     ends = sorted((1.0 if label == "high" else -1.0) * np.log(share / (1 - share)) for share in (0.25, 0.6))
     for low, high, word in ((0.0, 0.0, HOLDS), (-0.01, 0.0, BROKEN), (0.0, 0.01, BROKEN)):
-        region = {"x": (ends[0] + 1e-6 + low, ends[1] - 1e-6 + high)}
-        assert verdict(space, classifier, target, {"x": float(np.mean(ends))}, region) == word
+        for inside in (1e-6, -0.5 * regions.ROUNDING * 18.0):  # ends may be off by as much as decoding moves them
+            region = {"x": (ends[0] + inside + low, ends[1] - inside + high)}
+            assert verdict(space, classifier, target, {"x": float(np.mean(ends))}, region) == word
 
 
 @pytest.mark.usefixtures("_no_draws")
@@ -162,6 +163,22 @@ def test_a_threshold_between_two_inputs_of_single_precision(threshold: float) ->
     assert verdict(space, classifier, Label("high"), here, {"x": (float(last), float(last))}) == HOLDS
     assert verdict(space, classifier, Label("low"), there, {"x": (float(first), float(first))}) == HOLDS
     assert verdict(space, classifier, Label("high"), here, {"x": (float(last), float(first))}) == BROKEN
+
+
+@pytest.mark.usefixtures("_no_draws")
+def test_the_last_input_of_a_leaf_is_in_it() -> None:
+    """A box that begins there meets the leaf: above y = 0.5 it is the one that is not wanted."""
+    space = Space(tuple(Feature(name, "continuous", scale=(0.0, 1.0)) for name in "xy"))
+    corners = [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
+    fitted = DecisionTreeClassifier(random_state=0).fit(corners, [1, 0, 1, 1])
+    fitted.tree_.threshold[fitted.tree_.feature == 0] = 0.7  # between two numbers of single precision
+    classifier = Classifier(fitted, space_inputs(space), classes=("low", "high"))
+    last = float(np.float32(0.7))
+    row, beside = {"x": last, "y": 0.2}, {"x": last, "y": 0.8}
+    assert classifier.predict(space.frame([row, beside])).tolist() == ["high", "low"]
+    for first, word in ((last, BROKEN), (float(np.nextafter(np.float32(last), np.float32(1))), HOLDS)):
+        region = {"x": (first, 0.9), "y": (0.0, 1.0)}
+        assert verdict(space, classifier, Label("high"), {**row, "x": first}, region) == word
 
 
 def examined(classifier: Classifier, row: dict[str, Any], target: Target, size: float) -> dict[str, Any]:

@@ -233,6 +233,15 @@ def test_what_one_fit_compiled_is_not_the_next_ones(
 
 
 @pytest.mark.usefixtures("compiled_code")
+def test_nothing_compiled_takes_no_time() -> None:
+    clock = clocks.CompileClock()
+    try:
+        assert clock.seconds == 0.0
+    finally:
+        if clock in sys.meta_path:
+            sys.meta_path.remove(clock)
+
+
 def test_compiling_is_noticed_whoever_imports_numba() -> None:
     """Before the clock is there, or after; what comes from the cache of this process is none of it."""
     kernel = "from numba import njit\nkernel = njit(lambda n: n + 1)\nkernel(1)\n"

@@ -20,6 +20,7 @@ from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.execution import pool as pools
 from harness.execution.pool import Limits, Outcome, Pool
+from harness.execution.start import start
 
 LIMITS = Limits(time=10.0, fit=60.0)
 BRIEF = Limits(time=1.0, fit=60.0)
@@ -298,6 +299,15 @@ def test_an_interrupted_consumer_leaves_no_process(problem: Problem, factuals: p
     next(outcomes)
     outcomes.close()  # type: ignore[attr-defined]
     assert _gone(before)
+
+
+def test_a_worker_imports_beforehand_what_it_is_told(problem: Problem, factuals: pd.DataFrame) -> None:
+    """And serves as any other, whether it is there or not."""
+    for module in ("json", "no_such_module"):
+        spare = start(1, modules=(module,))
+        outcomes = list(Pool(spare=spare).explain(Acts("where"), lambda _: problem, factuals, COUNT, seed, LIMITS))
+        (pid,) = {outcome.explanation.trace[0]["pid"] for outcome in outcomes}
+        assert pid == spare.process.pid
 
 
 def test_a_consumer_interrupted_at_the_start_leaves_no_process(

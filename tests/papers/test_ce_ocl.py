@@ -15,6 +15,14 @@ from harness.papers import ce_ocl
 from metrics import _example as loans
 
 
+def test_a_single_change_leaves_all_but_one(tmp_path: Path) -> None:
+    """Of the loans' five features four stay."""
+    run = started(tmp_path, loans.problem, loans.factual, [GRANTED])
+    for name in ("ce_ocl_table2_published", "ce_ocl_table3_published"):
+        table: Any = ce_ocl.TABLES[name]
+        assert table.most["sparsity"](run) == pytest.approx(0.8)
+
+
 @pytest.mark.parametrize(
     ("method", "expected"),
     [

@@ -121,7 +121,8 @@ def test_a_group_is_divided_by_a_features_values(points: int) -> None:
 
 def test_of_a_groups_claim_the_limits_are_stored(tmp_path: Path) -> None:
     """What it minimises is the number of its points; the limits are each answer's."""
-    claim = Objective((Term("l1"),), limits=(Limit(Term("l0"), 2),))
+    hull = Term("slack", 1.0, {"points": np.zeros((1, 1)), "norm": 1})
+    claim = Objective((Term("l1"),), limits=(Limit(Term("l0"), 2), Limit(hull, 0.5)))
 
     class Claiming(Recorder):
         def explain_groups(self, *given: Any, **more: Any) -> Iterator[GroupOutcome]:

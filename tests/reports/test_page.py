@@ -203,6 +203,16 @@ def test_one_person_is_whom_most_methods_answer(second: dict[str, Any] | None, s
     assert figures._person(Study.of(tmp_path / "none"), looks) is None
 
 
+def test_who_finds_nothing_for_one_person_says_so() -> None:
+    """In its own line, below the factual's; who changes something shows the value."""
+    rows = {"a": GRANTED, "b": None, "c": MEMBER}
+    figure = charts.strip(loans.factual.iloc[0], rows, loans.SPACE.names, charts.look(list(rows)))
+    (axis,) = figure.axes
+    texts = {text.get_text(): text.get_position() for text in axis.texts}
+    assert texts["none found"][1] == 2
+    assert {text for text, (_, line) in texts.items() if line == 1} == {"80", "40"}
+
+
 NAMES = [f"method_number_{place}" for place in range(14)] + ["ce_ocl (features.x.actionability=free, alpha=0)"]
 
 

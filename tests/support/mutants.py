@@ -19,10 +19,10 @@ SAME_KIND = [  # an operator is replaced by one of its kind: others would only r
     {"Is", "IsNot"},
 ]
 LEFT_OUT = {"RemoveDecorator", "VariableReplacer", "VariableInserter", "ExceptionReplacer"}  # declarations, and names
-# Named arguments that no result depends on: assertions, the order of columns, and how a drawing looks.
+# Named arguments that no result depends on: assertions, declarations, the order of columns, how a drawing looks.
 CANVAS = "blank"  # the function whose arguments are a figure's inches
 ASIDE = {
-    "strict", "frozen", "place", "alpha", "rotation", "fontsize", "title_fontsize", "labelsize", "lw", "linewidths",
+    "strict", "frozen", "init", "place", "alpha", "rotation", "fontsize", "title_fontsize", "labelsize", "lw", "linewidths",
     "linewidth", "markersize", "markeredgewidth", "pad", "s", "zorder", "frameon", "cmap", "vmin", "vmax", "dpi",
 }  # fmt: skip
 
