@@ -22,8 +22,8 @@ LEFT_OUT = {"RemoveDecorator", "VariableReplacer", "VariableInserter", "Exceptio
 # Named arguments that no result depends on: assertions, declarations, the order of columns, how a drawing looks.
 CANVAS = "blank"  # the function whose arguments are a figure's inches
 ASIDE = {
-    "strict", "frozen", "init", "place", "alpha", "rotation", "fontsize", "title_fontsize", "labelsize", "lw", "linewidths",
-    "linewidth", "markersize", "markeredgewidth", "pad", "s", "zorder", "frameon", "cmap", "vmin", "vmax", "dpi",
+    "strict", "frozen", "init", "place", "alpha", "rotation", "fontsize", "title_fontsize", "labelsize", "lw",
+    "linewidths", "linewidth", "markersize", "markeredgewidth", "pad", "s", "zorder", "frameon", "cmap", "vmin", "vmax", "dpi",
 }  # fmt: skip
 
 
