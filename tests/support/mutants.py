@@ -23,7 +23,8 @@ LEFT_OUT = {"RemoveDecorator", "VariableReplacer", "VariableInserter", "Exceptio
 CANVAS = "blank"  # the function whose arguments are a figure's inches
 ASIDE = {
     "strict", "frozen", "init", "place", "alpha", "rotation", "fontsize", "title_fontsize", "labelsize", "lw",
-    "linewidths", "linewidth", "markersize", "markeredgewidth", "pad", "s", "zorder", "frameon", "cmap", "vmin", "vmax", "dpi",
+    "linewidths", "linewidth", "markersize", "markeredgewidth", "pad", "s", "zorder", "frameon", "cmap", "vmin",
+    "vmax", "dpi",
 }  # fmt: skip
 
 
