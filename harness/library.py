@@ -53,6 +53,7 @@ import pandas as pd
 from sklearn.base import is_regressor
 
 from harness.core.classifier import Classifier
+from harness.core.doubts import doubts, told
 from harness.core.errors import DatasetError, HarnessError, choices
 from harness.core.explanation import Explanation
 from harness.core.method import Deadline, Explainer, Method
@@ -212,10 +213,11 @@ def _ask(
         _recent.append((method, problem, explainer))
         del _recent[:-RECENT]
     rng = np.random.default_rng(np.random.SeedSequence(seed))
-    found = explainer.explain(factual.copy(), n, rng, Deadline.after(limit))
+    with doubts() as met:
+        found = explainer.explain(factual.copy(), n, rng, Deadline.after(limit))
     if why := breach(found, problem, ExplainRequest(factual, n, seed, limit)):
         raise HarnessError(f"{type(method).__name__} breaks the contract of methods: {why}.")
-    return found, method.objective(problem)
+    return told(found, met), method.objective(problem)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.core.doubts import doubts, told
 from harness.core.errors import HarnessError
 from harness.core.explanation import Explanation, Reason, Status
 from harness.core.method import Deadline, Explainer, GroupExplainer
@@ -91,10 +92,12 @@ def _explain(explainer: Explainer, problem: Problem, request: ExplainRequest) ->
     count, rng = request.count, np.random.default_rng(np.random.SeedSequence(request.seed))
     start, spent = time.perf_counter(), processor_seconds()
     try:
-        explanation = explainer.explain(request.factual.copy(), count, rng, Deadline.after(request.limit))
+        with doubts() as met:
+            explanation = explainer.explain(request.factual.copy(), count, rng, Deadline.after(request.limit))
         fault = breach(explanation, problem, request)
         if fault:
             explanation = Explanation.none(count, Status.FAILED, Reason.CRASH, fault)
+        explanation = told(explanation, met)
     except MemoryError:
         explanation = Explanation.none(count, Status.GAVE_UP, Reason.MEMORY, "the memory limit was reached")
     except Exception:
@@ -109,7 +112,8 @@ def _explain_group(explainer: Explainer, problem: Problem, request: GroupRequest
     rng = np.random.default_rng(np.random.SeedSequence(request.seed))
     start, spent = time.perf_counter(), processor_seconds()
     try:
-        explanation = explainer.explain_group(request.factuals.copy(), rng, Deadline.after(request.limit))
+        with doubts() as met:
+            explanation = explainer.explain_group(request.factuals.copy(), rng, Deadline.after(request.limit))
     except HarnessError as error:
         reply = GroupReply(None, status=Status.UNSUPPORTED, reason=Reason.REFUSED, detail=str(error))
     except MemoryError:
@@ -118,9 +122,10 @@ def _explain_group(explainer: Explainer, problem: Problem, request: GroupRequest
     except Exception:
         reply = GroupReply(None, status=Status.FAILED, reason=Reason.CRASH, detail=traceback.format_exc())
     else:
-        reply = GroupReply(explanation)
         if fault := group_breach(explanation, problem, request.factuals):
             reply = GroupReply(None, status=Status.FAILED, reason=Reason.CRASH, detail=fault)
+        else:
+            reply = GroupReply(told(explanation, met))
     return replace(reply, seconds=time.perf_counter() - start, cpu_seconds=processor_seconds() - spent)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import highspy
 import numpy as np
 
+from harness.core.doubts import doubt
 from harness.solvers.silence import silent
 
 FEASIBILITY = 1e-7  # of rows, bounds and integrality; with 1e-9 for integrality HiGHS 1.12 gave a wrong optimum
@@ -99,7 +100,10 @@ def confirmed(
         runs.append(run(RUNS[len(runs)], until - time.monotonic(), best.x))
         if (found := _agreed(runs)).proven:
             return found
-    return first if len(runs) == 1 else replace(_agreed(runs), unconfirmed=True)
+    if len(runs) == 1:
+        return first
+    doubt("a solver's run claimed an optimum, or that there is none, which no second run came to in time")
+    return replace(_agreed(runs), unconfirmed=True)
 
 
 def _agreed(runs: Sequence[Solution]) -> Solution:

@@ -14,7 +14,6 @@ from harness.core.explanation import Explanation, Status
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.target import Label
-from methods.ce_ocl.answers import UNCONFIRMED
 from methods.ce_ocl.cell_engine import CellEngine
 from methods.ce_ocl.formulation import check
 from methods.ce_ocl.parameters import Parameters
@@ -159,12 +158,7 @@ class _Explainer:
             if conflict:
                 detail = f"{answers[0].detail}; these cannot hold together: {', '.join(conflict)}"
                 answers[0] = replace(answers[0], detail=detail)
-        doubts = tuple(
-            {"answer": place, "proof": "unconfirmed"}
-            for place, answer in enumerate(answers)
-            if answer.detail == UNCONFIRMED
-        )
-        return Explanation(tuple(answers), conflict, doubts).padded(n, answers[-1])
+        return Explanation(tuple(answers), conflict).padded(n, answers[-1])
 
     def _conflict(self, factual: pd.DataFrame, deadline: Deadline) -> tuple[str, ...]:
         """Constraint groups that leave no valid point, none of which can be spared."""

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import pandas as pd
 import psutil
 import pytest
 
+from harness.core.doubts import doubt
 from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, Explanation, GroupExplanation, Reason, Status
 from harness.core.method import Deadline
@@ -188,6 +189,28 @@ def test_a_groups_answer_and_what_it_took(
     assert reply.explanation == (None if act else nobody)
     assert explainer.draws == [np.random.default_rng(np.random.SeedSequence((3, 4))).random()]
     assert request.factuals["income"].tolist() == problem.train["income"].iloc[:3].tolist()
+
+
+@pytest.mark.parametrize("times", [0, 1, 2])
+def test_doubts_of_a_solver_are_on_the_trace(clocks: Clocks, problem: Problem, times: int) -> None:
+    """Of this question alone, each once, behind what the method put there; of a group's as of one person's."""
+    kept: dict[str, Any] = {"trace": ({"step": 1},)}
+
+    def act(factuals: pd.DataFrame) -> Any:
+        for _ in range(times):
+            doubt("a claim")
+        found = rows(problem, 1) if len(factuals) == 1 else GroupExplanation(())
+        return replace(found, **kept)
+
+    explainer = ExplainsGroups(clocks, act)
+    doubt("an earlier question's")
+    told = {"proof": "unconfirmed", "of": "a claim"}
+    for _ in range(2):
+        reply = worker._explain(explainer, problem, ExplainRequest(problem.train.iloc[[0]], 1, (3,), 60.0))
+        group = worker._explain_group(explainer, problem, GroupRequest(problem.train.iloc[:3], (3,), 60.0))
+        for found in (reply.explanation, group.explanation):
+            assert found is not None
+            assert found.trace == ({"step": 1}, *[told] * min(times, 1))
 
 
 def test_who_explains_no_groups_is_not_asked(clocks: Clocks, problem: Problem) -> None:

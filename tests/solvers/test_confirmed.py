@@ -15,6 +15,7 @@ import pytest
 from ortools.linear_solver import pywraplp
 from scipy import sparse
 
+from harness.core.doubts import doubts
 from harness.solvers import highs, program
 from harness.solvers.cover import Cover
 from harness.solvers.highs import RUNS, Linear, Solution, confirmed
@@ -156,5 +157,10 @@ def test_covers_and_infeasible_programs_are_confirmed(monkeypatch: pytest.Monkey
     assert compiled.solve(cost, 10.0).infeasible
     for module in (highs, program):
         monkeypatch.setattr(module, "RUNS", (RUNS[0], {"time_limit": 0.0, "presolve": "off"}))
-    assert not compiled.solve(cost, 10.0).infeasible
-    assert compiled.solve(cost, 10.0).unconfirmed
+    with doubts() as met:
+        assert not compiled.solve(cost, 10.0).infeasible
+        assert len(met) == 1
+        assert compiled.solve(cost, 10.0).unconfirmed
+        assert len(met) == 2
+        assert not compiled.solve(cost, 10.0, confirm=False).unconfirmed
+        assert len(met) == 2
