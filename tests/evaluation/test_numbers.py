@@ -72,6 +72,16 @@ def test_of_a_criterion_methods_are_compared(numbers: Numbers) -> None:
         assert table.loc[(method, "coverage"), ["common", "rank", "best"]].isna().all()
 
 
+def test_nine_common_questions_have_no_mean() -> None:
+    """Nor has a method that is left out of the common means; ranks they have all the same."""
+    pair = tuple(entry(name, [more + place for place in range(1, 10)]) for name, more in (("fast", 0), ("slow", 1)))
+    table = Numbers(Study("s", pair, {}, ())).table().set_index(["method", "number"])
+    for method, rank in (("fast", 0.0), ("slow", 1.0)):
+        row = table.loc[(method, "seconds")]
+        assert row[["common_n", "rank"]].tolist() == [9, rank]
+        assert row[["common", "common_low", "common_high"]].isna().all()
+
+
 def test_a_pair_has_a_row(numbers: Numbers) -> None:
     """Ten gaps of a second: by Wilcoxon's signed ranks p is 2 / 2^10; nobody answers what the other does not."""
     (pair,) = numbers.pairs().to_dict("records")

@@ -137,6 +137,9 @@ def test_bars_are_the_scores(name: str, tmp_path: Path) -> None:
         assert axis.get_title(loc="left") == title
         heights = np.array([[bar.get_height() for bar in container] for container in axis.containers])
         np.testing.assert_allclose(heights, scaled.fillna(0.0).to_numpy())
+        middles = np.array([[bar.get_x() + bar.get_width() / 2 for bar in container] for container in axis.containers])
+        np.testing.assert_allclose(middles.mean(axis=0), np.arange(len(scaled.columns)), atol=1e-9)  # about its name
+        assert (np.diff(middles, axis=0) > 0).all()
     assert covered(figure) == []
 
 

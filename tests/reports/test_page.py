@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from markupsafe import Markup
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.text import Text
@@ -28,7 +31,7 @@ from harness.evaluation.contest import Criterion, Standing, contests
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import Study
 from harness.reports import canvas
-from harness.reports.page import charts, figures, page
+from harness.reports.page import against, charts, figures, page
 from metrics import _example as loans
 
 LATE = Answer(Status.GAVE_UP, None, Reason.TIME_LIMIT, detail="no tree was left in time")
@@ -211,6 +214,24 @@ def test_who_finds_nothing_for_one_person_says_so() -> None:
     texts = {text.get_text(): text.get_position() for text in axis.texts}
     assert texts["none found"][1] == 2
     assert {text for text, (_, line) in texts.items() if line == 1} == {"80", "40"}
+    assert axis.get_ylim() == (3.5, -0.5)  # the factual's line, and one for each method
+
+
+def test_the_farthest_answers_are_listed_by_how_many_times_as_far() -> None:
+    """Of a question whose nearest answer lies at no distance nothing can be said; who has none is no case."""
+    values = pd.DataFrame({"a": [1.0, 0.0, 2.0], "b": [4.0, 5.0, math.nan], "c": [2.0, 1.0, 3.0]}, index=[7, 8, 9])
+    contest: Any = SimpleNamespace(values=values, task="d / m")
+    numbers: Any = SimpleNamespace(contests={"proximity": [contest]})
+    found = against.farthest(numbers, lambda name: Markup(name))
+    cells = [re.findall(r"<span>(.*?)</span>", row) for row in str(found).split("<tr>")[2:]]
+    assert [row[1:] for row in cells] == [
+        ["b", "7", "4.000", "1.000", "4.0"],
+        ["c", "7", "2.000", "1.000", "2.0"],
+        ["c", "9", "3.000", "2.000", "1.5"],
+        ["a", "7", "1.000", "1.000", "1.0"],
+        ["a", "9", "2.000", "2.000", "1.0"],
+    ]
+    assert against.farthest(SimpleNamespace(contests={}), lambda name: Markup(name)) is None  # type: ignore[arg-type]
 
 
 NAMES = [f"method_number_{place}" for place in range(14)] + ["ce_ocl (features.x.actionability=free, alpha=0)"]
