@@ -16,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from sklearn.base import is_classifier, is_regressor
 from support.complete import complete
 
-from harness.cli.settings import mistyped
+from harness.cli.settings import mistyped, validate
 from harness.core.metric import Metric
 from harness.data import Source, load_dataset
 
@@ -51,6 +51,18 @@ def test_it_composes(group: str, choice: str) -> None:
     settings = OmegaConf.masked_copy(config, [key for key in config if key != "hydra"])
     assert OmegaConf.to_container(settings, resolve=True)
     assert "adhoc" in config.hydra.run.dir
+
+
+@pytest.mark.parametrize("experiment", choices("experiment"))
+def test_its_runs_have_settings_that_fit(experiment: str) -> None:
+    """Those of each value of its own settings that it sweeps over; choices of data, models, methods compose above."""
+    swept = composed(f"+experiment={experiment}").hydra.sweeper.get("params") or {}
+    own = {key: values for key, values in swept.items() if key not in GROUPS and "(" not in str(values)}
+    each = [f"{key}={value}" for key, values in own.items() for value in str(values).split(",")]
+    for given in each or [None]:
+        config = composed(f"+experiment={experiment}", *([] if given is None else [given]))
+        settings = OmegaConf.masked_copy(config, [key for key in config if key != "hydra"])
+        validate({str(key): value for key, value in OmegaConf.to_container(settings, resolve=True).items()})  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(("group", "choice"), EVERY)
