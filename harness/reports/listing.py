@@ -68,10 +68,13 @@ class Listing:
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         parts = {str(setting(run.meta, self.label)): run for run in found}
         listed, hidden = self._listed(parts)
-        pieces = [listed]
+        pieces, numbers = [listed], pd.DataFrame()
         if known := {part: parts[part] for part in self.optima if part in parts}:
-            pieces.append("## Optima\n\n" + self._optima(known))
-        numbers = pd.DataFrame()
+            distances = self._distances(known)
+            pieces.append("## Optima\n\n" + self._optima(known, distances))
+            columns = [self.label, "measure", "better", "published", "ours"]
+            rows = [(part, "squared distance", "lower", self.optima[part], ours) for part, ours in distances.items()]
+            numbers = pd.DataFrame(rows, columns=columns)
         if self.metrics is not None:
             text, numbers = self.metrics.build(found)
             pieces.append(f"## {self.metrics.title}\n\n{text}")
@@ -141,17 +144,21 @@ class Listing:
             rows.append((part, letter, "published", {name: value for name, value in row.items() if value}))
         return [row for row in rows if row[0] != "factual"]
 
-    def _optima(self, parts: Mapping[str, StoredRun]) -> str:
-        """The squared distance of each first counterfactual to the last digit, beside the exact optimum."""
-        body = []
+    def _distances(self, parts: Mapping[str, StoredRun]) -> dict[str, float]:
+        """The squared distance of each part's first counterfactual, where there is one."""
+        found = {}
         for part, run in parts.items():
-            factual, _ = run.factuals()
-            first = next(row for row in run.rows() if row["ce"] == 1)
-            if first["row"] is None:
-                continue
-            ours = float((displacement(run.space, factual, run.space.frame([first["row"]])) ** 2).sum())
-            numbers = (f"{value:.13f}" for value in (ours, self.optima[part]))
-            body.append([part, first["status"], *numbers, f"{ours - self.optima[part]:+.1e}"])
+            row = _first(run)["row"]
+            if row is not None:
+                found[part] = float((displacement(run.space, run.factuals()[0], run.space.frame([row])) ** 2).sum())
+        return found
+
+    def _optima(self, parts: Mapping[str, StoredRun], distances: Mapping[str, float]) -> str:
+        """The squared distances to the last digit, beside the exact optima."""
+        body = []
+        for part, ours in distances.items():
+            exact = self.optima[part]
+            body.append([part, _first(parts[part])["status"], f"{ours:.13f}", f"{exact:.13f}", f"{ours - exact:+.1e}"])
         return markdown(["part", STATUS, "ours", "exact", "ours − exact"], body)
 
 
@@ -168,17 +175,20 @@ def _farther(run: StoredRun, factual: pd.DataFrame, rows: pd.DataFrame) -> str |
 
     Less the distance from a hull: a row that was rounded may lie beside it.
     """
-    first = next(row for row in run.rows() if row["ce"] == 1)
     accepted = any(line["verdict"] == ACCEPTED for line in run.verdicts() if line["ce"] == 1)
     if not accepted or run.objective is None:
         return None
     near = replace(run.objective, terms=tuple(term for term in run.objective.terms if term.name != "slack"))
     own, least = (
-        float(near.evaluate(run.space, factual, frame).min()) for frame in (run.space.frame([first["row"]]), rows)
+        float(near.evaluate(run.space, factual, frame).min()) for frame in (run.space.frame([_first(run)["row"]]), rows)
     )
     if own >= least - SAME * max(1.0, abs(least)):
         return None
     return f"not the nearest: its objective is at least {least:.10g}, that of an accepted one {own:.10g}"
+
+
+def _first(run: StoredRun) -> Mapping[str, Any]:
+    return next(row for row in run.rows() if row["ce"] == 1)
 
 
 def _target(run: StoredRun) -> Any:

@@ -382,7 +382,18 @@ def test_optima_are_compared_to_the_last_digit(problem: Problem, factual: pd.Dat
     """The squared scaled distance of the answer itself, beside the exact value."""
     origin = factual.to_dict("records")[0]
     cell = started(tmp_path, problem, factual, [{**origin, "income": origin["income"] + 20.0}], variant="A")
-    written, _ = Listing("Optima", "variant", optima={"A": 0.03}).build([cell])
+    none = started(tmp_path, problem, factual, [None], variant="B", method="none")
+    table = Listing("Optima", "variant", optima={"A": 0.03, "B": 0.05})
+    written, numbers = table.build([cell, none])
+    assert table.compared(numbers).to_dict("records") == [
+        {
+            "variant": "A",
+            "measure": "squared distance",
+            "better": "lower",
+            "published": 0.03,
+            "ours": pytest.approx(0.04),
+        }
+    ]
     part = [entry.strip() for entry in written.split("## Optima")[1].splitlines()[4].split("|")[1:-1]]
     assert part[:4] == ["A", "FOUND", "0.0400000000000", "0.0300000000000"]
     assert float(part[4]) == pytest.approx(0.01)
