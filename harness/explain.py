@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Sequence
 
+from harness.cli.process import CONF
 from harness.core.errors import HarnessError
 from harness.execution.start import start
 
@@ -42,7 +45,7 @@ def main() -> None:
             raise HarnessError("no factual is given; name the number of a row, factual=3, or a CSV file.")
         # Beside it, this process imports what it needs itself; one thread is what workers have unless told otherwise.
         told = any(argument.startswith("threads=") for argument in arguments)
-        spare = None if told else start(1, modules=("sklearn.ensemble",))
+        spare = None if told else start(1, modules=("sklearn.ensemble", *_module(arguments)))
         from harness.cli.explained import explained  # slow: all libraries that a dataset, a model and a method need
         from harness.reports.person import as_text, legend  # slow: pandas
 
@@ -52,6 +55,16 @@ def main() -> None:
     except HarnessError as fault:
         print(fault, file=sys.stderr)
         sys.exit(1)
+
+
+def _module(arguments: Sequence[str]) -> list[str]:
+    """The module of the method that arguments choose, where its file names one."""
+    chosen = [argument.removeprefix("method=") for argument in arguments if argument.startswith("method=")]
+    try:
+        text = (CONF / "method" / f"{chosen[-1] if chosen else ''}.yaml").read_text()
+    except OSError:  # a method of the user's own, or none: what is wrong is told later
+        return []
+    return re.findall(r"^_target_: ([\w.]+)\.\w+$", text, re.MULTILINE)
 
 
 if __name__ == "__main__":

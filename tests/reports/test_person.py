@@ -61,6 +61,20 @@ def people() -> pd.DataFrame:
     return pd.concat([problem.train[~fine].iloc[:2], problem.train[fine].iloc[:1]])
 
 
+@pytest.mark.parametrize(
+    ("arguments", "modules"),
+    [
+        (["method=ce_ocl", "method=nearest"], ["methods.nearest"]),
+        (["model=rf"], []),
+        (["method=no such"], []),
+        ([f"method={'a' * 5000}"], []),
+    ],
+)
+def test_the_worker_imports_the_method_beforehand(arguments: list[str], modules: list[str]) -> None:
+    """The last one named, as Hydra has it; a name that is none is told later."""
+    assert explain._module(arguments) == modules
+
+
 def test_a_person_is_explained_and_nothing_is_stored(printed: Command, people: pd.DataFrame, tmp_path: Path) -> None:
     """The changed features, scores that the model gives, the objective, and what proves it."""
     row = people.index[0]
