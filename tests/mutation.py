@@ -60,8 +60,11 @@ SET_UP = tuple(  # the others compile, or fit without numba: minutes
 )  # fmt: skip
 COMPILING = tuple(  # of these tests there is nothing to see without numba
     f"--deselect=tests/execution/test_clocks.py::test_{name}"
-    for name in ("a_set_up_that_compiled_is_measured_again", "who_waits_for_our_kernels_is_told_once",
-                 "compiling_is_noticed_whoever_imports_numba")
+    for name in (
+        "a_set_up_that_compiled_is_measured_again",
+        "who_waits_for_our_kernels_is_told_once",
+        "compiling_is_noticed_whoever_imports_numba",
+    )
 )
 CLAIMS = tuple(
     f"tests/execution/test_broken_methods.py::test_{name}"
