@@ -57,7 +57,10 @@ def sum_up(config: DictConfig, study: str) -> int:
     if finished:
         log.info("%s", tracking.page(study))
     tracking.close()
+    faulty = [line for line in lines if line.get("fault")]
     if len(lines) > 1:
         for line in failed:
             log.error("%s failed: %s", line["label"], line["message"])
-    return len(failed) + troubled
+        for line in faulty:
+            log.error("%s: %s", line["label"], line["fault"])
+    return len(failed) + len(faulty) + troubled

@@ -46,8 +46,10 @@ def run_job(config: DictConfig) -> float:
     number = 0 if OmegaConf.is_missing(settings, "num") else settings.num
     record = Path(config.output_dir) / study / "sweeps" / f"{os.environ[SWEEP]}.jsonl"
     try:
-        stored, state, merit = _run(config, names, record, f"[{number + 1}/{os.environ[CELLS]}] {label}")
-        _note(record, cell=str(stored.path), label=label, state=state)
+        stored, state, merit, fault = _run(config, names, record, f"[{number + 1}/{os.environ[CELLS]}] {label}")
+        _note(record, cell=str(stored.path), label=label, state=state, fault=fault)
+        if fault:
+            log.error("%s: %s", label, fault)
         say_what_is_left(record)
         return merit
     except HarnessError as fault:
@@ -75,7 +77,8 @@ def _note(record: Path, **line: Any) -> None:
         file.write(json.dumps(line) + "\n")
 
 
-def _run(config: DictConfig, names: dict[str, str], record: Path, title: str) -> tuple[StoredRun, str, float]:
+def _run(config: DictConfig, names: dict[str, str], record: Path, title: str) -> tuple[StoredRun, str, float, str]:
+    """Its answers, what became of it, the number that a sweep optimises, and what a metric failed of; else empty."""
     folder = record.parents[1]
     plain, task, method = build_task(config, names, folder)
     metrics = build.metrics_of(plain["metrics"])
@@ -105,9 +108,7 @@ def _run(config: DictConfig, names: dict[str, str], record: Path, title: str) ->
     log.info("%s  %s", title, _line(stored, scores, state, plain["n_factuals"] if plain["factuals"] in WHICH else 0))
     if plain["group"] and os.environ[CELLS] == "1":
         log.info("\n%s", (stored.path / groups.REPORT).read_text())
-    if fault is not None:
-        raise fault
-    return stored, state, _merit(scores, plain["optimise"])
+    return stored, state, _merit(scores, plain["optimise"]), "" if fault is None else str(fault)
 
 
 def _seen(method: Any, plain: Mapping[str, Any]) -> list[str]:
@@ -215,6 +216,8 @@ def _line(stored: StoredRun, scores: pd.DataFrame, state: str, wanted: int) -> s
         return f"{state}: UNSUPPORTED, {why}"
     validity = f"{scores['valid'].sum() / returned:.2f}" if returned else "–"
     asked = f" (asked for {wanted}, there are {len(scores)})" if len(scores) < wanted else ""
+    absent = int((scores["impossible"] > 0).sum())
+    asked += f", none exists for {absent}" if absent else ""
     text = f"{state}: {len(scores)} factuals{asked}, coverage {scores['coverage'].mean():.2f}, validity {validity}, "
     if "group/points" not in scores:
         return f"{text}median {scores['seconds'].median():.3f} s"

@@ -74,12 +74,12 @@ def log_study(numbers: Numbers) -> None:
     """Give each run of a study its name in it, and beside its numbers those of the comparison."""
     found = {}
     for entry in numbers.study.entries:
-        for meta in entry.metas:
+        for part in entry.of_seeds:
+            (meta,) = part.metas
             if meta.get("fingerprint"):
                 seed = f", seed {meta['seed']}" if entry.seeds > 1 else ""
                 name = f"{entry.task.replace(' / ', '/')}/{entry.method}{seed}"
-                own = _logged(numbers, entry) if entry.seeds == 1 else {}
-                found[meta["fingerprint"]] = name, own | _standing(numbers, entry)
+                found[meta["fingerprint"]] = name, _note(part), _logged(numbers, part) | _standing(numbers, entry)
     tracking.amend(numbers.study.name, found, ("rank/", "common/"))
 
 
@@ -87,8 +87,9 @@ def _note(entry: Entry) -> str:
     """A run in a sentence."""
     if entry.refusal is not None:
         return f"**{entry.method}** refuses {entry.task}: {entry.refusal}"
+    absent = f", none exists for {entry.impossible}" if entry.impossible else ""
     numbers = f"coverage {entry.coverage.value:.2f}, validity {entry.validity:.2f}, median {entry.seconds(0.5):.3g} s"
-    return f"**{entry.method}** on {entry.task}, {len(entry.table)} questions: {numbers}.".replace("nan", DASH)
+    return f"**{entry.method}** on {entry.task}, {len(entry.table)} questions{absent}: {numbers}.".replace("nan", DASH)
 
 
 def _logged(numbers: Numbers, entry: Entry) -> dict[str, float]:

@@ -48,7 +48,13 @@ def talk() -> None:
 
 
 def study_name(study: str | None, hydra_node: Any) -> str:
-    """The name of a study: as it is set, else the choice of ``conf/experiment``, or ``UNNAMED``."""
+    """The name of a study: as it is set, else the choice of ``conf/experiment``, or ``UNNAMED``.
+
+    One that reads as a number is taken as it was typed: 2024_01 is no 202401.
+    """
+    typed = [text.removeprefix("study=") for text in hydra_node.overrides.task if text.startswith("study=")]
+    if study is not None and not isinstance(study, str) and typed:
+        return str(typed[-1])
     return str(study or hydra_node.runtime.choices.get("experiment") or UNNAMED)
 
 

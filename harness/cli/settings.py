@@ -13,7 +13,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from harness.core.errors import HarnessError
 from harness.data.split import SEEDS
 
-LEAST_MEMORY = 0.05  # gibibytes
+LEAST_MEMORY, MOST_MEMORY = 0.05, 1_000_000  # gibibytes
+LONGEST = 1_000_000  # seconds, eleven days: the system waits no longer than 2^31 milliseconds
 MOST = 10_000  # counterfactuals of one question: each has a stored row
 COUNTS = ("n_factuals", "n_counterfactuals", "jobs", "threads")
 SECONDS = ("time_limit", "fit_time_limit", "group_time_limit")
@@ -40,14 +41,17 @@ def validate(plain: Mapping[str, Any]) -> None:
         allowed = f"give a whole number of at least 0, below {SEEDS}"
         _must(_whole(plain[key]) and 0 <= plain[key] < SEEDS, plain, key, allowed)
     for key in SECONDS:
-        _must(_number(plain[key]) and 0 < plain[key] < math.inf, plain, key, "give a finite number of seconds above 0")
+        allowed = f"give a number of seconds above 0, at most {LONGEST}"
+        _must(_number(plain[key]) and 0 < plain[key] <= LONGEST, plain, key, allowed)
     named = isinstance(plain["variant"], str | int | float | None) and not re.search(r"[/\\\s]", str(plain["variant"]))
     _must(named, plain, "variant", "give a word without spaces and '/', or null for none")
     for key in SWITCHES:
         _must(isinstance(plain[key], bool), plain, key, "give true or false")
     limit = plain["memory_limit"]
-    allowed = f"give a number of gibibytes of at least {LEAST_MEMORY}, which a worker needs to start, or null for none"
-    _must(limit is None or (_number(limit) and LEAST_MEMORY <= limit < math.inf), plain, "memory_limit", allowed)
+    allowed = (
+        f"give gibibytes from {LEAST_MEMORY}, which a worker needs to start, to {MOST_MEMORY}, or null for no limit"
+    )
+    _must(limit is None or (_number(limit) and LEAST_MEMORY <= limit <= MOST_MEMORY), plain, "memory_limit", allowed)
     allowed = "give true, the name of a feature, or null for none"
     _must(plain["group"] is None or isinstance(plain["group"], bool | str), plain, "group", allowed)
     if plain["group"] and plain["n_counterfactuals"] != 1:
@@ -73,14 +77,14 @@ def _whole(value: Any) -> bool:
 
 
 def _number(value: Any) -> bool:
-    return _whole(value) or (isinstance(value, float) and not math.isnan(value))
+    return _whole(value) or (isinstance(value, float) and math.isfinite(value))
 
 
 def mistyped(maker: Callable[..., Any], given: Mapping[str, Any]) -> str | None:
     """What is wrong with the first value that does not fit the annotation of its parameter, or None where all fit.
 
-    Looked at are numbers, texts, booleans, None and sequences and mappings of them; NaN is no number. A value that is
-    the default fits.
+    Looked at are numbers, texts, booleans, None and sequences and mappings of them; NaN and infinity are no numbers. A
+    value that is the default fits.
 
     >>> def method(particles: int, box: float | None): ...
     >>> mistyped(method, {"particles": 2.5, "box": None})

@@ -14,7 +14,20 @@ from harness.core.errors import choices
 from harness.core.hull import distance
 from harness.core.space import Kind, Space
 
+HEAVIEST = 1e9  # a weight: beyond, distances beside it are lost in rounding, and with them proofs
 WITHIN = 1e-6  # of a limit, in scaled units: what decoding and a solver's tolerance may take
+
+
+def check_weight(name: str, value: float) -> None:
+    """Refuse what cannot be a weight of an objective.
+
+    Raises
+    ------
+    ValueError
+        Where a value is not from 0 to ``HEAVIEST``.
+    """
+    if not 0 <= value <= HEAVIEST:
+        raise ValueError(f"{name} is {value}; it must be from 0 to {HEAVIEST:.0e}.")
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,10 @@ class Contest:
     Parameters
     ----------
     values
-        One row a question, one column a method; NaN where it has no accepted counterfactual.
+        One row a question, one column a method; NaN where it has no accepted counterfactual, or one of which the
+        criterion is not defined.
+    answered
+        Whether it has an accepted one, of the same shape.
     coverage
         Share of the questions that each method answers.
     """
@@ -92,6 +95,7 @@ class Contest:
     task: str
     criterion: Criterion
     values: pd.DataFrame
+    answered: pd.DataFrame
     coverage: pd.Series
 
     @classmethod
@@ -102,11 +106,12 @@ class Contest:
         questions = pd.Index(dict.fromkeys(index for entry in entries for index in entry.table.index))
         values = pd.DataFrame({entry.method: criterion.of(entry) for entry in able}, index=questions, dtype=float)
         coverage = pd.Series({entry.method: entry.coverage.value for entry in able}, dtype=float)
-        return cls(task, criterion, values, coverage)
+        answered = pd.DataFrame({entry.method: entry.answered for entry in able}, index=questions, dtype=float) == 1
+        return cls(task, criterion, values, answered, coverage)
 
     @cached_property
     def pairs(self) -> list[Pair]:
-        return statistics.pairs(self.values)
+        return statistics.pairs(self.values, self.answered)
 
     @cached_property
     def common(self) -> Common:
@@ -114,8 +119,12 @@ class Contest:
 
     @cached_property
     def ranks(self) -> pd.DataFrame:
-        """Normalised rank of each method (columns) in each question (rows), 0 is best."""
-        return statistics.normalised_ranks(self.values, self.criterion.better)
+        """Normalised rank of each method (columns) in each question (rows), 0 is best.
+
+        Who answers has none where the criterion is not defined; of diversity, who gives fewer than asked for is last.
+        """
+        unranked = self.answered & self.values.isna() & (self.criterion.name != DIVERSITY)
+        return statistics.normalised_ranks(self.values, self.criterion.better, unranked)
 
     @property
     def mean_ranks(self) -> pd.Series:
@@ -127,7 +136,7 @@ class Contest:
         """The methods with the best common mean among those that answer no less than who answers most."""
         if not self.common.enough:
             return set()
-        return statistics.best(self.common.means, self.criterion.better, self.values.notna())
+        return statistics.best(self.common.means, self.criterion.better, self.answered)
 
     @property
     def places(self) -> dict[str, int]:

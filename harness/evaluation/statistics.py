@@ -109,21 +109,25 @@ class Pair:
         return self.p < LEVEL or self.mcnemar < LEVEL
 
 
-def pairs(values: pd.DataFrame) -> list[Pair]:
+def pairs(values: pd.DataFrame, answered: pd.DataFrame | None = None) -> list[Pair]:
     """Every pair of methods of one task and criterion.
 
     Parameters
     ----------
     values
-        One row a question, one column a method; NaN where it has no accepted counterfactual.
+        One row a question, one column a method; NaN where it has no accepted counterfactual, or one without a value.
+    answered
+        Whether it has an accepted one, of the same shape; by default where there is a value.
     """
+    answered = values.notna() if answered is None else answered
     found = []
     for place, first in enumerate(values.columns):
         for second in values.columns[place + 1 :]:
             one, other = values[first], values[second]
             both = one.notna() & other.notna()
             gaps = differences(one[both].to_numpy(), other[both].to_numpy())
-            only = int((one.notna() & other.isna()).sum()), int((one.isna() & other.notna()).sum())
+            has, too = answered[first], answered[second]
+            only = int((has & ~too).sum()), int((too & ~has).sum())
             found.append(Pair(first, second, median(gaps), wilcoxon(gaps), *only, mcnemar(*only)))
     tests = holm([pair.p for pair in found]), holm([pair.mcnemar for pair in found])
     return [replace(pair, p=p, mcnemar=q) for pair, p, q in zip(found, *tests, strict=True)]
@@ -217,19 +221,23 @@ def common(values: pd.DataFrame, coverage: pd.Series) -> Common:
     return Common(means, tuple(name for name in values.columns if name not in kept), len(shared))
 
 
-def normalised_ranks(values: pd.DataFrame, better: Better) -> pd.DataFrame:
+def normalised_ranks(values: pd.DataFrame, better: Better, unranked: pd.DataFrame | None = None) -> pd.DataFrame:
     """Of each question the rank of each method, from 0 (best) to 1: (r - 1) / (m - 1).
 
-    Equal values share the mean of their ranks; so do those that are NaN, which are last. NaN for a single method.
+    Equal values share the mean of their ranks; so do those that are NaN, which are last. Those that are ``unranked``,
+    bool of the same shape, have no rank, and are no rivals of others. NaN for a single method.
 
     >>> values = pd.DataFrame({"a": [1.0, 2.0], "b": [1.0 + 1e-9, float("nan")], "c": [3.0, float("nan")]})
     >>> normalised_ranks(values, "lower").to_numpy().tolist()
     [[0.25, 0.25, 1.0], [0.0, 0.75, 0.75]]
     """
     costs = values.to_numpy(float) * (1.0 if better == "lower" else -1.0)
-    ranks = np.array([stats.rankdata(_levels(row)) for row in costs]).reshape(costs.shape)
-    most = costs.shape[1] - 1
-    return pd.DataFrame((ranks - 1) / most if most else ranks * math.nan, values.index, values.columns)
+    ranked = np.ones(costs.shape, bool) if unranked is None else ~unranked.to_numpy()
+    ranks = np.full(costs.shape, math.nan)
+    for row, (cost, rivals) in enumerate(zip(costs, ranked, strict=True)):
+        if rivals.sum() > 1:
+            ranks[row, rivals] = (stats.rankdata(_levels(cost[rivals])) - 1) / (rivals.sum() - 1)
+    return pd.DataFrame(ranks, values.index, values.columns)
 
 
 def _levels(costs: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ LATER = {"first_use": False}  # settings that earlier versions lacked, as they w
 CONSTRAINTS = {"immutable", "features", "unbounded", "causality"}  # of a dataset: another list makes a variant
 TASK = {"model", "model_seed", "split", "factuals", "factuals_seed", "n_factuals", "desired"}
 ANSWERED = 0.5  # of its seeds: a question that so many answer is answered
+SHOWN = 5  # questions of a sentence
 FAULTS = ("invalid", "incoherent", "not permitted", "late", "beyond its limits", "worse than claimed")
 
 
@@ -142,6 +143,15 @@ class Entry:
         means = [part[metric].mean() for part in self.by_seed if metric in part]
         return float(np.std(means, ddof=1)) if len(means) > 1 else math.nan
 
+    @property
+    def of_seeds(self) -> list[Entry]:
+        """Each seed's by itself, of the same questions."""
+        parts = zip(self.runs, self.metas, self.by_seed, self.outcomes, strict=True)
+        return [
+            replace(self, runs=(run,), metas=(meta,), table=table, outcomes=(outcome,))
+            for run, meta, table, outcome in parts
+        ]
+
     @cached_property
     def by_seed(self) -> list[pd.DataFrame]:
         """The table of each seed, of the same questions."""
@@ -233,6 +243,14 @@ class Study:
     def of_task(self, task: str) -> list[Entry]:
         """Of a task, the entries of methods that take it."""
         return [entry for entry in self.entries if entry.task == task and entry.refusal is None]
+
+    def absent(self, task: str) -> str:
+        """That no counterfactual exists for some questions of a task, and why; empty where there are none of these."""
+        if not (gone := self.impossible.get(task)):
+            return ""
+        shown = ", ".join(map(str, gone[:SHOWN])) + (", ..." if len(gone) > SHOWN else "")
+        why = next((e.reason for e in self.entries if e.task == task and e.impossible and e.reason), "by proof")
+        return f"none exists for {len(gone)} question{'s' * (len(gone) != 1)} ({shown}), which are counted apart: {why}"
 
     @property
     def refused(self) -> list[Entry]:

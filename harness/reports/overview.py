@@ -39,7 +39,8 @@ def overview(numbers: Numbers) -> tuple[str, pd.DataFrame]:
     """A table a dataset, methods down, models across: Markdown without a heading, and every number of the study."""
     datasets = numbers.study.datasets
     blocks = [(f"## {dataset}\n\n" if len(datasets) > 1 else "") + _block(numbers, dataset) for dataset in datasets]
-    return "\n".join([*blocks, *(f"- {note}" for note in NOTES)]) + "\n", numbers.table()
+    absent = [f"{task}: {text}." for task in numbers.study.tasks if (text := numbers.study.absent(task))]
+    return "\n".join([*blocks, *(f"- {note}" for note in (*absent, *NOTES))]) + "\n", numbers.table()
 
 
 def for_paper(numbers: Numbers) -> list[Tabular]:
@@ -105,6 +106,8 @@ def _caption(numbers: Numbers, task: str, common: bool) -> list[str]:
         "In brackets: the 95 % interval over questions. Seconds: the median of all questions; one without an accepted "
         "counterfactual counts its limit."
     )
+    absent = numbers.study.absent(task)
+    parts += [f"{absent[0].upper()}{absent[1:]}."] if absent else []
     return parts + [f"Refused by {', '.join(f'`{entry.method}`' for entry in refused)}."] * bool(refused)
 
 

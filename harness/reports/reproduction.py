@@ -79,12 +79,18 @@ class Page:
 
     @classmethod
     def read(cls, path: Path, known: Mapping[str, registry.Table]) -> Page:
-        """Nothing where there is no such page, or one with other columns."""
+        """Nothing where there is no such page.
+
+        Raises
+        ------
+        HarnessError
+            Where it has other columns, and what it has more of could not be kept.
+        """
         head, *blocks = re.split(r"^## ", path.read_text() if path.is_file() else "", flags=re.MULTILINE)
         found = {title: text for title, _, text in (block.partition("\n") for block in blocks)}
         first, *lines = _rows(head) or [[]]
-        if first != list(HEAD):
-            return cls({}, {})
+        if first and first != list(HEAD):
+            raise HarnessError(f"{path} has other columns than this version writes; move it away to have a new one.")
         rows = {cells[0].partition(":")[0]: cells for cells in lines}
         sections = {
             name: Section(rows[name], found[table.title].strip("\n"))
@@ -117,14 +123,18 @@ def write(home: Path) -> str:
     """Write ``REPRODUCTION.md`` and ``figures`` from the answers stored under ``home``; returns a message.
 
     A table of which an earlier page has more stays as it is there, and so do the claims of its paper.
+
+    Raises
+    ------
+    HarnessError
+        Where the earlier page has other columns.
     """
     known, path = registry.known(), home / "REPRODUCTION.md"
-    runs = studied(home)
+    before, runs = Page.read(path, known), studied(home)
     sections, numbers = {}, {}
     for name, table in known.items():
         if name in runs:
             sections[name], numbers[name] = section(name, table, runs[name])
-    before = Page.read(path, known)
     kept = [name for name in known if before.has_more(name, sections.get(name))]
     shown = {
         name: before.sections[name] if name in kept else sections[name]

@@ -48,14 +48,10 @@ def write(folder: Path, finished: Sequence[StoredRun], numbers: Numbers) -> int:
     write_whole(folder / "pairs.csv", numbers.pairs().to_csv(index=False))
     touched = {run.path for run in finished}
     tasks = {entry.task for entry in study.entries if any(run.path in touched for run in entry.runs)}
-    alone, compared = _alone(numbers, tasks), _compared(numbers, tasks)
-    outcomes = [scoring.outcome(run) for run in finished]
-    beside = sum(outcome["timed_beside"] for outcome in outcomes)
-    notes = [BESIDE.format(beside, len(finished))] if beside else []
-    notes += [*_left_out(numbers, tasks), *_nothing(study.entries, tasks)]
-    parts = [(title, frame) for title, frame in ((ALONE, alone), (COMPARED, compared)) if len(frame)]
+    parts, notes = _told(numbers, study.tasks)
     text = "\n".join(f"{title}\n\n{_markdown(frame)}" for title, frame in parts)
     write_whole(folder / "summary.md", text + "".join(f"\n- {note}" for note in notes) + "\n" * bool(notes))
+    parts, notes = _told(numbers, tasks)
     for title, frame in parts:
         log.info("\n%s\n%s", title, frame.to_string(index=False, na_rep=DASH))
     for note in notes:
@@ -64,7 +60,17 @@ def write(folder: Path, finished: Sequence[StoredRun], numbers: Numbers) -> int:
     faults = [*disagreements(finished), *study.faults]
     for sentence in faults:
         log.error("%s", sentence)
-    return _refusals(finished, outcomes) + len(faults)
+    return _refusals(finished, [scoring.outcome(run) for run in finished]) + len(faults)
+
+
+def _told(numbers: Numbers, tasks: Collection[str]) -> tuple[list[tuple[str, pd.DataFrame]], list[str]]:
+    """The tables of some tasks with their titles, and what is to be said beside them."""
+    parts = ((ALONE, _alone(numbers, tasks)), (COMPARED, _compared(numbers, tasks)))
+    runs = [outcome for entry in numbers.study.entries if entry.task in tasks for outcome in entry.outcomes]
+    beside = sum(outcome["timed_beside"] for outcome in runs)
+    notes = [BESIDE.format(beside, len(runs))] if beside else []
+    notes += [*_left_out(numbers, tasks), *_nothing(numbers.study.entries, tasks)]
+    return [(title, frame) for title, frame in parts if len(frame)], notes
 
 
 def _markdown(frame: pd.DataFrame) -> str:
@@ -78,9 +84,14 @@ def _alone(numbers: Numbers, tasks: Collection[str]) -> pd.DataFrame:
         line_of(entry) | {heading: entry.mean(metric.name).value for heading, metric in shown.items()}
         for entry in numbers.study.entries
         if entry.task in tasks and entry.refusal is None
-    ).round(3)
+    ).map(_rounded)
     frame = frame.drop(columns=[name for name in shown if name in frame and frame[name].isna().all()])
     return frame if len(frame) and (frame["seeds"] > 1).any() else frame.drop(columns="seeds", errors="ignore")
+
+
+def _rounded(value: Any) -> Any:
+    """A number to three decimals, as texts round it: NumPy's rounding has 0.6065 as 0.606."""
+    return round(value, 3) if isinstance(value, float) else value
 
 
 def line_of(entry: Entry) -> dict[str, Any]:
@@ -114,7 +125,8 @@ def _standing(numbers: Numbers, entry: Entry, criterion: Criterion) -> str:
     mean = contest.common.means.get(entry.method)
     shown = mean is not None and contest.common.enough and not math.isnan(mean.value)
     text = f"{mean.value:.3g}" if shown and mean is not None else DASH
-    return f"{text}{'*' * (entry.method in contest.best)} [{contest.ranks[entry.method].mean():.2f}]"
+    rank = contest.ranks[entry.method].mean()
+    return text if math.isnan(rank) else f"{text}{'*' * (entry.method in contest.best)} [{rank:.2f}]"
 
 
 def _left_out(numbers: Numbers, tasks: Collection[str]) -> list[str]:
@@ -126,10 +138,8 @@ def _left_out(numbers: Numbers, tasks: Collection[str]) -> list[str]:
         elif entry.task in tasks and entry.sees:
             notes.append(f"{entry.task}: {entry.method} sees what others do not: {', '.join(entry.sees)}.")
     for task in (task for task in study.tasks if task in tasks):
-        if gone := study.impossible.get(task):
-            shown = ", ".join(map(str, gone[:5])) + (", ..." if len(gone) > 5 else "")
-            why = next((e.reason for e in study.entries if e.task == task and e.impossible and e.reason), "by proof")
-            notes.append(f"{task}: none exists for {len(gone)} questions ({shown}), which are counted apart: {why}.")
+        if absent := study.absent(task):
+            notes.append(f"{task}: {absent}.")
         contest = numbers.contest(task, numbers.criteria[0])
         if contest is None or len(contest.values.columns) < 2 or contest.values.empty:
             continue

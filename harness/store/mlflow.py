@@ -55,7 +55,10 @@ HEADLINES = (  # metrics whose names have no "/": MLflow's first section of char
     "coverage", "validity", "proximity", "sparsity", "diversity", "seconds", "plausibility", "robustness", "filled",
     "optimal",
 )  # fmt: skip
-COLUMNS = ("params.`method`", "tags.`dataset`", "params.`model`", *(f"metrics.`{name}`" for name in HEADLINES[:6]))
+COLUMNS = (  # as many as a narrow window shows without scrolling: MLflow puts metrics first, whatever their order here
+    "params.`method`", "tags.`dataset`", "params.`model`",
+    *(f"metrics.`{name}`" for name in ("coverage", "proximity", "seconds")),
+)  # fmt: skip
 VIEW = "ce-harness"  # the saved view of an experiment's runs that the printed address opens
 STUDY = "study"  # tag of the one run of an experiment that is about all others
 TABLE = "counterfactuals.json"
@@ -126,7 +129,7 @@ def prepare(folder: Path) -> None:
         with _alone(folder):
             _read(Path(uri.removeprefix("sqlite:///")))
             _client().search_experiments(max_results=1)
-    except (MlflowException, ArgumentError, DatabaseError, sqlite3.DatabaseError, *NOWHERE) as fault:
+    except (MlflowException, ArgumentError, DatabaseError, ImportError, sqlite3.DatabaseError, *NOWHERE) as fault:
         if re.search(FULL, str(fault)):
             raise
         why = " ".join(str(fault).split())[:200]
@@ -369,8 +372,8 @@ def _runs(experiment_id: str) -> dict[str, Any]:
 
 
 @_naming_a_full_disk()
-def amend(experiment: str, found: Mapping[str, tuple[str, Mapping[str, float]]], families: Sequence[str]) -> None:
-    """Rename runs of an experiment, and log further metrics of them: name and metrics by fingerprint.
+def amend(experiment: str, found: Mapping[str, tuple[str, str, Mapping[str, float]]], families: Sequence[str]) -> None:
+    """Rename and describe runs of an experiment, and log metrics of them: name, note and metrics by fingerprint.
 
     Only what differs from what is there is logged. An earlier number that is none any more, of those that begin with
     one of ``families`` or are named now, becomes NaN.
@@ -379,13 +382,14 @@ def amend(experiment: str, found: Mapping[str, tuple[str, Mapping[str, float]]],
     for fingerprint, run in ({} if known is None else _runs(known.experiment_id)).items():
         if fingerprint not in found:
             continue
-        name, metrics = found[fingerprint]
+        name, note, metrics = found[fingerprint]
         there = run.data.metrics
         new = {key: float(value) for key, value in metrics.items() if math.isfinite(value) and there.get(key) != value}
         stale = [key for key in there if not math.isnan(there[key]) and not math.isfinite(metrics.get(key, math.nan))]
         gone = [key for key in stale if key in metrics or key.startswith(tuple(families))]
         values = [Metric(key, value, now, 0) for key, value in (new | dict.fromkeys(gone, math.nan)).items()]
-        tags = [] if run.info.run_name == name else [RunTag("mlflow.runName", name)]
+        told = {"mlflow.runName": name, "mlflow.note.content": note}
+        tags = [RunTag(key, text) for key, text in told.items() if run.data.tags.get(key) != text]
         if values or tags:
             client.log_batch(run.info.run_id, metrics=values, tags=tags)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.core.objective import Limit, Objective, Term, mad, mahalanobis_factor
+from harness.core.objective import Limit, Objective, Term, check_weight, mad, mahalanobis_factor
 from harness.core.problem import Problem
 from harness.core.space import Kind
 from harness.solvers.highs import PROVEN
@@ -52,15 +52,15 @@ class Parameters:
         for name, allowed in ALLOWED.items():
             if (value := getattr(self, name)) not in allowed:
                 raise ValueError(f"{name} is {value!r}; allowed: {', '.join(map(str, allowed))}.")
-        if self.alpha < 0:
-            raise ValueError(f"alpha is {self.alpha}; it must be >= 0.")
+        check_weight("alpha", self.alpha)
         if self.max_changes is not None and self.max_changes < 1:
             raise ValueError(f"max_changes is {self.max_changes}; it must be >= 1, or null for no bound.")
         if not self.epsilons or min(self.epsilons) < 0:
             raise ValueError(f"epsilon is {self.epsilon}; it must be >= 0, or a list of such numbers.")
         if list(self.epsilons) != sorted(self.epsilons):
             raise ValueError(f"epsilon is {self.epsilon}; list enlargements from the smallest up.")
-        if self.penalty <= 0:
+        check_weight("penalty", self.penalty)
+        if not self.penalty:
             raise ValueError(f"penalty is {self.penalty}; it must be > 0.")
         if self.clusters < 1:
             raise ValueError(f"clusters is {self.clusters}; it must be >= 1.")

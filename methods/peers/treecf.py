@@ -18,7 +18,7 @@ from harness.core.classifier import Classifier
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.inputs import Affine, Input
 from harness.core.method import Deadline
-from harness.core.objective import Objective, Term
+from harness.core.objective import Objective, Term, check_weight
 from harness.core.problem import Problem
 from harness.core.space import Actionability, Feature, Kind
 from harness.core.target import Label
@@ -87,8 +87,7 @@ class TreeCf:
     def __post_init__(self) -> None:
         if self.backend not in BACKENDS:
             raise ValueError(f"backend is {self.backend!r}; allowed: {', '.join(BACKENDS)}.")
-        if self.alpha < 0:
-            raise ValueError(f"alpha is {self.alpha}; it must be >= 0.")
+        check_weight("alpha", self.alpha)
         if self.node_budget is not None and (self.backend != "exact" or self.node_budget < 1):
             raise ValueError(f"node_budget is {self.node_budget}; at least 1, or null, and null but for exact.")
 

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 
 from harness.certificate.radius import radius as radius_for
-from harness.core.objective import Limit, Objective, Term
+from harness.core.objective import Limit, Objective, Term, check_weight
 from harness.core.problem import Problem
 from methods.robust.outcome import LEAST
 from methods.robust.perturbation import Perturbation
@@ -58,8 +58,7 @@ class Settings:
             raise ValueError(f"probability and sigma set rho, which is {self.rho}; set rho=null or leave them out.")
         elif not (math.isfinite(self.rho) and self.rho >= 0):
             raise ValueError(f"rho is {self.rho}; it must be a finite number >= 0, in scaled units.")
-        if not (math.isfinite(self.alpha) and self.alpha >= 0):
-            raise ValueError(f"alpha is {self.alpha}; it must be >= 0.")
+        check_weight("alpha", self.alpha)
         if self.max_changes is not None and self.max_changes < 1:
             raise ValueError(f"max_changes is {self.max_changes}; it must be >= 1, or null for no bound.")
         if not (math.isfinite(self.epsilon) and self.epsilon >= 0):

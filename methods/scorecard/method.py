@@ -15,7 +15,7 @@ from harness.core.conflict import groups_of, irreducible, lifted
 from harness.core.errors import UnsupportedError, choices
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
-from harness.core.objective import Limit, Objective, Term
+from harness.core.objective import Limit, Objective, Term, check_weight
 from harness.core.problem import Problem
 from harness.core.target import Interval, Label, Probability
 from harness.models.card import card_of
@@ -115,8 +115,9 @@ class Scorecard:
         for name, weight in self.weighed.items():
             if name not in OBJECTIVES:
                 raise ValueError(f"there is no objective {name!r}; {choices(name, OBJECTIVES)}.")
-            if not weight > 0:
-                raise ValueError(f"the weight of {name} is {weight}; it must be > 0, or leave the objective out.")
+            check_weight(f"the weight of {name}", weight)
+            if not weight:
+                raise ValueError(f"the weight of {name} is 0; it must be > 0, or leave the objective out.")
         if self.priorities is not None and set(self.priorities) != set(self.weighed):
             raise ValueError(
                 f"priorities name {sorted(self.priorities)}, objectives {sorted(self.weighed)}; name the same."

@@ -7,10 +7,12 @@ import json
 import logging
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from harness.cli import progress
+from harness.cli import process, progress
 from harness.cli.process import BEGAN, CELLS
 
 
@@ -69,3 +71,20 @@ def test_no_terminal_has_no_bar(record: Path, capsys: pytest.CaptureFixture[str]
     with progress.Progress(record, "[3/6] pima/lr/nearest", 4) as bar:
         bar.update(4)
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("value", "typed", "name"),
+    [
+        (202401, ["study=2024_01"], "2024_01"),
+        (True, ["model=lr", "study=true"], "true"),
+        ("mine", ["study=mine"], "mine"),
+        ("1e3", ["study='1e3'"], "1e3"),
+        (None, ["study=null"], "chosen"),
+    ],
+)
+def test_a_study_is_named_as_it_was_typed(value: Any, typed: list[str], name: str) -> None:
+    hydra: Any = SimpleNamespace(
+        overrides=SimpleNamespace(task=typed), runtime=SimpleNamespace(choices={"experiment": "chosen"})
+    )
+    assert process.study_name(value, hydra) == name

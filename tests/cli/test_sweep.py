@@ -245,6 +245,8 @@ def test_a_metric_that_fails_costs_its_own_column(copy: Path) -> None:
     assert "own/oldest" not in rescored
     assert set(rescored["own/three"]) == {3.0}
     assert stored(copy)[LABEL].meta["scored"]["metrics"]["names"][-1] == "mine.three"
+    summary = pd.read_csv(copy / "results" / "adhoc" / "summary.csv")  # which this sweep has written all the same
+    assert set(summary.loc[summary.number == "own/three", "value"]) == {3.0}
     assert runner(copy)(*ONE).returncode == 0  # nothing is left half done
 
 

@@ -140,6 +140,26 @@ def test_a_contest_is_of_those_who_can_take_part() -> None:
     np.testing.assert_equal(found.values.to_numpy(), [[0.1, 0.3], [0.2, NAN]])
 
 
+def test_an_answer_without_a_value_is_an_answer() -> None:
+    """Of a criterion that is not defined for it: no rank and no pair there, but nobody else answers more."""
+    whole, partly = entry("whole", [0.1] * 12), entry("partly", [0.2] * 4 + [NAN] * 8, [1.0] * 12)
+    found = Contest.of("t", [whole, partly, entry("none", [NAN] * 12)], NEAR)
+    np.testing.assert_equal(found.ranks.to_numpy(), [[0.0, 0.5, 1.0]] * 4 + [[0.0, NAN, 1.0]] * 8)
+    pair = found.pairs[0]
+    assert (pair.difference.n, pair.only_first, pair.only_second) == (4, 0, 0)
+    assert math.isnan(pair.mcnemar)
+    assert found.pairs[1].only_first == 12
+
+
+def test_who_gives_fewer_than_asked_is_last_in_diversity() -> None:
+    """But has answered: McNemar's test is of who answers, whatever the criterion."""
+    whole, single = entry("whole", [0.1] * 6), entry("single", [0.2] * 6)
+    single.table["filled"] = 0.5
+    found = Contest.of("t", [whole, single], MANY)
+    np.testing.assert_equal(found.ranks.to_numpy(), [[0.0, 1.0]] * 6)
+    assert (found.pairs[0].difference.n, found.pairs[0].only_first) == (0, 0)
+
+
 def test_the_best_mean_needs_ten_questions() -> None:
     """All of which both answer; less is better of distances, more of diversity."""
     near, far = entry("near", [0.1] * 10), entry("far", [0.2] * 10)

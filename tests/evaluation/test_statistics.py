@@ -142,6 +142,14 @@ def test_ranks_tie_within_a_millionth_of_the_value() -> None:
     assert statistics.normalised_ranks(values[["a"]], "lower").isna().all(axis=None)
 
 
+def test_who_has_no_rank_is_no_rival() -> None:
+    """Of three, one is not ranked in the first question; of two in the second, so that nobody has a rank there."""
+    values = pd.DataFrame({"a": [1.0, 1.0], "b": [NAN, NAN], "c": [NAN, NAN]})
+    unranked = pd.DataFrame({"a": [False, False], "b": [True, True], "c": [False, True]})
+    found = statistics.normalised_ranks(values, "lower", unranked)
+    np.testing.assert_equal(found.to_numpy(), [[0.0, NAN, 1.0], [NAN, NAN, NAN]])
+
+
 def test_friedman_and_nemenyi_are_those_of_the_textbook() -> None:
     """Two mean ranks differ where they are farther apart than the critical difference."""
     rng = np.random.default_rng(0)

@@ -41,6 +41,7 @@ METHODS = {
     "silent": [LATE] * 6 + [None] * 2,
 }
 PATHS = [*tables.PATHS, "metrics.proximity.gower", "metrics.plausibility.ynn"]
+NAN = math.nan
 SECTIONS = ["which", "question", "against", "numbers", "figures", "failures", "departures", "runs"]
 
 
@@ -225,11 +226,11 @@ def test_the_farthest_answers_are_listed_by_how_many_times_as_far() -> None:
     found = against.farthest(numbers, lambda name: Markup(name))
     cells = [re.findall(r"<span>(.*?)</span>", row) for row in str(found).split("<tr>")[2:]]
     assert [row[1:] for row in cells] == [
-        ["b", "7", "4.000", "1.000", "4.0"],
-        ["c", "7", "2.000", "1.000", "2.0"],
-        ["c", "9", "3.000", "2.000", "1.5"],
-        ["a", "7", "1.000", "1.000", "1.0"],
-        ["a", "9", "2.000", "2.000", "1.0"],
+        ["b", "7", "4", "1", "4.0"],
+        ["c", "7", "2", "1", "2.0"],
+        ["c", "9", "3", "2", "1.5"],
+        ["a", "7", "1", "1", "1.0"],
+        ["a", "9", "2", "2", "1.0"],
     ]
     assert against.farthest(SimpleNamespace(contests={}), lambda name: Markup(name)) is None  # type: ignore[arg-type]
 
@@ -291,6 +292,59 @@ def test_a_curve_of_answers_ends_at_the_share_answered(folder: Path) -> None:
     assert set(ratios["exact"]) == {1.0}
     assert np.isinf(seconds["silent"]).all()
     assert set(seconds["exact"]) == {0.5}
+
+
+def test_a_curve_counts_a_question_once_a_seed() -> None:
+    """Of two questions one seed answers both, the other the first, twice as far: three of four cases, one of them far.
+
+    The method of one seed has two, and the second at half the distance.
+    """
+    found = {"several": [[1.0, 2.0], [2.0, NAN]], "one": [[1.0, 1.0]]}
+    parts = {
+        name: [
+            pd.DataFrame({"nearest/gap": gaps, "seconds": [0.5, 3.0], "coverage": np.isfinite(gaps).astype(float)})
+            for gaps in seeds
+        ]
+        for name, seeds in found.items()
+    }
+    entries = [SimpleNamespace(method=name, by_seed=tables) for name, tables in parts.items()]
+    study: Any = SimpleNamespace(of_task=lambda task: entries)
+    contest: Any = SimpleNamespace(task="d / m", criterion=Criterion("gap", "gap", "lower"))
+    ratios, seconds = charts.reached(study, [contest])
+    np.testing.assert_allclose(ratios["several"], [1, 2, 2, np.inf])
+    np.testing.assert_allclose(ratios["one"], [1, 1])
+    np.testing.assert_equal(seconds["several"], [0.5, 3, 0.5, np.inf])
+
+
+def test_one_person_is_told_what_is_wrong() -> None:
+    """A method that refuses the model has found nothing there; an answer that is not accepted has its fault beside."""
+    rows = {"a": GRANTED, "b": None, "c": MEMBER}
+    remarks = {"b": "refuses the model", "c": "not permitted"}
+    (axis,) = charts.strip(loans.factual.iloc[0], rows, loans.SPACE.names, charts.look(list(rows)), remarks).axes
+    assert "refuses the model" in {text.get_text() for text in axis.texts}
+    assert "none found" not in {text.get_text() for text in axis.texts}
+    assert [label.get_text().replace("\n", "") for label in axis.get_yticklabels()][1:] == [
+        "a",
+        "b",
+        "c, not permitted",
+    ]
+
+
+def test_the_line_of_a_trade_off_joins_who_answers_enough() -> None:
+    """The nearest and most plausible answers one of ten questions; of the other two one is beaten."""
+
+    def entry(method: str, x: float, y: float, coverage: float) -> Any:
+        means = {"x": x, "y": y}
+        return SimpleNamespace(
+            method=method, task="d / m", dataset="d", coverage=SimpleNamespace(value=coverage),
+            mean=lambda name: SimpleNamespace(value=means[name]),
+        )  # fmt: skip
+
+    entries = [entry("rare", 0.1, 1.0, 0.1), entry("near", 0.2, 0.5, 1.0), entry("far", 0.4, 0.4, 1.0)]
+    study: Any = SimpleNamespace(entries=entries, methods=[e.method for e in entries], of_task=lambda task: entries)
+    figure = charts.tradeoff(study, "d", Criterion("x", "x", "lower"), Criterion("y", "y", "higher"))
+    (line,) = figure.axes[0].lines
+    assert np.array(line.get_xydata()).tolist() == [[0.2, 0.5]]
 
 
 def test_values_of_data_are_escaped(tmp_path: Path) -> None:

@@ -148,13 +148,14 @@ def test_a_page_is_renewed_by_what_is_no_less(home: Path) -> None:
     assert "\n## Another\n" in page.read_text()
 
 
-def test_a_page_of_other_columns_is_not_read(home: Path) -> None:
+def test_a_page_of_other_columns_is_not_replaced(home: Path) -> None:
     asked(home, "run", GRANTED, GRANTED)
     reproduction.write(home)
     page = home / "REPRODUCTION.md"
-    page.write_text(page.read_text().replace("questions asked", "questions"))
-    shutil.rmtree(home / "run")
-    assert reproduction.write(home).endswith("0 of 2 tables")
+    page.write_text(before := page.read_text().replace("questions asked", "questions"))
+    with pytest.raises(HarnessError, match="other columns than this version writes; move it away"):
+        reproduction.write(home)
+    assert page.read_text() == before
 
 
 def test_claims_that_fail_come_first(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

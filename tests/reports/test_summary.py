@@ -10,7 +10,9 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from support.tables import GRANTED, started
 
+from harness.cli import mlflow_run
 from harness.core.explanation import Answer, Reason, Status
 from harness.core.objective import Limit, Objective, Term
 from harness.core.problem import Problem
@@ -18,11 +20,13 @@ from harness.evaluation import scoring
 from harness.evaluation.checker import judge
 from harness.evaluation.contest import too_few
 from harness.evaluation.numbers import Numbers
-from harness.evaluation.study import Study
+from harness.evaluation.study import SCORES, Study, read_scores
 from harness.reports import summary
+from harness.reports.overview import for_paper, overview
 from harness.store.rows import answer_row
 from harness.store.run import StoredRun
 from methods.robust import Robust
+from metrics import _example as loans
 
 Made = Callable[..., StoredRun]
 TIMING = {"seconds": 0.5, "fit_seconds": 0.1, "late": False}
@@ -146,7 +150,7 @@ def test_a_question_without_a_counterfactual_is_counted_apart(
     assert [len(entry.table) for entry in study.entries] == [0, 0]
     with caplog.at_level(logging.INFO, "harness"):
         assert written(tmp_path, runs) == 0
-    assert "toy / lr: none exists for 1 questions" in caplog.text
+    assert "toy / lr: none exists for 1 question" in caplog.text
 
 
 @pytest.mark.parametrize("claims", [None, TWO_CHANGES, ROBUST, replace(L1, causal=True)], ids=str)
@@ -189,3 +193,33 @@ def test_a_robust_claim_names_its_perturbation(made: Made, problem: Problem, oth
     stored = made("e", claims=rival).objective
     assert stored is not None
     assert stored.domain == rival.stored().domain
+
+
+def test_numbers_are_rounded_as_they_are_printed_elsewhere() -> None:
+    """0.6065 is a little more than half between two of three decimals; what is no number stays."""
+    assert [summary._rounded(value) for value in (0.6065, 2.0, 7, "a")] == [0.607, 2.0, 7, "a"]
+
+
+def test_questions_without_a_counterfactual_are_in_no_number_of_a_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of two, by another method's proof: the other is answered with both seeds. So say MLflow and the tables."""
+    none = Answer(Status.INFEASIBLE, None, Reason.PROOF, detail="all is settled")
+    exact = started(tmp_path, loans.problem, loans.factual, [GRANTED, none], method="exact", fingerprint="e")
+    exact.update(fingerprint="e")
+    read_scores(exact).assign(impossible=[0.0, 1.0]).to_csv(exact.path / SCORES)
+    for seed in (0, 1):
+        made = started(tmp_path, loans.problem, loans.factual, [GRANTED, None], method="lucky", fingerprint=str(seed))
+        made.update(seed=seed, fingerprint=str(seed))
+    numbers = Numbers(Study.of(tmp_path))
+    logged: dict[str, Any] = {}
+    monkeypatch.setattr(mlflow_run.tracking, "amend", lambda name, found, families: logged.update(found))
+    mlflow_run.log_study(numbers)
+    assert set(logged) == {"e", "0", "1"}
+    for name, note, metrics in (logged["0"], logged["1"]):
+        assert name.startswith("loans/tree/lucky, seed ")
+        assert "1 questions, none exists for 1: coverage 1.00" in note
+        assert (metrics["coverage"], metrics["more/none_exists"]) == (1.0, 1.0)
+    said = "loans / tree: none exists for 1 question (1), which are counted apart: proof, all is settled."
+    assert said in overview(numbers)[0]
+    assert said.removeprefix("loans / tree: n") in for_paper(numbers)[0].caption

@@ -49,8 +49,9 @@ def _task(numbers: Numbers, task: str, names: Names) -> Compared:
     found = [contest for contest in found if contest.values.notna().any(axis=None)]
     columns = [Column("method")]
     for contest in found:
-        name = contest.criterion.name
-        columns.append(Column(f"{name} {ARROWS[contest.criterion.better]}", True, name, f"n = {contest.common.n}"))
+        name, n = contest.criterion.name, f"n = {contest.common.n}"
+        heading = f"{name} {ARROWS[contest.criterion.better]}"
+        columns.append(Column(heading, True, f"{heading}, {n}", n))
         columns.append(Column("rank", True, f"{name}, rank"))
     rows = [
         [names(entry.method), *(cell for contest in found for cell in _cells(contest, entry))]
@@ -69,7 +70,8 @@ def _cells(contest: Contest, entry: Entry) -> tuple[str, str]:
     mean = contest.common.means.get(entry.method)
     text = interval(mean) if mean is not None and contest.common.enough else Markup(DASH)
     shown = Markup("<b>{}</b>").format(text) if entry.method in contest.best else text
-    return shown, f"{contest.ranks[entry.method].mean():.2f}"
+    rank = contest.ranks[entry.method].mean()
+    return shown, "" if math.isnan(rank) else f"{rank:.2f}"
 
 
 def _pairs(contest: Contest, names: Names) -> list[list[str]]:
@@ -94,7 +96,7 @@ def farthest(numbers: Numbers, names: Names) -> Markup | None:
         for question, row in contest.values.loc[best > 0].iterrows():
             for method, value in row.dropna().items():
                 nearest = best[question]
-                shown = [f"{value:.3f}", f"{nearest:.3f}", f"{value / nearest:.1f}"]
+                shown = [f"{value:.3g}", f"{nearest:.3g}", f"{value / nearest:.1f}"]
                 lines.append((value / nearest, [contest.task, names(str(method)), str(question), *shown]))
     lines.sort(key=lambda line: -line[0])
     return table(FAR, [cells for _, cells in lines[:WORST]]) if lines else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import types
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,9 @@ import numpy as np
 import pandas as pd
 
 from harness.core.wording import number
-from harness.evaluation.contest import Contest, Criterion, Standing
-from harness.evaluation.statistics import LEVEL, posthocs
+from harness.evaluation.contest import SECONDS, Contest, Criterion, Standing
+from harness.evaluation.scoring import NEAREST
+from harness.evaluation.statistics import LEVEL, comparable, posthocs
 from harness.evaluation.study import Study
 from harness.reports.canvas import COLUMN, SMALL, add_rectangle, blank, legend_below
 from harness.reports.drawing import COLOURS, GREY
@@ -47,7 +49,7 @@ def look(methods: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 def tradeoff(study: Study, dataset: str, across: Criterion, up: Criterion) -> Figure:
     """Means of two criteria over accepted answers, one panel a task of a data set, two side by side; a line joins what
-    nothing beats in both."""
+    nothing beats in both, of the methods that answer enough to be compared."""
     panels = list(dict.fromkeys(entry.task for entry in study.entries if entry.dataset == dataset))
     columns = min(len(panels), 2)
     rows = -(-len(panels) // columns)
@@ -61,7 +63,9 @@ def tradeoff(study: Study, dataset: str, across: Criterion, up: Criterion) -> Fi
             style = {key: looks[str(name)][key] for key in ("color", "marker")}
             label = _wrapped(str(name))
             axis.scatter(row["x"], row["y"], s=20, label=label, edgecolors="white", linewidths=0.4, **style)
-        front = pareto(shown["x"], shown["y"], across.better, up.better)
+        coverage = pd.Series({entry.method: entry.coverage.value for entry in study.of_task(panel)}, dtype=float)
+        rivals = shown.loc[shown.index.intersection(comparable(coverage))]
+        front = pareto(rivals["x"], rivals["y"], across.better, up.better)
         where = "post" if across.better != up.better else "pre"
         axis.step(front["x"], front["y"], where=where, color=FRONT, lw=0.8, zorder=0)
         axis.margins(0.12)
@@ -118,8 +122,8 @@ def pareto(x: pd.Series, y: pd.Series, better_x: str, better_y: str) -> pd.DataF
 def profile(study: Study, found: Sequence[Contest]) -> Figure:
     """Share of questions answered within a factor of the nearest answer, and, below, within so many seconds.
 
-    Over the tasks that a method takes. Questions without an accepted counterfactual are never reached: a curve ends
-    below 1 by their share.
+    Over the tasks that a method takes, a question once a seed. Those without an accepted counterfactual are never
+    reached: a curve ends at the method's coverage.
 
     Parameters
     ----------
@@ -150,16 +154,22 @@ def profile(study: Study, found: Sequence[Contest]) -> Figure:
 
 
 def reached(study: Study, found: Sequence[Contest]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """By method, of each question it is asked: times the nearest answer, and seconds; infinite without an answer."""
+    """By method, of each question once a seed: times the nearest answer, and seconds; infinite without an answer."""
     ratios: dict[str, list[float]] = {}
     seconds: dict[str, list[float]] = {}
     for contest in found:
-        best = contest.values.min(axis=1)
-        for entry in study.of_task(contest.task):
-            values = contest.values[entry.method]
-            ratios.setdefault(entry.method, []).extend(((values + TINY) / (best + TINY)).fillna(np.inf))
-            spent = entry.table["seconds"].where(entry.answered).reindex(values.index)
-            seconds.setdefault(entry.method, []).extend(spent.fillna(np.inf))
+        nearest = NEAREST + contest.criterion.metric
+        parts = {
+            entry.method: [
+                part.reindex(columns=[nearest, SECONDS]).where(part["coverage"] > 0) for part in entry.by_seed
+            ]
+            for entry in study.of_task(contest.task)
+        }
+        best = pd.concat([part[nearest] for each in parts.values() for part in each]).groupby(level=0).min()
+        for method, part in ((method, part) for method, each in parts.items() for part in each):
+            times = (part[nearest] + TINY) / (best.reindex(part.index) + TINY)
+            ratios.setdefault(method, []).extend(times.fillna(np.inf))
+            seconds.setdefault(method, []).extend(part[SECONDS].fillna(np.inf))
     return tuple({name: np.array(each) for name, each in kind.items()} for kind in (ratios, seconds))  # type: ignore[return-value]
 
 
@@ -215,9 +225,16 @@ def _row_height(names: Iterable[str]) -> float:
     return LINE * (0.4 + max((_wrapped(name, NAME).count("\n") + 1 for name in names), default=1))
 
 
-def _name_rows(axis: Axes, names: Sequence[str], looks: Looks, above: Sequence[str] = ()) -> None:
-    """Name rows by methods, each with its marker, below some that have other names."""
-    axis.set_yticks(range(len(above) + len(names)), [*above, *(_wrapped(name, NAME) for name in names)])
+def _name_rows(
+    axis: Axes,
+    names: Sequence[str],
+    looks: Looks,
+    above: Sequence[str] = (),
+    told: Mapping[str, str] = types.MappingProxyType({}),
+) -> None:
+    """Name rows by methods, each with its marker, below some that have other names; ``told`` are longer names."""
+    labels = [_wrapped(told.get(name, name), NAME) for name in names]
+    axis.set_yticks(range(len(above) + len(names)), [*above, *labels])
     axis.tick_params(axis="y", pad=9, length=0)
     for row, name in enumerate(names, start=len(above)):
         style = {key: looks[name][key] for key in ("color", "marker")}
@@ -225,7 +242,11 @@ def _name_rows(axis: Axes, names: Sequence[str], looks: Looks, above: Sequence[s
 
 
 def strip(
-    factual: pd.Series, rows: Mapping[str, Mapping[str, Any] | None], names: Sequence[str], looks: Looks
+    factual: pd.Series,
+    rows: Mapping[str, Mapping[str, Any] | None],
+    names: Sequence[str],
+    looks: Looks,
+    remarks: Mapping[str, str] = types.MappingProxyType({}),
 ) -> Figure:
     """What each method changes of one factual: a row a method, a column a feature that any of them changes.
 
@@ -238,22 +259,30 @@ def strip(
         First counterfactual by method, None where there is none.
     names
         All features, in order.
+    remarks
+        By method: why there is none, or what the checker has against it.
     """
     moved = {n: [m for m, row in rows.items() if row is not None and row[n] != factual[n]] for n in names}
     changed = sorted((name for name in names if moved[name]), key=lambda name: -len(moved[name]))
     parts = [changed[start : start + ACROSS] for start in range(0, len(changed), ACROSS)] or [[]]
     shown = [list(rows)] + [[m for m in rows if any(m in moved[name] for name in part)] for part in parts[1:]]
     lines = [len(methods) + 1 for methods in shown]
+    labels = [f"{name}, {remarks.get(name, '')}" for name in rows]
     heads = [max((_wrapped(str(name), SHORT).count("\n") + 1 for name in part), default=0) for part in parts]
-    figure = blank(COLUMN, _row_height(rows) * sum(lines) + LINE * sum(heads) + 0.2 * len(parts))
+    figure = blank(COLUMN, _row_height(labels) * sum(lines) + LINE * sum(heads) + 0.2 * len(parts))
     axes = figure.subplots(len(parts), 1, squeeze=False, height_ratios=lines).ravel()
     for axis, part, methods in zip(axes, parts, shown, strict=True):
-        _changes(axis, factual, {name: rows[name] for name in methods}, part, looks)
+        _changes(axis, factual, {name: rows[name] for name in methods}, part, looks, remarks)
     return figure
 
 
 def _changes(
-    axis: Axes, factual: pd.Series, rows: Mapping[str, Mapping[str, Any] | None], part: Sequence[str], looks: Looks
+    axis: Axes,
+    factual: pd.Series,
+    rows: Mapping[str, Mapping[str, Any] | None],
+    part: Sequence[str],
+    looks: Looks,
+    remarks: Mapping[str, str],
 ) -> None:
     """One block of the strip: the values of some features, coloured where they are not the factual's."""
     axis.set_xlim(-0.5, ACROSS - 0.5)
@@ -265,14 +294,16 @@ def _changes(
             if row is not None and row[name] != factual[name]:
                 add_rectangle(axis, (j - 0.48, i - 0.42), 0.96, 0.84, color=CHANGED, lw=0)
                 axis.text(j, i, _short(row[name]), **centred)
-    for i, row in enumerate(rows.values(), start=1):
+    for i, (method, row) in enumerate(rows.items(), start=1):
         if row is None:
-            axis.text(-0.45, i, "none found", va="center", fontsize=SMALL, style="italic", color=GREY)
+            why = remarks.get(method, "none found")
+            axis.text(-0.45, i, why, va="center", fontsize=SMALL, style="italic", color=GREY)
     axis.axhline(0.5, color="black", lw=0.5)
     axis.set_xticks(range(len(part)), [_wrapped(str(name), SHORT) for name in part])
     axis.xaxis.tick_top()
     axis.tick_params(length=0)
-    _name_rows(axis, list(rows), looks, above=[f"factual {factual.name}"])
+    told = {name: f"{name}, {remarks[name]}" for name, row in rows.items() if row is not None and name in remarks}
+    _name_rows(axis, list(rows), looks, above=[f"factual {factual.name}"], told=told)
     for side in axis.spines.values():
         side.set_visible(False)
 

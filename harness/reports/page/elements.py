@@ -14,6 +14,7 @@ from harness.reports.canvas import outline
 from harness.reports.markup import DASH
 from harness.reports.page.charts import look
 
+MANY = 12  # columns of a table that is set smaller
 STROKES = {"-": "none", "--": "5 2", ":": "1.5 2", "-.": "5 2 1.5 2"}  # of lines, by Matplotlib's name
 
 
@@ -60,9 +61,9 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Markup:
     )
     body = Markup("\n").join(Markup("<tr>{}</tr>").format(line) for line in lines)
     head = Markup("").join(heads)
-    return Markup('<div class="wide"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>').format(
-        head, body
-    )
+    shape = "wide many" if len(columns) >= MANY else "wide"
+    text = '<div class="{}"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>'
+    return Markup(text).format(shape, head, body)
 
 
 def _cell(text: str) -> Markup:

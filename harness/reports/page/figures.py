@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
+from harness.evaluation.checker import ACCEPTED
 from harness.evaluation.numbers import Numbers
-from harness.evaluation.study import Study
+from harness.evaluation.study import Entry, Study
 from harness.reports.canvas import column_style, save
 from harness.reports.page import charts
 
@@ -72,11 +73,17 @@ def plans(numbers: Numbers) -> Iterator[Plan]:
             title, file = f"Critical differences: {name}", f"critical_differences_{_plain(name)}"
             yield Plan(file, title, text, lambda standing=standing: charts.critical(standing, looks))  # type: ignore[misc]
     if several and "proximity" in named:
-        text = "Share of questions with an accepted answer within a factor of the nearest one; within so many seconds."
+        text = (
+            "Share of questions, each once a seed, with an accepted answer within a factor of the nearest one, and "
+            "within so many seconds."
+        )
         found = numbers.contests["proximity"]
         yield Plan("performance_profiles", "Quality and time", text, lambda: charts.profile(study, found))
     if {"proximity", "plausibility"} <= set(named):
-        text = "Means over the questions that each method answers. The line joins what nothing beats in both."
+        text = (
+            "Means over the questions that each method answers. The line joins what nothing beats in both, of the "
+            "methods that answer at least half as many as the best."
+        )
         two = named["proximity"], named["plausibility"]
         for dataset in study.datasets:
             title, file = f"Distance against plausibility: {dataset}", f"trade_off_{_plain(dataset)}"
@@ -104,6 +111,15 @@ def _person(study: Study, looks: charts.Looks) -> Plan | None:
     if not answered[chosen]:
         return None
     rows, names = {name: found.get(chosen) for name, found in firsts.items()}, entries[0].runs[0].space.names
-    text = f"Factual {chosen} of {study.tasks[0]}: the first counterfactual of each method, accepted or not."
-    draw = lambda: charts.strip(frame.loc[chosen], rows, names, looks)  # noqa: E731
+    remarks = {entry.method: word for entry in entries if (word := _remark(entry, chosen))}
+    text = f"Factual {chosen} of {study.tasks[0]}: the first counterfactual of each method, and why it is not accepted."
+    draw = lambda: charts.strip(frame.loc[chosen], rows, names, looks, remarks)  # noqa: E731
     return Plan("one_person", "What changes, for one person", text, draw)
+
+
+def _remark(entry: Entry, factual: Any) -> str:
+    """What there is to say of a method's first counterfactual for a factual; empty where it is accepted, or none."""
+    if entry.refusal is not None:
+        return "refuses the model"
+    first = {v["factual"]: v["verdict"] for v in entry.runs[0].verdicts() if v["ce"] == 1}.get(factual, "none")
+    return "" if first in {"none", ACCEPTED} else str(first)
