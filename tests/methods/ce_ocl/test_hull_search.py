@@ -186,7 +186,7 @@ def test_many_points_enter_as_they_are_needed() -> None:
     """A hull of far more points than the program starts with has the optimum of the enumeration."""
     problem = make(RandomForestClassifier(7, max_depth=4, random_state=0), seed=5, rows=4000)
     manifold = ProgramEngine(CeOcl(hull="hard", alpha=0.0, engine="milp"), problem).manifolds[0]
-    assert max(len(members) for members in manifold.members) > 100
+    assert max(len(members) for members in manifold.groups.members) > 100
     for factual in factuals(problem, 2):
         assert searched(problem, factual)[1] == pytest.approx(enumerated(problem, factual, 0.0), abs=1e-7)
 
