@@ -12,8 +12,7 @@ import pandas as pd
 
 from harness.core.explanation import Answer, Reason, Status
 from harness.core.method import Deadline
-from harness.core.objective import Objective
-from harness.core.space import Kind, Space
+from harness.core.space import Kind
 from harness.solvers.highs import PROVEN, Linear, Solution
 from methods.ce_ocl.answers import UNCONFIRMED, gave_up, infeasible
 from methods.ce_ocl.assignments import Assignment
@@ -22,7 +21,7 @@ from methods.ce_ocl.hull_search.search import BoxSearch
 from methods.ce_ocl.program import CounterfactualProgram
 from methods.ce_ocl.runs import Runs
 from methods.estimators.linear import surely_valid
-from methods.milp.distance import Separable, tolerance
+from methods.milp.distance import Separable
 from methods.milp.hull import INSIDE, Outside, Piece, Shares
 from methods.milp.manifold import Manifold
 
@@ -70,9 +69,9 @@ class AnswerSearch:
         if frame.empty:
             return
         space, program = self.problem.space, self.program
-        changes = space.changed(self.factual, frame) @ program.weights
+        changes = program.aim.changes(space, self.factual, frame)
         features = space.changed(self.factual, frame).sum(axis=1)
-        values = _claimed(program.claim, space, self.factual, frame)
+        values = program.aim.values(space, self.factual, frame)
         allowed = (features > 0) & (changes <= self.most) & self._separated(frame)
         order = [int(i) for i in np.argsort(values, kind="stable") if allowed[i]]
         for place in order[: PRICED if self.manifold is not None else 1]:
@@ -125,7 +124,7 @@ class AnswerSearch:
         ``x``: the solution that it was read from. One that ``improves`` on another solve's incumbent joins a pool.
         """
         program, space = self.program, self.problem.space
-        value = float(_claimed(program.claim, space, self.factual, frame)[0])
+        value = float(program.aim.values(space, self.factual, frame)[0])
         if value >= self.value and not improves:
             return
         if self.manifold is not None and not inside:
@@ -141,16 +140,16 @@ class AnswerSearch:
             self.row, self.value = row, value
             known = self.program.assignments
             self.read = None if x is None or known is None else known.read(x)
-            self.count = float((space.changed(self.factual, frame) @ program.weights)[0])
+            self.count = float((program.aim.changes(space, self.factual, frame))[0])
             self.distance = value - self.parameters.alpha * self.count
 
     def settle(self, few: FewChanges) -> None:
         """Take the cheapest point of few changes, and what that proves; ``engine=milp`` takes no proof."""
         program, origin = self.program, self.factual.to_dict("records")[0]
-        distance, proves = program.distance, self.parameters.engine != "milp"
+        distance, proves = program.aim.distance, self.parameters.engine != "milp"
         assert isinstance(distance, Separable)
-        extra = 0.0 if self.lexical else program.extra
-        price = np.column_stack([distance.fixed + extra, distance.linear, distance.quadratic])
+        fixed = distance.fixed + program.aim.price(self.lexical)
+        price = np.column_stack([fixed, distance.linear, distance.quadratic])
         for most in (1.0, 2.0) if self.lexical else (min(2.0, self.most),):
             if most > self.most:
                 return
@@ -167,11 +166,11 @@ class AnswerSearch:
         """Prove the incumbent, or find better: in the whole space, or in one part of the manifold after another."""
         if self.manifold is None:
             # The search over few changes ends within a tenth of the tolerance.
-            settled = self.value - tolerance(self.distance, self.program.squared) / 10 if self.row else math.inf
+            settled = self.value - self.program.aim.tolerance(self.distance) / 10 if self.row else math.inf
             return self._answer(settled if self.settled else self._prove(self.least))
         bound = math.inf
-        for piece in self.manifold.pieces(self.factual, self.program.least, self.label):
-            if piece.least >= self.value - tolerance(self.distance, self.program.squared):
+        for piece in self.manifold.pieces(self.factual, self.program.aim.least, self.label):
+            if piece.least >= self.value - self.program.aim.tolerance(self.distance):
                 bound = min(bound, self.value)
                 break
             if self.deadline.passed:
@@ -183,7 +182,7 @@ class AnswerSearch:
 
     def pooled(self, n: int) -> list[Answer]:
         """The improving incumbents of one solve, the best first and proven, up to ``n`` distinct ones."""
-        pieces = [None] if self.manifold is None else self.manifold.pieces(self.factual, self.program.least)
+        pieces = [None] if self.manifold is None else self.manifold.pieces(self.factual, self.program.aim.least)
         for piece in pieces:
             self.piece = piece
             best = self._distinct(n)
@@ -241,7 +240,7 @@ class AnswerSearch:
         """A lower bound on what the piece holds, of at least ``least`` changes; inf: nothing below the incumbent."""
         program, boxed = self.program, self._boxed()
         alpha, dominated = self.parameters.alpha, self.lexical
-        if boxed and not program.squared:
+        if boxed and not program.aim.squared:
             boxes, piece = boxed
             row, _, bound = boxes.closest(self.factual, piece, self.value, self.deadline, dominated)
             self._accept(row)
@@ -304,7 +303,7 @@ class AnswerSearch:
         program.pose(self.factual, self.earlier, count, slack, lexical, self.piece)
         form = program.changes() if fewest else self._cost(lexical)
         runs = Runs.of(program, form, budget, slack)
-        negligible = TOO_LITTLE * tolerance(budget if math.isfinite(budget) else 1.0, program.squared)
+        negligible = TOO_LITTLE * program.aim.tolerance(budget if math.isfinite(budget) else 1.0)
         bound, proof, repairs, patience = -math.inf, -math.inf, 0, PATIENCE
         settle = program.embedded.settle
         refused: pd.DataFrame | None = None
@@ -335,7 +334,7 @@ class AnswerSearch:
                     continue
                 if program.bare and not repairs and self._nudge(solution, form, frame, proof, lexical, fewest):
                     return Solution(solution.x, solution.objective, min(proof, solution.objective))
-                program.exclude(solution.x, repairs)
+                program.exclusion.add(solution.x, repairs)
                 repairs, refused = repairs + 1, frame
                 continue
             self._take(frame, self._inside, solution.x)
@@ -365,7 +364,7 @@ class AnswerSearch:
         mark, ends = compiled.mark(), (compiled.low.copy(), compiled.high.copy())
         whole = compiled.integer == 1
         compiled.low[whole] = compiled.high[whole] = np.rint(solution.x[whole])
-        self.program.exclude(solution.x, 0)
+        self.program.exclusion.add(solution.x, 0)
         moved = compiled.solve(form, self.deadline.left, confirm=False)
         compiled.rewind(mark)
         compiled.low[:], compiled.high[:] = ends
@@ -377,7 +376,7 @@ class AnswerSearch:
         self._take(frame, self._inside, moved.x)
         self.guess(self._between(refused, frame), self._inside)
         reached = self.count if fewest else self.distance if lexical else self.value - self.entry
-        return reached - proof <= tolerance(self.distance - self.entry, self.program.squared)
+        return reached - proof <= self.program.aim.tolerance(self.distance - self.entry)
 
     def _between(self, refused: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
         """Valid points on the line from a point that the model refuses to one that it accepts, as near to the first.
@@ -406,7 +405,7 @@ class AnswerSearch:
     def _meet(self, x: np.ndarray) -> None:
         """Let an incumbent of the solver join the pool, if it is a counterfactual."""
         frame = self.program.read(x, self.factual)
-        changes = self.problem.space.changed(self.factual, frame) @ self.program.weights
+        changes = self.program.aim.changes(self.problem.space, self.factual, frame)
         if self.problem.valid(frame)[0] and 0 < changes[0] <= self.most and self._separated(frame)[0]:
             self._take(frame, inside=self.manifold is None, improves=True)
 
@@ -456,15 +455,9 @@ class AnswerSearch:
         bound = min(bound, self.value)
         rest = self.distance - self.entry  # what counts changes, or being outside at all, has no part in the tolerance
         rounding = 4 * np.finfo(float).eps * abs(self.value)
-        if self.value - bound <= tolerance(rest, self.program.squared) + rounding:
+        if self.value - bound <= self.program.aim.tolerance(rest) + rounding:
             return Answer(Status.OPTIMAL, self.row, Reason.PROOF, self.value, bound)
         detail = UNCONFIRMED if self.unconfirmed else ""
         return Answer(
             Status.FOUND, self.row, reason, self.value, bound if math.isfinite(bound) else None, detail=detail
         )
-
-
-def _claimed(claim: Objective, space: Space, factual: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
-    """The objective without what lying outside the hull costs: the cuts tell that, not all points."""
-    terms = tuple(term for term in claim.terms if term.name != "slack")
-    return replace(claim, terms=terms).evaluate(space, factual, frame)
