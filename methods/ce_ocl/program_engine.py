@@ -24,6 +24,7 @@ from methods.ce_ocl.few_changes import FewChanges
 from methods.ce_ocl.first_guess import FirstGuess
 from methods.ce_ocl.formulation import manifolds
 from methods.ce_ocl.hull_search.search import BoxSearch
+from methods.ce_ocl.incumbent import printed
 from methods.ce_ocl.one_answer import AnswerSearch
 from methods.ce_ocl.parameters import Parameters
 from methods.ce_ocl.program import CounterfactualProgram
@@ -149,7 +150,7 @@ class ProgramEngine:
         if manifold is None or not manifold.exact:
             if self.few is not None:
                 search.settle(self.few)
-            if search.row is None:
+            if search.best.row is None:
                 search.guess(request.guesses())
         return search
 
@@ -188,8 +189,8 @@ class ProgramEngine:
             if answer.row is None:
                 return [*answers, answer]
             taken += search.assignments()
-            if (printed := search.printed(answer.row)) not in seen:
-                seen.add(printed)
+            if (name := printed(self.program.problem.space, answer.row)) not in seen:
+                seen.add(name)
                 answers.append(answer)
         return answers
 
@@ -268,10 +269,10 @@ class ProgramEngine:
         points, gaps = points[near], gaps[near]
         cost, changes = self.program.aim.least(gaps, gaps > SAME)
         order = np.argsort(cost, kind="stable")
-        order = order[changes[order] <= search.most]
+        order = order[changes[order] <= self.program.parameters.most]
         for first in range(0, len(order), NEAREST):
             batch = order[first : first + NEAREST]
-            if cost[batch[0]] >= search.value:
+            if cost[batch[0]] >= search.best.value:
                 return
             frame = space.decode(points[batch], like=factual)
             if self.program.causality is not None:
