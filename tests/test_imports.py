@@ -77,6 +77,13 @@ LIBRARIES = {  # which files may know a large library
     "treecf": "methods/peers/treecf.py",
 }
 MOST_LATE, MOST_FILE, MOST_FUNCTION = 25, 500, 60  # import statements; lines; lines
+MOST_ARGUMENTS, MOST_ATTRIBUTES = 8, 15  # of functions that are no kernels, without self; of classes, without inherited
+WIDE = {  # classes and functions that have more, and why
+    "harness/core/metric.py:metric": "keywords by which a user declares a metric, all but two with a default",
+    "harness/data/description.py:Description": "the fields of a dataset's YAML, which users write one below the other",
+    "methods/ce_ocl/hull_search/part.py:Part": "bookkeeping of one node's state, handed from a node to the next",
+    "methods/md_pso/parameters.py:Parameters": "the fields of a method's YAML",
+}
 
 Sources = Mapping[str, str]  # by path
 
@@ -241,6 +248,39 @@ def long_functions(sources: Sources) -> dict[str, int]:
     return found
 
 
+def wide_functions(sources: Sources) -> dict[str, int]:
+    """Arguments of functions that are no kernels and have too many; ``self``, ``*args`` and ``**kwargs`` are none."""
+    found = {}
+    for path, source in sources.items():
+        for function in functions(source):
+            given = function.args
+            names = [argument.arg for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+            count = len(names) - (names[:1] in (["self"], ["cls"]))
+            if count > MOST_ARGUMENTS and not kernel(function):
+                found[f"{path}:{function.name}"] = count
+    return found
+
+
+def wide_classes(sources: Sources) -> dict[str, int]:
+    """Attributes of classes that have too many: fields, and what methods assign to ``self``."""
+    found = {}
+    for path, source in sources.items():
+        for node in ast.walk(ast.parse(source)):
+            if not isinstance(node, ast.ClassDef):
+                continue
+            fields = (line.target for line in node.body if isinstance(line, ast.AnnAssign))
+            names = {field.id for field in fields if isinstance(field, ast.Name)}
+            names |= {
+                part.attr
+                for part in ast.walk(node)
+                if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store)
+                if isinstance(part.value, ast.Name) and part.value.id == "self"
+            }
+            if len(names) > MOST_ATTRIBUTES:
+                found[f"{path}:{node.name}"] = len(names)
+    return found
+
+
 # --- the house ------------------------------------------------------------------------------------------------------
 
 
@@ -287,6 +327,11 @@ def test_no_file_is_long() -> None:
 
 def test_no_function_is_long() -> None:
     assert long_functions(SOURCES) == {}
+
+
+def test_few_are_wide() -> None:
+    """Arguments and attributes that belong together are records; those named above have their reasons."""
+    assert {**wide_functions(SOURCES), **wide_classes(SOURCES)}.keys() == WIDE.keys()
 
 
 def test_the_table_has_no_circle() -> None:
@@ -338,7 +383,7 @@ SOUND = {
     "metrics/distance.py": "from harness.core.problem import Problem\nfrom metrics import once",
     "metrics/once.py": "",
 }
-KERNEL = "@njit(cache=True)\ndef walk():\n" + "    x = 1\n" * 600
+KERNEL = "@njit(cache=True)\ndef walk(a, b, c, d, e, f, g, h, i):\n" + "    x = 1\n" * 600
 UPWARD = {
     "upward": ("harness/core/space.py", "import harness.cli.job"),
     "upward for an annotation": ("harness/core/space.py", "if TYPE_CHECKING:\n    from harness.data import load"),
@@ -366,7 +411,7 @@ def test_a_sound_house_keeps_every_rule() -> None:
     assert arrows(SOUND)["harness/data/load.py"] == {"harness/core/problem.py", "harness/core/space.py"}
     assert arrows(SOUND)["harness/cli/job.py"] == {"harness/data/__init__.py"}
     assert forbidden(SOUND) == strangers(SOUND) == late_without_reason(SOUND) == set()
-    assert long_files(SOUND) == long_functions(SOUND) == {}
+    assert long_files(SOUND) == long_functions(SOUND) == wide_functions(SOUND) == wide_classes(SOUND) == {}
     assert circle(arrows({**SOUND, "harness/data/__init__.py": ""})) == []
     assert late(SOUND) == {("harness/cli/main.py", 2)}
     assert late_own(SOUND) == {"harness/cli/main.py": {"harness.cli.job"}}
@@ -399,6 +444,19 @@ BREACHES: dict[str, tuple[Callable[[Sources], Any], str, str]] = {
     "long file": (long_files, "methods/dice.py", "x = 1\n" * 501),
     "long function": (long_functions, "methods/dice.py", "def f():\n" + "    x = 1\n" * 60),
     "long by its decorators": (long_functions, "methods/dice.py", "@cache\ndef f():\n" + "    x = 1\n" * 59),
+    "nine arguments": (wide_functions, "methods/dice.py", "def f(a, b, /, c, d, e, f, *, g, h, i): pass"),
+    "nine beside self": (
+        wide_functions,
+        "methods/dice.py",
+        "class A:\n    def f(self, a, b, c, d, e, f, g, h, i): pass",
+    ),
+    "sixteen fields": (wide_classes, "methods/dice.py", "class A:\n" + "".join(f"    x{i}: int\n" for i in range(16))),
+    "sixteen attributes": (
+        wide_classes,
+        "methods/dice.py",
+        "class A:\n    x: int\n    def f(self):\n        self.x, self.y = 1, 2\n"
+        + "".join(f"        self.x{i} = {i}\n" for i in range(14)),
+    ),
     "long beside a kernel": (long_functions, "methods/dice.py", f"{KERNEL}\ndef f():\n" + "    x = 1\n" * 60),
 }
 
@@ -409,8 +467,16 @@ def test_a_breach_is_found(case: str) -> None:
     assert len(rule(with_file(path, source))) == 1
 
 
-def test_kernels_may_be_long() -> None:
-    assert long_files({"methods/kernels.py": KERNEL}) == long_functions({"methods/kernels.py": KERNEL}) == {}
+def test_kernels_may_be_long_and_wide() -> None:
+    sources = {"methods/kernels.py": KERNEL}
+    assert long_files(sources) == long_functions(sources) == wide_functions(sources) == {}
+
+
+def test_as_many_as_are_allowed_are_not_wide() -> None:
+    """Eight arguments beside ``self``, and fifteen attributes, of which one is assigned twice."""
+    attributes = "".join(f"        self.x{i} = {i}\n" for i in range(15))
+    source = f"class A:\n    x0: int\n    def f(self, a, b, c, d, e, f, g, h, *more):\n{attributes}"
+    assert wide_functions({"methods/dice.py": source}) == wide_classes({"methods/dice.py": source}) == {}
 
 
 def test_late_imports_of_every_depth_are_found() -> None:

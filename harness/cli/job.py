@@ -26,7 +26,7 @@ from harness.core.metric import Metric
 from harness.evaluation import checker, export, scoring
 from harness.evaluation.contest import metrics_of
 from harness.evaluation.study import SCORES, read_scores
-from harness.execution.experiment import run, run_groups
+from harness.execution.experiment import Workers, run, run_groups
 from harness.execution.pool import Limits, Pool
 from harness.execution.task import WHICH, Task
 from harness.reports import groups
@@ -145,15 +145,14 @@ def _answer(
         }
         equations = next(iter(task.problems.values())).equations
         stored.start(meta, dataset.space, task.classifier, task.targets, None, task.factuals, equations)
-    count, seed, jobs = plain["n_counterfactuals"], plain["seed"], plain["jobs"]
-    group = plain["group"]
+    count, seed, group = plain["n_counterfactuals"], plain["seed"], plain["group"]
     seconds = plain["group_time_limit" if group else "time_limit"]
     limits = Limits(seconds, plain["fit_time_limit"], plain["memory_limit"], plain["threads"])
-    pool = Pool(plain["first_use"])
+    workers = Workers(Pool(plain["first_use"]), limits, plain["jobs"], _beside())
     if group:
-        run_groups(stored, task, method, group, seed, limits, pool, jobs, progress, _beside())
+        run_groups(stored, task, method, group, seed, workers, progress)
     else:
-        run(stored, task, method, count, seed, limits, pool, jobs, progress, _beside())
+        run(stored, task, method, count, seed, workers, progress)
 
 
 def _beside() -> int:

@@ -59,10 +59,7 @@ def log_run(stored: StoredRun, plain: Mapping[str, Any]) -> None:
     tracking.log_stored(
         meta["experiment"],
         Path.cwd(),
-        "/".join(names.values()),
-        tags,
-        params,
-        _logged(numbers, entry),
+        tracking.Shown("/".join(names.values()), tags, params, _logged(numbers, entry)),
         answers.astype(object),
         plain,
         tracking.Data(meta["dataset"], meta["data_sha256"], columns, str(plain["factuals"])),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -25,27 +25,47 @@ from harness.store.run import StoredRun
 EVERYBODY = "all"  # the name of the one group
 
 
+@dataclass(frozen=True)
+class Workers:
+    """Who answers, and under which conditions, which are noted beside each timing.
+
+    Parameters
+    ----------
+    limits
+        Those of an answer; ``limits.time`` is that of a factual, or of a group.
+    jobs
+        How many questions of a run are asked at once.
+    beside
+        How many runs go on at once, this one included.
+    """
+
+    pool: Pool
+    limits: Limits
+    jobs: int = 1
+    beside: int = 1
+
+    def timing(self, outcome: Outcome | GroupOutcome) -> dict[str, Any]:
+        """The times of an outcome, as they are stored."""
+        spent = ("seconds", "cpu_seconds", "fit_seconds", "compile_seconds", "late")
+        return {**{name: getattr(outcome, name) for name in spent}, "jobs": self.jobs, "beside": self.beside}
+
+
 def run(
     stored: StoredRun,
     task: Task,
     method: Method,
     count: int,
     seed: int,
-    limits: Limits,
-    pool: Pool,
-    jobs: int = 1,
+    workers: Workers,
     progress: Callable[[int], object] = lambda done: None,
-    beside: int = 1,
 ) -> None:
-    """Ask a method about every factual without an answer, storing each as it comes; what failed is left open.
-
-    ``beside``: how many runs go on at once, this one included; it is noted beside each timing.
-    """
+    """Ask a method about every factual without an answer, storing each as it comes; what failed is left open."""
     done, open_ = _open(stored, task, count, progress)
     once = _Once(stored, task)
-    for outcome in chain(done, pool.explain(method, task.problem, open_, count, entropy(seed), limits, jobs)):
+    asked = workers.pool.explain(method, task.problem, open_, count, entropy(seed), workers.limits, workers.jobs)
+    for outcome in chain(done, asked):
         once.keep(outcome)
-        timing = _timing(outcome, jobs, beside)
+        timing = workers.timing(outcome)
         extra = {"conflict": outcome.explanation.conflict, "trace": outcome.explanation.trace}
         stored.append(
             answer_row(outcome.factual, k + 1, answer, **timing, **(extra if k == 0 else {}))
@@ -77,11 +97,6 @@ class _Once:
         shared = claim.common() if self.several else claim
         if shared is not None:
             self.stored.put_objective(shared.limiting() if self.group else shared)
-
-
-def _timing(outcome: Outcome | GroupOutcome, jobs: int, beside: int) -> dict[str, Any]:
-    spent = ("seconds", "cpu_seconds", "fit_seconds", "compile_seconds", "late")
-    return {**{name: getattr(outcome, name) for name in spent}, "jobs": jobs, "beside": beside}
 
 
 def _open(
@@ -133,28 +148,25 @@ def run_groups(
     method: Method,
     by: bool | str,
     seed: int,
-    limits: Limits,
-    pool: Pool,
-    jobs: int = 1,
+    workers: Workers,
     progress: Callable[[int], object] = lambda done: None,
-    beside: int = 1,
 ) -> None:
     """Ask a method about every group of which a factual has no answer, storing each as it comes; otherwise as ``run``.
 
-    ``limits.time`` is that of a group. Each factual's row holds the point that it is assigned to, the number of that
+    Each factual's row holds the point that it is assigned to, the number of that
     point, and the seconds of the whole group.
     """
     done, open_ = _open(stored, task, 1, progress)
     for outcome in done:
         (answer,) = outcome.explanation.answers
-        stored.append([answer_row(outcome.factual, 1, answer, **_timing(outcome, jobs, beside))])
+        stored.append([answer_row(outcome.factual, 1, answer, **workers.timing(outcome))])
         progress(1)
     waiting, once = set(open_.index), _Once(stored, task, group=True)
     rest = {name: group for name, group in groups(task, by).items() if waiting & set(group.index)}
     posed = {name: (task.problem(group.index[0]), group) for name, group in rest.items()}
-    for found in pool.explain_groups(method, posed, entropy(seed), limits, jobs):
+    for found in workers.pool.explain_groups(method, posed, entropy(seed), workers.limits, workers.jobs):
         once.keep(found)
-        timing = _timing(found, jobs, beside)
+        timing = workers.timing(found)
         members, reply = rest[found.group].index.tolist(), found.reply
         status = reply.status if reply.explanation is None else reply.explanation.status
         ending = {"status": str(status), "reason": str(reply.reason), "detail": reply.detail}

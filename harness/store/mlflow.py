@@ -215,14 +215,27 @@ def _client() -> Any:
     return MlflowClient(tracking_uri=os.environ["MLFLOW_TRACKING_URI"])
 
 
+@dataclass(frozen=True)
+class Shown:
+    """What MLflow's table of runs shows of one.
+
+    Parameters
+    ----------
+    metrics
+        By name ``family/name``; what is not finite is left out, as MLflow keeps no gaps.
+    """
+
+    name: str
+    tags: Mapping[str, str]
+    params: Mapping[str, Any]
+    metrics: Mapping[str, float]
+
+
 @_naming_a_full_disk()
 def log_stored(
     experiment: str,
     folder: Path,
-    name: str,
-    tags: Mapping[str, str],
-    params: Mapping[str, Any],
-    metrics: Mapping[str, float],
+    run: Shown,
     answers: pd.DataFrame,
     config: Mapping[str, Any],
     data: Data,
@@ -232,8 +245,6 @@ def log_stored(
 
     Parameters
     ----------
-    metrics
-        By name ``family/name``; what is not finite is left out, as MLflow keeps no gaps.
     data
         What the factuals are from: shown with the run.
     files
@@ -241,29 +252,29 @@ def log_stored(
     """
     client = _client()
     identity = _experiment(experiment, folder)
-    for stale in client.search_runs([identity], f"tags.fingerprint = '{tags['fingerprint']}'", max_results=50):
+    for stale in client.search_runs([identity], f"tags.fingerprint = '{run.tags['fingerprint']}'", max_results=50):
         client.delete_run(stale.info.run_id)
     # Its fingerprint comes with the run, so that one left half-written is found, and replaced, too.
     shown = {"mlflow.loggedArtifacts": json.dumps([{"path": TABLE, "type": "table"}])}
-    labels = {key: str(value) for key, value in {**tags, **shown, **_code()}.items()}
-    run = client.create_run(identity, run_name=name, tags=labels)
+    labels = {key: str(value) for key, value in {**run.tags, **shown, **_code()}.items()}
+    made = client.create_run(identity, run_name=run.name, tags=labels).info
     now = get_current_time_millis()
-    finite = {key: float(value) for key, value in metrics.items() if abs(float(value)) < float("inf")}
+    finite = {key: float(value) for key, value in run.metrics.items() if abs(float(value)) < float("inf")}
     client.log_batch(
-        run.info.run_id,
+        made.run_id,
         metrics=[Metric(key, value, now, 0) for key, value in finite.items()],
-        params=[Param(UNNAMED.sub("_", key), str(value)[:6000]) for key, value in list(params.items())[:100]],
+        params=[Param(UNNAMED.sub("_", key), str(value)[:6000]) for key, value in list(run.params.items())[:100]],
     )
-    _log_data(run.info.run_id, data)
-    with tempfile.TemporaryDirectory() as made:
-        here = Path(made)
+    _log_data(made.run_id, data)
+    with tempfile.TemporaryDirectory() as kept:
+        here = Path(kept)
         (here / "config.yaml").write_text(yaml.dump(dict(config), Dumper=_DUMPER, sort_keys=False))
         answers.to_json(here / TABLE, orient="split", index=False)
         for file in files:
             shutil.copy(file, here)
-        get_artifact_repository(run.info.artifact_uri, client.tracking_uri).log_artifacts(made)
-    client.set_terminated(run.info.run_id)
-    return run.info.run_id
+        get_artifact_repository(made.artifact_uri, client.tracking_uri).log_artifacts(kept)
+    client.set_terminated(made.run_id)
+    return made.run_id
 
 
 def _log_data(run: str, data: Data) -> None:

@@ -12,17 +12,18 @@ import pandas as pd
 
 from harness.core.explanation import Answer, Reason, Status
 from harness.core.method import Deadline
-from harness.core.objective import Objective
-from harness.core.space import Kind, Space
+from harness.core.space import Kind
 from harness.solvers.highs import PROVEN, Linear, Solution
 from methods.ce_ocl.answers import UNCONFIRMED, gave_up, infeasible
 from methods.ce_ocl.assignments import Assignment
 from methods.ce_ocl.few_changes import FewChanges
 from methods.ce_ocl.hull_search.search import BoxSearch
+from methods.ce_ocl.incumbent import Incumbent, Pool, printed
 from methods.ce_ocl.program import CounterfactualProgram
 from methods.ce_ocl.runs import Runs
+from methods.ce_ocl.separated import Separation
 from methods.estimators.linear import surely_valid
-from methods.milp.distance import Separable, tolerance
+from methods.milp.distance import Separable
 from methods.milp.hull import INSIDE, Outside, Piece, Shares
 from methods.milp.manifold import Manifold
 
@@ -34,7 +35,6 @@ PATIENCE = 4
 POOLING = 0.3  # share of the time left that a pool's own solve may take
 POINTS, NARROWED = 33, 4  # of a line between a point that the model refuses and one that it accepts; how often
 PRICED = 8  # guesses whose distance from the hull is computed
-DIGITS = 4  # of scaled columns, in which counterfactuals of one pool differ
 
 
 class AnswerSearch:
@@ -51,71 +51,42 @@ class AnswerSearch:
         label: Any,
     ) -> None:
         self.program, self.boxes, self.deadline = program, boxes, deadline
-        self.factual, self.earlier = factual, earlier
-        self.manifold, self.label = manifold, label
         self.problem, self.parameters = program.problem, program.parameters
-        self.most = self.parameters.most
-        self.row: dict[str, Any] | None = None
-        self.count = self.distance = self.value = math.inf
-        self.price, self.entry = (None, 0.0) if manifold is None else (manifold.price, manifold.entry)
+        self.factual, self.separation = factual, Separation(program, factual, earlier)
+        self.manifold, self.label = manifold, label
         self.lexical = self.price is None and program.lexical(factual, manifold)
+        self.best = Incumbent()
+        self.pool = Pool(self.problem.space) if self.parameters.diversity == "pool" else None
         self.piece: Piece | None = None
-        self.least, self.settled, self.unconfirmed = 1.0, False, False
-        self.pool: list[tuple[float, dict[str, Any]]] = []
-        self.pooling = self.parameters.diversity == "pool"
-        self.read: Assignment | None = None  # of the solution that the incumbent was read from
+        self.least = 1.0  # changes of what few changes do not settle; inf: they settle all
+        self.unconfirmed = False
+
+    @property
+    def price(self) -> float | None:
+        """Of a unit of distance from the manifold; None where that is bounded instead."""
+        return None if self.manifold is None else self.manifold.price
+
+    @property
+    def entry(self) -> float:
+        """What lying outside the manifold costs besides."""
+        return 0.0 if self.manifold is None else self.manifold.entry
 
     def guess(self, frame: pd.DataFrame, inside: bool = False) -> None:
         """Take the best of some valid points as incumbent, as far as they are allowed; ``inside``: of the manifold."""
         if frame.empty:
             return
         space, program = self.problem.space, self.program
-        changes = space.changed(self.factual, frame) @ program.weights
+        changes = program.aim.changes(space, self.factual, frame)
         features = space.changed(self.factual, frame).sum(axis=1)
-        values = _claimed(program.claim, space, self.factual, frame)
-        allowed = (features > 0) & (changes <= self.most) & self._separated(frame)
+        values = program.aim.values(space, self.factual, frame)
+        allowed = (features > 0) & (changes <= self.parameters.most) & self.separation.of(frame)
         order = [int(i) for i in np.argsort(values, kind="stable") if allowed[i]]
         for place in order[: PRICED if self.manifold is not None else 1]:
-            if values[place] >= self.value:
+            if values[place] >= self.best.value:
                 return
             self._take(frame.iloc[[place]], inside)
-            if inside or (self.price is None and self.row is not None):
+            if inside or (self.price is None and self.best.row is not None):
                 return
-
-    def _separated(self, frame: pd.DataFrame) -> np.ndarray:
-        """Which rows are separated from all earlier counterfactuals, bool of shape (rows,)."""
-        if (assignments := self.program.assignments) is not None:
-            return np.array([one not in self.earlier for one in assignments.of(self.factual, frame)], dtype=bool)
-        separated = np.ones(len(frame), dtype=bool)
-        rule = self._repeats_none if self.parameters.diversity == "features" else self._far
-        for row in self.earlier:
-            separated &= rule(frame, row)
-        return separated
-
-    def _far(self, frame: pd.DataFrame, row: dict[str, Any]) -> np.ndarray:
-        """Which rows differ from an earlier counterfactual in a category, or by ``separation`` in a number."""
-        far = np.zeros(len(frame), dtype=bool)
-        for feature in self.problem.space.features:
-            values = frame[feature.name]
-            if feature.numeric:
-                gap = np.abs(values.to_numpy(float) - float(row[feature.name])) / feature.range
-                far |= gap >= self.parameters.separation
-            else:
-                far |= (values != row[feature.name]).to_numpy(bool)
-        return far
-
-    def _repeats_none(self, frame: pd.DataFrame, row: dict[str, Any]) -> np.ndarray:
-        """Which rows make none of an earlier counterfactual's changes: a category, or a number to the same side."""
-        free = np.ones(len(frame), dtype=bool)
-        for feature in self.problem.space.features:
-            origin, value, values = self.factual[feature.name].iloc[0], row[feature.name], frame[feature.name]
-            if value == origin:
-                continue
-            if feature.numeric:
-                free &= ((values <= origin) if value > origin else (values >= origin)).to_numpy(bool)
-            else:
-                free &= (values != value).to_numpy(bool)
-        return free
 
     def _take(
         self, frame: pd.DataFrame, inside: bool = True, x: np.ndarray | None = None, improves: bool = False
@@ -125,8 +96,8 @@ class AnswerSearch:
         ``x``: the solution that it was read from. One that ``improves`` on another solve's incumbent joins a pool.
         """
         program, space = self.program, self.problem.space
-        value = float(_claimed(program.claim, space, self.factual, frame)[0])
-        if value >= self.value and not improves:
+        value = float(program.aim.values(space, self.factual, frame)[0])
+        if value >= self.best.value and not improves:
             return
         if self.manifold is not None and not inside:
             slack = self.manifold.slack(space.encode(frame)[0])
@@ -135,44 +106,45 @@ class AnswerSearch:
             value += (self.price or 0.0) * slack
         value += self.entry
         row = frame.to_dict("records")[0]
-        if self.pooling:
-            self.pool.append((value, row))
-        if value < self.value:
-            self.row, self.value = row, value
-            known = self.program.assignments
-            self.read = None if x is None or known is None else known.read(x)
-            self.count = float((space.changed(self.factual, frame) @ program.weights)[0])
-            self.distance = value - self.parameters.alpha * self.count
+        if self.pool is not None:
+            self.pool.add(value, row)
+        if value < self.best.value:
+            read = None if x is None or program.assignments is None else program.assignments.read(x)
+            count = float(program.aim.changes(space, self.factual, frame)[0])
+            self.best = Incumbent(row, value, count, value - self.parameters.alpha * count, read)
 
     def settle(self, few: FewChanges) -> None:
         """Take the cheapest point of few changes, and what that proves; ``engine=milp`` takes no proof."""
         program, origin = self.program, self.factual.to_dict("records")[0]
-        distance, proves = program.distance, self.parameters.engine != "milp"
+        distance, proves = program.aim.distance, self.parameters.engine != "milp"
         assert isinstance(distance, Separable)
-        extra = 0.0 if self.lexical else program.extra
-        price = np.column_stack([distance.fixed + extra, distance.linear, distance.quadratic])
-        for most in (1.0, 2.0) if self.lexical else (min(2.0, self.most),):
-            if most > self.most:
+        fixed = distance.fixed + program.aim.price(self.lexical)
+        price = np.column_stack([fixed, distance.linear, distance.quadratic])
+        for most in (1.0, 2.0) if self.lexical else (min(2.0, self.parameters.most),):
+            if most > self.parameters.most:
                 return
-            found = few.closest(origin, price, most, math.inf, self.earlier, self.parameters.separation, self.deadline)
+            found = few.closest(
+                origin, price, most, math.inf, self.separation.earlier, self.parameters.separation, self.deadline
+            )
             if found.row is not None:
                 self._take(self.problem.space.frame([found.row]))
             if proves and found.proven:
-                self.settled = most >= self.most or (self.lexical and found.row is not None)
-                self.least = most + 1.0 if self.lexical else 1.0
+                settled = most >= self.parameters.most or (self.lexical and found.row is not None)
+                self.least = math.inf if settled else most + 1.0 if self.lexical else 1.0
             if found.row is not None or not found.proven:
                 return
 
     def run(self) -> Answer:
         """Prove the incumbent, or find better: in the whole space, or in one part of the manifold after another."""
         if self.manifold is None:
-            # The search over few changes ends within a tenth of the tolerance.
-            settled = self.value - tolerance(self.distance, self.program.squared) / 10 if self.row else math.inf
-            return self._answer(settled if self.settled else self._prove(self.least))
+            if self.least < math.inf:
+                return self._answer(self._prove(self.least))
+            best = self.best  # the search over few changes ends within a tenth of the tolerance
+            return self._answer(best.value - self.program.aim.tolerance(best.distance) / 10 if best.row else math.inf)
         bound = math.inf
-        for piece in self.manifold.pieces(self.factual, self.program.least, self.label):
-            if piece.least >= self.value - tolerance(self.distance, self.program.squared):
-                bound = min(bound, self.value)
+        for piece in self.manifold.pieces(self.factual, self.program.aim.least, self.label):
+            if piece.least >= self.best.value - self.program.aim.tolerance(self.best.distance):
+                bound = min(bound, self.best.value)
                 break
             if self.deadline.passed:
                 bound = min(bound, piece.least)
@@ -183,10 +155,12 @@ class AnswerSearch:
 
     def pooled(self, n: int) -> list[Answer]:
         """The improving incumbents of one solve, the best first and proven, up to ``n`` distinct ones."""
-        pieces = [None] if self.manifold is None else self.manifold.pieces(self.factual, self.program.least)
+        assert self.pool is not None
+        space = self.problem.space
+        pieces = [None] if self.manifold is None else self.manifold.pieces(self.factual, self.program.aim.least)
         for piece in pieces:
             self.piece = piece
-            best = self._distinct(n)
+            best = self.pool.best(n)
             radius = best[-1][0] - self.entry if len(best) == n else math.inf
             if self.deadline.passed or (piece is not None and piece.least >= radius):
                 break
@@ -194,18 +168,18 @@ class AnswerSearch:
         answer = self.run()
         if answer.row is None:
             return [answer]
-        proven = self.printed(answer.row)
+        proven = printed(space, answer.row)
         others = [
             Answer(Status.FOUND, row, Reason.FINISHED, value, answer.bound)
-            for value, row in self._distinct(n + 1)
-            if row != answer.row and self.printed(row) != proven
+            for value, row in self.pool.best(n + 1)
+            if row != answer.row and printed(space, row) != proven
         ]
         return [answer, *others][:n]
 
     def _collect(self, radius: float) -> None:
         """Let the incumbents of one solve join the pool; a part of the time, as what is best is proven afterwards."""
         compiled = self.program.compiled
-        self.program.pose(self.factual, self.earlier, self.most, radius, piece=self.piece)
+        self.program.pose(self.factual, self.separation.earlier, self.parameters.most, radius, piece=self.piece)
         form = self._cost()
         if self._relax(form):
             return
@@ -217,65 +191,52 @@ class AnswerSearch:
     def assignments(self) -> list[Assignment]:
         """Those of the incumbent: of its row, and of the solution that it was read from."""
         known = self.program.assignments
-        if known is None or self.row is None:
+        if known is None or self.best.row is None:
             return []
-        return [*known.of(self.factual, self.problem.space.frame([self.row])), *([self.read] if self.read else [])]
-
-    def _distinct(self, n: int) -> list[tuple[float, dict[str, Any]]]:
-        """The best of the pool that differ after rounding."""
-        seen = set()
-        kept: list[tuple[float, dict[str, Any]]] = []
-        for value, row in sorted(self.pool, key=lambda entry: entry[0]):
-            printed = self.printed(row)
-            if printed not in seen and len(kept) < n:
-                seen.add(printed)
-                kept.append((value, row))
-        return kept
-
-    def printed(self, row: dict[str, Any]) -> tuple[float, ...]:
-        """The scaled columns of a row, rounded to ``DIGITS``."""
-        space = self.problem.space
-        return tuple(np.round(space.encode(space.frame([row]))[0], DIGITS))
+        return [
+            *known.of(self.factual, self.problem.space.frame([self.best.row])),
+            *([self.best.read] if self.best.read else []),
+        ]
 
     def _prove(self, least: float) -> float:
         """A lower bound on what the piece holds, of at least ``least`` changes; inf: nothing below the incumbent."""
         program, boxed = self.program, self._boxed()
         alpha, dominated = self.parameters.alpha, self.lexical
-        if boxed and not program.squared:
+        if boxed and not program.aim.squared:
             boxes, piece = boxed
-            row, _, bound = boxes.closest(self.factual, piece, self.value, self.deadline, dominated)
+            row, _, bound = boxes.closest(self.factual, piece, self.best.value, self.deadline, dominated)
             self._accept(row)
             return bound
         # A point of more changes costs alpha more at least: a distance below alpha puts the fewest changes first, too.
-        if not dominated and (self.price is not None or not self.distance < alpha):
+        if not dominated and (self.price is not None or not self.best.distance < alpha):
             return self._together()
-        if boxed and self.count > least:
+        if boxed and self.best.count > least:
             boxes, piece = boxed
-            row, fewest = boxes.fewest(self.factual, piece, self.count, Deadline.after(BOXED * self.deadline.left))
+            row, fewest = boxes.fewest(self.factual, piece, self.best.count, Deadline.after(BOXED * self.deadline.left))
             self._accept(row)
-            if fewest == math.inf and self.row is None:
+            if fewest == math.inf and self.best.row is None:
                 return math.inf
-            least = max(min(fewest, self.count), least)
-        if self.count > least:
-            first = self._stage(min(self.most, self.count - 1), math.inf, fewest=True)
-            if first.infeasible and self.row is None:
+            least = max(min(fewest, self.best.count), least)
+        if self.best.count > least:
+            first = self._stage(min(self.parameters.most, self.best.count - 1), math.inf, fewest=True)
+            if first.infeasible and self.best.row is None:
                 return math.inf
             if first.x is None and not first.infeasible:
                 return alpha * max(first.bound, least)
-            least = self.count if first.infeasible else max(math.ceil(max(first.bound - 1e-6, 0.0)), least)
-        if self.count > least:
+            least = self.best.count if first.infeasible else max(math.ceil(max(first.bound - 1e-6, 0.0)), least)
+        if self.best.count > least:
             return alpha * least if dominated else max(alpha * least, self._together())
-        second = self._stage(self.count, self.distance, lexical=True)
-        bound = math.inf if second.infeasible else alpha * self.count + second.bound
+        second = self._stage(self.best.count, self.best.distance, lexical=True)
+        bound = math.inf if second.infeasible else alpha * self.best.count + second.bound
         if dominated:
             return bound
-        bound = min(bound, alpha * (self.count + 1.0))
-        return bound if self.distance <= alpha else max(bound, self._together())
+        bound = min(bound, alpha * (self.best.count + 1.0))
+        return bound if self.best.distance <= alpha else max(bound, self._together())
 
     def _boxed(self) -> tuple[BoxSearch, Shares | Outside] | None:
         """The box search and the piece it is to search, where it can."""
         boxes, piece = self.boxes, self.piece
-        if boxes is None or self.manifold is None or not self.manifold.exact or self.earlier:
+        if boxes is None or self.manifold is None or not self.manifold.exact or self.separation.earlier:
             return None
         return (boxes, piece) if isinstance(piece, Shares | Outside) else None
 
@@ -285,7 +246,7 @@ class AnswerSearch:
 
     def _together(self) -> float:
         """A lower bound on changes and distance in one stage; inf: nothing below the incumbent."""
-        solution = self._stage(self.most, self.value - self.entry)
+        solution = self._stage(self.parameters.most, self.best.value - self.entry)
         return math.inf if solution.infeasible else solution.bound + self.entry
 
     def _cost(self, lexical: bool = False) -> Linear:
@@ -301,10 +262,10 @@ class AnswerSearch:
         """
         program = self.program
         slack = budget + PROVEN * max(1.0, abs(budget)) if math.isfinite(budget) else math.inf
-        program.pose(self.factual, self.earlier, count, slack, lexical, self.piece)
+        program.pose(self.factual, self.separation.earlier, count, slack, lexical, self.piece)
         form = program.changes() if fewest else self._cost(lexical)
         runs = Runs.of(program, form, budget, slack)
-        negligible = TOO_LITTLE * tolerance(budget if math.isfinite(budget) else 1.0, program.squared)
+        negligible = TOO_LITTLE * program.aim.tolerance(budget if math.isfinite(budget) else 1.0)
         bound, proof, repairs, patience = -math.inf, -math.inf, 0, PATIENCE
         settle = program.embedded.settle
         refused: pd.DataFrame | None = None
@@ -314,7 +275,7 @@ class AnswerSearch:
             solution = runs.next(self.deadline.left)
             self.unconfirmed |= solution.unconfirmed
             exact = repairs == 0 or program.splits  # a wider margin proves nothing of the narrower one
-            before, known = bound, self.value
+            before, known = bound, self.best.value
             bound = max(bound, solution.bound) if exact else bound
             proof = max(proof, solution.bound) if exact and runs.settled else proof
             if solution.x is None:
@@ -335,13 +296,13 @@ class AnswerSearch:
                     continue
                 if program.bare and not repairs and self._nudge(solution, form, frame, proof, lexical, fewest):
                     return Solution(solution.x, solution.objective, min(proof, solution.objective))
-                program.exclude(solution.x, repairs)
+                program.exclusion.add(solution.x, repairs)
                 repairs, refused = repairs + 1, frame
                 continue
             self._take(frame, self._inside, solution.x)
             if refused is not None and program.bare:
                 self.guess(self._between(refused, frame), self._inside)
-            patience -= bound <= before + negligible and self.value >= known - negligible
+            patience -= bound <= before + negligible and self.best.value >= known - negligible
             if patience <= 0 or self.deadline.passed or not program.variables.refine(solution.x):
                 if exact and not runs.settle():
                     continue
@@ -365,7 +326,7 @@ class AnswerSearch:
         mark, ends = compiled.mark(), (compiled.low.copy(), compiled.high.copy())
         whole = compiled.integer == 1
         compiled.low[whole] = compiled.high[whole] = np.rint(solution.x[whole])
-        self.program.exclude(solution.x, 0)
+        self.program.exclusion.add(solution.x, 0)
         moved = compiled.solve(form, self.deadline.left, confirm=False)
         compiled.rewind(mark)
         compiled.low[:], compiled.high[:] = ends
@@ -376,8 +337,8 @@ class AnswerSearch:
             return False
         self._take(frame, self._inside, moved.x)
         self.guess(self._between(refused, frame), self._inside)
-        reached = self.count if fewest else self.distance if lexical else self.value - self.entry
-        return reached - proof <= tolerance(self.distance - self.entry, self.program.squared)
+        reached = self.best.count if fewest else self.best.distance if lexical else self.best.value - self.entry
+        return reached - proof <= self.program.aim.tolerance(self.best.distance - self.entry)
 
     def _between(self, refused: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
         """Valid points on the line from a point that the model refuses to one that it accepts, as near to the first.
@@ -406,8 +367,8 @@ class AnswerSearch:
     def _meet(self, x: np.ndarray) -> None:
         """Let an incumbent of the solver join the pool, if it is a counterfactual."""
         frame = self.program.read(x, self.factual)
-        changes = self.problem.space.changed(self.factual, frame) @ self.program.weights
-        if self.problem.valid(frame)[0] and 0 < changes[0] <= self.most and self._separated(frame)[0]:
+        changes = self.program.aim.changes(self.problem.space, self.factual, frame)
+        if self.problem.valid(frame)[0] and 0 < changes[0] <= self.parameters.most and self.separation.of(frame)[0]:
             self._take(frame, inside=self.manifold is None, improves=True)
 
     def _relax(self, form: Linear, around: np.ndarray | None = None) -> bool:
@@ -449,22 +410,18 @@ class AnswerSearch:
     def _answer(self, bound: float) -> Answer:
         """The incumbent with its proof; ``bound`` is one on everything but the incumbent."""
         reason = Reason.TIME_LIMIT if self.deadline.passed else Reason.FINISHED
-        if self.row is None:
+        if self.best.row is None:
             if bound == math.inf:
-                return infeasible(bool(self.earlier))
+                return infeasible(bool(self.separation.earlier))
             return replace(gave_up(reason), detail=UNCONFIRMED) if self.unconfirmed else gave_up(reason)
-        bound = min(bound, self.value)
-        rest = self.distance - self.entry  # what counts changes, or being outside at all, has no part in the tolerance
-        rounding = 4 * np.finfo(float).eps * abs(self.value)
-        if self.value - bound <= tolerance(rest, self.program.squared) + rounding:
-            return Answer(Status.OPTIMAL, self.row, Reason.PROOF, self.value, bound)
+        bound = min(bound, self.best.value)
+        rest = (
+            self.best.distance - self.entry
+        )  # what counts changes, or being outside at all, has no part in the tolerance
+        rounding = 4 * np.finfo(float).eps * abs(self.best.value)
+        if self.best.value - bound <= self.program.aim.tolerance(rest) + rounding:
+            return Answer(Status.OPTIMAL, self.best.row, Reason.PROOF, self.best.value, bound)
         detail = UNCONFIRMED if self.unconfirmed else ""
         return Answer(
-            Status.FOUND, self.row, reason, self.value, bound if math.isfinite(bound) else None, detail=detail
+            Status.FOUND, self.best.row, reason, self.best.value, bound if math.isfinite(bound) else None, detail=detail
         )
-
-
-def _claimed(claim: Objective, space: Space, factual: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
-    """The objective without what lying outside the hull costs: the cuts tell that, not all points."""
-    terms = tuple(term for term in claim.terms if term.name != "slack")
-    return replace(claim, terms=terms).evaluate(space, factual, frame)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,12 +12,14 @@ from harness.core.problem import Problem
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Program
 from methods.ce_ocl import formulation
+from methods.ce_ocl.aim import Aim
 from methods.ce_ocl.assignments import Assignments
+from methods.ce_ocl.exclusion import Exclusion
 from methods.ce_ocl.parameters import MARGIN, Parameters
 from methods.estimators import network
 from methods.estimators.linear import is_linear, unit_of, weights_of
 from methods.estimators.trees import splits_only
-from methods.milp.distance import Separable, distance_of, dominated
+from methods.milp.distance import dominated
 from methods.milp.hull import Piece
 from methods.milp.knapsack import Knapsack
 from methods.milp.manifold import Manifold
@@ -29,38 +30,35 @@ class CounterfactualProgram:
     """The program of one problem; factuals change bounds, coefficients and temporary rows only."""
 
     def __init__(self, parameters: Parameters, problem: Problem) -> None:
-        self.claim = parameters.objective(problem)
-        self.distance = distance_of(self.claim.terms[0], problem, parameters.count)
-        self.weights = parameters.weights(problem)
-        self.extra = parameters.alpha * self.weights  # cost of a change besides its distance
-        self.squared = isinstance(self.distance, Separable) and bool(self.distance.quadratic.any())
+        self.aim = Aim.of(parameters, problem)
         program = Program()
         self.variables, self.embedded, self.causality = formulation.build(program, parameters, problem)
         self.variables.close()
-        # Such a model is embedded without a margin, so that bounds are those of its own rule; ``exclude`` adds one.
+        # Such a model is embedded without a margin, so that bounds are those of its own rule; an exclusion adds one.
         self.bare = bare(parameters, problem)
         of_network = isinstance(problem.classifier.estimator, network.NETWORKS)
         unit = network.unit_of(problem) if of_network else unit_of(problem)
         rows = formulation.validity(program, self.embedded, 0.0 if self.bare else parameters.margin, unit, problem)
-        self.wider = parameters.margin if self.bare else 10.0 * parameters.margin / unit
         self.compiled: Compiled = program.compile()
         self.variables.attach(self.compiled)
         self.embedded.attach(self.compiled)
         if self.causality is not None:
             self.causality.attach(self.compiled)
-        self.valid_rows = [self.compiled.row(row) for row in rows]
-        self.leaves = [
+        leaves = [
             np.array([self.compiled.column(leaf) for leaf in tree], dtype=np.int32) for tree in self.embedded.leaves
         ]
         phases = np.array([self.compiled.column(phase) for phase in self.embedded.phases], dtype=np.int32)
         self.splits = splits_only(problem.classifier.estimator)
+        wider = parameters.margin if self.bare else 10.0 * parameters.margin / unit
+        valid_rows = [self.compiled.row(row) for row in rows]
+        self.exclusion = Exclusion(self.compiled, valid_rows, wider, leaves if self.splits else None)
         # Without more than splits, leaves tell what changes: all that they allow to stay does.
         counted = parameters.counted and (parameters.coupled(problem) or not self.splits)
-        parts = problem, self.variables, counted, self.leaves, phases
+        parts = problem, self.variables, counted, leaves, phases
         self.assignments = Assignments(*parts) if parameters.diversity == "assignments" else None
         self.knapsack = None if self.embedded.tighten is None else Knapsack(self.variables, problem.classifier.inputs)
         if parameters.coupled(problem):  # HiGHS 1.12 was seen to call wrong optima proven where leaves were continuous
-            for tree in self.leaves:
+            for tree in leaves:
                 self.compiled.integer[tree] = 1
         self.adopt(parameters, problem)
         self.base = self.compiled.mark()
@@ -73,18 +71,13 @@ class CounterfactualProgram:
             if isinstance(block, NumberBlock):
                 block.counted = parameters.counted
 
-    def least(self, gaps: np.ndarray, changed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Lower bounds on objective and weighted changes of moves of at least these gaps, each of shape (moves,)."""
-        changes = changed @ self.weights
-        return self.distance.least(gaps, changed) + self.parameters.alpha * changes, changes
-
     def lexical(self, factual: pd.DataFrame, manifold: Manifold | None) -> bool:
         """Whether alpha exceeds every distance from this factual, so that the fewest changes come first."""
         low, high = self.problem.space.reach(factual)
         if manifold is not None and len(manifold.points):
             low = np.maximum(low, manifold.points.min(axis=0) - manifold.most)
             high = np.minimum(high, manifold.points.max(axis=0) + manifold.most)
-        return dominated(self.distance, self.parameters.alpha, self.problem.space, factual, low, high)
+        return dominated(self.aim.distance, self.aim.alpha, self.problem.space, factual, low, high)
 
     def pose(
         self,
@@ -99,55 +92,36 @@ class CounterfactualProgram:
 
         ``earlier`` are rows, or with ``diversity=assignments`` their assignments.
         """
-        extra = self._extra(lexical)
+        price, distance, weights = self.aim.price(lexical), self.aim.distance, self.aim.weights
         self.compiled.rewind(self.base)
-        costs = self.distance.costs(extra, budget)
-        box = self.distance.box(extra, budget, self.problem.space.encode(factual)[0])
+        costs = distance.costs(price, budget)
+        box = distance.box(price, budget, self.problem.space.encode(factual)[0])
         self.variables.pose(factual, costs, _intersection(box, None if piece is None else piece.box))
         if self.assignments is not None:
             self.assignments.exclude(self.compiled, earlier)
         else:
             formulation.separation(self.compiled, self.variables, self.parameters, factual, earlier)
-        formulation.sparsity(self.compiled, self.variables, self.weights, count)
+        formulation.sparsity(self.compiled, self.variables, weights, count)
         if self.knapsack is not None and self.embedded.tighten is not None:
-            self.knapsack.limit(costs, self.weights, count, budget)
+            self.knapsack.limit(costs, weights, count, budget)
             self.embedded.tighten(self.knapsack)
         if self.causality is not None:
-            self.causality.pose(factual, (costs, self.weights, count, budget))
+            self.causality.pose(factual, (costs, weights, count, budget))
         if piece is not None:
             piece.pose(self.compiled, self.variables.encoded())
 
     def cost(self, lexical: bool) -> Linear:
         """The objective (2a) of the posed factual, without the cost of leaving a hull; ``lexical``: the distance."""
-        return self.distance.form(self.variables, self._extra(lexical), self.compiled)
-
-    def _extra(self, lexical: bool) -> np.ndarray:
-        return np.zeros(len(self.extra)) if lexical else self.extra
+        return self.aim.distance.form(self.variables, self.aim.price(lexical), self.compiled)
 
     def changes(self) -> Linear:
         """The weighted number of changes of the posed factual."""
-        return self.variables.changed(self.weights)
+        return self.variables.changed(self.aim.weights)
 
     def read(self, x: np.ndarray, factual: pd.DataFrame) -> pd.DataFrame:
         """A solution as a decoded row, the structural equations kept."""
         row = self.variables.read(x)
         return self.problem.space.frame([row if self.causality is None else self.causality.settle(factual, row)])
-
-    def exclude(self, x: np.ndarray, repairs: int) -> None:
-        """Rule out a solution that the real model refuses: its combination of leaves, or a margin ten times as wide."""
-        compiled = self.compiled
-        if self.splits:
-            chosen = [int(tree[x[tree].argmax()]) for tree in self.leaves]
-            compiled.add_row(Linear.of([(leaf, 1.0) for leaf in chosen]), high=len(chosen) - 1.0)
-            return
-        for row in self.valid_rows:
-            start, end = compiled.matrix.indptr[row], compiled.matrix.indptr[row + 1]
-            form = Linear(compiled.matrix.indices[start:end], compiled.matrix.data[start:end])
-            extra = self.wider * 10.0**repairs
-            if math.isfinite(compiled.row_low[row]):
-                compiled.add_row(form, low=compiled.row_low[row] + extra)
-            else:
-                compiled.add_row(form, high=compiled.row_high[row] - extra)
 
 
 def bare(parameters: Parameters, problem: Problem) -> bool:

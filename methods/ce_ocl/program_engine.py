@@ -24,6 +24,7 @@ from methods.ce_ocl.few_changes import FewChanges
 from methods.ce_ocl.first_guess import FirstGuess
 from methods.ce_ocl.formulation import manifolds
 from methods.ce_ocl.hull_search.search import BoxSearch
+from methods.ce_ocl.incumbent import printed
 from methods.ce_ocl.one_answer import AnswerSearch
 from methods.ce_ocl.parameters import Parameters
 from methods.ce_ocl.program import CounterfactualProgram
@@ -57,25 +58,25 @@ class ProgramEngine:
     ) -> None:
         self.plain = plain
         self.program = program = CounterfactualProgram(parameters, problem)
-        self.manifolds = manifolds(parameters, problem, program.claim.terms[-1].params.get("entry", 0.0))
+        self.manifolds = manifolds(parameters, problem, program.aim.claim.terms[-1].params.get("entry", 0.0))
         if self.manifolds:
             points, cluster = self.manifolds[0].points, self.manifolds[0].cluster
             valid = problem.valid(problem.space.decode(points)) if len(points) else np.zeros(0, dtype=bool)
             self.rows, self.row_cluster = points[valid], cluster[valid]
-        separable = isinstance(program.distance, Separable)
-        guess = program.splits or program.knapsack is not None or program.squared or program.causality is not None
+        separable = isinstance(program.aim.distance, Separable)
+        guess = program.splits or program.knapsack is not None or program.aim.squared or program.causality is not None
         # A linear model is solved faster than a first guess is found, unless tangents have to know where to touch. With
         # nothing to spare around a hull, its own rows are the only guesses that lie in it.
         loose = any(not manifold.exact for manifold in self.manifolds) or not self.manifolds
         self.starts = FirstGuess(problem) if guess and (loose or program.causality is not None) else None
         few = separable and parameters.diversity == "distance" and not parameters.coupled(problem)
         few = few and FewChanges.takes(problem)
-        self.few = FewChanges(problem, 0.0 if program.bare else parameters.margin, program.weights) if few else None
+        self.few = FewChanges(problem, 0.0 if program.bare else parameters.margin, program.aim.weights) if few else None
         self.boxes = self._box_search(parameters, problem)
 
     def _box_search(self, parameters: Parameters, problem: Problem) -> BoxSearch | None:
         """The search within hulls, where it takes the problem."""
-        distance = self.program.distance
+        distance = self.program.aim.distance
         exact = bool(self.manifolds) and self.manifolds[0].exact and self.program.causality is None
         if not exact or parameters.engine == "milp" or not isinstance(distance, Separable):
             return None
@@ -85,7 +86,7 @@ class ProgramEngine:
             problem,
             distance,
             parameters.alpha,
-            self.program.weights,
+            self.program.aim.weights,
             parameters.max_changes,
             parameters.margin,
             self.program.bare,
@@ -149,7 +150,7 @@ class ProgramEngine:
         if manifold is None or not manifold.exact:
             if self.few is not None:
                 search.settle(self.few)
-            if search.row is None:
+            if search.best.row is None:
                 search.guess(request.guesses())
         return search
 
@@ -188,8 +189,8 @@ class ProgramEngine:
             if answer.row is None:
                 return [*answers, answer]
             taken += search.assignments()
-            if (printed := search.printed(answer.row)) not in seen:
-                seen.add(printed)
+            if (name := printed(self.program.problem.space, answer.row)) not in seen:
+                seen.add(name)
                 answers.append(answer)
         return answers
 
@@ -231,7 +232,7 @@ class ProgramEngine:
             return factual.iloc[:0]
         program, problem = self.program, self.program.problem
         space = problem.space
-        guesses = self.starts.near(factual, program.weights * (1.0 if program.parameters.alpha else 0.01))
+        guesses = self.starts.near(factual, program.aim.weights * (1.0 if program.parameters.alpha else 0.01))
         program.pose(factual, [], math.inf, math.inf)
         origin = factual.iloc[0].to_dict()
         singles = [{**origin, name: value} for name, value in program.variables.singles()]
@@ -266,12 +267,12 @@ class ProgramEngine:
         gaps = np.column_stack([moved[:, columns].max(axis=1) for columns in space.slices])
         near = (space.reached(factual, points) | (gaps <= SAME)).all(axis=1)
         points, gaps = points[near], gaps[near]
-        cost, changes = self.program.least(gaps, gaps > SAME)
+        cost, changes = self.program.aim.least(gaps, gaps > SAME)
         order = np.argsort(cost, kind="stable")
-        order = order[changes[order] <= search.most]
+        order = order[changes[order] <= self.program.parameters.most]
         for first in range(0, len(order), NEAREST):
             batch = order[first : first + NEAREST]
-            if cost[batch[0]] >= search.value:
+            if cost[batch[0]] >= search.best.value:
                 return
             frame = space.decode(points[batch], like=factual)
             if self.program.causality is not None:

@@ -34,8 +34,8 @@ class Runs:
     @classmethod
     def of(cls, program: CounterfactualProgram, form: Linear, budget: float, cutoff: float) -> Runs:
         """With the scale and tolerances that squares need below a budget: they are small beside absolute ones."""
-        scale = 10.0 / max(budget, 1e-6) if program.squared and math.isfinite(budget) else 1.0
-        sharp = program.squared and not program.splits
+        scale = 10.0 / max(budget, 1e-6) if program.aim.squared and math.isfinite(budget) else 1.0
+        sharp = program.aim.squared and not program.splits
         return cls(program.compiled, form, scale, cutoff, SHARP if sharp else FEASIBILITY)
 
     def next(self, seconds: float) -> Solution:

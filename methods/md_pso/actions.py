@@ -32,7 +32,7 @@ class Actions:
     def __init__(self, oracle: Oracle, factuals: pd.DataFrame, reach: tuple[float, float]) -> None:
         self.oracle, space = oracle, oracle.problem.space
         self.origin = space.encode(factuals)[:, oracle.places]
-        self.base = factuals if oracle.opaque else oracle.classifier.matrix(factuals)
+        self.base = factuals if oracle.inputs is None else oracle.classifier.matrix(factuals)
         self.low, self.high = self.origin.copy(), self.origin.copy()
         self.owned = np.zeros((len(oracle.features), len(oracle.places)), dtype=bool)
         self.halved = np.array([feature.numeric for feature in oracle.features], dtype=bool)

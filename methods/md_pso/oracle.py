@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine, Input, by_category
 from harness.core.problem import Problem
@@ -17,6 +18,69 @@ from harness.core.target import Interval, Label, Probability
 
 INVALID = 1e3  # added to the cost of an invalid point, so that every valid one costs less
 ASKED = 300  # training rows on which scores and predictions are compared
+
+
+class Inputs:
+    """How active features become an estimator's inputs.
+
+    Parameters
+    ----------
+    affine
+        Of each affine input of a number: the input, the place among the numbers, and the map.
+    mapped
+        Other inputs of numbers, likewise.
+    tables
+        Of each category: its columns, its inputs, and their values by category, shape (categories, inputs).
+    """
+
+    def __init__(
+        self,
+        affine: Sequence[tuple[int, int, Affine]],
+        mapped: Sequence[tuple[int, int, Input]],
+        tables: Sequence[tuple[slice, list[int], np.ndarray]],
+    ) -> None:
+        self.mapped, self.tables = mapped, tables
+        self.affine_inputs = np.array([i for i, _, _ in affine], dtype=int)
+        self.affine_places = np.array([place for _, place, _ in affine], dtype=int)
+        self.affine_shift = np.array([source.shift for _, _, source in affine])
+        self.affine_unit = np.array([source.unit for _, _, source in affine])
+
+    @classmethod
+    def of(cls, classifier: Classifier, features: Sequence[Feature], slices: Sequence[slice]) -> Inputs | None:
+        """Those of features with these columns; None where the classifier needs a decoded frame."""
+        if classifier.opaque is not None:
+            return None
+        affine: list[tuple[int, int, Affine]] = []
+        mapped: list[tuple[int, int, Input]] = []
+        tables: list[tuple[slice, list[int], np.ndarray]] = []
+        inputs: dict[str, list[int]] = {}
+        for column, source in enumerate(classifier.inputs):
+            inputs.setdefault(source.feature, []).append(column)
+        place = 0
+        for feature, columns in zip(features, slices, strict=True):
+            sources = [(i, classifier.inputs[i]) for i in inputs.get(feature.name, ())]
+            if feature.numeric:
+                for i, source in sources:
+                    if type(source) is Affine:
+                        affine.append((i, place, source))
+                    else:
+                        mapped.append((i, place, source))
+                place += 1
+            elif sources:
+                try:
+                    table = np.column_stack([by_category(feature, source) for _, source in sources])
+                except UnsupportedError:
+                    return None
+                tables.append((columns, [i for i, _ in sources], table))
+        return cls(affine, mapped, tables)
+
+    def write(self, base: np.ndarray, values: np.ndarray, codes: Callable[[slice], np.ndarray]) -> None:
+        """Overwrite the inputs, shape (rows, inputs), by numbers (rows, numbers) and codes by columns."""
+        base[:, self.affine_inputs] = (values[:, self.affine_places] - self.affine_shift) / self.affine_unit
+        for i, place, source in self.mapped:
+            base[:, i] = source(pd.Series(values[:, place]))
+        for columns, inputs, table in self.tables:
+            base[:, inputs] = table[codes(columns)]
 
 
 class Oracle:
@@ -41,7 +105,7 @@ class Oracle:
         self.shift = np.array([f.scale[0] for f in numbers])
         self.range = np.array([f.range for f in numbers])
         self.integral = np.array([f.kind is Kind.INTEGER for f in numbers], dtype=bool)
-        self.opaque = not self._read_inputs()
+        self.inputs = Inputs.of(self.classifier, self.features, self.slices)
         self.strict = False
         rows = problem.train.iloc[:ASKED]
         valid, _ = self._judged(self.classifier.score(rows))
@@ -49,38 +113,6 @@ class Oracle:
 
     def _each(self) -> list[tuple[Feature, slice]]:
         return list(zip(self.features, self.slices, strict=True))
-
-    def _read_inputs(self) -> bool:
-        """Read how active features become the estimator's inputs; False where the classifier needs a decoded frame."""
-        self.affine: list[tuple[int, int, Affine]] = []  # input, place among the numbers, map
-        self.mapped: list[tuple[int, int, Input]] = []
-        self.tables: list[tuple[slice, list[int], np.ndarray]] = []  # columns, inputs, values by category
-        if self.classifier.opaque is not None:
-            return False
-        inputs: dict[str, list[int]] = {}
-        for column, source in enumerate(self.classifier.inputs):
-            inputs.setdefault(source.feature, []).append(column)
-        place = 0
-        for feature, columns in self._each():
-            sources = [(i, self.classifier.inputs[i]) for i in inputs.get(feature.name, ())]
-            if feature.numeric:
-                for i, source in sources:
-                    if type(source) is Affine:
-                        self.affine.append((i, place, source))
-                    else:
-                        self.mapped.append((i, place, source))
-                place += 1
-            elif sources:
-                try:
-                    table = np.column_stack([by_category(feature, source) for _, source in sources])
-                except UnsupportedError:
-                    return False
-                self.tables.append((columns, [i for i, _ in sources], table))
-        self.affine_inputs = np.array([i for i, _, _ in self.affine], dtype=int)
-        self.affine_places = np.array([place for _, place, _ in self.affine], dtype=int)
-        self.affine_shift = np.array([source.shift for _, _, source in self.affine])
-        self.affine_unit = np.array([source.unit for _, _, source in self.affine])
-        return True
 
     def encode(self, row: Mapping[str, Any]) -> np.ndarray:
         """Decoded values as a point, shape (columns,)."""
@@ -132,11 +164,8 @@ class Oracle:
             frame = base.assign(**changed)
             valid, gap = self._judged(self.classifier.score(frame))
             return (self.problem.valid(frame) if strict or self.strict else valid), gap
-        base[:, self.affine_inputs] = (values[:, self.affine_places] - self.affine_shift) / self.affine_unit
-        for i, place, source in self.mapped:
-            base[:, i] = source(pd.Series(values[:, place]))
-        for columns, inputs, table in self.tables:
-            base[:, inputs] = table[self.codes(points, columns)]
+        assert self.inputs is not None
+        self.inputs.write(base, values, lambda columns: self.codes(points, columns))
         valid, gap = self._judged(self.classifier.grade(base))
         target = self.problem.target
         if (strict or self.strict) and isinstance(target, Label):

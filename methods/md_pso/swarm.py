@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +14,29 @@ from methods.md_pso.parameters import Parameters
 ALIKE = 9  # decimals to which two scaled points are the same
 
 
+@dataclass
+class Points:
+    """What is known of the particles' permitted points, all swarms' one below the other.
+
+    Of shapes (swarms * particles, columns), (swarms * particles,) and, bool, (swarms * particles,).
+    """
+
+    scaled: np.ndarray
+    cost: np.ndarray
+    valid: np.ndarray
+
+    @classmethod
+    def unscored(cls, scaled: np.ndarray) -> Points:
+        return cls(scaled, np.full(len(scaled), np.inf), np.zeros(len(scaled), dtype=bool))
+
+    def improve(self, other: Points) -> np.ndarray:
+        """Take the points of another generation that cost less; returns which, bool, shape (swarms * particles,)."""
+        better: np.ndarray = other.cost < self.cost
+        self.scaled[better], self.cost[better] = other.scaled[better], other.cost[better]
+        self.valid[better] = other.valid[better]
+        return better
+
+
 class Swarms:
     """One swarm for each of some factuals, all moved and scored together.
 
@@ -20,8 +44,10 @@ class Swarms:
     ----------
     position
         Latent, shape (swarms, particles, columns).
-    points
-        The permitted points nearest to the positions, shape (swarms * particles, columns).
+    memory
+        The latent position of each particle's own best point, shape (swarms, particles, columns).
+    points, best
+        The permitted points nearest to the positions, and the particles' own best ones.
     age
         Generations scored so far.
     """
@@ -35,15 +61,11 @@ class Swarms:
         start, push = (self._draw() for _ in range(2))
         self.position = self.low + start * (self.high - self.low)
         self.velocity = self.limit * (2.0 * push - 1.0)
-        self.best = self.position.copy()
-        self.best_cost = np.full(self.shape[:2], np.inf)
-        self.points = actions.snap(self.position.reshape(-1, self.shape[2]), self.owner)
-        self.valid = np.zeros(len(self.owner), dtype=bool)
-        self.cost = np.full(len(self.owner), np.inf)
-        self.best_points, self.best_valid = self.points.copy(), self.valid.copy()
+        self.memory = self.position.copy()
+        snapped = actions.snap(self.position.reshape(-1, self.shape[2]), self.owner)
+        self.points, self.best = Points.unscored(snapped), Points.unscored(snapped.copy())
         self.age = 0
         self.met: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # valid points, their costs and owners
-        self.features = max(len(actions.oracle.problem.space.names), 1)
 
     def _draw(self) -> np.ndarray:
         """Uniform on [0, 1], each swarm's from its own generator."""
@@ -63,9 +85,10 @@ class Swarms:
         if parameters.draws == "paper":
             r1, r2 = r1 * parameters.cognitive, r2 * parameters.social
             r3 = parameters.cognitive + r3 * (parameters.social - parameters.cognitive)
-        leader = self.best[np.arange(self.shape[0]), self.best_cost.argmin(axis=1)][:, None]
+        leading = self.best.cost.reshape(self.shape[:2]).argmin(axis=1)
+        leader = self.memory[np.arange(self.shape[0]), leading][:, None]
         velocity = parameters.inertia * self.velocity
-        velocity += parameters.cognitive * r1 * (self.best - self.position)
+        velocity += parameters.cognitive * r1 * (self.memory - self.position)
         velocity += parameters.social * r2 * (leader - self.position)
         deviation = (self.position - self.position.mean(axis=1, keepdims=True)) * self.actions.continuous
         velocity += parameters.diversity * r3 * deviation
@@ -73,31 +96,33 @@ class Swarms:
         self.position = np.clip(self.position + self.velocity, self.low, self.high)
 
     def _score(self) -> None:
-        self.points = self.actions.snap(self.position.reshape(-1, self.shape[2]), self.owner)
-        self.valid, gap = self.actions.judge(self.points, self.owner)
-        self.cost = self._weigh(gap)
-        better = self.cost < self.best_cost.ravel()
-        self.best_points[better], self.best_valid[better] = self.points[better], self.valid[better]
-        grid = better.reshape(self.shape[:2])
-        self.best[grid] = self.position[grid]
-        self.best_cost[grid] = self.cost[better]
-        if self.parameters.archive and self.parameters.selection != "personal" and self.valid.any():
-            self.met.append((self.points[self.valid], self.cost[self.valid], self.owner[self.valid]))
+        scaled = self.actions.snap(self.position.reshape(-1, self.shape[2]), self.owner)
+        valid, gap = self.actions.judge(scaled, self.owner)
+        self.points = points = Points(scaled, self._weigh(scaled, valid, gap), valid)
+        grid = self.best.improve(points).reshape(self.shape[:2])
+        self.memory[grid] = self.position[grid]
+        if self.parameters.archive and self.parameters.selection != "personal" and valid.any():
+            self.met.append(self._valid(points))
 
-    def _weigh(self, gap: np.ndarray) -> np.ndarray:
-        """Costs of the points, (3) or by Deb's rule, shape (rows,)."""
-        merit = self.merit(self.actions.displacement(self.points, self.owner))
+    def _valid(self, points: Points) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The valid ones among points, their costs and owners."""
+        return points.scaled[points.valid], points.cost[points.valid], self.owner[points.valid]
+
+    def _weigh(self, points: np.ndarray, valid: np.ndarray, gap: np.ndarray) -> np.ndarray:
+        """Costs of points, (3) or by Deb's rule, shape (rows,)."""
+        merit = self.merit(self.actions.displacement(points, self.owner))
         if self.parameters.cost == "paper":
-            return np.where(self.valid, 0.0, gap) + merit
-        return np.where(self.valid, merit, INVALID + gap)
+            return np.where(valid, 0.0, gap) + merit
+        return np.where(valid, merit, INVALID + gap)
 
     def merit(self, moved: np.ndarray) -> np.ndarray:
         """The cost by which valid points are compared, shape (rows,), of the features' displacements."""
         parameters, count = self.parameters, (moved > 0).sum(axis=1)
-        proximity = moved.sum(axis=1) / self.features
+        features = max(len(self.actions.oracle.problem.space.names), 1)
+        proximity = moved.sum(axis=1) / features
         if parameters.cost == "paper":
             return proximity + count
-        return parameters.proximity_weight * proximity + parameters.sparsity_weight * count / self.features
+        return parameters.proximity_weight * proximity + parameters.sparsity_weight * count / features
 
     def verdict(self, points: np.ndarray, owner: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Which points the model predicts as the target, bool, and the cost of each, both of shape (points,)."""
@@ -110,10 +135,9 @@ class Swarms:
     def candidates(self) -> tuple[np.ndarray, np.ndarray]:
         """Distinct valid points to select from, each swarm's best first, and their owners."""
         if self.parameters.selection == "personal":
-            ok = self.best_valid
-            found = [(self.best_points[ok], self.best_cost.ravel()[ok], self.owner[ok])]
+            found = [self._valid(self.best)]
         elif not self.parameters.archive or not self.met:
-            found = [(self.points[self.valid], self.cost[self.valid], self.owner[self.valid])]
+            found = [self._valid(self.points)]
         else:
             found = self.met
         points, cost, owner = (np.concatenate(parts) for parts in zip(*found, strict=True))

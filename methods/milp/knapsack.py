@@ -53,9 +53,10 @@ class Knapsack:
                 slope = sum(weights[:, column] * source.slope for column, source in members)
                 origin = (block.value - block.feature.scale[0]) / block.feature.range
                 here += sum(weights[:, column] * (source.slope * origin + source.shift) for column, source in members)
-                up, down = slope * block.rise, -slope * block.fall
+                rise, fall = block.reach.rise, block.reach.fall
+                up, down = slope * rise, -slope * fall
                 best, worst = np.maximum(np.maximum(up, down), 0), np.minimum(np.minimum(up, down), 0)
-                price = np.array([cost(block.rise) if block.rise else 0.0, cost(block.fall) if block.fall else 0.0])
+                price = np.array([cost(rise) if rise else 0.0, cost(fall) if fall else 0.0])
                 gains.append((best, worst))
                 prices.append((np.where(up >= down, price[0], price[1]), np.where(up <= down, price[0], price[1])))
             elif isinstance(block, CategoryBlock):

@@ -15,6 +15,104 @@ from methods.milp.hull import Hull, Outside, Piece, Shares
 SHARED = 1000  # points up to which a hull is stated by their shares, above by cuts
 
 
+class Groups:
+    """The points of a manifold by cluster and categories.
+
+    0/1 columns are extreme values: without slack, only points of x's own categories have a share in it, so that each
+    group is a hull of its own, over numbers alone.
+
+    Attributes
+    ----------
+    categorical, numeric
+        Features with their places in the space, and their columns or column.
+    numbers
+        The columns of numbers, shape (numbers,).
+    members
+        The rows of the points of each group.
+    cluster, codes
+        The cluster and the categories of each group, shape (groups,) and (groups, categorical).
+    low, high
+        The least and greatest number, shape (groups, numbers).
+    """
+
+    def __init__(self, space: Space, points: np.ndarray, cluster: np.ndarray) -> None:
+        self.points = points
+        places = [(place, f, c) for place, (f, c) in enumerate(zip(space.features, space.slices, strict=True))]
+        self.categorical = [(p, f, c) for p, f, c in places if f.kind in {Kind.CATEGORICAL, Kind.BINARY}]
+        self.numeric = [(p, f, c.start) for p, f, c in places if f.kind not in {Kind.CATEGORICAL, Kind.BINARY}]
+        self.numbers = np.array([start for _, _, start in self.numeric], dtype=int)
+        codes = [
+            points[:, c].argmax(axis=1) if f.kind is Kind.CATEGORICAL else np.rint(points[:, c.start])
+            for _, f, c in self.categorical
+        ]
+        keys = np.column_stack([cluster, *codes]).astype(int)
+        unique, group = np.unique(keys, axis=0, return_inverse=True)
+        order = np.argsort(group, kind="stable")
+        starts = np.searchsorted(group[order], np.arange(len(unique)))
+        self.members = np.split(order, starts[1:])
+        self.cluster, self.codes = unique[:, 0], unique[:, 1:]
+        values = points[order][:, self.numbers]
+        self.low = np.minimum.reduceat(values, starts, axis=0) if len(self.numbers) else np.zeros((len(unique), 0))
+        self.high = np.maximum.reduceat(values, starts, axis=0) if len(self.numbers) else np.zeros((len(unique), 0))
+
+    def within_reach(
+        self, space: Space, factual: pd.DataFrame, label: Any = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Groups that actionability and bounds of a space leave, how far each feature has to move, and which have to.
+
+        Of shapes (left,), (left, features) and (left, features); of one cluster where there is a ``label``.
+        """
+        low, high = space.reach(factual)
+        origin = space.encode(factual)[0]
+        kept = np.ones(len(self.codes), dtype=bool) if label is None else self.cluster == label
+        gaps = np.zeros((len(self.codes), len(space.names)))
+        for column, (place, feature, columns) in enumerate(self.categorical):
+            codes = self.codes[:, column]
+            if feature.kind is Kind.CATEGORICAL:
+                kept &= high[columns][codes] > 0.5
+                gaps[:, place] = codes != origin[columns].argmax()
+            else:
+                kept &= (codes >= low[columns.start] - SAME) & (codes <= high[columns.start] + SAME)
+                gaps[:, place] = codes != origin[columns.start]
+        for column, (place, _, start) in enumerate(self.numeric):
+            least, most = self.low[:, column], self.high[:, column]
+            stays = (least <= origin[start] + SAME) & (most >= origin[start] - SAME)
+            kept &= stays | ((least <= high[start] + SAME) & (most >= low[start] - SAME))
+            gaps[:, place] = np.maximum(np.maximum(least - origin[start], origin[start] - most), 0.0)
+        rows = np.flatnonzero(kept)
+        return rows, gaps[rows], gaps[rows] > SAME
+
+    def faces(
+        self, space: Space, factual: pd.DataFrame, group: int
+    ) -> tuple[np.ndarray, list[int | tuple[float, float] | None]] | None:
+        """The numbers of a group's points on the faces that the reach leaves, and the box around them.
+
+        Shape (points, numbers); the box is a category's code or a number's ends by feature. None where a single point
+        is left, which is a known row.
+        """
+        low, high = (ends[self.numbers] for ends in space.reach(factual))
+        origin = space.encode(factual)[0][self.numbers]
+        low, high = np.minimum(low, origin), np.maximum(high, origin)
+        values = self.points[self.members[group]][:, self.numbers]
+        while len(values):
+            floor, top = values.min(axis=0), values.max(axis=0)
+            on_floor = (high <= floor + SAME) & (floor < top)
+            on_top = (low >= top - SAME) & (floor < top)
+            if not (on_floor.any() or on_top.any()):
+                break
+            keep = (values[:, on_floor] <= floor[on_floor] + SAME).all(axis=1)
+            keep &= (values[:, on_top] >= top[on_top] - SAME).all(axis=1)
+            values = values[keep]
+        if len(values) <= 1:
+            return None
+        box: list[int | tuple[float, float] | None] = [None] * len(space.names)
+        for column, (place, _, _) in enumerate(self.categorical):
+            box[place] = int(self.codes[group, column])
+        for column, (place, _, _) in enumerate(self.numeric):
+            box[place] = (float(floor[column]), float(top[column]))
+        return values, box
+
+
 class Manifold:
     """The hulls of a problem: of all points, or of those of each cluster.
 
@@ -47,35 +145,14 @@ class Manifold:
         self.space, self.points, self.cluster = space, points, cluster
         self.norm, self.most, self.price, self.entry = norm, most, price, entry
         self.labels = np.unique(cluster)
-        self.every = np.arange(points.shape[1])
+        exact = most == 0 and price is None and len(points) > 0
+        self.groups = Groups(space, points, cluster) if exact else None
         self._hulls: dict[Any, Hull] = {}
-        self.exact = most == 0 and price is None and len(points) > 0
-        if self.exact:
-            self._group()
 
-    def _group(self) -> None:
-        """Group the points by cluster and categories.
-
-        0/1 columns are extreme values: without slack, only points of x's own categories have a share.
-        """
-        space = self.space
-        places = [(place, f, c) for place, (f, c) in enumerate(zip(space.features, space.slices, strict=True))]
-        self.categorical = [(p, f, c) for p, f, c in places if f.kind in {Kind.CATEGORICAL, Kind.BINARY}]
-        self.numeric = [(p, f, c.start) for p, f, c in places if f.kind not in {Kind.CATEGORICAL, Kind.BINARY}]
-        self.at = np.array([start for _, _, start in self.numeric], dtype=int)
-        codes = [
-            self.points[:, c].argmax(axis=1) if f.kind is Kind.CATEGORICAL else np.rint(self.points[:, c.start])
-            for _, f, c in self.categorical
-        ]
-        keys = np.column_stack([self.cluster, *codes]).astype(int)
-        unique, group = np.unique(keys, axis=0, return_inverse=True)
-        order = np.argsort(group, kind="stable")
-        starts = np.searchsorted(group[order], np.arange(len(unique)))
-        self.members = np.split(order, starts[1:])
-        self.group_cluster, self.codes = unique[:, 0], unique[:, 1:]
-        values = self.points[order][:, self.at]
-        self.low = np.minimum.reduceat(values, starts, axis=0) if len(self.at) else np.zeros((len(unique), 0))
-        self.high = np.maximum.reduceat(values, starts, axis=0) if len(self.at) else np.zeros((len(unique), 0))
+    @property
+    def exact(self) -> bool:
+        """Whether points lie in the hulls themselves: it is then searched group by group."""
+        return self.groups is not None
 
     def slack(self, x: np.ndarray) -> float:
         """Distance of a point from the nearest of the hulls."""
@@ -102,15 +179,16 @@ class Manifold:
         label
             A cluster; all of them where None.
         """
-        if not self.exact:
+        if self.groups is None:
+            every = np.arange(self.points.shape[1])
             for cluster in self.labels if label is None else [label]:
                 hull = self._hull(cluster)
                 if len(hull.points) <= SHARED and self.norm != 2:
-                    yield Shares(hull.points, self.every, norm=self.norm, most=self.most, price=self.price)
+                    yield Shares(hull.points, every, norm=self.norm, most=self.most, price=self.price)
                 else:
-                    yield Outside(hull, self.every, self.most, self.price)
+                    yield Outside(hull, every, self.most, self.price)
             return
-        rows, gaps, changed = self._within_reach(factual, label)
+        rows, gaps, changed = self.groups.within_reach(self.space, factual, label)
         if not len(rows):
             return
         least, changes = bound(gaps, changed)
@@ -119,69 +197,30 @@ class Manifold:
             if piece is not None:
                 yield piece
 
-    def _within_reach(self, factual: pd.DataFrame, label: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Groups that actionability and bounds leave, and how far each feature has to move to them."""
-        low, high = self.space.reach(factual)
-        origin = self.space.encode(factual)[0]
-        kept = np.ones(len(self.codes), dtype=bool) if label is None else self.group_cluster == label
-        gaps = np.zeros((len(self.codes), len(self.space.names)))
-        for column, (place, feature, columns) in enumerate(self.categorical):
-            codes = self.codes[:, column]
-            if feature.kind is Kind.CATEGORICAL:
-                kept &= high[columns][codes] > 0.5
-                gaps[:, place] = codes != origin[columns].argmax()
-            else:
-                kept &= (codes >= low[columns.start] - SAME) & (codes <= high[columns.start] + SAME)
-                gaps[:, place] = codes != origin[columns.start]
-        for column, (place, _, start) in enumerate(self.numeric):
-            least, most = self.low[:, column], self.high[:, column]
-            stays = (least <= origin[start] + SAME) & (most >= origin[start] - SAME)
-            kept &= stays | ((least <= high[start] + SAME) & (most >= low[start] - SAME))
-            gaps[:, place] = np.maximum(np.maximum(least - origin[start], origin[start] - most), 0.0)
-        rows = np.flatnonzero(kept)
-        return rows, gaps[rows], gaps[rows] > SAME
-
     def _piece(self, factual: pd.DataFrame, group: int, least: float, changes: float) -> Piece | None:
         """A group as a piece, cut to the faces that the reach leaves; a single point is none, being a known row."""
-        low, high = (ends[self.at] for ends in self.space.reach(factual))
-        origin = self.space.encode(factual)[0][self.at]
-        low, high = np.minimum(low, origin), np.maximum(high, origin)
-        members = self.members[group]
-        values = self.points[members][:, self.at]
-        while len(values):
-            floor, top = values.min(axis=0), values.max(axis=0)
-            on_floor = (high <= floor + SAME) & (floor < top)
-            on_top = (low >= top - SAME) & (floor < top)
-            if not (on_floor.any() or on_top.any()):
-                break
-            keep = (values[:, on_floor] <= floor[on_floor] + SAME).all(axis=1)
-            keep &= (values[:, on_top] >= top[on_top] - SAME).all(axis=1)
-            values = values[keep]
-        if len(values) <= 1:
+        assert self.groups is not None
+        found = self.groups.faces(self.space, factual, group)
+        if found is None:
             return None
-        box: list[Any] = [None] * len(self.space.names)
-        for column, (place, _, _) in enumerate(self.categorical):
-            box[place] = int(self.codes[group, column])
-        for column, (place, _, _) in enumerate(self.numeric):
-            box[place] = (float(floor[column]), float(top[column]))
-        moving = np.flatnonzero(top > floor + SAME)
+        values, box = found
+        moving = np.flatnonzero(values.max(axis=0) > values.min(axis=0) + SAME)
+        columns = self.groups.numbers[moving]
         if len(values) <= SHARED:
-            return Shares(values[:, moving], self.at[moving], box, least, changes)
+            return Shares(values[:, moving], columns, box, least, changes)
         key = (group, hash(values.tobytes()))
         if key not in self._hulls:
             self._hulls[key] = Hull(values[:, moving], 1)
-        return Outside(self._hulls[key], self.at[moving], box=box, least=least, changes=changes)
+        return Outside(self._hulls[key], columns, box=box, least=least, changes=changes)
 
     def unreachable(self, factual: pd.DataFrame) -> str | None:
         """Why no part of the manifold can be reached: features whose actionability leaves none; None if some can."""
-        if not self.exact or len(self._within_reach(factual, None)[0]):
+        if self.groups is None or len(self.groups.within_reach(self.space, factual)[0]):
             return None
         blamed = []
         for name in self.space.names:
             others = {other: {"actionability": "free"} for other in self.space.names if other != name}
-            alone = Manifold.__new__(Manifold)
-            alone.__dict__ |= {**self.__dict__, "space": self.space.replace(others)}
-            if not len(alone._within_reach(factual, None)[0]):
+            if not len(self.groups.within_reach(self.space.replace(others), factual)[0]):
                 blamed.append(name)
         names = blamed or [f.name for f in self.space.features if f.actionability != "free"]
         return f"no row of the wanted class can be reached as {', '.join(names)} may change"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,13 @@ import numpy as np
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine
 from harness.core.space import SAME, Feature, Kind
-from harness.solvers.highs import FEASIBILITY, Linear
+from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Expression, Program
 from methods.estimators.thresholds import separated_values
 from methods.milp.block import INTEGRAL, Block
 from methods.milp.cost import Cost
-from methods.milp.interval_block import Sides, cells
-
-SQUARE = 1e-9  # a square this much above its column needs another tangent
-TANGENTS = 7  # of the square of a gap, to begin with
+from methods.milp.number_cells import NumberCells
+from methods.milp.square import Square
 
 
 def bounded(feature: Feature) -> None:
@@ -34,70 +33,67 @@ def bounded(feature: Feature) -> None:
         raise UnsupportedError(f"{feature.name} has no least or greatest value; set its 'bounds' for this model.")
 
 
-class NumberBlock(Block):
-    """A number as a scaled variable ``x = x̂ + up − down``, with a 0/1 column "changed".
+@dataclass(frozen=True)
+class _Moves:
+    """The variables of a number, ``x = x̂ + up − down`` and "changed", and the rows that tie them, in Pyomo."""
 
-    Where splits look at the number as well, two rows keep it in the cell that the sides of the thresholds give; its
-    decoded value is clipped to that cell, so that the solver's tolerance decides no side.
+    number: Any  # in original units for integers, else scaled
+    up: Any
+    down: Any
+    change: Any
+    link: Any
+    move: Any
+    minimum_jump: Any
 
-    A squared gap is a column above its tangents, in units of the widest gap within the budget, so that the solver's
-    tolerances are small beside it; ``refine`` adds the tangents that a solution lacks.
+    @classmethod
+    def of(cls, program: Program, feature: Feature) -> _Moves:
+        integer = feature.kind is Kind.INTEGER
+        up, down, change = program.variable(0, None), program.variable(0, None), program.binary()
+        number = program.variable(None, None, integer=integer)
+        return cls(
+            number, up, down, change,
+            # For integers the link is stated in number / range, whose factual part is set by pose().
+            link=program.add(number / (feature.range if integer else 1.0) - up + down == 0),
+            move=program.add(2 * up + 2 * down - change <= 0),
+            minimum_jump=program.add(up - down - 2 * change >= 0),
+        )  # fmt: skip
+
+
+class _Places:
+    """Where they lie in the compiled program: columns, rows, and the coefficients that ``pose`` sets."""
+
+    def __init__(self, moves: _Moves, compiled: Compiled) -> None:
+        stated = moves.number, moves.up, moves.down, moves.change
+        self.number, self.up, self.down, self.change = (compiled.column(variable) for variable in stated)
+        self.link, self.minimum_jump = compiled.row(moves.link), compiled.row(moves.minimum_jump)
+        self.up_entry = compiled.position(moves.move, moves.up)
+        self.down_entry = compiled.position(moves.move, moves.down)
+        self.jump_entry = compiled.position(moves.minimum_jump, moves.change)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far a number may move from its factual value, in scaled units, as far as a budget allows.
+
+    Parameters
+    ----------
+    rise, fall
+        Upward and downward, at least 0.
+    jump
+        How far a change goes at least: upward where positive, downward where negative. Not 0 where the factual value
+        lies outside the bounds, as a special code does.
+    must
+        Whether the number has to change.
     """
 
-    def __init__(self, program: Program, feature: Feature) -> None:
-        bounded(feature)
-        self.program, self.feature = program, feature
-        self.up, self.down = program.variable(0, None), program.variable(0, None)
-        self.change = program.binary()
-        if feature.kind is Kind.INTEGER:
-            self.number = program.variable(None, None, integer=True)
-            self.x = (self.number - feature.scale[0]) / feature.range
-        else:
-            self.number = self.x = program.variable(None, None)
-        self.link = program.add(
-            self.number / (feature.range if feature.kind is Kind.INTEGER else 1.0) - self.up + self.down == 0
-        )
-        # For integers the link is stated in number / range, whose factual part is set by pose().
-        self.move = program.add(2 * self.up + 2 * self.down - self.change <= 0)
-        self.minimum_jump = program.add(self.up - self.down - 2 * self.change >= 0)
-        self.counted = True  # whether the number of changes matters
-        self.sides = Sides(program, feature)
-        self.side_columns: list[Any] = []
+    rise: float
+    fall: float
+    jump: float
+    must: bool
 
-    def right_of(self, affine: Affine, threshold: float, single: bool) -> Expression:
-        return self.sides.right_of(affine, threshold, single)
-
-    def close(self) -> None:
-        self.side_columns = self.sides.close()
-        if self.side_columns:  # the coefficients, widths of cells within reach, are set by pose()
-            total = sum(2.0 * side for side in self.side_columns)
-            self.floor, self.ceiling = (
-                self.program.add(self.number - total >= 0),
-                self.program.add(self.number - total <= 0),
-            )
-
-    def attach(self, compiled: Compiled) -> None:
-        self.compiled = compiled
-        self.sides.attach(compiled)
-        if self.side_columns:
-            self.cell_rows = [
-                (compiled.row(row), np.array([compiled.position(row, side) for side in self.side_columns]))
-                for row in (self.floor, self.ceiling)
-            ]
-        self.number_at, self.up_at, self.down_at, self.change_at = (
-            compiled.column(v) for v in (self.number, self.up, self.down, self.change)
-        )
-        self.link_at, self.move_at, self.minimum_jump_at = (
-            compiled.row(c) for c in (self.link, self.move, self.minimum_jump)
-        )
-        self.up_entry = compiled.position(self.move, self.up)
-        self.down_entry = compiled.position(self.move, self.down)
-        self.minimum_jump_entry = compiled.position(self.minimum_jump, self.change)
-
-    def pose(self, value: Any, cost: Cost, within: Any = None) -> None:
-        """As in ``Block``. Where changes count nothing, "changed" needs no integrality but for a minimum jump."""
-        feature, compiled, value = self.feature, self.compiled, float(value)
-        self.value, self.rule = value, cost
+    @classmethod
+    def of(cls, feature: Feature, value: float, radius: float, within: tuple[float, float] | None) -> Reach:
+        """Of a value: within its interval and a radius, and ``within`` scaled ends where these are given."""
         low, high = ((end - feature.scale[0]) / feature.range for end in feature.interval(value))
         origin = (value - feature.scale[0]) / feature.range
         must = False
@@ -107,123 +103,119 @@ class NumberBlock(Block):
             low, high = max(low, within[0]), min(high, within[1])
             if not must and not coded:
                 low, high = min(low, origin), max(high, origin)
-        rise, fall = max(high - origin, 0.0), max(origin - low, 0.0)
-        least = max(low - origin, origin - high, 0.0)  # a special code jumps at least to the nearer bound
-        if low > high:
+        jump = low - origin if low > origin else min(high - origin, 0.0)
+        rise, fall = min(max(high - origin, 0.0), radius), min(max(origin - low, 0.0), radius)
+        if low > high or abs(jump) > max(rise, fall):
             rise = fall = 0.0
-        rise, fall = min(rise, cost.radius), min(fall, cost.radius)
-        if least > max(rise, fall):
-            rise = fall = 0.0
-        integer = feature.kind is Kind.INTEGER
-        if integer:
+        if feature.kind is Kind.INTEGER:
             rise, fall = (math.floor(part * feature.range + SAME) / feature.range for part in (rise, fall))
-        offset = value / feature.range if integer else origin
-        compiled.row_low[self.link_at] = compiled.row_high[self.link_at] = offset
-        bottom, top = (value, value) if integer else (origin, origin)
-        unit = feature.range if integer else 1.0
-        compiled.low[self.number_at] = bottom = bottom - fall * unit
-        compiled.high[self.number_at] = top = top + rise * unit
-        compiled.high[self.up_at], compiled.high[self.down_at] = rise, fall
-        compiled.integer[self.change_at] = self.counted or least > 0
-        compiled.low[self.change_at] = float(must)
-        compiled.high[self.change_at] = float(rise > 0 or fall > 0)
-        compiled.data[self.up_entry] = 1.0 / rise if rise > 0 else 1.0
-        compiled.data[self.down_entry] = 1.0 / fall if fall > 0 else 1.0
-        # up - down is at least the minimum jump where the feature changes, or at most minus that jump.
-        compiled.row_low[self.minimum_jump_at] = 0.0 if least > 0 and low > origin else -math.inf
-        compiled.row_high[self.minimum_jump_at] = 0.0 if least > 0 and high < origin else math.inf
-        compiled.data[self.minimum_jump_entry] = -least if low > origin else least or 1.0
-        if self.side_columns:
-            self._keep_in_cell(bottom, top)
-        self.rise, self.fall = rise, fall
-        self.square_at, self.unit = None, max(rise, fall) or 1.0
+        return cls(rise, fall, jump, must)
+
+
+class NumberBlock(Block):
+    """A number as a scaled variable ``x = x̂ + up − down``, with a 0/1 column "changed".
+
+    Where splits look at the number as well, it keeps to their cells (``NumberCells``); a squared gap is a column above
+    its tangents (``Square``).
+    """
+
+    def __init__(self, program: Program, feature: Feature) -> None:
+        bounded(feature)
+        self.feature = feature
+        self.moves = _Moves.of(program, feature)
+        self.cells = NumberCells(program, feature)
+        self.counted = True  # whether the number of changes matters
+
+    @property
+    def x(self) -> Expression:
+        """The scaled number."""
+        feature, number = self.feature, self.moves.number
+        return (number - feature.scale[0]) / feature.range if feature.kind is Kind.INTEGER else number
+
+    def right_of(self, affine: Affine, threshold: float, single: bool) -> Expression:
+        return self.cells.sides.right_of(affine, threshold, single)
+
+    def close(self) -> None:
+        self.cells.close(self.moves.number)
+
+    def attach(self, compiled: Compiled) -> None:
+        self.compiled, self.at = compiled, _Places(self.moves, compiled)
+        self.cells.attach(compiled)
+
+    def pose(self, value: Any, cost: Cost, within: Any = None) -> None:
+        """As in ``Block``. Where changes count nothing, "changed" needs no integrality but for a minimum jump."""
+        self.value, self.rule = float(value), cost
+        self.reach = reach = Reach.of(self.feature, self.value, cost.radius, within)
+        ends = self._bound(reach)
+        self._tie(reach)
+        self.cells.pose(self.value, ends, self.at.change)
+        self.square: Square | None = None
         if cost.quadratic:
-            self.square_at = compiled.add_column(0.0, math.inf, integer=False)
-            for power in range(TANGENTS):
-                self._touch(self.unit / 2**power)
+            ways = self.at.up, self.at.down
+            self.square = Square(self.compiled, self.feature, ways, max(reach.rise, reach.fall))
 
-    def _keep_in_cell(self, bottom: float, top: float) -> None:
-        """Keep the number in the cell that the sides give, within reach; leaving the factual's cell is a change."""
-        feature, compiled, at = self.feature, self.compiled, self.sides.at
-        first, last = cells(feature, self.sides.ends)
-        self.first, self.last = first, last
-        if feature.kind is not Kind.INTEGER:
-            first, last = ((ends - feature.scale[0]) / feature.range for ends in (first, last))
-        for (row, entries), ends in zip(self.cell_rows, (first, last), strict=True):
-            ends = np.clip(ends, bottom, top)
-            compiled.data[entries] = -np.diff(ends)
-            if row == self.cell_rows[0][0]:
-                compiled.row_low[row] = ends[0]
-            else:
-                compiled.row_high[row] = ends[0]
-        factual_cell = int(np.searchsorted(self.sides.ends, self.value, side="left"))
-        reach = last >= bottom - FEASIBILITY, first <= top + FEASIBILITY
-        least, most = int(reach[0].argmax()), len(first) - 1 - int(reach[1][::-1].argmax())
-        steps = np.arange(1, len(first))
-        compiled.low[at], compiled.high[at] = steps <= min(least, factual_cell), steps <= max(most, factual_cell)
-        if factual_cell < len(at):
-            compiled.add_row(Linear.of([(at[factual_cell], 1.0), (self.change_at, -1.0)]), high=0.0)
-        if factual_cell > 0:
-            compiled.add_row(Linear.of([(at[factual_cell - 1], 1.0), (self.change_at, 1.0)]), low=1.0)
+    def _bound(self, reach: Reach) -> tuple[float, float]:
+        """Set the bounds of the columns; returns those of the number."""
+        feature, compiled, at = self.feature, self.compiled, self.at
+        integer = feature.kind is Kind.INTEGER
+        origin = (self.value - feature.scale[0]) / feature.range
+        compiled.row_low[at.link] = compiled.row_high[at.link] = self.value / feature.range if integer else origin
+        start, unit = (self.value, feature.range) if integer else (origin, 1.0)
+        ends = start - reach.fall * unit, start + reach.rise * unit
+        compiled.low[at.number], compiled.high[at.number] = ends
+        compiled.high[at.up], compiled.high[at.down] = reach.rise, reach.fall
+        compiled.integer[at.change] = self.counted or reach.jump != 0
+        compiled.low[at.change] = float(reach.must)
+        compiled.high[at.change] = float(reach.rise > 0 or reach.fall > 0)
+        return ends
 
-    def _touch(self, gap: float) -> None:
-        """Bound the square from below by its tangent at a gap; for whole numbers by the chord to the next one."""
-        if gap <= 0 or self.square_at is None:
-            return
-        slope, offset = 2 * gap, gap**2
-        if self.feature.kind is Kind.INTEGER:
-            unit = 1.0 / self.feature.range
-            step = math.floor(gap / unit + SAME)
-            slope, offset = (2 * step + 1) * unit, step * (step + 1) * unit**2
-        slope, offset = slope / self.unit**2, offset / self.unit**2
-        form = Linear.of([(self.square_at, 1.0), (self.up_at, -slope), (self.down_at, -slope)])
-        self.compiled.add_row(form, low=-offset)
+    def _tie(self, reach: Reach) -> None:
+        """Set the rows by which moves are changes, and a change is at least the minimum jump."""
+        compiled, at = self.compiled, self.at
+        compiled.data[at.up_entry] = 1.0 / reach.rise if reach.rise > 0 else 1.0
+        compiled.data[at.down_entry] = 1.0 / reach.fall if reach.fall > 0 else 1.0
+        # up - down is at least the minimum jump where the feature changes, or at most minus that jump.
+        compiled.row_low[at.minimum_jump] = 0.0 if reach.jump > 0 else -math.inf
+        compiled.row_high[at.minimum_jump] = 0.0 if reach.jump < 0 else math.inf
+        compiled.data[at.jump_entry] = -reach.jump or 1.0
 
     def refine(self, x: np.ndarray) -> bool:
         """Add the tangents that a solution lacks; whether there were any."""
-        if self.square_at is None:
-            return False
-        gap = float(x[self.up_at] + x[self.down_at])
-        if (gap / self.unit) ** 2 - x[self.square_at] <= SQUARE:
-            return False
-        self._touch(gap)
-        if self.feature.kind is Kind.INTEGER:
-            self._touch(gap - 1.0 / self.feature.range)
-        return True
+        return self.square is not None and self.square.refine(x)
 
     def cost(self) -> Linear:
         rule = self.rule
-        terms = [(self.up_at, rule.linear), (self.down_at, rule.linear), (self.change_at, rule.fixed)]
-        return Linear.of(terms if self.square_at is None else [*terms, (self.square_at, rule.quadratic * self.unit**2)])
+        terms = [(self.at.up, rule.linear), (self.at.down, rule.linear), (self.at.change, rule.fixed)]
+        return Linear.of(terms if self.square is None else [*terms, self.square.cost(rule.quadratic)])
 
     def gap(self) -> Linear:
-        return Linear.of([(self.up_at, 1.0), (self.down_at, 1.0)])
+        return Linear.of([(self.at.up, 1.0), (self.at.down, 1.0)])
 
     def encoded(self) -> list[Linear]:
         feature = self.feature
         if feature.kind is not Kind.INTEGER:
-            return [Linear.of([(self.number_at, 1.0)])]
-        return [Linear.of([(self.number_at, 1.0 / feature.range)], -feature.scale[0] / feature.range)]
+            return [Linear.of([(self.at.number, 1.0)])]
+        return [Linear.of([(self.at.number, 1.0 / feature.range)], -feature.scale[0] / feature.range)]
 
     def forbid(self, value: Any) -> None:
-        self.compiled.high[self.up_at if value > self.value else self.down_at] = 0.0
+        self.compiled.high[self.at.up if value > self.value else self.at.down] = 0.0
 
     def changed(self) -> Linear:
-        return Linear.of([(self.change_at, 1.0)])
+        return Linear.of([(self.at.change, 1.0)])
 
     def distance_form(self, value: Any, separation: float) -> Linear:
         up, down = separated_values(self.feature, float(value), separation)
-        low, high = self.compiled.low[self.number_at], self.compiled.high[self.number_at]
+        low, high = self.compiled.low[self.at.number], self.compiled.high[self.at.number]
         if self.feature.kind is not Kind.INTEGER:
             up, down = ((end - self.feature.scale[0]) / self.feature.range for end in (up, down))
         parts = []
         if up <= high:
             above = self.compiled.add_column()
-            self.compiled.add_row(Linear.of([(self.number_at, 1.0), (above, -(up - low))]), low=low)
+            self.compiled.add_row(Linear.of([(self.at.number, 1.0), (above, -(up - low))]), low=low)
             parts.append((above, 1.0))
         if down >= low:
             below = self.compiled.add_column()
-            self.compiled.add_row(Linear.of([(self.number_at, 1.0), (below, high - down)]), high=high)
+            self.compiled.add_row(Linear.of([(self.at.number, 1.0), (below, high - down)]), high=high)
             parts.append((below, 1.0))
         return Linear.of(parts)
 
@@ -231,14 +223,12 @@ class NumberBlock(Block):
         return ()
 
     def read(self, x: np.ndarray) -> Any:
-        feature, number = self.feature, x[self.number_at]
-        if x[self.up_at] + x[self.down_at] <= INTEGRAL:
+        feature, number = self.feature, x[self.at.number]
+        if x[self.at.up] + x[self.at.down] <= INTEGRAL:
             value = self.value
         elif feature.kind is Kind.INTEGER:
             value = float(np.rint(number))
         else:
             value = float(np.clip(feature.scale[0] + number * feature.range, *feature.interval(self.value)))
-        if self.side_columns:
-            cell = int(np.rint(x[self.sides.at]).sum())
-            value = float(np.clip(value, self.first[cell], self.last[cell]))
+        value = self.cells.clip(value, x)
         return int(value) if feature.kind is Kind.INTEGER else value

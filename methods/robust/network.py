@@ -13,7 +13,7 @@ import heapq
 import math
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import count
 from typing import Any, cast
 
@@ -39,20 +39,16 @@ from methods.robust.network_kernels import (
     reached,
     worst,
 )
+from methods.robust.network_nodes import TINY, Best, Looked, Node, PseudoCosts, Scenarios, Slice, Trace
 from methods.robust.outcome import ENOUGH, OPTIMAL, Outcome
 from methods.robust.program import WIDE
 from methods.robust.settings import Settings
 
-SCENARIOS = 64  # perturbations that there is room for at first; half of the room is for those that a node finds
 NODES = 20  # of the adversary between two looks at the clock
 PULLS = 14  # halvings of a point's way back to the factual
 LONGEST = 8.0  # times as far from the factual as a relaxed solution, in search of a robust point on its line
 EVERY = 10  # nodes between two such searches
 POLISHES, GAIN = 20, 1e-4  # of an incumbent at once, and what each has to gain, relative
-RELIABLE = 4  # times that a unit was decided, to know what it gains
-TRIALS = 6  # units that are tried at a node
-SMALL = 1e-6  # of the greatest error of a line, below which one is none
-TINY = 1e-9  # the least gain that is counted
 ROOM = 1e-7  # by which a point is kept robust beyond rho, where the search takes one from a line
 
 
@@ -120,64 +116,22 @@ class Network(Adversarial):
         return _Search(self, row, deadline).run() if self.own else super().solve(row, deadline)
 
 
-@dataclass
-class _Slice:
-    """One choice of categories: per feature, the place in its list of alternatives; what it costs; the network on it.
-
-    ``last`` is the feature that was changed last: successors change it further, or a later one.
-    """
-
-    cost: float
-    places: tuple[int, ...]
-    last: int
-    categories: dict[str, Any]
-    layers: tuple[Any, ...]
-
-
-@dataclass
-class _Node:
-    """Bounds of the first layer's sums (infinite where nothing was decided), and phases of later units by scenario.
-
-    ``bottom`` and ``top`` are bounds of the first layer's sums that follow from all that. ``point`` is a relaxed
-    solution of the node before, ``value`` its bound; ``way`` the layer, the unit and the side that were decided there,
-    ``excess`` by how much that unit's line was too high.
-    """
-
-    slice: _Slice
-    point: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    phases: dict[tuple[int, int, int], int]
-    bottom: np.ndarray
-    top: np.ndarray
-    value: float = 0.0
-    way: tuple[int, int, int] | None = None
-    excess: float = 0.0
-
-
 class _Search:
     """The search for one factual."""
 
     def __init__(self, network: Network, row: Mapping[str, Any], deadline: Deadline) -> None:
         self.network, self.deadline = network, deadline
-        settings = network.settings
-        self.rho, self.euclidean = settings.radius, settings.norm == "l2"
-        self.norm = LINF if settings.distance == "linf" else L1
+        self.norm = LINF if network.settings.distance == "linf" else L1
+        self.ball = network.settings.radius, network.settings.norm == "l2"  # of perturbations; whether a Euclidean one
         self.factual: pd.DataFrame = network.frame(row)
-        self.encoded = network.space.encode(self.factual)[0]
-        self.origin = self.encoded[network.columns]
+        self.origin = network.space.encode(self.factual)[0, network.columns]
         low, high = (end[network.columns] for end in network.space.reach(self.factual))
         self.low, self.high = np.minimum(low - self.origin, 0.0), np.maximum(high - self.origin, 0.0)
         self.alternatives = [self._alternatives(name) for name in network.added]
-        self.moves = np.zeros((SCENARIOS, len(self.origin)))
-        self.lifted = np.zeros((SCENARIOS, int(network.sizes[1])))
-        self.count = np.array([1, 0])  # perturbations, and of how many the lifts are known
-        # By layer, unit and side: what bounds gained where it was decided, for how wrong its line was; and how often.
-        self.gains, self.tries = (np.zeros((*network.shifts.shape, 2)) for _ in range(2))
-        self.value, self.row = math.inf, None
-        self.trace: list[dict[str, Any]] = []
-        self.began = time.monotonic()
-        self.adversary_seconds = 0.0
+        self.scenarios = Scenarios(len(self.origin), int(network.sizes[1]))
+        self.pseudo_costs = PseudoCosts(network.shifts.shape)
+        self.best = Best()
+        self.trace = Trace()
         self.bound = 0.0
 
     def _alternatives(self, name: str) -> list[tuple[float, Any]]:
@@ -190,13 +144,13 @@ class _Search:
         costs = network.objective.evaluate(network.space, self.factual, network.space.frame(rows))
         return [(0.0, own), *sorted(zip(map(float, costs), values, strict=True), key=lambda pair: pair[0])]
 
-    def slice(self, places: tuple[int, ...], last: int) -> _Slice:
+    def slice(self, places: tuple[int, ...], last: int) -> Slice:
         chosen = [options[place] for options, place in zip(self.alternatives, places, strict=True)]
         costs = [cost for cost, _ in chosen]
         categories = dict(zip(self.network.added, (value for _, value in chosen), strict=True))
-        return _Slice(self.norm_of(costs), places, last, categories, self.network.layers(categories))
+        return Slice(self.norm_of(costs), places, last, categories, self.network.layers(categories))
 
-    def successors(self, here: _Slice) -> Iterator[_Slice]:
+    def successors(self, here: Slice) -> Iterator[Slice]:
         """Slices that cost as much or more, each of which succeeds one slice only."""
         for k in range(here.last, len(here.places)):
             if here.places[k] + 1 < len(self.alternatives[k]):
@@ -205,9 +159,9 @@ class _Search:
     def norm_of(self, parts: Iterable[float]) -> float:
         return max(parts, default=0.0) if self.norm == LINF else math.fsum(parts)
 
-    def root(self, within: _Slice) -> _Node:
+    def root(self, within: Slice) -> Node:
         infinite = np.full(int(self.network.sizes[1]), math.inf)
-        return _Node(within, self.origin, -infinite, infinite, {}, -infinite, infinite)
+        return Node(within, self.origin, -infinite, infinite, {}, -infinite, infinite)
 
     def compile(self) -> None:
         """Call every kernel of the search once."""
@@ -216,17 +170,17 @@ class _Search:
         self.broken(first, self.origin)
         self._look(self.root(first))
 
-    def distance(self, within: _Slice, point: np.ndarray) -> float:
+    def distance(self, within: Slice, point: np.ndarray) -> float:
         return self.norm_of([within.cost, self.norm_of(np.abs(point - self.origin))])
 
-    def broken(self, within: _Slice, point: np.ndarray) -> bool:
+    def broken(self, within: Slice, point: np.ndarray) -> bool:
         """Whether a quick adversary finds a margin below the one asked for."""
         network, move = self.network, np.zeros(len(self.origin))
         kernel: Any = quick
-        least = kernel(point, self.rho, self.euclidean, network.moving, *within.layers, move)
+        least = kernel(point, *self.ball, network.moving, *within.layers, move)
         return bool(least < network.settings.margin)
 
-    def violation(self, within: _Slice, point: np.ndarray) -> np.ndarray | None:
+    def violation(self, within: Slice, point: np.ndarray) -> np.ndarray | None:
         """A perturbation that takes half a point's margin, of size 0 where none breaks it; None: not settled."""
         network, began = self.network, time.monotonic()
         sizes, kernel = network.sizes, cast(Any, worst)
@@ -234,37 +188,31 @@ class _Search:
         move, code = np.zeros(len(self.origin)), MORE
         while code == MORE and not self.deadline.passed:
             code = kernel(
-                stack, depth, point, self.rho, self.euclidean, network.moving, *within.layers,
+                stack, depth, point, *self.ball, network.moving, *within.layers,
                 network.settings.margin / 2, NODES, move,
             )  # fmt: skip
-        self.adversary_seconds += time.monotonic() - began
+        self.trace.adversary_seconds += time.monotonic() - began
         if code == PROVEN:
             return move[:0]
         return move if code == VIOLATED else None
 
-    def take(self, within: _Slice, point: np.ndarray) -> bool:
+    def take(self, within: Slice, point: np.ndarray) -> bool:
         """A new incumbent, once the harness's own checker has certified the decoded row."""
         network = self.network
-        encoded = self.encoded.copy()
+        encoded = network.space.encode(self.factual)[0]
         encoded[network.columns] = point
         row = network.space.decode(encoded, like=self.factual).to_dict("records")[0] | within.categories
         value = network.value(row, self.factual)
-        if value >= self.value:
+        if value >= self.best.value:
             return False
         radius = network.certifier.radius(row, self.deadline.left)
-        if radius < self.rho - ENOUGH:
+        if radius < self.ball[0] - ENOUGH:
             return False
-        self.value, self.row, self.best = value, row, (within, point)
-        now = time.monotonic() - self.began
-        self.trace.append(
-            {
-                "iteration": int(self.count[0]), "distance": value, "radius": radius, "bound": self.bound,
-                "master_seconds": now - self.adversary_seconds, "adversary_seconds": self.adversary_seconds,
-            }
-        )  # fmt: skip
+        self.best = Best(value, row, within, point)
+        self.trace.add(int(self.scenarios.count[0]), value, radius, self.bound)
         return True
 
-    def along(self, within: _Slice, point: np.ndarray) -> None:
+    def along(self, within: Slice, point: np.ndarray) -> None:
         """The nearest robust point on the ray from the factual through a point, where a quick adversary sees one."""
         way = point - self.origin
         far = 1.0
@@ -277,27 +225,17 @@ class _Search:
             middle = (near + far) / 2
             near, far = (middle, far) if self.broken(within, self._on(way, middle)) else (near, middle)
         trial = self._on(way, far)
-        if self.distance(within, trial) < self.value:
+        if self.distance(within, trial) < self.best.value:
             move = self.violation(within, trial)
             if move is not None and not len(move):
                 self.take(within, trial)
             elif move is not None:
-                self.add(move)
+                self.scenarios.add(move)
 
     def _on(self, way: np.ndarray, share: float) -> np.ndarray:
         return self.origin + np.clip(share * way, self.low, self.high)
 
-    def add(self, move: np.ndarray) -> None:
-        self._room(1)
-        self.moves[self.count[0]] = move
-        self.count[0] += 1
-
-    def _room(self, further: int) -> None:
-        if self.count[0] + further > len(self.moves):
-            self.moves = np.concatenate([self.moves, np.zeros_like(self.moves)])
-            self.lifted = np.concatenate([self.lifted, np.zeros_like(self.lifted)])
-
-    def start(self, within: _Slice) -> None:
+    def start(self, within: Slice) -> None:
         """Rows of the wanted class near the factual, moved towards it."""
         network = self.network
         rows = network.space.encode(network.first_guess.rows)[:, network.columns]
@@ -310,83 +248,86 @@ class _Search:
         """Better incumbents: relaxed solutions where every unit that no perturbation turns keeps to its side."""
         units = int(self.network.sizes[1])
         for _ in range(POLISHES):
-            before, (within, point) = self.value, self.best
+            before, within, point = self.best.value, self.best.slice, self.best.point
+            assert within is not None
+            assert point is not None
             weights, shifts = within.layers[:2]
             first = weights[0, :units, : len(point)] @ point + shifts[0, :units]
-            lifts = self.moves[: self.count[0]] @ weights[0, :units, : len(point)].T
+            lifts = self.scenarios.known @ weights[0, :units, : len(point)].T
             on, off = -lifts.min(axis=0), -lifts.max(axis=0)
             low, high = np.where(first >= on, on, -math.inf), np.where(first <= off, off, math.inf)
-            code, _, trial, _, _ = self._look(_Node(within, point, low, high, {}, low, high))
-            if code in (CANDIDATE, BRANCH):
-                self.along(within, trial)
-            if self.value > before * (1 - GAIN):
+            trial = self._look(Node(within, point, low, high, {}, low, high))
+            if trial.code in (CANDIDATE, BRANCH):
+                self.along(within, trial.point)
+            if self.best.value > before * (1 - GAIN):
                 return
 
     def run(self) -> Outcome:
         network = self.network
-        numbers, heap = count(0, -1), list[tuple[float, int, _Slice | _Node]]()
+        numbers, heap = count(0, -1), list[tuple[float, int, Slice | Node]]()
         heapq.heappush(heap, (0.0, next(numbers), self.slice((0,) * len(self.alternatives), 0)))
         looked, polished = 0, math.inf
         unsettled = math.inf
         while heap and not self.deadline.passed:
             key, _, here = heapq.heappop(heap)
             self.bound = max(self.bound, min(key, unsettled))
-            if key >= self.value - self._enough():
+            if key >= self.best.value - self._enough():
                 heap.clear()
                 break
-            if isinstance(here, _Slice):
+            if isinstance(here, Slice):
                 for other in self.successors(here):
                     heapq.heappush(heap, (other.cost, next(numbers), other))
                 heapq.heappush(heap, (key, next(numbers), self.root(here)))
                 self.start(here)
                 continue
-            if self.value < polished:
+            if self.best.value < polished:
                 self.polish()
-                polished = self.value
+                polished = self.best.value
             within = here.slice
-            code, value, point, scenario, excess = self._look(here)
+            found = self._look(here)
             looked += 1
-            value = max(value, key)
-            if code in (CANDIDATE, BRANCH) and (looked % EVERY == 1 or math.isinf(self.value)):
+            found = replace(found, value=max(found.value, key))
+            value, point = found.value, found.point
+            if found.code in (CANDIDATE, BRANCH) and (looked % EVERY == 1 or math.isinf(self.best.value)):
                 self.along(within, point)
-            if value >= self.value - self._enough():
+            if value >= self.best.value - self._enough():
                 continue
-            if code == CANDIDATE:
+            if found.code == CANDIDATE:
                 move = self.violation(within, point)
                 if move is None:
                     unsettled = min(unsettled, value)
                 elif len(move):
-                    self.add(move)
+                    self.scenarios.add(move)
                     heapq.heappush(heap, (value, next(numbers), here))
-                elif not self.take(within, point) and self.value > value + self._enough():
+                elif not self.take(within, point) and self.best.value > value + self._enough():
                     unsettled = min(unsettled, value)
-            elif code == BRANCH:
-                if excess.max() <= 0:
+            elif found.code == BRANCH:
+                if found.excess.max() <= 0:
                     unsettled = min(unsettled, value)
                     continue
-                for bound, child in self._branched(here, value, point, scenario, excess):
+                for bound, child in self._branched(here, found):
                     heapq.heappush(heap, (bound, next(numbers), child))
-        least = min([unsettled, self.value, *(entry[0] for entry in heap[:1])])
-        return network.outcome(self.row, self.factual, max(self.bound, least), self.trace)
+        least = min([unsettled, self.best.value, *(entry[0] for entry in heap[:1])])
+        return network.outcome(self.best.row, self.factual, max(self.bound, least), self.trace.lines)
 
     def _enough(self) -> float:
-        return OPTIMAL / 2 * max(1.0, self.value) if math.isfinite(self.value) else 0.0
+        return OPTIMAL / 2 * max(1.0, self.best.value) if math.isfinite(self.best.value) else 0.0
 
-    def _budget(self, within: _Slice) -> tuple[np.ndarray, np.ndarray, float]:
+    def _budget(self, within: Slice) -> tuple[np.ndarray, np.ndarray, float]:
         """How far each number may go, and all of them together, in a point that is better than the incumbent.
 
         Without one, all that is near is looked at: no number farther than ``WIDE``.
         """
-        if math.isfinite(self.value):
-            return self.low, self.high, self.value - (0.0 if self.norm == LINF else within.cost)
+        if math.isfinite(self.best.value):
+            return self.low, self.high, self.best.value - (0.0 if self.norm == LINF else within.cost)
         low, high = np.maximum(self.low, -WIDE), np.minimum(self.high, WIDE)
         return low, high, self.norm_of(np.maximum(-low, high)) + 1.0
 
-    def _look(self, here: _Node) -> tuple[int, float, np.ndarray, int, np.ndarray]:
-        """A node's code and bound, the relaxed solution, and the scenario to branch on with its units' errors."""
-        network = self.network
+    def _look(self, here: Node) -> Looked:
+        """Bound a node, whose ends become tighter, by its relaxed solution."""
+        network, scenarios = self.network, self.scenarios
         ends_low, ends_high, budget = self._budget(here.slice)
-        self._room(len(self.moves) // 2)
+        scenarios.reserve(len(scenarios.moves) // 2)
         units = int(network.sizes[1])
         low, high = np.empty(units), np.empty(units)
         weights, shifts, sizes, last, constant = here.slice.layers
@@ -394,69 +335,50 @@ class _Search:
         here.bottom, here.top = np.maximum(low, here.bottom), np.minimum(high, here.top)
         low, high = np.maximum(here.bottom, here.low), np.minimum(here.top, here.high)
         point, scenario, excess = here.point.copy(), np.zeros(1, np.int64), np.zeros(shifts.shape)
-        phases = np.zeros((len(self.moves), *shifts.shape), np.int8)
+        phases = np.zeros((len(scenarios.moves), *shifts.shape), np.int8)
         for place, phase in here.phases.items():
             phases[place] = phase
         code, value = node(
-            self.origin, ends_low, ends_high, budget, self.norm, low, high, here.low, here.high, phases, self.moves,
-            self.lifted, self.count, self.rho, self.euclidean, network.moving, weights, shifts, sizes, last, constant,
-            network.settings.margin, self._enough() if self.row is not None else 0.0, point, scenario, excess,
+            self.origin, ends_low, ends_high, budget, self.norm, low, high, here.low, here.high, phases,
+            scenarios.moves, scenarios.lifted, scenarios.count, *self.ball, network.moving,
+            weights, shifts, sizes, last, constant, network.settings.margin,
+            self._enough() if self.best.row is not None else 0.0, point, scenario, excess,
         )  # fmt: skip
         here.bottom, here.top = low, high
         value = max(self.norm_of([here.slice.cost, value]), here.value)
         if here.way is not None:
-            gain = min(value, self.value) - here.value
+            gain = min(value, self.best.value) - here.value
             if math.isfinite(gain):
-                self.gains[here.way] += gain / here.excess
-                self.tries[here.way] += 1
-        return code, value, point, int(scenario[0]), excess
+                self.pseudo_costs.learn(here.way, gain / here.excess)
+        return Looked(code, value, point, int(scenario[0]), excess)
 
-    def _branched(
-        self, here: _Node, value: float, point: np.ndarray, scenario: int, excess: np.ndarray
-    ) -> list[tuple[float, _Node]]:
-        """Two nodes with their bounds, on the unit that promises to raise both the most.
-
-        With one layer that is the one whose line lies the most too high. With more, a unit's promise is also what
-        deciding it has gained so far; those that were not decided often enough are tried first.
-        """
-        open_, trials = excess > SMALL * excess.max(), np.zeros((0, 2), int)
-        score = np.where(open_, excess, -1.0)
-        if len(excess) > 1:
-            usual = self.gains.sum() / max(self.tries.sum(), 1.0)
-            mean = np.where(self.tries > 0, self.gains / np.maximum(self.tries, 1.0), usual)
-            score = np.where(open_, excess**2 * np.maximum(mean, TINY).prod(axis=2), -1.0)
-            trials = np.argwhere(open_ & (self.tries.min(axis=2) < RELIABLE))
-            trials = trials[np.argsort(-excess[tuple(trials.T)], kind="stable")][:TRIALS]
-        best, chosen = -math.inf, list[tuple[float, _Node]]()
+    def _branched(self, here: Node, found: Looked) -> list[tuple[float, Node]]:
+        """Two nodes with their bounds, on the unit that promises to raise both the most."""
+        score, trials = self.pseudo_costs.scores(found.excess)
+        best, chosen = -math.inf, list[tuple[float, Node]]()
         for layer, unit in trials.tolist():
-            pair = [
-                (self._look(child)[1], child)
-                for child in self._children(here, value, point, scenario, excess, layer, unit)
-            ]
-            merit = math.prod(
-                max(min(bound, self.value) - value, TINY * float(excess[layer, unit])) for bound, _ in pair
-            )
+            pair = [(self._look(child).value, child) for child in self._children(here, found, layer, unit)]
+            least = TINY * float(found.excess[layer, unit])
+            merit = math.prod(max(min(bound, self.best.value) - found.value, least) for bound, _ in pair)
             if merit > best:
                 best, chosen = merit, pair
         score[tuple(trials.T)] = -1.0
         layer, unit = (int(place) for place in np.unravel_index(int(score.argmax()), score.shape))
         if score[layer, unit] > best:
-            children = self._children(here, value, point, scenario, excess, layer, unit)
-            chosen = [(value, child) for child in children]
-        return [(bound, child) for bound, child in chosen if bound < self.value - self._enough()]
+            chosen = [(found.value, child) for child in self._children(here, found, layer, unit)]
+        return [(bound, child) for bound, child in chosen if bound < self.best.value - self._enough()]
 
-    def _children(
-        self, here: _Node, value: float, point: np.ndarray, scenario: int, excess: np.ndarray, layer: int, unit: int
-    ) -> list[_Node]:
-        error = float(excess[layer, unit])
+    def _children(self, here: Node, found: Looked, layer: int, unit: int) -> list[Node]:
+        """A node with a unit decided either way."""
+        scenario, error = found.scenario, float(found.excess[layer, unit])
         if layer > 0:
             decided = [(here.low, here.high, {**here.phases, (scenario, layer, unit): sign}) for sign in (1, -1)]
         else:
-            cut = -float(self.network.weights[0, unit, : len(self.origin)] @ self.moves[scenario])
+            cut = -float(self.network.weights[0, unit, : len(self.origin)] @ self.scenarios.moves[scenario])
             low, high = here.low.copy(), here.high.copy()
             low[unit], high[unit] = cut, cut
             decided = [(low, here.high, here.phases), (here.low, high, here.phases)]
         return [
-            _Node(here.slice, point, *ends, here.bottom, here.top, value, (layer, unit, side), error)
+            Node(here.slice, found.point, *ends, here.bottom, here.top, found.value, (layer, unit, side), error)
             for side, ends in enumerate(decided)
         ]

@@ -105,7 +105,8 @@ def write(address: str, folder: Path, writer: int, runs: int) -> None:
         tags = {"fingerprint": f"{writer}-{number}", "dataset": "pima"}
         answers = pd.DataFrame({"factual": [number], "writer": [writer]})
         scores = {"run/coverage": writer + number / 1000, "distance/l1": 1.0}
-        mlflow.log_stored("many", folder, "pima/lr/nearest", tags, {"seed": number}, scores, answers, {"a": 1}, data)
+        shown = mlflow.Shown("pima/lr/nearest", tags, {"seed": number}, scores)
+        mlflow.log_stored("many", folder, shown, answers, {"a": 1}, data)
 
 
 def lost(address: str, folder: Path, writers: int, runs: int) -> int:

@@ -20,7 +20,7 @@ from harness.core.method import Deadline
 from harness.core.objective import Limit, Objective, Term
 from harness.core.problem import Problem
 from harness.evaluation.checker import verdicts
-from harness.execution.experiment import entropy, run, run_groups
+from harness.execution.experiment import Workers, entropy, run, run_groups
 from harness.execution.pool import Limits, Pool
 from harness.store.run import StoredRun
 from methods.column_generation.method import ColumnGeneration
@@ -91,7 +91,7 @@ def test_refusals_are_asked_of_workers_only(tmp_path: Path) -> None:
     """No process of ours runs a method's code; its refusal is stored as the worker gave it."""
     task, method = question(), Reporting()
     stored = started(tmp_path, task, method)
-    run(stored, task, method, 1, 0, LIMITS, Pool())
+    run(stored, task, method, 1, 0, Workers(Pool(), LIMITS))
     details = {row["detail"] for row in stored.rows()}
     assert len(details) == 1
     assert f"asked in process {os.getpid()}" not in details
@@ -104,7 +104,7 @@ def test_a_claim_is_stored_once_a_worker_has_stated_it(tmp_path: Path) -> None:
     task, method = question(), ColumnGeneration(t_max=2)
     stored = started(tmp_path, task, method)
     assert stored.objective is None
-    run(stored, task, method, 1, 0, COMPILING, Pool())
+    run(stored, task, method, 1, 0, Workers(Pool(), COMPILING))
     assert StoredRun(stored.path).objective == method.objective(problem())
 
 
@@ -136,7 +136,7 @@ def test_a_group_method_is_held_to_the_limit_that_it_states(tmp_path: Path) -> N
     words = {}
     for most in (1, len(SPACE.names)):
         stored = started(tmp_path / str(most), task, Greedy(most))
-        run_groups(stored, task, Greedy(most), True, 0, LIMITS, Pool())
+        run_groups(stored, task, Greedy(most), True, 0, Workers(Pool(), LIMITS))
         assert stored.objective == Objective((), limits=(Limit(Term("l0"), most),))
         words[most] = {verdict["verdict"] for verdict in verdicts(stored)}
     assert "beyond its limits" in words[1]  # of the others, a feature that may not change did
@@ -146,7 +146,7 @@ def test_a_group_method_is_held_to_the_limit_that_it_states(tmp_path: Path) -> N
 def test_the_limits_of_a_group_come_without_what_is_minimised(tmp_path: Path) -> None:
     task, method = question(), ColumnGeneration(t_max=2)
     stored = started(tmp_path, task, method)
-    run_groups(stored, task, method, True, 0, COMPILING, Pool())
+    run_groups(stored, task, method, True, 0, Workers(Pool(), COMPILING))
     assert stored.objective == replace(method.objective(problem()), terms=())
     assert {verdict["verdict"] for verdict in verdicts(stored)} <= {"accepted", "none"}
 

@@ -16,7 +16,7 @@ from harness.core.explanation import Explanation, Reason, Status
 from harness.core.problem import Problem
 from harness.core.target import Label
 from harness.data import Dataset
-from harness.execution.experiment import entropy, run
+from harness.execution.experiment import Workers, entropy, run
 from harness.execution.pool import Limits, Outcome
 from harness.execution.task import EXPLAIN, Task, make_task
 from harness.store.run import StoredRun
@@ -140,7 +140,7 @@ def started(question: Task, folder: Path) -> StoredRun:
 def asked(cell: StoredRun, question: Task, seed: int = 0, setup_seconds: float = 2.0) -> tuple[Recorder, int]:
     """Run a cell; the pool, and how many factuals the progress bar has seen."""
     pool, progress = Recorder(setup_seconds), []
-    run(cell, question, Nearest(), 2, seed, LIMITS, pool, progress=progress.append)  # type: ignore[arg-type]
+    run(cell, question, Nearest(), 2, seed, Workers(pool, LIMITS), progress=progress.append)  # type: ignore[arg-type]
     return pool, sum(progress)
 
 

@@ -18,7 +18,7 @@ import pytest
 from harness.core.explanation import Answer, Explanation, Status
 from harness.core.problem import Problem
 from harness.data import Dataset
-from harness.execution.experiment import run
+from harness.execution.experiment import Workers, run
 from harness.execution.pool import Limits, Outcome
 from harness.execution.task import make_task
 from harness.store.run import StoredRun
@@ -90,7 +90,7 @@ def test_rows_of_ten_thousand_factuals_go_to_disk_as_they_come(problem: Problem,
     meta = {"dataset": "toy", "model": "lr", "method": "nearest", "n_counterfactuals": 1}
     cell.start(meta, dataset.space, question.classifier, question.targets, None, question.factuals)
     pool = Pool(tmp_path / "rows.jsonl")
-    run(cell, question, Nearest(), 1, 0, Limits(), pool)  # type: ignore[arg-type]
+    run(cell, question, Nearest(), 1, 0, Workers(pool, Limits()))  # type: ignore[arg-type]
     assert pool.unstored == 0
     assert pool.kept <= 1  # the last
     assert len(cell.rows()) == FACTUALS

@@ -29,7 +29,7 @@ from harness.core.problem import Problem
 from harness.core.target import Label
 from harness.evaluation import checker, scoring
 from harness.execution.contract import group_breach
-from harness.execution.experiment import entropy, run_groups
+from harness.execution.experiment import Workers, entropy, run_groups
 from harness.execution.experiment import groups as grouped
 from harness.execution.messages import GroupReply
 from harness.execution.pool import Pool
@@ -44,7 +44,7 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Honest answers of the greedy cover to one group of twelve."""
     method = GroupGreedy(t_max=2, neighbours=3)
     run = started(tmp_path_factory.mktemp("honest"), question(), method)
-    run_groups(run, question(), method, True, 0, LIMITS, Pool())
+    run_groups(run, question(), method, True, 0, Workers(Pool(), LIMITS))
     return run.path
 
 
@@ -109,18 +109,18 @@ def test_an_interrupted_cell_goes_on_with_the_groups_it_lacks(tmp_path: Path) ->
     method = GroupGreedy()
     run = started(tmp_path, question(), method)
     first = Recorder(lambda factuals: GroupReply(None, 0.0, Status.FAILED, Reason.CRASH, "a fault"))
-    run_groups(run, question(), method, "sex", 0, LIMITS, first)  # type: ignore[arg-type]
+    run_groups(run, question(), method, "sex", 0, Workers(first, LIMITS))  # type: ignore[arg-type]
     assert first.asked == ["sex=f", "sex=m"]
     assert {row["status"] for row in run.rows()} == {"FAILED"}
     assert not run.done
     second = Recorder(at_one)
-    run_groups(run, question(), method, "sex", 0, LIMITS, second)  # type: ignore[arg-type]
+    run_groups(run, question(), method, "sex", 0, Workers(second, LIMITS))  # type: ignore[arg-type]
     assert second.asked == first.asked
     assert run.done
     rows = run.path / "rows.jsonl"
     rows.write_text("".join(rows.read_text().splitlines(keepends=True)[:-1]))
     third = Recorder(at_one)
-    run_groups(run, question(), method, "sex", 0, LIMITS, third)  # type: ignore[arg-type]
+    run_groups(run, question(), method, "sex", 0, Workers(third, LIMITS))  # type: ignore[arg-type]
     assert third.asked == ["sex=m"]
     assert len(run.groups()) == 2
 
@@ -132,7 +132,7 @@ def test_who_cannot_be_served_is_named(tmp_path: Path) -> None:
         factuals, assignment=dict.fromkeys(rest, 0), uncoverable=(first,), status=Status.OPTIMAL
     )
     run = started(tmp_path, question(), GroupGreedy())
-    run_groups(run, question(), GroupGreedy(), True, 0, LIMITS, Recorder(found))  # type: ignore[arg-type]
+    run_groups(run, question(), GroupGreedy(), True, 0, Workers(Recorder(found), LIMITS))  # type: ignore[arg-type]
     status = {row["factual"]: (row["status"], row["reason"]) for row in run.rows()}
     assert status[first] == ("INFEASIBLE", "proof")
     assert status[second] == ("GAVE_UP", "finished")
@@ -192,7 +192,7 @@ class _Actor:
 def test_what_goes_wrong_is_an_answer(act: str, status: tuple[str, str], message: str, tmp_path: Path) -> None:
     """Of every factual of the group, and of the group itself."""
     run = started(tmp_path, question(), Acts(act))
-    run_groups(run, question(), Acts(act), True, 0, replace(LIMITS, time=1.0), Pool())
+    run_groups(run, question(), Acts(act), True, 0, Workers(Pool(), replace(LIMITS, time=1.0)))
     assert {(row["status"], row["reason"]) for row in run.rows()} == {status}
     assert all(message in row["detail"] for row in run.rows())
     assert [line["status"] for line in run.groups()] == [status[0]]
@@ -207,7 +207,7 @@ def test_what_goes_wrong_is_an_answer(act: str, status: tuple[str, str], message
 def test_a_group_answered_within_the_grace_is_late(limit: float, late: bool, tmp_path: Path) -> None:
     """Of half a second, after 1.4 s; timings say how many went on at once: one."""
     run = started(tmp_path, question(), Acts("linger"))
-    run_groups(run, question(), Acts("linger"), True, 0, replace(LIMITS, time=limit), Pool())
+    run_groups(run, question(), Acts("linger"), True, 0, Workers(Pool(), replace(LIMITS, time=limit)))
     (line,) = run.groups()
     assert 1.4 <= line["seconds"] < limit + 0.5
     assert line["late"] is late
@@ -230,7 +230,7 @@ def test_a_group_of_one_is_a_group(tmp_path: Path) -> None:
     women = task.factuals.index[task.factuals["sex"] == "f"]
     alone = replace(task, factuals=task.factuals.drop(women[1:]))
     run, pool = started(tmp_path, alone, GroupGreedy()), Recorder(at_one)
-    run_groups(run, alone, GroupGreedy(), "sex", 0, LIMITS, pool)  # type: ignore[arg-type]
+    run_groups(run, alone, GroupGreedy(), "sex", 0, Workers(pool, LIMITS))  # type: ignore[arg-type]
     assert sorted(pool.asked) == ["sex=f", "sex=m"]
     assert [line["factuals"] for line in run.groups() if line["group"] == "sex=f"] == [[women[0]]]
     assert run.done

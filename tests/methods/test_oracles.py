@@ -84,7 +84,7 @@ def scip_optimum(method: CeOcl, problem: Problem, factual: pd.DataFrame) -> floa
             float(c) * columns[j] for j, c in zip(form.columns, form.coefficients, strict=True)
         ) + float(form.constant)
 
-    power, total = (2 if method.distance == "l2sq" else 1), stated(program.variables.changed(program.extra))
+    power, total = (2 if method.distance == "l2sq" else 1), stated(program.variables.changed(program.aim.price()))
     for feature, at in zip(space.features, space.slices, strict=True):
         if feature.kind is Kind.CATEGORICAL:
             total += 1 - stated(forms[at][int(origin[at].argmax())])

@@ -23,7 +23,7 @@ from harness.core.errors import HarnessError
 from harness.core.explanation import Status
 from harness.core.objective import Limit, Objective, Term
 from harness.data import load_dataset
-from harness.execution.experiment import run_groups
+from harness.execution.experiment import Workers, run_groups
 from harness.execution.pool import GroupOutcome
 from harness.execution.task import make_task
 from harness.models.train import train
@@ -56,7 +56,7 @@ def cell_of(folder: Path, made: Made) -> StoredRun:
     cell = started(folder / name, question(), GroupGreedy(), **settings)
     status = Status.OPTIMAL if made.proven else Status.FOUND
     found = Recorder(lambda factuals: at_one(factuals, status=status))
-    run_groups(cell, question(), GroupGreedy(), True, 0, LIMITS, found)  # type: ignore[arg-type]
+    run_groups(cell, question(), GroupGreedy(), True, 0, Workers(found, LIMITS))  # type: ignore[arg-type]
     cell.put_verdicts({"factual": row["factual"], "ce": 1, "verdict": "accepted"} for row in cell.rows())
     return cell
 
@@ -130,7 +130,7 @@ def test_of_a_groups_claim_the_limits_are_stored(tmp_path: Path) -> None:
                 yield replace(outcome, claim=claim)
 
     cell = started(tmp_path, question(), GroupGreedy())
-    run_groups(cell, question(), GroupGreedy(), True, 0, LIMITS, Claiming(at_one))  # type: ignore[arg-type]
+    run_groups(cell, question(), GroupGreedy(), True, 0, Workers(Claiming(at_one), LIMITS))  # type: ignore[arg-type]
     assert StoredRun(cell.path).objective == claim.limiting()
     assert claim.limiting().terms == ()
 

@@ -82,19 +82,19 @@ def searched(
     """The best over all pieces, as a search would go through them, with no incumbent to start from."""
     method = CeOcl(alpha=alpha, hull="hard", max_changes=None if most is None else int(most), engine="milp")
     engine = ProgramEngine(method, problem)
-    assert isinstance(engine.program.distance, Separable)
-    search = BoxSearch(problem, engine.program.distance, alpha, engine.program.weights, most, method.margin)
+    assert isinstance(engine.program.aim.distance, Separable)
+    search = BoxSearch(problem, engine.program.aim.distance, alpha, engine.program.aim.weights, most, method.margin)
     best, value, bound = None, math.inf, math.inf
     frame = problem.space.decode(engine.rows, like=factual)
     frame = frame.loc[[not faults for faults in problem.space.violations(factual, frame)]]
     if len(frame):
-        values = engine.program.claim.evaluate(problem.space, factual, frame)
-        changes = problem.space.changed(factual, frame) @ engine.program.weights
+        values = engine.program.aim.claim.evaluate(problem.space, factual, frame)
+        changes = problem.space.changed(factual, frame) @ engine.program.aim.weights
         for place in range(len(frame)):
             if values[place] < value and 0 < changes[place] <= (most or math.inf):
                 best, value = frame.iloc[[place]].to_dict("records")[0], float(values[place])
     deadline, lexical = Deadline.after(seconds), engine.program.lexical(factual, engine.manifolds[0])
-    for piece in engine.manifolds[0].pieces(factual, engine.program.least):
+    for piece in engine.manifolds[0].pieces(factual, engine.program.aim.least):
         if piece.least >= value:
             bound = min(bound, value)
             break
@@ -186,7 +186,7 @@ def test_many_points_enter_as_they_are_needed() -> None:
     """A hull of far more points than the program starts with has the optimum of the enumeration."""
     problem = make(RandomForestClassifier(7, max_depth=4, random_state=0), seed=5, rows=4000)
     manifold = ProgramEngine(CeOcl(hull="hard", alpha=0.0, engine="milp"), problem).manifolds[0]
-    assert max(len(members) for members in manifold.members) > 100
+    assert max(len(members) for members in manifold.groups.members) > 100
     for factual in factuals(problem, 2):
         assert searched(problem, factual)[1] == pytest.approx(enumerated(problem, factual, 0.0), abs=1e-7)
 
@@ -211,7 +211,7 @@ def test_the_fewest_changes_are_found_whatever_the_distance(model: str) -> None:
         engine = ProgramEngine(CeOcl(hull="hard", engine="milp"), problem)
         search = BoxSearch(problem, Separable(0 * ones, 0 * ones, ones), 1e4, ones, None, 1e-6)
         least = math.inf
-        for piece in engine.manifolds[0].pieces(factual, engine.program.least):
+        for piece in engine.manifolds[0].pieces(factual, engine.program.aim.least):
             assert isinstance(piece, Shares | Outside)
             row, bound = search.fewest(factual, piece, least, Deadline.after(30))
             if row is not None:

@@ -69,7 +69,7 @@ def encoded(swarms: Swarms, factuals: pd.DataFrame) -> np.ndarray:
     """The swarms' points in all columns of the space."""
     oracle = swarms.actions.oracle
     rows = oracle.problem.space.encode(factuals)[swarms.owner]
-    rows[:, oracle.places] = swarms.points
+    rows[:, oracle.places] = swarms.points.scaled
     return rows
 
 
@@ -143,7 +143,7 @@ def test_the_cost_by_hand() -> None:
         places = [np.argmax(swarms.actions.oracle.places == column) for column in range(len(TOY.columns))]
         swarms.position = TOY.encode(rows)[:, np.argsort(places)][None]
         swarms.step()
-        assert swarms.cost == pytest.approx(wanted)
+        assert swarms.points.cost == pytest.approx(wanted)
         claimed = method.objective(problem).evaluate(TOY, FACTUAL, rows.iloc[:1])
         assert claimed == pytest.approx(wanted[:1])
 

@@ -238,7 +238,7 @@ def _whole(start: Callable[..., None]) -> Callable[..., None]:
 
     def begin(self: Manifold, *arguments: Any) -> None:
         start(self, *arguments)
-        self.exact = False
+        self.groups = None
 
     return begin
 

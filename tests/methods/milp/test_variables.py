@@ -86,7 +86,7 @@ class Alone:
                 self.compiled.add_row(side, low=float(value > cut), high=float(value > cut))
         elif self.feature.numeric:
             number = value if self.feature.kind is Kind.INTEGER else value / 10
-            self.compiled.add_row(self.compiled.linear(self.block.number), low=number, high=number)
+            self.compiled.add_row(self.compiled.linear(self.block.moves.number), low=number, high=number)
         else:
             code = self.feature.categories.index(value)
             self.compiled.add_row(self.compiled.linear(self.block.level(code)), low=1.0, high=1.0)

@@ -1,0 +1,61 @@
+"""The square of a number's gap in a linear program."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from harness.core.space import SAME, Feature, Kind
+from harness.solvers.highs import Linear
+from harness.solvers.program import Compiled
+
+SQUARE = 1e-9  # a square this much above its column needs another tangent
+TANGENTS = 7  # to begin with
+
+
+class Square:
+    """A temporary column above the tangents of a squared gap; ``refine`` adds the tangents that a solution lacks.
+
+    Parameters
+    ----------
+    ways
+        The columns whose sum is the gap, in scaled units.
+    widest
+        The widest gap within the budget, or 0. Its square is the column's unit, so that the solver's tolerances are
+        small beside it.
+    """
+
+    def __init__(self, compiled: Compiled, feature: Feature, ways: tuple[int, int], widest: float) -> None:
+        self.compiled, self.feature, self.ways = compiled, feature, ways
+        self.unit = widest or 1.0
+        self.column = compiled.add_column(0.0, math.inf, integer=False)
+        for power in range(TANGENTS):
+            self._touch(self.unit / 2**power)
+
+    def _touch(self, gap: float) -> None:
+        """Bound the square from below by its tangent at a gap; for whole numbers by the chord to the next one."""
+        if gap <= 0:
+            return
+        slope, offset = 2 * gap, gap**2
+        if self.feature.kind is Kind.INTEGER:
+            unit = 1.0 / self.feature.range
+            step = math.floor(gap / unit + SAME)
+            slope, offset = (2 * step + 1) * unit, step * (step + 1) * unit**2
+        slope, offset = slope / self.unit**2, offset / self.unit**2
+        form = Linear.of([(self.column, 1.0), *((way, -slope) for way in self.ways)])
+        self.compiled.add_row(form, low=-offset)
+
+    def refine(self, x: np.ndarray) -> bool:
+        """Add the tangents that a solution lacks; whether there were any."""
+        gap = float(sum(x[way] for way in self.ways))
+        if (gap / self.unit) ** 2 - x[self.column] <= SQUARE:
+            return False
+        self._touch(gap)
+        if self.feature.kind is Kind.INTEGER:
+            self._touch(gap - 1.0 / self.feature.range)
+        return True
+
+    def cost(self, weight: float) -> tuple[int, float]:
+        """The term of an objective in which the square has a weight."""
+        return self.column, weight * self.unit**2
