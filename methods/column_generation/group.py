@@ -108,6 +108,11 @@ class Group:
                 return point
         return None
 
+    def may_share(self, profiles: np.ndarray) -> bool:
+        """Whether these profiles share a counterfactual, or that was not decided."""
+        spare = self.most - int(self.changed(profiles).sum())
+        return spare >= 0 and self._attains(profiles, spare)[0] != 0
+
     def fewest_changes(self, deadline: Deadline) -> np.ndarray:
         """Per profile the fewest features that it changes alone, or fewer where that was not decided, int64."""
         return np.array([self._fewest(place, deadline) for place in range(self.size)], dtype=np.int64)

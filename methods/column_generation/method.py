@@ -231,7 +231,10 @@ class _Explainer:
         group = everyone.part(np.flatnonzero(settled == 1))
         if not group.size:
             status = Status.GAVE_UP if undecided else Status.INFEASIBLE
-            none = GroupExplanation((), bound=0, status=status, uncoverable=uncoverable, undecided=tuple(undecided))
+            none = GroupExplanation(
+                (), bound=0, status=status, total_change=0, total_change_bound=0.0, uncoverable=uncoverable,
+                undecided=tuple(undecided),
+            )  # fmt: skip
             return _Solved(none, rejected=False)
         found = SOLVERS[self.method.solver](group, seed, deadline)
         spare = min(self.method.change_seconds, deadline.left)

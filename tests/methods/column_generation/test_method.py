@@ -26,7 +26,7 @@ from harness.models.train import train
 from harness.solvers.cover import Cover
 from harness.solvers.highs import Solution
 from harness.solvers.program import Compiled
-from methods.column_generation import ColumnGeneration, kernels, search
+from methods.column_generation import ColumnGeneration, kernels, programs, search
 from methods.column_generation.estimator import encode_model
 from methods.column_generation.group import Group, places, words
 from methods.column_generation.programs import Pricing
@@ -147,6 +147,55 @@ def test_solvers_agree(model: str, limited: bool) -> None:
                 assert len(theirs.points) == len(ours.points)
             if solver == "milp":
                 assert theirs.status is ours.status
+
+
+@pytest.mark.parametrize("without", [False, True])
+@pytest.mark.parametrize("limited", [False, True])
+def test_the_program_is_exact(limited: bool, without: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the rows on instances that share no point, and without, where all is left to the program itself."""
+    if without:
+        monkeypatch.setattr(programs, "_cliques", lambda _: [])
+    for model, t_max, count, seed in (("linear", 1, 8, 0), ("linear", 2, 7, 1), ("linear", 3, 9, 2), ("svm", 2, 8, 8)):
+        problem = posed(model, limited)
+        factuals = negatives(problem, count, seed)
+        group = Group.of(problem, encode_model(problem, 0.5, 1e-4, None), factuals, t_max)
+        group = group.part(np.flatnonzero(group.coverable() == 1))
+        found = programs.solve_at_once(group, 0, Deadline.after(600))
+        least, _ = fewest(served(problem, factuals, t_max, 0.5), len(factuals))
+        assert (len(found.groups), found.bound) == (least, least)
+
+
+@pytest.mark.parametrize("model", ["linear", "network", "boosting"])
+def test_a_program_that_starts_from_single_points_finds_the_fewest(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many points to save, so that every row against symmetry is met; nothing that serves is cut off."""
+    monkeypatch.setattr(programs, "greedy", lambda size, _: [np.array([place]) for place in range(size)])
+    problem = posed(model)
+    for t_max, seed in ((2, 0), (3, 1)):
+        factuals = negatives(problem, 6, seed)
+        group = Group.of(problem, encode_model(problem, 0.5, 1e-4, None), factuals, t_max)
+        group = group.part(np.flatnonzero(group.coverable() == 1))
+        found = programs.solve_at_once(group, 0, Deadline.after(600))
+        least, _ = fewest(served(problem, factuals, t_max, 0.5), len(factuals))
+        assert (len(found.groups), found.bound) == (least, least)
+
+
+@pytest.mark.parametrize("limited", [False, True])
+def test_cliques_are_of_those_who_share_no_point(limited: bool) -> None:
+    """By brute force over points; every such pair is in a clique."""
+    problem = posed("linear", limited)
+    factuals = negatives(problem, 12, 3).drop_duplicates()
+    sets = served(problem, factuals, 2, 0.5)
+    group = Group.of(problem, encode_model(problem, 0.5, 1e-4, None), factuals, 2)
+    place = {ids[0]: number for number, ids in enumerate(group.members)}
+    together = {(place[factuals.index[i]], place[factuals.index[j]]) for each in sets for i in each for j in each}
+    apart = programs._apart(group, Deadline.after(60))
+    n = group.size
+    assert {(i, j) for i in range(n) for j in range(n) if not apart[i, j]} - {(i, i) for i in range(n)} == {
+        pair for pair in together if pair[0] != pair[1]
+    }
+    cliques = [set(clique.tolist()) for clique in programs._cliques(apart)]
+    assert all(apart[i, j] for clique in cliques for i in clique for j in clique if i != j)
+    assert all(any({i, j} <= clique for clique in cliques) for i, j in np.argwhere(apart).tolist())
 
 
 @pytest.mark.parametrize("model", ["linear", "network", "boosting"])
