@@ -165,10 +165,16 @@ def test_the_program_is_exact(limited: bool, without: bool, monkeypatch: pytest.
         assert (len(found.groups), found.bound) == (least, least)
 
 
-@pytest.mark.parametrize("model", ["linear", "network", "boosting"])
-def test_a_program_that_starts_from_single_points_finds_the_fewest(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("model", "without"), [("linear", False), ("network", False), ("boosting", False), ("linear", True), ("svm", True)]
+)
+def test_a_program_that_starts_from_single_points_finds_the_fewest(
+    model: str, without: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Many points to save, so that every row against symmetry is met; nothing that serves is cut off."""
     monkeypatch.setattr(programs, "greedy", lambda size, _: [np.array([place]) for place in range(size)])
+    if without:
+        monkeypatch.setattr(programs, "_cliques", lambda _: [])
     problem = posed(model)
     for t_max, seed in ((2, 0), (3, 1)):
         factuals = negatives(problem, 6, seed)
