@@ -21,7 +21,7 @@ MANY = 500_000  # of the search for the cheapest point, where the bound on its c
 CALL = 100_000  # of one call of the pricing, between looks at the clock
 MORE = 8  # factor on the nodes of the pricing where they did not suffice
 ROOM = 20_000  # points that a listing may find
-POOL = 5_000  # columns of the first master
+POOL = 5_000  # columns of the first master, and of an integer program over listed groups
 SHARE = 0.5  # of the time, for what follows the pricing
 
 
@@ -240,12 +240,16 @@ class _Search:
         self.bound = max(self.bound, least)
         if self.settled:
             return
-        kept = np.flatnonzero(reduced <= self.change - 1 - least + ROUND)
+        order = np.argsort(reduced, kind="stable")
+        kept = order[reduced[order] <= self.change - 1 - least + ROUND]
+        # A cover with a column that is left out costs at least what that adds to the relaxation.
+        beyond = least + reduced[kept[POOL]] if len(kept) > POOL else float(self.change)
         close = [
-            columns[place] if self.deadline.passed else self._cheapest(columns[place].members, MANY) for place in kept
+            columns[place] if self.deadline.passed else self._cheapest(columns[place].members, MANY)
+            for place in kept[:POOL]
         ]
         bound = self._cover([column for column in (*self.best, *close) if column is not None])
-        self.bound = max(self.bound, min(bound, float(self.change)))
+        self.bound = max(self.bound, min(bound, beyond, float(self.change)))
 
     def _wider(self, members: np.ndarray) -> list[np.ndarray]:
         """The profiles with one later one, whose differences alone are not too many."""
