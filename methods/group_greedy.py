@@ -84,7 +84,7 @@ class _Greedy:
 
     def explain_group(self, factuals: pd.DataFrame, rng: np.random.Generator, deadline: Deadline) -> GroupExplanation:
         if factuals.empty:
-            return GroupExplanation((), bound=0.0, status=Status.OPTIMAL)
+            return GroupExplanation((), bound=0.0, status=Status.OPTIMAL, total_change=0, total_change_bound=0.0)
         space = self.problem.space
         profiles = factuals.drop_duplicates()
         points = self._candidates(profiles, deadline)
@@ -110,7 +110,13 @@ class _Greedy:
             tuple(name for name, moved in zip(space.names, features, strict=True) if moved) for _, _, features in found
         )
         answers = tuple(Answer(Status.FOUND, rows[point]) for point, _, _ in found)
-        return GroupExplanation(answers, assigned, changed=changed_names)
+        origins = factuals.to_dict("index")
+        total = sum(
+            origins[index][name] != value
+            for index, point in assigned.items()
+            for name, value in rows[found[point][0]].items()
+        )
+        return GroupExplanation(answers, assigned, changed=changed_names, total_change=total)
 
     def _candidates(self, profiles: pd.DataFrame, deadline: Deadline) -> pd.DataFrame:
         """Counterfactuals of the profiles, one or more each, without repetition."""

@@ -98,7 +98,7 @@ class Explanation:
 
 @dataclass(frozen=True)
 class GroupExplanation:
-    """A few counterfactuals for many factuals.
+    r"""A few counterfactuals for many factuals.
 
     Parameters
     ----------
@@ -114,6 +114,12 @@ class GroupExplanation:
     status
         OPTIMAL: proven that no fewer points serve as many; FOUND: not proven; INFEASIBLE: proven that none can be
         served; GAVE_UP: no points.
+    total_change
+        Over all factuals assigned, the number of features in which each differs from its point,
+        :math:`\sum_i |\{l : \hat x_{il} \ne x^{k(i)}_l\}|`. None where the method does not count it.
+    total_change_bound
+        Proven lower bound on the total change of serving the same factuals by at most as many points. None where there
+        is none.
     uncoverable
         Ids of factuals that no counterfactual within the limits can serve.
     undecided
@@ -127,6 +133,8 @@ class GroupExplanation:
     bound: float | None = None
     changed: tuple[tuple[str, ...], ...] = ()
     status: Status = Status.FOUND
+    total_change: int | None = None
+    total_change_bound: float | None = None
     uncoverable: tuple[Any, ...] = ()
     undecided: tuple[Any, ...] = ()
     trace: tuple[dict[str, Any], ...] = ()
@@ -134,6 +142,12 @@ class GroupExplanation:
     def members(self, point: int) -> tuple[Any, ...]:
         """Ids of the factuals assigned to a point."""
         return tuple(factual for factual, place in self.assignment.items() if place == point)
+
+    @property
+    def least_change(self) -> Status:
+        """OPTIMAL where no other way to serve these factuals by as many points is proven to change less; else FOUND."""
+        change, bound = self.total_change, self.total_change_bound
+        return Status.OPTIMAL if change is not None and bound is not None and bound >= change else Status.FOUND
 
     @property
     def gap(self) -> float | None:

@@ -76,8 +76,8 @@ def group_faults(run: StoredRun) -> dict[Any, str]:
     """By factual, what is wrong with the group that it is in, read off the stored rows.
 
     ``beyond its limits``: the factuals of its point change more features together than the method claims. ``worse than
-    claimed``: the group's proof, bound or changed features do not agree with the rows, or a factual called uncoverable
-    could be served by a point that is there.
+    claimed``: the group's proof, bounds, total change or changed features do not agree with the rows, or a factual
+    called uncoverable could be served by a point that is there.
     """
     lines = run.groups()
     if not lines:
@@ -91,7 +91,7 @@ def group_faults(run: StoredRun) -> dict[Any, str]:
     wrong: dict[Any, str] = {}
     for line in lines:
         members = [rows[factual] for factual in line["factuals"] if factual in rows]
-        if _unsound(line, members):
+        if _unsound(line, members) or _miscounted(line, members, origins):
             wrong |= {row["factual"]: "worse than claimed" for row in members}
         for point, values in enumerate(line["points"]):
             sharing = [row for row in members if row["row"] is not None and row["point"] == point]
@@ -122,6 +122,16 @@ def _unsound(line: Mapping[str, Any], members: Sequence[Mapping[str, Any]]) -> b
     forgotten = {row["factual"] for row in members if row["row"] is None} - set(line["uncoverable"])
     unproven = bound is None or math.ceil(bound - CLAIM) < len(served)
     return bool(forgotten) or unproven or served != set(range(len(line["points"])))
+
+
+def _miscounted(
+    line: Mapping[str, Any], members: Sequence[Mapping[str, Any]], origins: Mapping[Any, Mapping[str, Any]]
+) -> bool:
+    """Whether factuals change more features in total than the group's line says, or fewer than its bound allows."""
+    claimed, bound = line.get("total_change"), line.get("total_change_bound")
+    served = [row for row in members if row["row"] is not None]
+    total = sum(len(_differing(origins[row["factual"]], row["row"])) for row in served)
+    return (claimed is not None and total > claimed + CLAIM) or (bound is not None and bound > total + CLAIM)
 
 
 def _differing(origin: Mapping[str, Any], row: Mapping[str, Any]) -> set[str]:

@@ -20,10 +20,13 @@ from harness.evaluation.checker import ACCEPTED
 from harness.store.run import StoredRun
 
 GROUP = (
-    "group", "size", "covered", "uncoverable", "left", "points", "bound", "gap", "optimal", "changed", "seconds",
-    "fit_seconds", "late",
+    "group", "size", "covered", "uncoverable", "left", "points", "bound", "gap", "optimal", "changed", "total_change",
+    "total_change_bound", "least_change", "seconds", "fit_seconds", "late",
 )  # fmt: skip
-GROUPED = ("group/points", "group/bound", "group/gap", "group/changed", "group/seconds")  # in the scores of factuals
+GROUPED = (  # in the scores of factuals
+    "group/points", "group/bound", "group/gap", "group/changed", "group/total_change", "group/total_change_bound",
+    "group/seconds",
+)  # fmt: skip
 ROUNDING = 1e-6  # of a bound on a whole number
 COUNTS = (
     "requested", "returned", "valid", "accepted", "coverage", "filled", "optimal", "gap", "seconds", "cpu_seconds",
@@ -155,7 +158,9 @@ def _limit(meta: Mapping[str, Any]) -> float:
 def group_table(run: StoredRun) -> pd.DataFrame:
     """One row per group: ``size``; ``covered``, ``uncoverable`` and ``left``, of its factuals; ``points`` that serve
     somebody, their proven ``bound``, ``gap``, and whether they are ``optimal`` and hold; the greatest number of
-    features ``changed`` by a point; seconds of the group and of the fit, and whether it was ``late``."""
+    features ``changed`` by a point; the ``total_change``, features that each factual changes, over all of them, its
+    proven bound, and whether it is the ``least_change`` of as few points; seconds of the group and of the fit, and
+    whether it was ``late``."""
     points: dict[Any, set[Any]] = {}
     for row in run.rows():
         if row["row"] is not None:
@@ -179,10 +184,22 @@ def group_table(run: StoredRun) -> pd.DataFrame:
                 "gap": np.nan if bound is None or not found else max(used - math.ceil(bound - ROUNDING), 0),
                 "optimal": float(line["status"] == Status.OPTIMAL and covered + lost == len(line["factuals"])),
                 "changed": max(map(len, line["changed"]), default=0),
+                **_total_change(line),
                 **{name: line[name] for name in ("seconds", "fit_seconds", "late")},
             }
         )
     return pd.DataFrame(table, columns=GROUP).set_index("group")
+
+
+def _total_change(line: Mapping[str, Any]) -> dict[str, float]:
+    """What a group's line says of the total change; NaN where the method, or an earlier version, does not count it."""
+    change, bound = (line.get(name) for name in ("total_change", "total_change_bound"))
+    change, bound = (math.nan if value is None else float(value) for value in (change, bound))
+    return {
+        "total_change": change,
+        "total_change_bound": bound,
+        "least_change": float(bound >= change - ROUNDING),
+    }
 
 
 def _groups(run: StoredRun) -> dict[Any, dict[str, float]]:

@@ -62,6 +62,12 @@ def _heading(numbers: pd.Series, line: Mapping[str, Any], wanted: str) -> str:
         how += ", proven the fewest"
     elif line["bound"] is not None:
         how += f", at least {number(numbers['points'] - numbers['gap'])} are needed"
+    if not math.isnan(numbers["total_change"]):
+        how += f"; {line_count(int(numbers['total_change']), 'change')} in all"
+        if numbers["least_change"]:
+            how += ", proven the least"
+        elif numbers["total_change_bound"] > 0:
+            how += f", at least {number(numbers['total_change_bound'])} with as few"
     return f"{how}; {line['seconds']:.2f} s"
 
 

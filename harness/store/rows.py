@@ -51,7 +51,7 @@ def answer_row(factual: Any, number: int, answer: Answer, **timing: Any) -> dict
 def group_line(
     group: Any, factuals: Sequence[Any], explanation: GroupExplanation | None, **ending: Any
 ) -> dict[str, Any]:
-    """The stored line of one group: its factuals, points with the features that each changes, bound, and who is left.
+    """The stored line of one group: its factuals, points with the features that each changes, bounds, and who is left.
 
     ``ending`` holds at least status, reason, detail and timings.
     """
@@ -62,6 +62,8 @@ def group_line(
         "points": [plain_row(point.row or {}) for point in found.points],
         "changed": found.changed,
         "bound": found.bound,
+        "total_change": found.total_change,
+        "total_change_bound": found.total_change_bound,
         "uncoverable": found.uncoverable,
         "undecided": found.undecided,
         "trace": found.trace,

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.inputs import Input
+from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Actionability, Space
 from methods.column_generation import kernels
@@ -106,6 +107,21 @@ class Group:
             if settled == 1:
                 return point
         return None
+
+    def may_share(self, profiles: np.ndarray) -> bool:
+        """Whether these profiles share a counterfactual, or that was not decided."""
+        spare = self.most - int(self.changed(profiles).sum())
+        return spare >= 0 and self._attains(profiles, spare)[0] != 0
+
+    def fewest_changes(self, deadline: Deadline) -> np.ndarray:
+        """Per profile the fewest features that it changes alone, or fewer where that was not decided, int64."""
+        return np.array([self._fewest(place, deadline) for place in range(self.size)], dtype=np.int64)
+
+    def _fewest(self, place: int, deadline: Deadline) -> int:
+        for extras in range(self.most):
+            if deadline.passed or self._attains(np.array([place]), extras)[0] != 0:
+                return extras
+        return self.most
 
     def _attains(self, profiles: np.ndarray, extras: int) -> tuple[int, np.ndarray]:
         allowed = np.bitwise_and.reduce(self.reach[profiles], axis=0)

@@ -16,7 +16,7 @@ from harness.core.objective import Limit, Objective, Term
 from harness.core.problem import Problem
 from harness.core.space import Kind
 from harness.core.target import Label, Probability
-from methods.column_generation import kernels, programs, search
+from methods.column_generation import change, kernels, programs, search
 from methods.column_generation.estimator import CodedModel, encode_model
 from methods.column_generation.group import Group
 
@@ -47,6 +47,16 @@ class ColumnGeneration:
     hold. ``column_generation``: pricing by the mixed-integer program (23)-(28) with the refinements of section 4.3;
     the rounded-up relaxation certifies its answer, or does not. ``milp``: (1)-(14) as one program.
 
+    The paper leaves open which of the equally few points, and who is served by which. Here a second stage follows
+    whatever the solver: with k(i) the point of factual i, and K the number of points that the first stage found,
+
+    .. math::
+        \min \; \textstyle\sum_i |\{l : x^{k(i)}_l \ne \hat x_{il}\}|
+            \quad \text{s.t. (2)-(8)}, \; \textstyle\sum_k y_k \le K
+
+    by column generation over points with those that each serves, whose pricing is exact, or over all groups where those
+    are few. Its bound is its own: the first stage may be proven, and the second one not.
+
     Parameters
     ----------
     t_max
@@ -61,6 +71,9 @@ class ColumnGeneration:
     margin
         By how much the log odds (of other models the raw output, for averages of leaves at most 1e-7) have to exceed
         the threshold; above a solver's tolerance.
+    change_seconds
+        Of the time limit, what the second stage may take at most; 0: each factual goes to a near point, and nothing is
+        searched for.
 
     References
     ----------
@@ -73,6 +86,7 @@ class ColumnGeneration:
     solver: str = "cells"
     round_weights: int | None = None
     margin: float = 1e-4
+    change_seconds: float = 5.0
 
     def __post_init__(self) -> None:
         if self.t_max < 1:
@@ -83,6 +97,8 @@ class ColumnGeneration:
             raise ValueError(f"solver is {self.solver!r}; allowed: {', '.join(SOLVERS)}.")
         if self.round_weights is not None and self.round_weights < 0:
             raise ValueError(f"round_weights is {self.round_weights}; it must be >= 0, or null for no rounding.")
+        if self.change_seconds < 0:
+            raise ValueError(f"change_seconds is {self.change_seconds}; it must be >= 0, and 0 leaves the search out.")
         if self.margin < 1e-6:
             raise ValueError(f"margin is {self.margin}; it must be at least 1e-06, above the solver's tolerance.")
 
@@ -123,7 +139,9 @@ class _Explainer:
     def __init__(self, method: ColumnGeneration, problem: Problem) -> None:
         self.method, self.problem = method, problem
         self.coded = encode_model(problem, method.threshold, method.margin, method.round_weights)
-        search.warm(Group.of(problem, self.coded, problem.train.iloc[:2], method.t_max))
+        pair = Group.of(problem, self.coded, problem.train.iloc[:2], method.t_max)
+        search.warm(pair)
+        change.warm(pair)
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
         """Points in order of the number of changes, then of the score."""
@@ -163,7 +181,7 @@ class _Explainer:
     def explain_group(self, factuals: pd.DataFrame, rng: np.random.Generator, deadline: Deadline) -> GroupExplanation:
         """The fewest points for the factuals, decoded rows whose index are their ids."""
         if factuals.empty:
-            return GroupExplanation((), bound=0.0, status=Status.OPTIMAL)
+            return GroupExplanation((), bound=0.0, status=Status.OPTIMAL, total_change=0, total_change_bound=0.0)
         inner = Deadline(deadline.at - RESERVE * deadline.left)
         seed = int(rng.integers(2**31))
         found = first = self._solved(factuals, self.coded, seed, inner)
@@ -179,6 +197,7 @@ class _Explainer:
         return replace(
             found.explanation,
             bound=first.explanation.bound,
+            total_change_bound=None,
             status=Status.FOUND if found.explanation.points else Status.GAVE_UP,
             uncoverable=proven,
             undecided=tuple(i for i in factuals.index if i in left.difference(proven)),
@@ -212,32 +231,28 @@ class _Explainer:
         group = everyone.part(np.flatnonzero(settled == 1))
         if not group.size:
             status = Status.GAVE_UP if undecided else Status.INFEASIBLE
-            none = GroupExplanation((), bound=0, status=status, uncoverable=uncoverable, undecided=tuple(undecided))
+            none = GroupExplanation(
+                (), bound=0, status=status, total_change=0, total_change_bound=0.0, uncoverable=uncoverable,
+                undecided=tuple(undecided),
+            )  # fmt: skip
             return _Solved(none, rejected=False)
         found = SOLVERS[self.method.solver](group, seed, deadline)
-        # Each profile goes to the nearest point that serves it; points then change only what their members need.
-        points = np.array([group.point(members) for members in found.groups])
-        distance = (points[:, None, :] != group.codes[None, :, :]).sum(axis=2)
-        inside = np.zeros(distance.shape, dtype=bool)
-        for place, members in enumerate(found.groups):
-            inside[place, members] = True
-        serves = np.where(inside, distance, distance.max() + 1).argmin(axis=0)
+        spare = min(self.method.change_seconds, deadline.left)
+        least = change.least_change(group, found.groups, Deadline.after(spare))
         answers: list[Answer] = []
         assignment: dict[Any, int] = {}
-        changed, rejected = [], False
-        for place in np.unique(serves):
-            members = np.flatnonzero(serves == place)
-            ids = [i for profile in members for i in group.members[profile]]
-            point = group.point(members)
-            assert point is not None  # fewer members can share more points
-            row = self.decoded(point)
+        changed, total, rejected = [], 0, False
+        for column in least.columns:
+            ids = [i for profile in column.members for i in group.members[profile]]
+            row = self.decoded(column.point)
             if not self.accepted([row])[0]:
                 rejected = True
                 undecided += ids
                 continue
             assignment.update(dict.fromkeys(ids, len(answers)))
             answers.append(Answer(Status.FOUND, row))
-            differs = (group.codes[members] != point).any(axis=0)
+            total += column.change
+            differs = (group.codes[column.members] != column.point).any(axis=0)
             changed.append(tuple(compress(self.problem.space.names, differs)))
         proven = len(answers) <= found.bound and not undecided
         explanation = GroupExplanation(
@@ -246,9 +261,11 @@ class _Explainer:
             bound=found.bound,
             changed=tuple(changed),
             status=Status.OPTIMAL if proven else Status.FOUND if answers else Status.GAVE_UP,
+            total_change=total,
+            total_change_bound=None if rejected else least.bound,
             uncoverable=uncoverable,
             undecided=tuple(undecided),
-            trace=tuple(found.trace),
+            trace=(*found.trace, {"step": "least change", "change": least.change, "bound": least.bound}),
         )
         return _Solved(explanation, rejected)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -201,7 +202,7 @@ def _first(group: Group) -> list[np.ndarray]:
 
 
 def solve_at_once(group: Group, seed: int, deadline: Deadline) -> Found:
-    r"""The program (1)-(14) over K points, K the size of a greedy cover by maximal groups, points in use first.
+    r"""The program (1)-(14), asked for fewer points than a greedy cover by maximal groups has, points in use first.
 
     .. math::
         \min \; & \textstyle\sum_k y^k                                                       & (1) \\
@@ -211,10 +212,49 @@ def solve_at_once(group: Group, seed: int, deadline: Deadline) -> Found:
              & |T_l| f_l^k \ge \textstyle\sum_{h \in T_l} d_h^k, \quad \textstyle\sum_l f_l^k \le T y^k & (4, 5) \\
              & \textstyle\sum_k a_i^k \ge 1, \quad a_i^k \le y^k                             & (7, 8) \\
              & |\hat x_{ih} - v_h^k| \le \xi_{ih}^k, \quad y^k \ge y^{k+1}                   & (9, 10)
+
+    Added, none of which changes the optimum, C being instances of which no two can share a point: with K points in the
+    greedy cover, there are K - 1, and where they do not suffice, K is the least; d, :math:`\gamma` and :math:`\xi` are
+    continuous, as they are integral of themselves; and
+
+    .. math::
+        \textstyle\sum_{i \in C} a_i^k \le y^k, \qquad f_l^k \ge a_i^k - [v_l^k = \hat x_{il}]; \qquad
+            a_{c_k}^k = 1, \quad a_{i_r}^k = 0 \text{ for } k > |C^*| + r
+
+    against symmetry: the members :math:`c_1, c_2, \dots` of the largest known set :math:`C^*` have the first points,
+    and the r-th of the others opens at most the r-th of the further ones.
     """
     groups = greedy(group.size, [*_first(group), *(places(bits[0], group.size) for bits in maximal(group, deadline))])
-    if len(groups) == 1:
-        return Found(groups, 1, [{"step": "cover", "bound": 1.0, "groups": 1}])
+    cliques = _cliques(_apart(group, deadline))
+    known = max(map(len, cliques), default=1)
+    if len(groups) <= known:
+        return Found(groups, len(groups), [{"step": "cover", "bound": float(known), "groups": len(groups)}])
+    single, used, columns_of = _one_point(group, cliques)
+    width, copies = len(single.low), len(groups) - 1
+    repeated = single.repeated(copies)
+    starts = width * np.arange(copies)
+    for column in columns_of:
+        repeated.add_row(Linear((starts + column).astype(np.int32), np.ones(copies)), low=1.0)  # (7)
+    for start in starts[:-1]:
+        repeated.add_row(Linear(np.array([start + used, start + width + used]), np.array([1.0, -1.0])), low=0.0)
+    largest = max(cliques, key=len, default=np.zeros(1, dtype=int))
+    repeated.low[starts[: len(largest)] + columns_of[largest]] = 1.0
+    for rank, place in enumerate(np.setdiff1d(np.arange(group.size), largest)):
+        repeated.high[starts[len(largest) + rank + 1 :] + columns_of[place]] = 0.0
+    solution = repeated.solve(Linear((starts + used).astype(np.int32), np.ones(copies)), deadline.left)
+    bound = max(solution.bound, float(known))
+    if solution.x is not None:
+        members = [np.flatnonzero(solution.x[start + columns_of] > 0.5) for start in starts]
+        chosen = [column for start, column in zip(starts, members, strict=True) if solution.x[start + used] > 0.5]
+        if all(group.point(column) is not None for column in chosen if len(column)):  # not only within a tolerance
+            groups = chosen
+    bound = len(groups) if solution.infeasible else max(math.ceil(bound - ROUND), 1)
+    trace = [{"step": "program", "columns": width * copies, "bound": solution.bound, "groups": len(groups)}]
+    return Found([column for column in groups if len(column)], min(bound, len(groups)), trace)
+
+
+def _one_point(group: Group, cliques: list[np.ndarray]) -> tuple[Compiled, int, np.ndarray]:
+    """The rows of one point; the column that says whether it is in use, and those of the instances that it serves."""
     program = Program()
     point = Point(group, program)
     use = program.binary()
@@ -222,11 +262,12 @@ def solve_at_once(group: Group, seed: int, deadline: Deadline) -> Found:
     moves = [program.binary() for _ in range(len(point.blocks))]
     for j, block in enumerate(point.blocks):
         codes = [1] if block.feature.kind is Kind.BINARY and block.size == 2 else range(block.size)
-        columns = [program.binary() for _ in codes]
+        columns = [program.variable() for _ in codes]
         program.add(len(columns) * moves[j] >= sum(columns))  # (4)
         for i, served in enumerate(serves):
+            program.add(moves[j] >= served - block.level(int(group.codes[i, j])))
             for code, column in zip(codes, columns, strict=True):
-                differs, counted = program.binary(), program.binary()
+                differs, counted = program.variable(), program.variable()
                 own = int(group.codes[i, j] == code)
                 program.add(own - block.level(code) <= differs)  # (9)
                 program.add(own - block.level(code) >= -differs)  # (10)
@@ -237,23 +278,32 @@ def solve_at_once(group: Group, seed: int, deadline: Deadline) -> Found:
     program.add(sum(moves) <= group.most * use)  # (5)
     for served in serves:
         program.add(served <= use)  # (8)
+    for clique in cliques:
+        program.add(sum(serves[place] for place in clique) <= use)
     point.keep_within_reach(serves)
     single = point.compile()
-    width, copies = len(single.low), len(groups)
-    used = single.column(use)
-    columns_of = np.array([single.column(served) for served in serves])
-    repeated = single.repeated(copies)
-    starts = width * np.arange(copies)
-    for column in columns_of:
-        repeated.add_row(Linear((starts + column).astype(np.int32), np.ones(copies)), low=1.0)  # (7)
-    for start in starts[:-1]:
-        repeated.add_row(Linear(np.array([start + used, start + width + used]), np.array([1.0, -1.0])), low=0.0)
-    solution = repeated.solve(Linear((starts + used).astype(np.int32), np.ones(copies)), deadline.left)
-    if solution.x is not None and round(solution.objective) <= len(groups):
-        members = [np.flatnonzero(solution.x[start + columns_of] > 0.5) for start in starts]
-        chosen = [column for start, column in zip(starts, members, strict=True) if solution.x[start + used] > 0.5]
-        if all(group.point(column) is not None for column in chosen if len(column)):  # not only within a tolerance
-            groups = chosen
-    bound = len(groups) if solution.infeasible else max(math.ceil(max(solution.bound, 1.0) - ROUND), 1)
-    trace = [{"step": "program", "columns": width * copies, "bound": solution.bound, "groups": len(groups)}]
-    return Found([column for column in groups if len(column)], min(bound, len(groups)), trace)
+    return single, single.column(use), np.array([single.column(served) for served in serves])
+
+
+def _apart(group: Group, deadline: Deadline) -> np.ndarray:
+    """Pairs of instances that are proven to share no point, bool, shape (n, n)."""
+    apart = np.zeros((group.size, group.size), dtype=bool)
+    for i, j in combinations(range(group.size), 2):
+        if deadline.passed:
+            break
+        apart[i, j] = apart[j, i] = not group.may_share(np.array([i, j]))
+    return apart
+
+
+def _cliques(apart: np.ndarray) -> list[np.ndarray]:
+    """Sets within which no two share a point, grown greedily from pairs; every such pair is in one of them."""
+    left, found = np.triu(apart), []
+    while left.any():
+        i, j = np.argwhere(left)[0]
+        clique, open_ = [i, j], apart[i] & apart[j]
+        while open_.any():
+            clique.append(int(np.argmax(np.where(open_, (apart & open_).sum(axis=1), -1))))
+            open_ = open_ & apart[clique[-1]]
+        found.append(np.sort(clique))
+        left[np.ix_(found[-1], found[-1])] = False
+    return found

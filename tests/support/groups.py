@@ -108,6 +108,8 @@ BREACHES: dict[str, tuple[str, Callable[[dict[str, Any], list[dict[str, Any]]], 
         "worse than claimed",
         lambda line, rows: line.update(status="OPTIMAL", bound=len(line["points"]) - 1),
     ),
+    "more changes than told": ("worse than claimed", lambda line, rows: line.update(total_change=0)),
+    "fewer changes than its bound": ("worse than claimed", lambda line, rows: line.update(total_change_bound=1e3)),
     "served, yet uncoverable": (
         "worse than claimed",
         lambda line, rows: line["uncoverable"].append(next(row["factual"] for row in rows if row["row"])),

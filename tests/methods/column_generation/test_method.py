@@ -6,21 +6,18 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from itertools import combinations, product
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.neural_network import MLPClassifier
-from sklearn.svm import LinearSVC
-from sklearn.tree import DecisionTreeClassifier
 from support import laws
+from support.discrete import EVERY, asked, grid, keeps_its_promises, negatives, posed
 from support.laws import Case
 
-from harness.core.explanation import GroupExplanation, Status
+from harness.core.explanation import Status
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Feature, Space
@@ -29,70 +26,12 @@ from harness.models.train import train
 from harness.solvers.cover import Cover
 from harness.solvers.highs import Solution
 from harness.solvers.program import Compiled
-from methods.column_generation import ColumnGeneration, kernels, search
+from methods.column_generation import ColumnGeneration, kernels, programs, search
 from methods.column_generation.estimator import encode_model
 from methods.column_generation.group import Group, places, words
 from methods.column_generation.programs import Pricing
 from methods.column_generation.programs import _first as first_columns
 from methods.group_greedy import GroupGreedy
-
-FREE = Space(
-    (
-        Feature("job", "categorical", ("none", "part", "full")),
-        Feature("sex", "binary", ("f", "m")),
-        Feature("grade", "ordinal", (1, 2, 3)),
-        Feature("home", "categorical", ("rent", "own", "kin")),
-        Feature("phone", "binary", (0, 1)),
-    )
-)
-LIMITED = FREE.replace(
-    {
-        "sex": {"actionability": "immutable"},
-        "grade": {"actionability": "increase"},
-        "home": {"actionability": "conditional", "order": ("rent", "own")},
-    }
-)
-MODELS: dict[str, Any] = {
-    "linear": LogisticRegression(),
-    "svm": LinearSVC(),
-    "network": MLPClassifier((6, 4), max_iter=150, random_state=0),
-    "tree": DecisionTreeClassifier(max_depth=4, random_state=0),
-    "forest": RandomForestClassifier(5, max_depth=3, random_state=0),
-    "boosting": GradientBoostingClassifier(n_estimators=6, max_depth=2, random_state=0),
-}
-EVERY = pytest.mark.parametrize("model", MODELS)
-
-
-def grid(space: Space) -> pd.DataFrame:
-    """Every point of a space."""
-    rows = product(*(feature.categories for feature in space.features))
-    return space.frame([dict(zip(space.names, row, strict=True)) for row in rows])
-
-
-@cache
-def posed(model: str, limited: bool = False, wanted: str = "good") -> Problem:
-    """A model trained on noisy labels over the small space."""
-    space = LIMITED if limited else FREE
-    rng = np.random.default_rng(3)
-    frame = grid(space).iloc[rng.integers(108, size=300)].reset_index(drop=True)
-    merit = 1.2 * (frame["job"] == "full") + 0.6 * frame["grade"] + (frame["home"] == "own") + 0.5 * frame["phone"]
-    merit += 0.4 * (frame["sex"] == "m") + rng.normal(0, 0.7, len(frame))
-    labels = np.where(merit > np.quantile(merit, 0.6), "good", "bad").astype(object)
-    classifier = train(MODELS[model], space, frame, labels, ("bad", "good"))
-    return Problem(space, classifier, frame, labels, Label(wanted))
-
-
-def negatives(problem: Problem, count: int, seed: int) -> pd.DataFrame:
-    """Rows that the model does not classify as wanted, some of them equal; ids are letters."""
-    points = grid(problem.space)
-    rows = points.loc[~problem.valid(points)]
-    chosen = rows.iloc[np.random.default_rng(seed).integers(len(rows), size=count)]
-    return chosen.set_axis([f"id{place}" for place in range(count)])
-
-
-def asked(method: ColumnGeneration, problem: Problem, factuals: pd.DataFrame) -> GroupExplanation:
-    assert method.refuses(problem) is None
-    return method.fit(problem).explain_group(factuals, np.random.default_rng(0), Deadline.after(600))  # type: ignore[attr-defined]
 
 
 def compiled() -> dict[str, set[Any]]:
@@ -143,28 +82,6 @@ def fewest(sets: set[frozenset[int]], size: int) -> tuple[int, set[int]]:
         if any(frozenset().union(*chosen) == rest for chosen in combinations(largest, count)):
             return count, left
     raise AssertionError
-
-
-def keeps_its_promises(
-    explanation: GroupExplanation, problem: Problem, factuals: pd.DataFrame, method: ColumnGeneration
-) -> None:
-    """Each factual is served or named, by valid permitted points, within T changes by group, over its union."""
-    assert set(explanation.assignment) | set(explanation.uncoverable) == set(factuals.index)
-    assert not set(explanation.assignment) & set(explanation.uncoverable)
-    assert set(explanation.assignment.values()) == set(range(len(explanation.points)))
-    for number, point in enumerate(explanation.points):
-        assert point.row is not None
-        frame = problem.space.frame([point.row])
-        assert problem.valid(frame)[0]
-        if method.threshold != 0.5:
-            assert problem.classifier.probability(frame, problem.target.value)[0] >= method.threshold  # type: ignore[union-attr]
-        union: set[str] = set()
-        for member in explanation.members(number):
-            factual = factuals.loc[[member]]
-            assert problem.space.violations(factual, frame) == [[]]
-            union |= {name for name in problem.space.names if factual[name].iloc[0] != point.row[name]}
-        assert union == set(explanation.changed[number])
-        assert len(union) <= method.t_max
 
 
 @EVERY
@@ -230,6 +147,61 @@ def test_solvers_agree(model: str, limited: bool) -> None:
                 assert len(theirs.points) == len(ours.points)
             if solver == "milp":
                 assert theirs.status is ours.status
+
+
+@pytest.mark.parametrize("without", [False, True])
+@pytest.mark.parametrize("limited", [False, True])
+def test_the_program_is_exact(limited: bool, without: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the rows on instances that share no point, and without, where all is left to the program itself."""
+    if without:
+        monkeypatch.setattr(programs, "_cliques", lambda _: [])
+    for model, t_max, count, seed in (("linear", 1, 8, 0), ("linear", 2, 7, 1), ("linear", 3, 9, 2), ("svm", 2, 8, 8)):
+        problem = posed(model, limited)
+        factuals = negatives(problem, count, seed)
+        group = Group.of(problem, encode_model(problem, 0.5, 1e-4, None), factuals, t_max)
+        group = group.part(np.flatnonzero(group.coverable() == 1))
+        found = programs.solve_at_once(group, 0, Deadline.after(600))
+        least, _ = fewest(served(problem, factuals, t_max, 0.5), len(factuals))
+        assert (len(found.groups), found.bound) == (least, least)
+
+
+@pytest.mark.parametrize(
+    ("model", "without"), [("linear", False), ("network", False), ("boosting", False), ("linear", True), ("svm", True)]
+)
+def test_a_program_that_starts_from_single_points_finds_the_fewest(
+    model: str, without: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many points to save, so that every row against symmetry is met; nothing that serves is cut off."""
+    monkeypatch.setattr(programs, "greedy", lambda size, _: [np.array([place]) for place in range(size)])
+    if without:
+        monkeypatch.setattr(programs, "_cliques", lambda _: [])
+    problem = posed(model)
+    for t_max, seed in ((2, 0), (3, 1)):
+        factuals = negatives(problem, 6, seed)
+        group = Group.of(problem, encode_model(problem, 0.5, 1e-4, None), factuals, t_max)
+        group = group.part(np.flatnonzero(group.coverable() == 1))
+        found = programs.solve_at_once(group, 0, Deadline.after(600))
+        least, _ = fewest(served(problem, factuals, t_max, 0.5), len(factuals))
+        assert (len(found.groups), found.bound) == (least, least)
+
+
+@pytest.mark.parametrize("limited", [False, True])
+def test_cliques_are_of_those_who_share_no_point(limited: bool) -> None:
+    """By brute force over points; every such pair is in a clique."""
+    problem = posed("linear", limited)
+    factuals = negatives(problem, 12, 3).drop_duplicates()
+    sets = served(problem, factuals, 2, 0.5)
+    group = Group.of(problem, encode_model(problem, 0.5, 1e-4, None), factuals, 2)
+    place = {ids[0]: number for number, ids in enumerate(group.members)}
+    together = {(place[factuals.index[i]], place[factuals.index[j]]) for each in sets for i in each for j in each}
+    apart = programs._apart(group, Deadline.after(60))
+    n = group.size
+    assert {(i, j) for i in range(n) for j in range(n) if not apart[i, j]} - {(i, i) for i in range(n)} == {
+        pair for pair in together if pair[0] != pair[1]
+    }
+    cliques = [set(clique.tolist()) for clique in programs._cliques(apart)]
+    assert all(apart[i, j] for clique in cliques for i in clique for j in clique if i != j)
+    assert all(any({i, j} <= clique for clique in cliques) for i, j in np.argwhere(apart).tolist())
 
 
 @pytest.mark.parametrize("model", ["linear", "network", "boosting"])

@@ -1,0 +1,376 @@
+"""The compiled search for points that serve their group at the greatest profit: pricing of the least total change."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from harness.core.compiling import njit
+from methods.column_generation.kernels import NONE, ONE, WORD, holds, lowest, propose, score, upper
+
+
+class Instances(NamedTuple):
+    """Profiles of a group, which are served by points that change at most ``most`` features of them together."""
+
+    codes: np.ndarray  # (n, features) int64, level codes
+    reach: np.ndarray  # (n, features) uint64, bit masks of the codes that a profile may change to, its own included
+    movable: np.ndarray  # (features,) bool
+    people: np.ndarray  # (n,) float64, factuals of each profile
+    alone: np.ndarray  # (n,) int64, the fewest features that a profile changes, or fewer
+    most: int  # T
+
+
+class Aim(NamedTuple):
+    """What is looked for."""
+
+    price: np.ndarray  # (n,) float64, what serving a profile is worth
+    least: float  # profits from which on a point counts
+    every: bool  # all points of such profit; else one of the greatest for each anchor
+    room: int  # points after which to stop
+    limit: int  # nodes of one anchor after which to leave it
+
+
+class Frame(NamedTuple):
+    """The nodes from the root of the search to where it is, by depth."""
+
+    who: np.ndarray  # (depths, n) int64, profiles that can still be served beside the anchor
+    paid: np.ndarray  # (depths, n) int64, features that each of them changes already
+    open: np.ndarray  # (depths, n) int64, undecided features in which it differs from the anchor
+    size: np.ndarray  # (depths,) int64, how many they are
+    used: np.ndarray  # (depths,) int64, features that the group changes together
+    own: np.ndarray  # (depths,) int64, features that the anchor changes
+    turn: np.ndarray  # (depths,) int64, branches tried
+    rest: np.ndarray  # (depths,) uint64, codes of the depth's feature that are not tried yet
+
+
+@njit(cache=True)
+def profit(instances, price, frame, depth, anchor, moves):
+    r"""An upper bound on the profit of points below a node that leave the anchor on ``moves`` undecided features.
+
+    A profile that differs from the anchor on r undecided features changes at least :math:`|r - moves|` of them: each
+    move settles one of the r, or costs one.
+    """
+    people, alone = instances.people, instances.alone
+    total = price[anchor] - people[anchor] * max(frame.own[depth] + moves, alone[anchor])
+    for c in range(frame.size[depth]):
+        k = frame.who[depth, c]
+        changes = max(frame.paid[depth, c] + abs(frame.open[depth, c] - moves), alone[k])
+        total += max(price[k] - people[k] * changes, 0.0)
+    return total
+
+
+@njit(cache=True)
+def promising(instances, model, threshold, price, frame, depth, anchor, options, nothing, left, cutoff):
+    """Whether a node may hold a valid point of at least a profit; ``left`` undecided features may move."""
+    spare = min(instances.most - frame.used[depth], left)
+    for moves in range(spare, -1, -1):
+        if profit(instances, price, frame, depth, anchor, moves) >= cutoff:
+            # The most moves that are worth it; a node whose points need more to be valid is left.
+            return upper(model, instances.codes[anchor], options, nothing, moves) >= threshold
+    return False
+
+
+@njit(cache=True)
+def keep(instances, frame, depth, feature, code, anchor_code, moved, opened):
+    """The profiles that stay below a branch: the point takes ``code`` on a feature, which may change or not."""
+    size = 0
+    spare = instances.most - frame.used[depth + 1]
+    bit = ONE << np.uint64(code)
+    for c in range(frame.size[depth]):
+        k = frame.who[depth, c]
+        own = instances.codes[k, feature]
+        paid, rest = frame.paid[depth, c], frame.open[depth, c] - int(own != anchor_code)
+        if own != code:
+            if not opened or instances.reach[k, feature] & bit == NONE:
+                continue
+            paid += 1
+        if rest > spare:
+            continue
+        frame.who[depth + 1, size], frame.paid[depth + 1, size], frame.open[depth + 1, size] = k, paid, rest
+        size += 1
+    frame.size[depth + 1] = size
+    frame.own[depth + 1] = frame.own[depth] + int(moved)
+
+
+@njit(cache=True)
+def first_frame(instances, price, every, order, place, frame, features, options):
+    """The root of an anchor: who can share a point with it, and its features, the most telling first.
+
+    Returns how many features can move.
+    """
+    codes = instances.codes
+    d = codes.shape[1]
+    anchor = order[place]
+    size = 0
+    telling = np.zeros(d)
+    for rank in range(place + 1, len(order)):
+        k = order[rank]
+        worth = price[k] - instances.people[k] * instances.alone[k]
+        if worth <= 0.0 and not every:
+            continue
+        many = 0
+        for j in range(d):
+            if codes[k, j] != codes[anchor, j]:
+                many += 1 if instances.movable[j] else d + 1
+        if many > instances.most:
+            continue
+        frame.who[0, size], frame.paid[0, size], frame.open[0, size] = k, 0, many
+        size += 1
+        for j in range(d):
+            if codes[k, j] != codes[anchor, j]:
+                telling[j] += max(worth, 0.0) + 1e-6
+    frame.size[0], frame.used[0], frame.own[0] = size, 0, 0
+    count = 0
+    for j in range(d):
+        options[j] = ONE << np.uint64(codes[anchor, j])
+        if not instances.movable[j]:
+            continue
+        options[j] |= instances.reach[anchor, j]
+        at = count
+        while at > 0 and telling[features[at - 1]] < telling[j]:
+            features[at] = features[at - 1]
+            at -= 1
+        features[at] = j
+        count += 1
+    return count
+
+
+@njit(cache=True)
+def best_points(instances, model, threshold, aim, order, first, last):
+    """Points of at least a profit: the worth of the profiles that one serves, less the features that they change.
+
+    Depth first, by anchor: the first profile in ``order`` that a point serves. Each level decides a feature: the point
+    keeps the anchor's code, and nobody changes the feature or those do who differ; or it takes another one.
+
+    Returns
+    -------
+    points : int64, shape (found, features)
+    serves : bool, shape (found, n)
+    profits : shape (found,)
+    complete : whether the search of each anchor ended within its nodes, and the room sufficed
+    """
+    codes = instances.codes
+    n, d = codes.shape
+    price = aim.price
+    points, serves, profits = np.empty((16, d), np.int64), np.zeros((16, n), np.bool_), np.empty(16)
+    frame = Frame(
+        np.empty((d + 2, n), np.int64), np.empty((d + 2, n), np.int64), np.empty((d + 2, n), np.int64),
+        np.zeros(d + 2, np.int64), np.zeros(d + 2, np.int64), np.zeros(d + 2, np.int64), np.zeros(d + 2, np.int64),
+        np.zeros(d + 2, np.uint64),
+    )  # fmt: skip
+    features = np.empty(d, np.int64)
+    options, whole = np.empty(d, np.uint64), np.empty(d, np.uint64)
+    nothing = np.zeros((d + 63) // 64, np.uint64)
+    found, complete = 0, True
+    for place in range(first, last):
+        spent = 0
+        anchor = order[place]
+        start = found
+        count = first_frame(instances, price, aim.every, order, place, frame, features, options)
+        whole[:] = options
+        cutoff = aim.least
+        depth = 0
+        alive = promising(instances, model, threshold, price, frame, 0, anchor, options, nothing, count, cutoff)
+        if alive:
+            frame.turn[0] = 0
+            frame.rest[0] = whole[features[0]] if count else NONE
+        else:
+            depth = -1
+        while depth >= 0:
+            if depth == count:
+                value = profit(instances, price, frame, depth, anchor, 0)
+                if aim.every or found == start:
+                    if found == len(points):
+                        points = np.concatenate((points, np.empty((found, d), np.int64)))
+                        serves = np.concatenate((serves, np.zeros((found, n), np.bool_)))
+                        profits = np.concatenate((profits, np.empty(found)))
+                    found += 1
+                serves[found - 1] = False
+                serves[found - 1, anchor] = True
+                profits[found - 1] = value
+                for j in range(d):
+                    points[found - 1, j] = lowest(options[j])
+                for c in range(frame.size[depth]):
+                    k = frame.who[depth, c]
+                    serves[found - 1, k] = aim.every or price[k] > instances.people[k] * frame.paid[depth, c]
+                if aim.every:
+                    if found >= aim.room:
+                        return points[:found], serves[:found], profits[:found], False
+                else:
+                    cutoff = value + 1e-9 * (1.0 + abs(value))
+                depth -= 1
+                continue
+            j = features[depth]
+            here = codes[anchor, j]
+            turn = frame.turn[depth]
+            frame.turn[depth] += 1
+            if turn < 2:  # keep the anchor's code: nobody changes, or those who differ do
+                code, moved, opened = here, False, turn == 1
+                frame.rest[depth] &= ~(ONE << np.uint64(here))
+                if opened:
+                    differ = False
+                    for c in range(frame.size[depth]):
+                        k = frame.who[depth, c]
+                        if codes[k, j] != here and instances.reach[k, j] & (ONE << np.uint64(here)) != NONE:
+                            differ = True
+                            break
+                    if not differ:
+                        continue
+            elif frame.rest[depth] != NONE:
+                code, moved, opened = lowest(frame.rest[depth]), True, True
+                frame.rest[depth] &= frame.rest[depth] - ONE
+            else:
+                options[j] = whole[j]
+                depth -= 1
+                continue
+            if opened and frame.used[depth] >= instances.most:
+                continue
+            spent += 1
+            if spent > aim.limit:
+                complete = False
+                break
+            frame.used[depth + 1] = frame.used[depth] + int(opened)
+            keep(instances, frame, depth, j, code, here, moved, opened)
+            options[j] = ONE << np.uint64(code)
+            if not promising(
+                instances, model, threshold, price, frame, depth + 1, anchor, options, nothing, count - depth - 1,
+                cutoff,
+            ):  # fmt: skip
+                continue
+            depth += 1
+            frame.turn[depth] = 0
+            frame.rest[depth] = whole[features[depth]] if depth < count else NONE
+    return points[:found], serves[:found], profits[:found], complete
+
+
+@njit(cache=True)
+def codes_by_cost(codes, people, changed, allowed, movable, table, spare):
+    """Features that may move, codes that each may take, the cheapest first, and the costs of those.
+
+    Features on which the members differ come first, and of both kinds those first on which the score depends most.
+    """
+    m, d = codes.shape
+    features, spread = np.empty(d, np.int64), np.empty(d)
+    choices, costs = np.empty((d, WORD), np.int64), np.zeros((d, WORD))
+    sizes = np.zeros(d, np.int64)
+    count = 0
+    for j in range(d):
+        mask = allowed[j]
+        if not holds(changed, j):
+            if not movable[j] or spare == 0:
+                continue
+            mask |= ONE << np.uint64(codes[0, j])
+        most, least = -np.inf, np.inf
+        while mask != NONE:
+            v = lowest(mask)
+            mask &= mask - ONE
+            cost = 0.0
+            for i in range(m):
+                cost += people[i] * int(codes[i, j] != v)
+            at = sizes[j]
+            while at > 0 and (
+                costs[j, at - 1] > cost or (costs[j, at - 1] == cost and table[j, choices[j, at - 1]] < table[j, v])
+            ):
+                costs[j, at], choices[j, at] = costs[j, at - 1], choices[j, at - 1]
+                at -= 1
+            costs[j, at], choices[j, at] = cost, v
+            sizes[j] += 1
+            most, least = max(most, table[j, v]), min(least, table[j, v])
+        spread[j] = most - least + (1e12 if holds(changed, j) else 0.0)
+        at = count
+        while at > 0 and spread[features[at - 1]] < spread[j]:
+            features[at] = features[at - 1]
+            at -= 1
+        features[at] = j
+        count += 1
+    return features[:count], choices, costs, sizes
+
+
+@njit(cache=True)
+def cheapest(model, threshold, codes, people, changed, allowed, movable, spare, limit):
+    """The point of least change for all these members, depth first over its features, the cheapest codes first.
+
+    Parameters
+    ----------
+    codes, people
+        Of each member, shape (m, features) and (m,).
+    changed
+        Features on which the members differ, as words of bits.
+    allowed
+        Codes that all of them may change to.
+    spare
+        Further features that may change, at most.
+
+    Returns
+    -------
+    point : shape (features,)
+    cost : of the point, inf where none was found
+    bound : proven on the cost of any point, inf where there is none; below the cost where ``limit`` nodes ended it
+    """
+    d = codes.shape[1]
+    x, table = codes[0], model[1]
+    features, choices, costs, sizes = codes_by_cost(codes, people, changed, allowed, movable, table, spare)
+    count = len(features)
+    after = np.zeros(count + 1)  # least costs of the features from a place on
+    options, whole = np.empty(d, np.uint64), np.empty(d, np.uint64)
+    for j in range(d):
+        options[j] = ONE << np.uint64(x[j])
+    for place in range(count - 1, -1, -1):
+        j = features[place]
+        if sizes[j] == 0:
+            return x.copy(), np.inf, np.inf
+        after[place] = after[place + 1] + costs[j, 0]
+        mask = NONE
+        for q in range(sizes[j]):
+            mask |= ONE << np.uint64(choices[j, q])
+        options[j] = mask
+    whole[:] = options
+    best = np.inf
+    point, trial = np.empty(d, np.int64), np.empty(d, np.int64)
+    # The point of the highest effects, so that there is something to improve on.
+    total = propose(table, x, changed, allowed, movable, spare, trial)
+    if total > -np.inf and score(model, x, trial, np.empty(d, np.uint64)) >= threshold:
+        best = 0.0
+        for j in range(d):
+            point[j] = trial[j]
+            for i in range(len(codes)):
+                best += people[i] * int(codes[i, j] != trial[j])
+    paid, left, turn = np.zeros(count + 1), np.empty(count + 1, np.int64), np.zeros(count + 1, np.int64)
+    everybody = people.sum()
+    left[0] = spare
+    depth, nodes = 0, 0
+    if upper(model, x, options, changed, spare) < threshold:
+        depth = -1
+    if count == 0 and depth == 0:
+        return x.copy(), 0.0, 0.0
+    while depth >= 0:
+        j = features[depth]
+        q = turn[depth]
+        if q == sizes[j] or paid[depth] + costs[j, q] + after[depth + 1] >= best - 0.5:
+            options[j] = whole[j]
+            depth -= 1
+            continue
+        turn[depth] += 1
+        v = choices[j, q]
+        remaining = left[depth] - int(not holds(changed, j) and v != x[j])
+        if remaining < 0:
+            continue
+        nodes += 1
+        if nodes > limit:
+            return point, best, after[0]
+        options[j] = ONE << np.uint64(v)
+        total = paid[depth] + costs[j, q]
+        worth = remaining
+        if best < np.inf:
+            worth = min(remaining, int((best - 0.5 - total - after[depth + 1]) / everybody))
+        if upper(model, x, options, changed, worth) < threshold:
+            continue
+        if depth == count - 1:
+            best = total
+            for k in range(d):
+                point[k] = lowest(options[k])
+            continue
+        depth += 1
+        paid[depth], left[depth], turn[depth] = total, remaining, 0
+    return point, best, best
