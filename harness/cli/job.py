@@ -152,7 +152,7 @@ def _answer(
     if group:
         run_groups(stored, task, method, group, seed, limits, pool, jobs, progress, _beside())
     else:
-        run(stored, task, method, count, seed, limits, pool, jobs, progress, _beside())
+        run(stored, task, method, count, seed, limits, pool, jobs, progress, _beside(), plain["satisfied"])
 
 
 def _beside() -> int:

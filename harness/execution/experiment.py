@@ -18,6 +18,7 @@ from harness.core.objective import Objective
 from harness.core.wording import SATISFIED, number, target_text
 from harness.execution.contract import refused
 from harness.execution.pool import GroupOutcome, Limits, Outcome, Pool
+from harness.execution.satisfied import ASK, LEAVE_OUT, WithoutCopies
 from harness.execution.task import EXPLAIN, Task
 from harness.store.rows import answer_row, group_line
 from harness.store.run import StoredRun
@@ -36,12 +37,21 @@ def run(
     jobs: int = 1,
     progress: Callable[[int], object] = lambda done: None,
     beside: int = 1,
+    satisfied: str = LEAVE_OUT,
 ) -> None:
     """Ask a method about every factual without an answer, storing each as it comes; what failed is left open.
 
-    ``beside``: how many runs go on at once, this one included; it is noted beside each timing.
+    Parameters
+    ----------
+    beside
+        How many runs go on at once, this one included; it is noted beside each timing.
+    satisfied
+        What becomes of factuals that the target holds for already: ``leave_out``, as there is no question, or ``ask``,
+        where a copy of the factual is no counterfactual.
     """
-    done, open_ = _open(stored, task, count, progress)
+    done, open_ = _open(stored, task, count, progress, satisfied)
+    if satisfied == ASK:
+        method = WithoutCopies(method, frozenset(open_.index[task.content(open_)]))
     once = _Once(stored, task)
     for outcome in chain(done, pool.explain(method, task.problem, open_, count, entropy(seed), limits, jobs)):
         once.keep(outcome)
@@ -85,13 +95,14 @@ def _timing(outcome: Outcome | GroupOutcome, jobs: int, beside: int) -> dict[str
 
 
 def _open(
-    stored: StoredRun, task: Task, count: int, progress: Callable[[int], object]
+    stored: StoredRun, task: Task, count: int, progress: Callable[[int], object], kept: str = LEAVE_OUT
 ) -> tuple[Iterator[Outcome], pd.DataFrame]:
-    """Of the factuals without an answer: outcomes of those that the target holds for already, and the others."""
+    """Of the factuals without an answer: outcomes of those that are left out, as the target holds for them already, and
+    the others."""
     answered = stored.answered()
     progress(len(answered & set(task.factuals.index)))
     rest = task.factuals.loc[[index not in answered for index in task.factuals.index]]
-    satisfied = task.content(rest)
+    satisfied = task.content(rest) & (kept == LEAVE_OUT)
     done = (Outcome(index, refused(count, SATISFIED)) for index in rest.index[satisfied])
     return done, rest.loc[~satisfied]
 
