@@ -157,6 +157,7 @@ def _classifier(key: str, dataset: Dataset) -> Classifier:
             model.get("threshold"),
             _cache() / "models",
             model.get("decimals"),
+            model.get("decision"),
         )
     except (ValueError, TypeError) as fault:  # of a parameter's value
         raise HarnessError(f"model={name} does not fit: {' '.join(str(fault).split())}") from fault

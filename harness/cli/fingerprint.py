@@ -13,6 +13,7 @@ from typing import Any
 from harness.cli import plugins
 from harness.cli.process import PACKAGE
 from harness.core.packages import digest_of, version
+from harness.execution import satisfied
 from harness.execution.task import Task
 
 # Folders and files of the repository that answers depend on: the methods, and the harness's part in asking.
@@ -38,6 +39,8 @@ def fingerprint_of(plain: Mapping[str, Any], task: Task, method: Any) -> str:
         asked["model"] = {**asked["model"], "path": wrapped.sha256}
     if plain["group"]:
         asked |= {key: plain[key] for key in ("group", "group_time_limit")}
+    if plain["satisfied"] == satisfied.ASK and task.content(task.factuals).any():  # else it is the same run
+        asked["satisfied"] = digest_of(Path(satisfied.__file__)).hex()
     asked["factuals"] = [str(index) for index in task.factuals.index]
     asked["rows"] = hashlib.sha256(task.factuals.to_csv().encode()).hexdigest()
     asked["targets"] = [repr(task.targets[index]) for index in task.factuals.index]

@@ -152,7 +152,7 @@ def _answer(
     if group:
         run_groups(stored, task, method, group, seed, workers, progress)
     else:
-        run(stored, task, method, count, seed, workers, progress)
+        run(stored, task, method, count, seed, workers, progress, plain["satisfied"])
 
 
 def _beside() -> int:

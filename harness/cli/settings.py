@@ -12,6 +12,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from harness.core.errors import HarnessError
 from harness.data.split import SEEDS
+from harness.execution.satisfied import ASK, LEAVE_OUT
 
 LEAST_MEMORY, MOST_MEMORY = 0.05, 1_000_000  # gibibytes
 LONGEST = 1_000_000  # seconds, eleven days: the system waits no longer than 2^31 milliseconds
@@ -64,6 +65,10 @@ def validate(plain: Mapping[str, Any]) -> None:
         raise HarnessError(f"metrics.names={names} does not fit; give a list such as [metrics.proximity.l1].")
     if plain["population"] not in {"accepted", "returned"}:
         raise HarnessError(f"population={plain['population']} does not exist; allowed: accepted, returned.")
+    if plain["satisfied"] not in {LEAVE_OUT, ASK}:
+        raise HarnessError(f"satisfied={plain['satisfied']} does not exist; allowed: {LEAVE_OUT}, {ASK}.")
+    if plain["group"] and plain["satisfied"] == ASK:
+        raise HarnessError(f"a group has only factuals that need a counterfactual; leave satisfied at {LEAVE_OUT}.")
 
 
 def _must(fits: bool, plain: Mapping[str, Any], key: str, allowed: str) -> None:

@@ -18,6 +18,7 @@ from harness.core.objective import Objective
 from harness.core.wording import SATISFIED, number, target_text
 from harness.execution.contract import refused
 from harness.execution.pool import GroupOutcome, Limits, Outcome, Pool
+from harness.execution.satisfied import ASK, LEAVE_OUT, WithoutCopies
 from harness.execution.task import EXPLAIN, Task
 from harness.store.rows import answer_row, group_line
 from harness.store.run import StoredRun
@@ -58,9 +59,19 @@ def run(
     seed: int,
     workers: Workers,
     progress: Callable[[int], object] = lambda done: None,
+    satisfied: str = LEAVE_OUT,
 ) -> None:
-    """Ask a method about every factual without an answer, storing each as it comes; what failed is left open."""
-    done, open_ = _open(stored, task, count, progress)
+    """Ask a method about every factual without an answer, storing each as it comes; what failed is left open.
+
+    Parameters
+    ----------
+    satisfied
+        What becomes of factuals that the target holds for already: ``leave_out``, as there is no question, or ``ask``,
+        where a copy of the factual is no counterfactual.
+    """
+    done, open_ = _open(stored, task, count, progress, satisfied)
+    if satisfied == ASK:
+        method = WithoutCopies(method, frozenset(open_.index[task.content(open_)]))
     once = _Once(stored, task)
     asked = workers.pool.explain(method, task.problem, open_, count, entropy(seed), workers.limits, workers.jobs)
     for outcome in chain(done, asked):
@@ -100,13 +111,14 @@ class _Once:
 
 
 def _open(
-    stored: StoredRun, task: Task, count: int, progress: Callable[[int], object]
+    stored: StoredRun, task: Task, count: int, progress: Callable[[int], object], kept: str = LEAVE_OUT
 ) -> tuple[Iterator[Outcome], pd.DataFrame]:
-    """Of the factuals without an answer: outcomes of those that the target holds for already, and the others."""
+    """Of the factuals without an answer: outcomes of those that are left out, as the target holds for them already, and
+    the others."""
     answered = stored.answered()
     progress(len(answered & set(task.factuals.index)))
     rest = task.factuals.loc[[index not in answered for index in task.factuals.index]]
-    satisfied = task.content(rest)
+    satisfied = task.content(rest) & (kept == LEAVE_OUT)
     done = (Outcome(index, refused(count, SATISFIED)) for index in rest.index[satisfied])
     return done, rest.loc[~satisfied]
 

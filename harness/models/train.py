@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import sklearn
 from sklearn.base import is_classifier, is_regressor
+from sklearn.ensemble import GradientBoostingClassifier
 
 from harness.core.classifier import Classifier
 from harness.core.errors import HarnessError
@@ -19,6 +20,8 @@ from harness.core.inputs import space_inputs
 from harness.core.packages import digest_of, version
 from harness.core.space import Space
 from harness.models.files import load, log, save
+
+SUM_OF_TREES = "sum_of_trees"
 
 
 def train(
@@ -30,6 +33,7 @@ def train(
     threshold: float | None = None,
     cache: Path | None = None,
     decimals: int | None = None,
+    decision: str | None = None,
 ) -> Classifier:
     """An estimator fitted to the scaled columns of the training rows; taken from ``cache`` where it was fitted before.
 
@@ -47,6 +51,9 @@ def train(
         Class 1 iff the score exceeds it; the estimator's own rule where None.
     decimals
         To which the fitted weights are rounded; the rounded ones are the model.
+    decision
+        ``sum_of_trees``: of gradient boosting, class 1 iff what the trees add to the start value is at least 0.5; the
+        estimator's own rule where None.
 
     Raises
     ------
@@ -73,6 +80,8 @@ def train(
             _keep(fitted, path)
     if decimals is not None:
         _round(fitted, decimals)
+    if decision is not None:
+        _decide(fitted, decision)
     return Classifier(fitted, fitted.inputs(space) if decoded else space_inputs(space), classes, threshold)
 
 
@@ -86,6 +95,20 @@ def _round(fitted: Any, decimals: int) -> None:
         raise HarnessError(
             f"decimals={decimals} rounds weights, and {type(fitted).__name__} has none; set model.decimals=null."
         )
+
+
+def _decide(fitted: Any, decision: str) -> None:
+    """Have gradient boosting decide by the sum of its trees, in place: no start value, the first tree 0.5 lower."""
+    if decision != SUM_OF_TREES:
+        raise HarnessError(f"decision={decision} does not exist; set model.decision={SUM_OF_TREES}, or null.")
+    if not isinstance(fitted, GradientBoostingClassifier) or fitted.estimators_.shape[1] != 1:
+        raise HarnessError(
+            f"decision={decision} is for GradientBoostingClassifier on two classes, and this is "
+            f"{type(fitted).__name__}; set model.decision=null."
+        )
+    fitted.init = fitted.init_ = "zero"
+    values = fitted.estimators_[0, 0].tree_.value
+    values -= 0.5 / fitted.learning_rate
 
 
 def misfit(estimator: Any, classes: tuple[Any, ...]) -> str | None:

@@ -47,7 +47,10 @@ MEASURED = {"validity": ASSIGNED, "validity_measured": MOTHILAL["validity"]}  # 
 AUTHORS = (
     RETURNED,
     "Models and factuals are the authors' own, and so are the units: ranges of all rows.",
-    "Factuals of which a model already says what is wanted are not asked; the paper's means count them.",
+    "Factuals of which a model already says what is wanted: the paper's means count what CE-OCL's solver has beside "
+    "the copy of the factual, and so do ours with *satisfied=ask*; with *satisfied=leave_out* they are not asked, and "
+    "*n* is less than 30. DiCE was asked for the other class there; ours for the wanted one, unless with "
+    "*desired=opposite*.",
     "*validity*: as the paper assigns it: to each solution of CE-OCL; of CARLA's methods to those whose class is not "
     "the factual's label, whatever the model said of the factual; DiCE's are predicted. *validity measured*: by the "
     "model.",

@@ -103,15 +103,21 @@ class Fewest(OneFile):
     ----------
     number
         Of the published table, 4 to 9.
+    notes
+        What a reader has to know, one sentence each.
+    uncounted
+        Whether runs lack the features whose changes the paper seems not to count.
     """
 
     number: int
+    notes: tuple[str, ...] = ()
+    uncounted: bool = False
     file: str = "column_generation_tables4_9.csv"
     costs = frozenset({"cg_seconds", "mip_seconds"})
 
     @property
     def title(self) -> str:
-        return f"Table {self.number} of {PAPER}"
+        return f"Table {self.number} of {PAPER}{', without the eight features of yes and no' * self.uncounted}"
 
     def build(self, found: Sequence[StoredRun]) -> tuple[str, pd.DataFrame]:
         groups = solved(found)
@@ -120,10 +126,8 @@ class Fewest(OneFile):
         others = [name for name in ("CG", "MIP", GREEDY) if name in set(lines["approach"])]
         head = ["\\|S\\|", "T_max", "y* published", "y* ours", "proven", "gap"]
         head += ["CG − MIP published", "CG s published", "MIP s published", "ours s, median (worst)"]
-        # The baseline proves nothing.
-        head += [
-            f"{what} {name}" for name in others for what in ("y", "proven", "s") if (what, name) != ("proven", GREEDY)
-        ]
+        for name in others:  # the baseline proves nothing
+            head += [f"{what} {name}" for what in ("y", "proven", "s") if (what, name) != ("proven", GREEDY)]
         body: list[list[Any]] = []
         rows = records_of(published(self.file, self.number))
         measures = list(rows[0])[5:]
@@ -147,7 +151,14 @@ class Fewest(OneFile):
                 row, {name: by_place[*place, name] for name in (OURS, *others) if (*place, name) in by_place}
             )
         limits = ", ".join(dict.fromkeys(f"{run.meta['config']['group_time_limit']:g} s" for run in found))
-        notes = [*hidden, *NOTES, f"Limit of ours: {limits} a group.", *_drawn(groups), *_certified(groups)]
+        notes = [
+            *hidden,
+            *self.notes,
+            *NOTES,
+            f"Limit of ours: {limits} a group.",
+            *_drawn(groups),
+            *_certified(groups),
+        ]
         text = without_blanks([*head, "why"], body, 2) + "\n" + "".join(f"- {note}\n" for note in notes)
         return text, pd.DataFrame(records)
 
@@ -183,6 +194,12 @@ def _measured(row: Mapping[str, Any], lines: Mapping[str, Mapping[str, Any]]) ->
     return records
 
 
+STUDENTS = (
+    "With all 30 features y* of students is up to four times the published one; two bins a number do not change "
+    "that. Without the eight of yes and no (+experiment=cg_table8_uncounted), five groups have 6–7, 4, 2 for |S| = "
+    "10 (T_max = 10, 15, 20; published 7, 4, 2), 10–12, 5–6, 2–3 for 20 (10, 5, 2) and 22–23, 10–11, 3 for 50 (33, 12, "
+    "3, runs that stopped): the paper seems not to count their changes, though it speaks of 30.",
+)
 NOTES = (
     "y*: the fewest counterfactuals; *ours*: mean (least–most) over random groups S of the same model; *proven*: of "
     "these groups, those whose number is proven minimal; *gap*: the greatest that is left; *left*: "
@@ -408,7 +425,8 @@ def perturbed(found: Sequence[StoredRun], title: str) -> Figure:
 
 TABLES: dict[str, Table] = {
     "cg_table2_3": Models(),
-    **{f"cg_table{place}": Fewest(place) for place in range(4, 10)},
+    **{f"cg_table{place}": Fewest(place, STUDENTS if place in {8, 9} else ()) for place in range(4, 10)},
+    **{f"cg_table{place}_uncounted": Fewest(place, STUDENTS, uncounted=True) for place in (8, 9)},
     "cg_thresholds": Thresholds(),
 }
 _DRAWN = {3: "COMPAS", 4: "German credit", 5: "students"}
@@ -463,7 +481,7 @@ def _proven(numbers: Numbers) -> Verdict:
 
 
 PROVEN = 0.941  # the published share of runs within the limit that are certified
-FEWEST = {name for name, table in TABLES.items() if isinstance(table, Fewest)}
+FEWEST = {name for name, table in TABLES.items() if isinstance(table, Fewest) and not table.uncounted}
 SETTINGS = 64  # |S| and T_max of Tables 4 to 9
 CLAIMS = {
     "cg_faster": Claim(

@@ -48,8 +48,9 @@ SETTING = (
     "change is a share of .143.",
     "MADs are at least 1 % of a feature's range: 77 of LSVT's 310 lie below .1 % of it, and would outweigh all others.",
     "Growing Spheres widens by 0.02 and FACE's radius is 0.25, as in the paper. CARLA's FACE needs an immutable "
-    "feature: race in COMPAS, one column in Hill-Valley and LSVT. It links only rows in which that feature is at its "
-    "maximum, so no path leaves the factuals here, and both modes give the nearest wanted row of a draw: the same one.",
+    "feature: race in COMPAS, sex in Arrhythmia, one column in Hill-Valley and LSVT; no other is kept. It links only "
+    "rows in which that feature is at its maximum, so no path leaves the factuals here, and both modes give the "
+    "nearest wanted row of a draw: the same one.",
 )
 
 

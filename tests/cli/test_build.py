@@ -33,6 +33,7 @@ CONF = Path(__file__).parents[2] / "conf"
         ("memory_limit", 0.001, "at least 0.05"),
         ("model_seed", 2**32, "below 4294967296"),
         ("population", "all", "accepted, returned"),
+        ("satisfied", "skip", "leave_out, ask"),
         ("group", 3, "the name of a feature"),
         ("factuals_seed", -1, "at least 0"),
     ],

@@ -14,6 +14,7 @@ from support.groups import question
 from harness.cli import fingerprint
 from harness.cli.fingerprint import LIBRARIES, fingerprint_of, sources_of
 from harness.core.packages import digest_of
+from harness.execution.task import make_task
 from methods.nearest import Nearest
 
 ROOT = Path(__file__).parents[2]
@@ -93,10 +94,28 @@ def test_what_is_asked_changes_it_and_how_it_is_shown_does_not() -> None:
     task, method = question(), Nearest()
     before = fingerprint_of(settings(), task, method)
     assert fingerprint_of(settings(), question(), method) == before
-    changes = {"time_limit": 6, "seed": 1, "threads": 2, "reference": "all", "first_use": True, "group": True}
+    changes = {
+        "time_limit": 6,
+        "seed": 1,
+        "threads": 2,
+        "reference": "all",
+        "first_use": True,
+        "group": True,
+    }
     for asked in ({name: value} for name, value in changes.items()):
         assert fingerprint_of(settings(**asked), task, method) != before, asked
     for shown in ({"metrics": {"names": []}}, {"jobs": 2}, {"table": "x"}, {"output_dir": "elsewhere"}):
         assert fingerprint_of(settings(**shown), task, method) == before, shown
     fewer = replace(task, factuals=task.factuals.iloc[1:])
     assert fingerprint_of(settings(), fewer, method) != before
+
+
+def test_satisfied_factuals_change_it_where_there_are_any() -> None:
+    """A run without them is the same, whether they would be asked about or not."""
+    task, asking = question(), settings(satisfied="ask")
+    assert not task.content(task.factuals).any()
+    assert fingerprint_of(asking, task, Nearest()) == fingerprint_of(settings(), task, Nearest())
+    frame = task.dataset.frame
+    everybody = make_task(task.dataset, task.classifier, which=list(frame.index))
+    assert everybody.content(everybody.factuals).any()
+    assert fingerprint_of(asking, everybody, Nearest()) != fingerprint_of(settings(), everybody, Nearest())

@@ -18,6 +18,7 @@ from harness.core.target import Label
 from harness.data import Dataset
 from harness.execution.experiment import Workers, entropy, run
 from harness.execution.pool import Limits, Outcome
+from harness.execution.satisfied import WithoutCopies
 from harness.execution.task import EXPLAIN, Task, make_task
 from harness.store.run import StoredRun
 from methods.nearest import Nearest
@@ -117,11 +118,13 @@ class Recorder:
     def __init__(self, setup_seconds: float = 2.0) -> None:
         self.setup = {"setup_seconds": setup_seconds, "setup_cpu_seconds": 1.5}
         self.asked: list[int] = []
+        self.methods: list[Any] = []
         self.seeds: dict[int, tuple[int, ...]] = {}
 
     def explain(
         self, method: Any, problem_of: Any, factuals: pd.DataFrame, count: int, seed: Any, limits: Limits, jobs: int
     ) -> Iterator[Outcome]:
+        self.methods.append(method)
         for index in factuals.index:
             self.asked.append(index)
             self.seeds[index] = seed(index)
@@ -137,10 +140,21 @@ def started(question: Task, folder: Path) -> StoredRun:
     return cell
 
 
-def asked(cell: StoredRun, question: Task, seed: int = 0, setup_seconds: float = 2.0) -> tuple[Recorder, int]:
+def asked(
+    cell: StoredRun, question: Task, seed: int = 0, setup_seconds: float = 2.0, **settings: str
+) -> tuple[Recorder, int]:
     """Run a cell; the pool, and how many factuals the progress bar has seen."""
     pool, progress = Recorder(setup_seconds), []
-    run(cell, question, Nearest(), 2, seed, Workers(pool, LIMITS), progress=progress.append)  # type: ignore[arg-type]
+    run(
+        cell,
+        question,
+        Nearest(),
+        2,
+        seed,
+        Workers(pool, LIMITS),
+        progress=progress.append,
+        **settings,  # type: ignore[arg-type]
+    )
     return pool, sum(progress)
 
 
@@ -188,6 +202,20 @@ def test_a_satisfied_factual_is_not_asked(dataset: Dataset, classifier: Classifi
     assert "already" in refused[0]["detail"]
     spent = ("seconds", "fit_seconds", "compile_seconds", "late")
     assert [[row[name] for name in spent] for row in refused] == [[0.0, 0.0, 0.0, False]] * 2
+
+
+def test_a_satisfied_factual_is_asked_on_request(dataset: Dataset, classifier: Classifier, tmp_path: Path) -> None:
+    """Of a method that is told which these are."""
+    predicted = classifier.predict(dataset.frame)
+    good, bad = (int(np.flatnonzero(predicted == label)[0]) for label in ("good", "bad"))
+    question = make_task(dataset, classifier, which=[good, bad])
+    cell = started(question, tmp_path)
+    pool, progress = asked(cell, question, satisfied="ask")
+    assert (pool.asked, progress) == ([good, bad], 2)
+    assert pool.methods == [WithoutCopies(Nearest(), frozenset({good}))]
+    assert {row["status"] for row in cell.rows()} == {"GAVE_UP"}
+    unasked = started(question, tmp_path / "other")
+    assert asked(unasked, question)[0].methods == [Nearest()]
 
 
 def test_a_factuals_randomness_is_its_own(dataset: Dataset, classifier: Classifier, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -27,6 +28,7 @@ from harness.models.files import load, save
 from harness.models.scorecard import ScorecardClassifier
 from harness.models.torch_mlp import TorchMLPClassifier
 from harness.models.train import train
+from methods.estimators.trees import ensemble
 
 MODELS = complete("model")
 
@@ -185,3 +187,35 @@ def test_labels_must_be_two_known_classes(problem: Problem) -> None:
         train(estimator, problem.space, problem.train, np.full(rows, "bad", object), ("bad", "good"))
     with pytest.raises(HarnessError, match="label 'ugly'"):
         train(estimator, problem.space, problem.train, np.full(rows, "ugly", object), ("bad", "good"))
+
+
+@pytest.mark.parametrize(("rate", "trees"), [(0.3, 2), (0.1, 5)])
+def test_boosting_may_decide_by_the_sum_of_its_trees(problem: Problem, tmp_path: Path, rate: float, trees: int) -> None:
+    """Class 1 where the trees' outputs, added up here one by one, come to 0.5; the start value of the fit is left out,
+    and what is cached is the fit itself."""
+    estimator = GradientBoostingClassifier(n_estimators=trees, max_depth=2, learning_rate=rate, random_state=0)
+    asked = (problem.space, problem.train, problem.labels, ("bad", "good"), None, tmp_path)
+    own = train(estimator, *asked)
+    found = train(estimator, *asked, decision="sum_of_trees")
+    x = own.matrix(problem.train)
+    total = rate * sum(tree.predict(x) for tree in own.estimator.estimators_[:, 0])
+    assert ((total >= 0.5) != (own.predict(problem.train) == "good")).any()  # the rules differ here
+    np.testing.assert_array_equal(found.predict(problem.train), np.where(total >= 0.5, "good", "bad"))
+    np.testing.assert_allclose(found.estimator.decision_function(x), total - 0.5, atol=1e-12)
+    np.testing.assert_allclose(ensemble(found.estimator).raw(x)[:, 0], total - 0.5, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "decision", "sentence"),
+    [
+        (LogisticRegression(), "sum_of_trees", "is for GradientBoostingClassifier on two classes, and this is Log"),
+        (
+            GradientBoostingClassifier(n_estimators=2),
+            "sum",
+            "decision=sum does not exist; set model.decision=sum_of",
+        ),
+    ],
+)
+def test_another_decision_is_refused(problem: Problem, estimator: Any, decision: str, sentence: str) -> None:
+    with pytest.raises(HarnessError, match=sentence):
+        train(estimator, problem.space, problem.train, problem.labels, ("bad", "good"), decision=decision)

@@ -19,6 +19,7 @@ from harness.papers import column_generation
 from harness.papers.column_generation import (
     CLAIMS,
     FIGURES,
+    TABLES,
     Fewest,
     Models,
     Thresholds,
@@ -373,3 +374,13 @@ def test_as_many_proofs_as_published_are_enough(proven: int, holds: bool) -> Non
 def test_a_column_is_named_by_what_a_one_says(kind: str, categories: tuple[str, ...], names: list[str]) -> None:
     """A binary feature has one column, for its second category; a categorical one has a column a category."""
     assert _columns(Feature("sex", kind, categories)) == names
+
+
+def test_a_table_without_uncounted_features_stands_apart() -> None:
+    """Under a title of its own, with the reason, beside the same published numbers; no claim counts it."""
+    whole, less = (TABLES[name] for name in ("cg_table8", "cg_table8_uncounted"))
+    assert less.title == f"{whole.title}, without the eight features of yes and no"
+    for table in (whole, less):
+        assert "seems not to count their changes" in table.build([run_of(10, 10, 6)])[0]
+    assert "seems not to count their changes" not in TABLES["cg_table7"].build([run_of(10, 5, 6)])[0]
+    assert {f"cg_table{number}" for number in range(4, 10)} == column_generation.FEWEST

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.errors import HarnessError
+from harness.papers.robust.tables import steps_of
 from harness.reports.canvas import add_rectangle, blank, legend_below, whole_ticks
 from harness.reports.drawing import BLUE, COLOURS, GREY, ORANGE, SKY, Drawing, two_numbers
 from harness.store.run import StoredRun
@@ -70,8 +71,8 @@ def _first(run: StoredRun) -> dict[Any, dict[str, Any]]:
 
 
 def _traces(found: Sequence[StoredRun]) -> list[tuple[StoredRun, Any, list[dict[str, Any]]]]:
-    """Stored run, factual and trace of every answer that has a trace; HarnessError where none has."""
-    traces = [(run, row["factual"], list(row["trace"])) for run in found for row in run.rows() if row.get("trace")]
+    """Stored run, factual and iterations of every answer that has any; HarnessError where none has."""
+    traces = [(run, row["factual"], steps_of(row)) for run in found for row in run.rows() if steps_of(row)]
     if not traces:
         raise HarnessError("no stored run has a trace; run the experiment to its end.")
     return traces
