@@ -36,7 +36,7 @@ from harness.models.adopt import from_file
 from harness.models.equations import equations
 from harness.models.files import name_of
 from harness.models.published import load_published
-from harness.models.train import misfit, train
+from harness.models.train import Amended, misfit, train
 
 
 def _folders() -> list[Path]:
@@ -156,8 +156,7 @@ def _classifier(key: str, dataset: Dataset) -> Classifier:
             dataset.classes,
             model.get("threshold"),
             _cache() / "models",
-            model.get("decimals"),
-            model.get("decision"),
+            Amended(model.get("decimals"), model.get("decision")),
         )
     except (ValueError, TypeError) as fault:  # of a parameter's value
         raise HarnessError(f"model={name} does not fit: {' '.join(str(fault).split())}") from fault

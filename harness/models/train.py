@@ -6,7 +6,7 @@ import hashlib
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,22 @@ from harness.models.files import load, log, save
 SUM_OF_TREES = "sum_of_trees"
 
 
+class Amended(NamedTuple):
+    """What is changed of an estimator once it is fitted; what is left is the model.
+
+    Parameters
+    ----------
+    decimals
+        To which the weights are rounded.
+    decision
+        ``sum_of_trees``: of gradient boosting, class 1 iff what the trees add to the start value is at least 0.5; the
+        estimator's own rule where None.
+    """
+
+    decimals: int | None = None
+    decision: str | None = None
+
+
 def train(
     estimator: Any,
     space: Space,
@@ -32,8 +48,7 @@ def train(
     classes: tuple[Any, ...],
     threshold: float | None = None,
     cache: Path | None = None,
-    decimals: int | None = None,
-    decision: str | None = None,
+    amended: Amended | None = None,
 ) -> Classifier:
     """An estimator fitted to the scaled columns of the training rows; taken from ``cache`` where it was fitted before.
 
@@ -49,11 +64,8 @@ def train(
         Class names; their positions are the codes that the estimator learns. Empty for regression.
     threshold
         Class 1 iff the score exceeds it; the estimator's own rule where None.
-    decimals
-        To which the fitted weights are rounded; the rounded ones are the model.
-    decision
-        ``sum_of_trees``: of gradient boosting, class 1 iff what the trees add to the start value is at least 0.5; the
-        estimator's own rule where None.
+    amended
+        What is changed of the fitted estimator.
 
     Raises
     ------
@@ -78,10 +90,10 @@ def train(
         fitted = getattr(fitted, "best_estimator_", fitted)  # of a search over settings
         if path is not None:
             _keep(fitted, path)
-    if decimals is not None:
-        _round(fitted, decimals)
-    if decision is not None:
-        _decide(fitted, decision)
+    if amended is not None and amended.decimals is not None:
+        _round(fitted, amended.decimals)
+    if amended is not None and amended.decision is not None:
+        _decide(fitted, amended.decision)
     return Classifier(fitted, fitted.inputs(space) if decoded else space_inputs(space), classes, threshold)
 
 

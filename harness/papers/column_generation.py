@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 PAPER = "Lodi and Ramírez-Ayerbe (2024), One-for-many counterfactual explanations by column generation"
 LIMIT = 3600.0  # seconds after which the paper stopped; what stopped is not proven
 OURS, GREEDY = "ours", "greedy"
-APPROACHES = {"cells": OURS, "column_generation": "CG", "milp": "MIP"}  # by solver
+APPROACHES = {"cells": OURS, "column_generation": "CG", "milp_paper": "MIP", "milp": "MIP and more"}  # by solver
 DATASETS = {
     "compas": "compas_binned",
     "german_credit": "german_credit_binned",

@@ -20,7 +20,12 @@ from methods.column_generation import change, kernels, programs, search
 from methods.column_generation.estimator import CodedModel, encode_model
 from methods.column_generation.group import Group
 
-SOLVERS = {"cells": search.solve, "column_generation": programs.solve_by_columns, "milp": programs.solve_at_once}
+SOLVERS = {
+    "cells": search.solve,
+    "column_generation": programs.solve_by_columns,
+    "milp": programs.solve_at_once,
+    "milp_paper": programs.solve_as_printed,
+}
 DISCRETE = {Kind.BINARY, Kind.CATEGORICAL, Kind.ORDINAL}
 CHOICE = 64  # points with equally many changes, of which those of highest score are taken
 LIMIT = 2_000_000  # nodes of the search for points of one number of changes
@@ -42,10 +47,11 @@ class ColumnGeneration:
     features have to be discrete. Beyond the paper: a group changes no immutable feature, and every feature only to
     values that each of its members may reach; factuals that no point within T changes can serve are named and left out.
 
-    Three solvers find the same optimum. ``cells``: column generation whose pricing is a depth-first search over
+    All solvers find the same optimum. ``cells``: column generation whose pricing is a depth-first search over
     members, exact and without a solver, and whose gap is closed by listing every column that a smaller answer could
     hold. ``column_generation``: pricing by the mixed-integer program (23)-(28) with the refinements of section 4.3;
-    the rounded-up relaxation certifies its answer, or does not. ``milp``: (1)-(14) as one program.
+    the rounded-up relaxation certifies its answer, or does not. ``milp_paper``: (1)-(14) as one
+    program. ``milp``: the same with rows that say who cannot share a point, and against symmetry.
 
     The paper leaves open which of the equally few points, and who is served by which. Here a second stage follows
     whatever the solver: with k(i) the point of factual i, and K the number of points that the first stage found,
@@ -64,7 +70,7 @@ class ColumnGeneration:
     threshold
         :math:`\tau` in [0.5, 1), least probability of the wanted class. At 0.5 the model's own rule.
     solver
-        ``cells``, ``column_generation`` or ``milp``.
+        ``cells``, ``column_generation``, ``milp`` or ``milp_paper``.
     round_weights
         Decimals to which the weights of linear models and networks are rounded before the search; None: as they are.
         Points that the model itself then rejects are repaired, and the answer is not called optimal.

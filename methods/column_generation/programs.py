@@ -201,7 +201,12 @@ def _first(group: Group) -> list[np.ndarray]:
     return [np.array(column) for column in columns]
 
 
-def solve_at_once(group: Group, seed: int, deadline: Deadline) -> Found:
+def solve_as_printed(group: Group, seed: int, deadline: Deadline) -> Found:
+    """The program (1)-(14) and nothing else, over as many points as a greedy cover by maximal groups has."""
+    return solve_at_once(group, seed, deadline, added=False)
+
+
+def solve_at_once(group: Group, seed: int, deadline: Deadline, added: bool = True) -> Found:
     r"""The program (1)-(14), asked for fewer points than a greedy cover by maximal groups has, points in use first.
 
     .. math::
@@ -213,9 +218,9 @@ def solve_at_once(group: Group, seed: int, deadline: Deadline) -> Found:
              & \textstyle\sum_k a_i^k \ge 1, \quad a_i^k \le y^k                             & (7, 8) \\
              & |\hat x_{ih} - v_h^k| \le \xi_{ih}^k, \quad y^k \ge y^{k+1}                   & (9, 10)
 
-    Added, none of which changes the optimum, C being instances of which no two can share a point: with K points in the
-    greedy cover, there are K - 1, and where they do not suffice, K is the least; d, :math:`\gamma` and :math:`\xi` are
-    continuous, as they are integral of themselves; and
+    ``added``, none of which changes the optimum, C being instances of which no two can share a point: with K points in
+    the greedy cover, there are K - 1, and where they do not suffice, K is the least; d, :math:`\gamma` and :math:`\xi`
+    are continuous, as they are integral of themselves; and
 
     .. math::
         \textstyle\sum_{i \in C} a_i^k \le y^k, \qquad f_l^k \ge a_i^k - [v_l^k = \hat x_{il}]; \qquad
@@ -225,22 +230,23 @@ def solve_at_once(group: Group, seed: int, deadline: Deadline) -> Found:
     and the r-th of the others opens at most the r-th of the further ones.
     """
     groups = greedy(group.size, [*_first(group), *(places(bits[0], group.size) for bits in maximal(group, deadline))])
-    cliques = _cliques(_apart(group, deadline))
+    cliques = _cliques(_apart(group, deadline)) if added else []
     known = max(map(len, cliques), default=1)
     if len(groups) <= known:
         return Found(groups, len(groups), [{"step": "cover", "bound": float(known), "groups": len(groups)}])
-    single, used, columns_of = _one_point(group, cliques)
-    width, copies = len(single.low), len(groups) - 1
+    single, used, columns_of = _one_point(group, cliques, added)
+    width, copies = len(single.low), len(groups) - added
     repeated = single.repeated(copies)
     starts = width * np.arange(copies)
     for column in columns_of:
         repeated.add_row(Linear((starts + column).astype(np.int32), np.ones(copies)), low=1.0)  # (7)
     for start in starts[:-1]:
         repeated.add_row(Linear(np.array([start + used, start + width + used]), np.array([1.0, -1.0])), low=0.0)
-    largest = max(cliques, key=len, default=np.zeros(1, dtype=int))
-    repeated.low[starts[: len(largest)] + columns_of[largest]] = 1.0
-    for rank, place in enumerate(np.setdiff1d(np.arange(group.size), largest)):
-        repeated.high[starts[len(largest) + rank + 1 :] + columns_of[place]] = 0.0
+    if added:
+        largest = max(cliques, key=len, default=np.zeros(1, dtype=int))
+        repeated.low[starts[: len(largest)] + columns_of[largest]] = 1.0
+        for rank, place in enumerate(np.setdiff1d(np.arange(group.size), largest)):
+            repeated.high[starts[len(largest) + rank + 1 :] + columns_of[place]] = 0.0
     solution = repeated.solve(Linear((starts + used).astype(np.int32), np.ones(copies)), deadline.left)
     bound = max(solution.bound, float(known))
     if solution.x is not None:
@@ -253,7 +259,7 @@ def solve_at_once(group: Group, seed: int, deadline: Deadline) -> Found:
     return Found([column for column in groups if len(column)], min(bound, len(groups)), trace)
 
 
-def _one_point(group: Group, cliques: list[np.ndarray]) -> tuple[Compiled, int, np.ndarray]:
+def _one_point(group: Group, cliques: list[np.ndarray], added: bool) -> tuple[Compiled, int, np.ndarray]:
     """The rows of one point; the column that says whether it is in use, and those of the instances that it serves."""
     program = Program()
     point = Point(group, program)
@@ -262,12 +268,14 @@ def _one_point(group: Group, cliques: list[np.ndarray]) -> tuple[Compiled, int, 
     moves = [program.binary() for _ in range(len(point.blocks))]
     for j, block in enumerate(point.blocks):
         codes = [1] if block.feature.kind is Kind.BINARY and block.size == 2 else range(block.size)
-        columns = [program.variable() for _ in codes]
+        number = program.variable if added else program.binary
+        columns = [number() for _ in codes]
         program.add(len(columns) * moves[j] >= sum(columns))  # (4)
         for i, served in enumerate(serves):
-            program.add(moves[j] >= served - block.level(int(group.codes[i, j])))
+            if added:
+                program.add(moves[j] >= served - block.level(int(group.codes[i, j])))
             for code, column in zip(codes, columns, strict=True):
-                differs, counted = program.variable(), program.variable()
+                differs, counted = number(), number()
                 own = int(group.codes[i, j] == code)
                 program.add(own - block.level(code) <= differs)  # (9)
                 program.add(own - block.level(code) >= -differs)  # (10)

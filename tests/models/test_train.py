@@ -27,7 +27,7 @@ from harness.models.best_of import BestOfGridSearchCV
 from harness.models.files import load, save
 from harness.models.scorecard import ScorecardClassifier
 from harness.models.torch_mlp import TorchMLPClassifier
-from harness.models.train import train
+from harness.models.train import Amended, train
 from methods.estimators.trees import ensemble
 
 MODELS = complete("model")
@@ -196,7 +196,7 @@ def test_boosting_may_decide_by_the_sum_of_its_trees(problem: Problem, tmp_path:
     estimator = GradientBoostingClassifier(n_estimators=trees, max_depth=2, learning_rate=rate, random_state=0)
     asked = (problem.space, problem.train, problem.labels, ("bad", "good"), None, tmp_path)
     own = train(estimator, *asked)
-    found = train(estimator, *asked, decision="sum_of_trees")
+    found = train(estimator, *asked, amended=Amended(decision="sum_of_trees"))
     x = own.matrix(problem.train)
     total = rate * sum(tree.predict(x) for tree in own.estimator.estimators_[:, 0])
     assert ((total >= 0.5) != (own.predict(problem.train) == "good")).any()  # the rules differ here
@@ -218,4 +218,6 @@ def test_boosting_may_decide_by_the_sum_of_its_trees(problem: Problem, tmp_path:
 )
 def test_another_decision_is_refused(problem: Problem, estimator: Any, decision: str, sentence: str) -> None:
     with pytest.raises(HarnessError, match=sentence):
-        train(estimator, problem.space, problem.train, problem.labels, ("bad", "good"), decision=decision)
+        train(
+            estimator, problem.space, problem.train, problem.labels, ("bad", "good"), amended=Amended(decision=decision)
+        )

@@ -136,7 +136,7 @@ def test_solvers_agree(model: str, limited: bool) -> None:
     factuals = negatives(problem, 5, 4)
     for t_max in (1, 2):
         ours = asked(ColumnGeneration(t_max), problem, factuals)
-        for solver in ("column_generation", "milp"):
+        for solver in ("column_generation", "milp", "milp_paper"):
             method = ColumnGeneration(t_max, solver=solver)
             theirs = asked(method, problem, factuals)
             keeps_its_promises(theirs, problem, factuals, method)
