@@ -43,14 +43,15 @@ def described(path: Path) -> str:
     """The first sentence of a YAML's opening comment."""
     comment = []
     for line in path.read_text(encoding="utf-8").splitlines():
-        if not line.startswith("#"):
+        if not line.startswith("#") or (comment and line.strip() == "#"):
             break
         comment += [] if "@package" in line else [line.lstrip("# ")]
     return _sentence(" ".join(comment))
 
 
 def _sentence(text: str) -> str:
-    first = re.split(r"(?<=[.;])\s", text.strip(), maxsplit=1)[0].rstrip(".;")
+    """Up to a semicolon, or a full stop before a capital: one of ``et al.`` or ``...`` ends no sentence."""
+    first = re.split(r"(?<=;)\s|(?<=\.)\s(?=[A-Z])", text.strip(), maxsplit=1)[0].rstrip(".;")
     return first if len(first) <= WIDTH else f"{first[: WIDTH - 1]}…"
 
 

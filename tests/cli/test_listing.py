@@ -31,9 +31,18 @@ def test_every_choice_has_a_line(kind: str) -> None:
         assert set(names) == {path.stem for path in (CONF / KINDS[kind]).glob("*.yaml")}
 
 
-def test_a_description_is_the_first_sentence(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").write_text("# @package _global_\n# One thing: and\n# another. Not this.\nx: 1  # nor this\n")
-    assert described(tmp_path / "a.yaml") == "One thing: and another"
+@pytest.mark.parametrize(
+    ("comment", "sentence"),
+    [
+        ("# @package _global_\n# One thing: and\n# another. Not this.\nx: 1  # nor this\n", "One thing: and another"),
+        ("# One et al. by two, ... to three. Not this.\n", "One et al. by two, ... to three"),
+        ("# One; not this.\n", "One"),
+        ("# One\n#\n# Not this\n", "One"),
+    ],
+)
+def test_a_description_is_the_first_sentence(comment: str, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(comment)
+    assert described(tmp_path / "a.yaml") == sentence
 
 
 def test_lists_and_version_are_printed(tmp_path: Path) -> None:
