@@ -60,7 +60,7 @@ def test_statlog_heart_is_the_raw_file() -> None:
     """270 patients; the man of the demonstration is row 263, who has no disease."""
     data = dataset_of("heart_statlog")
     assert data.frame.shape == (270, 13)
-    assert (data.classes, data.desired) == (("presence", "absence"), "absence")
+    assert (data.classes, data.desired) == (("absence", "presence"), "absence")
     assert pd.Series(data.labels).value_counts().to_dict() == {"absence": 150, "presence": 120}
     raw = pd.read_csv(data_folder() / "heart_statlog" / "statlog.csv")
     assert (data.frame.astype(float).to_numpy() == raw[list(data.space.names)].to_numpy(float)).all()

@@ -131,7 +131,7 @@ def test_the_pieces_hold_every_point_of_the_hull_within_reach(kept: str, cluster
     (found,), space = engine.manifolds, problem.space
     parts, checked = hulls(method, problem), 0
     for factual in factuals(problem, 4):
-        pieces = list(found.pieces(factual, engine.program.least))
+        pieces = list(found.pieces(factual, engine.program.aim.least))
         assert [piece.least for piece in pieces] == sorted(piece.least for piece in pieces)
         frame = enumeration.points()
         frame = frame[[not faults for faults in space.violations(factual, frame)]]
