@@ -75,7 +75,7 @@ FOUND = [
     run_of(10, 2, 6, "column_generation", bound=2, seconds=3.0),
     run_of(10, 2, 6, "column_generation", bound=6, seconds=7.0, late=True),
     run_of(10, 2, 0, "column_generation", seconds=4.0),
-    run_of(10, 2, 3, "milp", bound=3, seconds=1.25),
+    run_of(10, 2, 3, "milp_paper", bound=3, seconds=1.25),
     run_of(10, 2, 8, None, seconds=0.01),
     run_of(20, 2, 7, bound=7, people="c"),
     run_of(10, 3, 1, people="a", bound=1, lost=2),
@@ -278,7 +278,7 @@ def test_bars_stack_how_often_a_feature_changes() -> None:
         group([point] * 2, [["town"], ["town", "job"]], [0, 1], t_max=3),
         group([point], [["town", "sex"]], [0], t_max=2),
         group([point], [["town"]], [0], t_max=2),
-        group([point], [["sex"]], [0], t_max=2, solver="milp"),
+        group([point], [["sex"]], [0], t_max=2, solver="milp_paper"),
     ]
     (axis,) = perturbed(found, "a title").axes
     bars = {
