@@ -76,8 +76,13 @@ class ProgramEngine:
     def _box_search(self, parameters: Parameters, problem: Problem) -> BoxSearch | None:
         """The search within hulls, where it takes the problem."""
         distance = self.program.distance
-        exact = bool(self.manifolds) and self.manifolds[0].exact and self.program.causality is None
-        if not exact or parameters.engine == "milp" or not isinstance(distance, Separable):
+        apart = any(manifold.exact or manifold.price is not None for manifold in self.manifolds)
+        if (
+            not apart
+            or self.program.causality is not None
+            or parameters.engine == "milp"
+            or not isinstance(distance, Separable)
+        ):
             return None
         if not BoxSearch.takes(problem, distance):
             return None
