@@ -130,6 +130,8 @@ class ProgramEngine:
         for part in (self.starts, self.few):
             if part is not None:
                 part.problem = problem
+        if self.boxes is not None:
+            self.boxes.adopt(problem, parameters.max_changes)
 
     def _next(self, request: Request, earlier: Sequence[Any]) -> tuple[Answer, AnswerSearch]:
         """The best counterfactual separated from all earlier ones, in the first manifold that has one; its search."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -67,10 +68,15 @@ class BoxSearch:
         self.distance = Separable(distance.fixed, linear, np.zeros_like(linear))
         self.alpha, self.weights = alpha, weights
         self.model = Model.of(problem, margin, bare)
-        self.most = math.inf if max_changes is None else float(max_changes)
+        self.adopt(problem, max_changes)
         kernels.compile_all()
         self._points: dict[int, tuple[Hull, WorkingSet]] = {}
         self._priced: dict[int, tuple[np.ndarray, PricedHull]] = {}
+
+    def adopt(self, problem: Problem, max_changes: float | None) -> None:
+        """Search from now on within other bounds and actionability, and another number of changes."""
+        self.model = replace(self.model, problem=problem)
+        self.most = math.inf if max_changes is None else float(max_changes)
 
     @staticmethod
     def takes(problem: Problem, distance: Distance) -> bool:

@@ -181,6 +181,31 @@ def test_a_hull_knows_how_far_categories_are() -> None:
     np.testing.assert_array_equal(kept.work[:, : kept.used], kept.points[:, kept.members[: kept.used]])
 
 
+@pytest.mark.parametrize("seed", [0, 1, 4])
+def test_the_reason_of_a_hull_out_of_reach_holds(seed: int) -> None:
+    """Constraints that are lifted in search of the reason are lifted in the hull search, too.
+
+    By new engines: without any one of the named groups there is an answer, and with them alone there is none.
+    """
+    problem = make(MODELS["logistic"], seed)
+    fixed = {name: {"actionability": "immutable"} for name in ("a", "b", "c", "k")}
+    problem = replace(problem, space=problem.space.replace(fixed))
+    groups = [f"immutable {name}" for name in ("a", "b", "c", "k")]
+    method = CeOcl("l1", hull="hard")
+    told = 0
+    for factual in wrong(problem, 3):
+        explanation = method.fit(problem).explain(factual, 1, np.random.default_rng(0), Deadline.after(30))
+        if explanation.answers[0].status is not Status.INFEASIBLE:
+            continue
+        told += 1
+        spared = frozenset(groups) - set(explanation.conflict)
+        assert "data manifold" in explanation.conflict
+        assert answer_of(method, lifted(problem, spared), factual).status is Status.INFEASIBLE
+        for name in set(explanation.conflict) - {"data manifold"}:
+            assert answer_of(method, lifted(problem, spared | {name}), factual).status is Status.OPTIMAL
+    assert told
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("penalty", [1.0, 100.0])
 def test_penalised_hulls_of_heloc_are_proven_in_time(penalty: float) -> None:
