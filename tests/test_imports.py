@@ -81,7 +81,6 @@ MOST_ARGUMENTS, MOST_ATTRIBUTES = 8, 15  # of functions that are no kernels, wit
 WIDE = {  # classes and functions that have more, and why
     "harness/core/metric.py:metric": "keywords by which a user declares a metric, all but two with a default",
     "harness/data/description.py:Description": "the fields of a dataset's YAML, which users write one below the other",
-    "methods/ce_ocl/hull_search/part.py:Part": "bookkeeping of one node's state, handed from a node to the next",
     "methods/md_pso/parameters.py:Parameters": "the fields of a method's YAML",
 }
 

@@ -41,7 +41,7 @@ def _choices(group: str, folders: Sequence[Path]) -> Iterator[tuple[str, str]]:
 
 def described(path: Path) -> str:
     """The first sentence of a YAML's opening comment."""
-    comment = []
+    comment: list[str] = []
     for line in path.read_text(encoding="utf-8").splitlines():
         if not line.startswith("#") or (comment and line.strip() == "#"):
             break

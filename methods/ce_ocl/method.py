@@ -92,8 +92,9 @@ class CeOcl(Parameters):
         their own rule; trees have none but where their outputs are known to lie further apart.
     engine
         ``search``: branch and bound over the cells of a tree ensemble (``methods/cells``), without a solver and without
-        a margin. ``milp``: the mixed-integer program. ``auto``: the search wherever it applies, and inside hulls one
-        over boxes (``methods/ce_ocl/hull_search``) for trees and linear models; else the program. Same optimum.
+        a margin. ``milp``: the mixed-integer program. ``auto``: the search wherever it applies, and within hulls, or
+        outside them at a price, one over boxes (``methods/ce_ocl/hull_search``) for trees and linear models; else the
+        program. Same optimum.
 
     References
     ----------

@@ -204,9 +204,14 @@ class AnswerSearch:
         alpha, dominated = self.parameters.alpha, self.lexical
         if boxed and not program.aim.squared:
             boxes, piece = boxed
-            row, _, bound = boxes.closest(self.factual, piece, self.best.value, self.deadline, dominated)
+            row, _, bound = boxes.closest(self.factual, piece, self.best.value - self.entry, self.deadline, dominated)
             self._accept(row)
-            return bound
+            bound += self.entry
+            if self.price is None or self.deadline.passed or bound == math.inf:
+                return bound
+            if bound >= self.best.value - program.aim.tolerance(self.best.distance - self.entry):
+                return bound
+            return max(bound, self._together())
         # A point of more changes costs alpha more at least: a distance below alpha puts the fewest changes first, too.
         if not dominated and (self.price is not None or not self.best.distance < alpha):
             return self._together()
@@ -236,13 +241,15 @@ class AnswerSearch:
     def _boxed(self) -> tuple[BoxSearch, Shares | Outside] | None:
         """The box search and the piece it is to search, where it can."""
         boxes, piece = self.boxes, self.piece
-        if boxes is None or self.manifold is None or not self.manifold.exact or self.separation.earlier:
+        if boxes is None or self.manifold is None or self.separation.earlier:
+            return None
+        if not self.manifold.exact and self.price is None:
             return None
         return (boxes, piece) if isinstance(piece, Shares | Outside) else None
 
     def _accept(self, row: dict[str, Any] | None) -> None:
         if row is not None:
-            self._take(self.problem.space.frame([row]))
+            self._take(self.problem.space.frame([row]), inside=self.price is None)
 
     def _together(self) -> float:
         """A lower bound on changes and distance in one stage; inf: nothing below the incumbent."""

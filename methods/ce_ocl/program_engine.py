@@ -77,8 +77,13 @@ class ProgramEngine:
     def _box_search(self, parameters: Parameters, problem: Problem) -> BoxSearch | None:
         """The search within hulls, where it takes the problem."""
         distance = self.program.aim.distance
-        exact = bool(self.manifolds) and self.manifolds[0].exact and self.program.causality is None
-        if not exact or parameters.engine == "milp" or not isinstance(distance, Separable):
+        apart = any(manifold.exact or manifold.price is not None for manifold in self.manifolds)
+        if (
+            not apart
+            or self.program.causality is not None
+            or parameters.engine == "milp"
+            or not isinstance(distance, Separable)
+        ):
             return None
         if not BoxSearch.takes(problem, distance):
             return None
@@ -126,6 +131,8 @@ class ProgramEngine:
         for part in (self.starts, self.few):
             if part is not None:
                 part.problem = problem
+        if self.boxes is not None:
+            self.boxes.adopt(problem, parameters.max_changes)
 
     def _next(self, request: Request, earlier: Sequence[Any]) -> tuple[Answer, AnswerSearch]:
         """The best counterfactual separated from all earlier ones, in the first manifold that has one; its search."""

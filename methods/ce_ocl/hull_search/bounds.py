@@ -39,9 +39,10 @@ class Costs:
     @classmethod
     def of(cls, part: Part, fixed: np.ndarray, linear: np.ndarray, most: float, counting: bool = False) -> Costs:
         """The costs on a part, from those of a change and of a scaled unit by feature, and the most changes."""
-        constant = float(part.changed @ fixed + part.gaps @ linear)
-        rest = most - float(part.changed @ part.weights)
-        return cls(fixed[part.place], linear[part.place], part.weights[part.place], constant, rest, counting)
+        constant = float(part.still.changed @ fixed + part.still.gaps @ linear)
+        rest = most - float(part.still.changed @ part.weights)
+        place = part.numbers.place
+        return cls(fixed[place], linear[place], part.weights[place], constant, rest, counting)
 
 
 @dataclass(order=True)
@@ -78,33 +79,44 @@ class Solved(NamedTuple):
 
 
 class BoxProgram:
-    """The linear program over the boxes of a part; ``prepare`` sets it to one of them."""
+    """The linear program over the boxes of a part; ``prepare`` sets it to one of them.
+
+    Where the hull may be left, its points have one column more than the part has numbers, what their categories are
+    away: 0 at x itself. ``ways`` are the ups and downs of all columns, and those by which x leaves the hull.
+    """
 
     def __init__(self, part: Part, costs: Costs) -> None:
         self.part, self.costs = part, costs
         self.line, self.counts = part.model.line is not None, math.isfinite(costs.rest)
-        count = len(part.place)
+        count = len(part.numbers.place)
         self.rows = int(self.line) + int(self.counts)
-        self.extra = np.zeros((self.rows, 2 * count))
+        self.origin = part.origin if part.outside is None else np.append(part.origin, 0.0)
+        self.size = len(self.origin)  # of ups, of downs
+        self.ways = (2 if part.outside is None else 4) * self.size
+        self.extra = np.zeros((self.rows, self.ways))
         if self.line:
-            self.extra[0] = np.concatenate([part.slope, -part.slope])
-        size = 2 * count + self.rows
-        self.cost, self.ends_low, self.ends_high = np.zeros(size), np.zeros(size), np.zeros(size)
+            self.extra[0, :count], self.extra[0, self.size : self.size + count] = part.slope, -part.slope
+        self.cost, self.ends_low, self.ends_high = np.zeros((3, self.ways + self.rows))
+        if part.outside is not None:
+            numbers, points = part.numbers, part.points.points
+            low, high = (np.append((ends - numbers.shift) / numbers.unit, 0.0) for ends in (numbers.low, numbers.high))
+            farthest = np.concatenate([points.max(axis=1) - low, high - points.min(axis=1)])
+            self.cost[2 * self.size : self.ways] = part.outside
+            self.ends_high[2 * self.size : self.ways] = np.maximum(farthest, 0.0)
 
     def first_basis(self) -> np.ndarray:
         """The basis of all ups, the first point and the slacks."""
-        count = len(self.part.place)
-        first_point = np.array([2 * count + self.rows])
-        return np.concatenate([np.arange(count), first_point, 2 * count + np.arange(self.rows)]).astype(np.int64)
+        first_point = np.array([self.ways + self.rows])
+        return np.concatenate([np.arange(self.size), first_point, self.ways + np.arange(self.rows)]).astype(np.int64)
 
     def prepare(self, low: np.ndarray, high: np.ndarray, forced: np.ndarray, margin: float = 1.0) -> float:
         """Set the program to a box; returns what it costs in any case, or inf where it holds nothing."""
-        part, costs = self.part, self.costs
+        part, costs, numbers = self.part, self.costs, self.part.numbers
         constant, changes = kernels.prepare(
-            low, high, part.value, part.shift, part.unit, costs.fixed, costs.linear, costs.weight, forced, self.cost,
-            self.ends_low, self.ends_high, self.extra, self.counts,
+            low, high, numbers.value, numbers.shift, numbers.unit, costs.fixed, costs.linear, costs.weight, forced,
+            self.size, self.cost, self.ends_low, self.ends_high, self.extra, self.counts,
         )  # fmt: skip
-        at = 2 * len(low)
+        at = self.ways
         if self.line:
             least, most = part.model.limits.bounds(part.model.margin * margin)
             span = kernels.span(self.extra[0], self.ends_low, self.ends_high)
@@ -123,22 +135,32 @@ class BoxProgram:
         points = self.part.points
         found = Solution(*kernels.simplex(
             points.points, points.corners, points.work, points.members, points.inside, points.used, basis,
-            self.part.origin, self.cost, self.ends_low, self.ends_high, self.extra, upper,
+            self.origin, self.cost, self.ends_low, self.ends_high, self.extra, upper,
         ))  # fmt: skip
         points.used = found.used
-        return found
+        return found._replace(moves=found.moves[: len(self.part.numbers.place)])
 
     def lagrangian(self, solution: Solution) -> float:
         """The bound that another box's multipliers give the one that the program is set to."""
         return kernels.lagrange(
-            solution.duals, self.cost, self.ends_low, self.ends_high, self.part.origin, self.extra,
-            len(self.part.place), solution.support,
+            solution.duals, self.cost, self.ends_low, self.ends_high, self.origin, self.extra, self.size,
+            solution.support,
         )  # fmt: skip
 
     def narrow(self, node: Node, solution: Solution, spare: float) -> None:
         """Cut a node's box to moves that by its multipliers cost at most ``spare`` more than its bound."""
+        numbers = self.part.numbers
         node.low, node.high = node.low.copy(), node.high.copy()
         kernels.narrow(
-            node.low, node.high, self.part.value, self.part.unit, self.part.integer, solution.duals, self.cost,
+            node.low, node.high, numbers.value, numbers.unit, numbers.integer, self.size, solution.duals, self.cost,
             self.ends_low, self.ends_high, self.extra, spare,
         )  # fmt: skip
+
+    def outside(self, point: np.ndarray) -> float:
+        """What it costs that a point of decoded values lies outside the hull; inf where that was not found out."""
+        if self.part.outside is None:
+            return 0.0
+        self.prepare(point, point, np.zeros(len(point), dtype=bool), -math.inf)
+        self.cost[: 2 * self.size] = 0.0
+        solution = self.solve(self.first_basis(), math.inf)
+        return solution.bound if solution.status == kernels.OPTIMAL else math.inf

@@ -24,7 +24,7 @@ class Branching:
         self.part, self.costs = incumbents.part, incumbents.costs
         self.serial = 0
         self.undecided = math.inf  # least bound of the boxes that are not divided further, though nothing is proven
-        count = len(self.part.place)
+        count = len(self.part.numbers.place)
         self.gains = np.zeros((2, count)), np.zeros((2, count), dtype=int)  # of bounds a unit, by way and number
 
     def child(
@@ -54,9 +54,11 @@ class Branching:
     def integer(self, solved: Solved) -> list[Node]:
         """Branch on an integer that the program leaves between two: the one that both children gain most by."""
         part, node = self.part, solved.node
-        values = np.clip(part.shift + part.unit * (part.origin + solved.solution.moves), node.low, node.high)
+        values = np.clip(
+            part.numbers.shift + part.numbers.unit * (part.origin + solved.solution.moves), node.low, node.high
+        )
         floors = np.floor(values + 1e-6)
-        shares = np.where(part.integer, values - floors, 0.0)
+        shares = np.where(part.numbers.integer, values - floors, 0.0)
         places = np.flatnonzero(shares > 1e-6)
         if not len(places):
             return []
@@ -112,8 +114,10 @@ class Branching:
         if not costs.fixed.any() and not self.program.counts:
             return []
         moves = solved.solution.moves
-        open_ = (node.low <= part.value) & (part.value <= node.high) & ~node.forced & (np.abs(moves) > SNAP)
-        room = np.where(moves > 0, node.high - part.value, part.value - node.low) / part.unit
+        open_ = (
+            (node.low <= part.numbers.value) & (part.numbers.value <= node.high) & ~node.forced & (np.abs(moves) > SNAP)
+        )
+        room = np.where(moves > 0, node.high - part.numbers.value, part.numbers.value - node.low) / part.numbers.unit
         counted = np.abs(moves) / np.maximum(room, SAME)
         price = costs.fixed + (costs.weight if self.program.counts else 0.0)
         missing = np.where(open_, (1.0 - counted) * price, 0.0)
@@ -121,10 +125,10 @@ class Branching:
         if missing[k] <= CLOSE:
             return []
         low, high = node.low.copy(), node.high.copy()
-        low[k] = high[k] = part.value[k]
+        low[k] = high[k] = part.numbers.value[k]
         children = [self.child(solved, low, high, node.forced)]
-        if part.integer[k]:
-            return children + self.split(solved, k, part.value[k] - 1.0, part.value[k] + 1.0)
+        if part.numbers.integer[k]:
+            return children + self.split(solved, k, part.numbers.value[k] - 1.0, part.numbers.value[k] + 1.0)
         forced = node.forced.copy()
         forced[k] = True
         return [*children, self.child(solved, node.low, node.high, forced)]
@@ -132,9 +136,9 @@ class Branching:
     def halve(self, solved: Solved) -> list[Node]:
         """Halve the widest number, where rounding leaves no other way; none, and undecided, where none is wide."""
         node, part = solved.node, self.part
-        width = (node.high - node.low) / part.unit
+        width = (node.high - node.low) / part.numbers.unit
         k = int(np.argmax(width))
-        if part.integer[k]:
+        if part.numbers.integer[k]:
             middle = math.floor((node.low[k] + node.high[k]) / 2)
             return self.split(solved, k, middle, middle + 1.0) if width[k] > 0 else []
         if width[k] <= SAME:
@@ -149,7 +153,7 @@ class Branching:
         low, high = node.low.copy(), node.high.copy()
         part.leaves.cell(point, low, high)
         if invalid:
-            away = np.array([point <= part.value, point >= part.value])
+            away = np.array([point <= part.numbers.value, point >= part.numbers.value])
             part.leaves.grow(False, (node.low, node.high), np.where(away, self.costs.linear, 0.0), point, low, high)
         children = []
         floor, top = node.low.copy(), node.high.copy()
@@ -166,7 +170,7 @@ class Branching:
     def _faces(self, solved: Solved, low: np.ndarray, high: np.ndarray) -> list[tuple[float, int, bool, float]]:
         """The faces of a box within a node: the bound beyond each, its number and side, and the first value beyond."""
         node, faces = solved.node, []
-        for k, integer in enumerate(self.part.integer):
+        for k, integer in enumerate(self.part.numbers.integer):
             below = low[k] - 1.0 if integer else np.nextafter(low[k], -math.inf)
             above = high[k] + 1.0 if integer else np.nextafter(high[k], math.inf)
             if below >= node.low[k]:

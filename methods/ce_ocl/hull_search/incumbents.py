@@ -26,15 +26,26 @@ class Incumbents:
         self.upper, self.deadline = upper, deadline
         self.row: dict[str, Any] | None = None
         self.tried: set[bytes] = set()
+        self._outside: dict[bytes, float] = {}  # what it costs to leave the hull, by the points that do
 
     def loses(self, point: np.ndarray) -> bool:
         """Whether a point is no better than what is known."""
         cost, changes = self._cost(point)
-        return cost >= self.upper - CLOSE or changes > self.costs.rest + SAME
+        if cost >= self.upper - CLOSE or changes > self.costs.rest + SAME:
+            return True
+        return cost + self._leaving(point) >= self.upper - CLOSE
+
+    def _leaving(self, point: np.ndarray) -> float:
+        """What it costs that a point lies outside the hull, where that has a price."""
+        if self.part.outside is None:
+            return 0.0
+        if (key := point.tobytes()) not in self._outside:
+            self._outside[key] = self.program.outside(point)
+        return self._outside[key]
 
     def _cost(self, point: np.ndarray) -> tuple[float, float]:
         """Cost and weighted changes of moving numbers' values."""
-        gaps, changed = self.part.moved(point)
+        gaps, changed = self.part.numbers.moved(point)
         cost = self.costs.constant + float(changed @ self.costs.fixed + gaps @ self.costs.linear)
         return cost, float(changed @ self.costs.weight)
 
@@ -46,7 +57,7 @@ class Incumbents:
         if not surely_valid(problem, problem.space.frame([row]))[0]:
             return False
         self.row = row
-        self.upper = self._cost(point)[0]
+        self.upper = self._cost(point)[0] + self._leaving(point)
         if self.costs.counting:
             self.upper = math.floor(self.upper + CLOSE) - 0.5
         return True
@@ -57,13 +68,16 @@ class Incumbents:
         if self.loses(point) or point.tobytes() in self.tried:
             return
         self.tried.add(point.tobytes())
-        if ((point < part.low) | (point > part.high)).any():
+        if ((point < part.numbers.low) | (point > part.numbers.high)).any():
+            return
+        if part.outside is not None:
+            self.take(point)
             return
         if program.prepare(point, point, solved.node.forced) == math.inf:
             return
         solution = program.solve(solved.basis.copy(), math.inf)
         x = part.origin + solution.moves
-        if solution.status == OPTIMAL and np.abs(x - (point - part.shift) / part.unit).sum() <= NEAR:
+        if solution.status == OPTIMAL and np.abs(x - (point - part.numbers.shift) / part.numbers.unit).sum() <= NEAR:
             self.take(point)
 
     def seed(self) -> None:
@@ -75,9 +89,9 @@ class Incumbents:
         for row in np.argsort(moves.sum(axis=0), kind="stable"):
             if seeds == SEEDS or self.deadline.passed:
                 return
-            point = part.shift + part.unit * points[:, row]
-            point = np.where(part.integer, np.rint(point), point)
-            if ((point < part.low) | (point > part.high)).any() or not self._valid(point):
+            point = part.numbers.shift + part.numbers.unit * points[:, row]
+            point = np.where(part.numbers.integer, np.rint(point), point)
+            if ((point < part.numbers.low) | (point > part.numbers.high)).any() or not self._valid(point):
                 continue
             seeds += 1
             self.take(point)
@@ -87,7 +101,7 @@ class Incumbents:
         """Whether the model is valid at a point, up to rounding."""
         part = self.part
         if self.program.line:
-            score = part.score + float(part.slope @ ((point - part.value) / part.unit))
+            score = part.score + float(part.slope @ ((point - part.numbers.value) / part.numbers.unit))
             least, most = part.model.limits.bounds(part.model.margin)
             return bool(least <= score <= most)
         return bool(part.leaves.greatest(point, point) >= -TINY)
@@ -95,16 +109,16 @@ class Incumbents:
     def thin(self, point: np.ndarray) -> None:
         """Put a valid point's numbers back one by one, the nearest first, as far as hull and model allow it."""
         part = self.part
-        gaps, changed = part.moved(point)
+        gaps, changed = part.numbers.moved(point)
         while not self.deadline.passed:
             low, high = self._valid_box(point)
-            low, high = np.where(changed, low, part.value), np.where(changed, high, part.value)
+            low, high = np.where(changed, low, part.numbers.value), np.where(changed, high, part.numbers.value)
             best = point
             for k in np.argsort(gaps, kind="stable"):
-                if not changed[k] or not low[k] <= part.value[k] <= high[k]:
+                if not changed[k] or not low[k] <= part.numbers.value[k] <= high[k]:
                     continue
                 ends = low[k], high[k]
-                low[k] = high[k] = part.value[k]
+                low[k] = high[k] = part.numbers.value[k]
                 moved = self._cheapest(low, high)
                 if moved is None:
                     low[k], high[k] = ends
@@ -113,7 +127,7 @@ class Incumbents:
             if best is point:
                 return
             point = best
-            gaps, changed = part.moved(point)
+            gaps, changed = part.numbers.moved(point)
             self.take(point)
 
     def _cheapest(self, low: np.ndarray, high: np.ndarray) -> np.ndarray | None:
@@ -125,17 +139,17 @@ class Incumbents:
         if solution.status != OPTIMAL:
             return None
         x = part.origin + solution.moves
-        point = part.decoded(x, low, high)
-        return point if part.off(x, point) <= NEAR else None
+        point = part.numbers.decoded(x, low, high)
+        return point if part.numbers.off(x, point) <= NEAR else None
 
     def _valid_box(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """A box around a valid point, as far towards the factual as the trees are surely valid on all of it."""
         part = self.part
-        low, high = part.low.copy(), part.high.copy()
+        low, high = part.numbers.low.copy(), part.numbers.high.copy()
         if self.program.line:
             return low, high
         part.leaves.cell(point, low, high)
-        nearer = np.array([point > part.value, point < part.value])
-        slopes = np.where(nearer, 1.0, 1e6) / part.unit
-        part.leaves.grow(True, (part.low, part.high), slopes, point, low, high)
+        nearer = np.array([point > part.numbers.value, point < part.numbers.value])
+        slopes = np.where(nearer, 1.0, 1e6) / part.numbers.unit
+        part.leaves.grow(True, (part.numbers.low, part.numbers.high), slopes, point, low, high)
         return low, high

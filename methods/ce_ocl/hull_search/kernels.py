@@ -7,7 +7,8 @@ The linear program of a box, over m = d + 1 + R rows:
     & \\textstyle\\sum_i \\lambda_i p_{ij} - up_j + down_j = \\hat x_j, \\quad \\sum_i \\lambda_i = 1, \\quad
       E\\,(up, down) - s = 0,
 
-all variables bounded. Columns: d ups, d downs, R slacks, then the shares of the points in the working set. As every
+all variables bounded. Columns: d ups, d downs, R slacks, then the shares of the points in the working set; where x may
+leave the hull at a price, the d ups and d downs that it does so by come before the slacks, with zeros in E. As every
 column has two ends, any basis is dual feasible once each other column stands at the end that its reduced cost wants.
 No proof rests on the simplex: any multipliers y give the Lagrangian bound of ``lagrange``.
 """
@@ -33,32 +34,32 @@ TINY = 1e-9  # scores this near to the threshold are left to the real model
 @njit(cache=True)
 def column(j, d, extra, work, out):
     """Column j of the program, into ``out``."""
-    rows = extra.shape[0]
+    rows, ways = extra.shape
     out[:] = 0.0
-    if j < 2 * d:
-        out[j % d] = -1.0 if j < d else 1.0
+    if j < ways:
+        out[j % d] = -1.0 if j // d % 2 == 0 else 1.0
         for r in range(rows):
             out[d + 1 + r] = extra[r, j]
-    elif j < 2 * d + rows:
-        out[d + 1 + j - 2 * d] = -1.0
+    elif j < ways + rows:
+        out[d + 1 + j - ways] = -1.0
     else:
         for i in range(d):
-            out[i] = work[i, j - 2 * d - rows]
+            out[i] = work[i, j - ways - rows]
         out[d] = 1.0
 
 
 @njit(cache=True)
 def products(y, d, extra, work, used, out):
     """y'A for every column, into ``out``."""
-    rows = extra.shape[0]
-    for j in range(2 * d):
-        total = -y[j] if j < d else y[j - d]
+    rows, ways = extra.shape
+    for j in range(ways):
+        total = -y[j % d] if j // d % 2 == 0 else y[j % d]
         for r in range(rows):
             total += y[d + 1 + r] * extra[r, j]
         out[j] = total
     for r in range(rows):
-        out[2 * d + r] = -y[d + 1 + r]
-    first = 2 * d + rows
+        out[ways + r] = -y[d + 1 + r]
+    first = ways + rows
     part = out[first : first + used]
     part[:] = y[d]
     for i in range(d):
@@ -104,18 +105,18 @@ def supports(y, d, points, corners, enough, values):
 @njit(cache=True)
 def lagrange(y, cost, low, high, origin, extra, d, most):
     """The Lagrangian bound of multipliers y, where ``most`` is the greatest y'p of all points."""
-    rows = extra.shape[0]
+    rows, ways = extra.shape
     total = -most
     for i in range(d):
         total += y[i] * origin[i]
-    for j in range(2 * d + rows):
+    for j in range(ways + rows):
         reduced = cost[j]
-        if j < 2 * d:
-            reduced -= -y[j] if j < d else y[j - d]
+        if j < ways:
+            reduced -= -y[j % d] if j // d % 2 == 0 else y[j % d]
             for r in range(rows):
                 reduced -= y[d + 1 + r] * extra[r, j]
         else:
-            reduced += y[d + 1 + j - 2 * d]
+            reduced += y[d + 1 + j - ways]
         total += reduced * (low[j] if reduced > 0 else high[j])
     return total
 
@@ -192,7 +193,7 @@ def simplex(points, corners, work, members, inside, used, basis, origin, cost, l
     basis
         Shape (m,); changed to the last one.
     cost, low, high
-        Of ups, downs and slacks, shape (2 d + R,).
+        Of ups, downs and slacks, shape (2 d + R,), or (4 d + R,) where the hull may be left.
     upper
         Bounds from here on need no proof.
 
@@ -201,8 +202,9 @@ def simplex(points, corners, work, members, inside, used, basis, origin, cost, l
     Status, proven bound, moves (shape (d,)), multipliers (shape (m,)), size of the working set, pivots, and the
     greatest y'p of all points.
     """
-    d, rows = len(origin), extra.shape[0]
-    m, fixed = len(basis), 2 * d + rows
+    d = len(origin)
+    rows, ways = extra.shape
+    m, fixed = len(basis), ways + rows
     room, y = np.empty(m), np.zeros(m)
     inverse = np.empty((m, m))
     capacity = fixed + len(members)
@@ -216,7 +218,7 @@ def simplex(points, corners, work, members, inside, used, basis, origin, cost, l
             basis[i] = i
         basis[d] = fixed
         for r in range(rows):
-            basis[d + 1 + r] = 2 * d + r
+            basis[d + 1 + r] = ways + r
         invert(basis, d, extra, work, inverse, room)
     for k in range(m):
         basic[basis[k]] = True
@@ -380,15 +382,15 @@ def simplex(points, corners, work, members, inside, used, basis, origin, cost, l
 
 
 @njit(cache=True)
-def prepare(low, high, value, shift, unit, fixed, linear, weight, forced, cost, ends_low, ends_high, extra, counts):
+def prepare(low, high, value, shift, unit, fixed, linear, weight, forced, d, cost, ends_low, ends_high, extra, counts):
     """Costs and ends of ups and downs for a box of decoded values; returns cost and changes that it has in any case.
 
     A fixed cost, and a change where changes are counted (``counts``: in the last row of ``extra``), are replaced by
-    their convex envelopes unless the box excludes the factual's value or the number is ``forced`` to change.
+    their convex envelopes unless the box excludes the factual's value or the number is ``forced`` to change. ``d``: the
+    ups, which may be more than the numbers.
     """
-    d = len(low)
     constant, changes = 0.0, 0.0
-    for j in range(d):
+    for j in range(len(low)):
         rise, fall = (high[j] - value[j]) / unit[j], (value[j] - low[j]) / unit[j]
         stays = rise >= 0.0 and fall >= 0.0
         ends_low[j] = 0.0 if stays else max(-fall, 0.0)
@@ -414,10 +416,9 @@ def prepare(low, high, value, shift, unit, fixed, linear, weight, forced, cost, 
 
 
 @njit(cache=True)
-def narrow(low, high, value, unit, whole, y, cost, ends_low, ends_high, extra, spare):
+def narrow(low, high, value, unit, whole, d, y, cost, ends_low, ends_high, extra, spare):
     """Cut a box of decoded values to moves whose reduced costs leave the bound below the incumbent by ``spare``."""
-    d = len(low)
-    for j in range(d):
+    for j in range(len(low)):
         for way in range(2):
             column_ = j + way * d
             reduced = cost[column_] + (y[j] if way == 0 else -y[j])
@@ -590,7 +591,7 @@ def compile_all() -> None:
     """Load the kernels, or compile them where no cache holds them, before answers are timed."""
     one, flag = np.zeros(1), np.zeros(1, dtype=bool)
     ends, extra = np.zeros(2), np.zeros((0, 2))
-    prepare(one, one, one, one, one + 1, one, one, one, flag, ends, ends, ends + 1, extra, False)
+    prepare(one, one, one, one, one + 1, one, one, one, flag, 1, ends, ends, ends + 1, extra, False)
     span(ends, ends, ends)
     basis = np.array([0, 2])
     inside = np.ones(1, dtype=bool)
@@ -600,7 +601,7 @@ def compile_all() -> None:
         extra, 1.0,
     )  # fmt: skip
     lagrange(ends, ends, ends, ends, one, extra, 1, 0.0)
-    narrow(one, one, one, one + 1, flag, ends, ends, ends, ends, extra, 1.0)
+    narrow(one, one, one, one + 1, flag, 1, ends, ends, ends, ends, extra, 1.0)
     leaf, start = np.zeros((1, 1)), np.array([0, 1])
     greatest(leaf, leaf, one, start, 0.0, one, one)
     cell(leaf, leaf, start, one, one, one)

@@ -56,6 +56,74 @@ class Leaves(NamedTuple):
         )  # fmt: skip
 
 
+@dataclass
+class Numbers:
+    """The numbers and ranks that move, each array of shape (numbers,): decoded values are shift + unit * scaled ones.
+
+    Parameters
+    ----------
+    place
+        Their features.
+    value
+        Of the factual.
+    low, high
+        The ends of its reach, and of its own value.
+    hole
+        The ends of what lies between the two, shape (2, numbers); NaN where nothing does.
+    integer
+        Whether only whole values exist.
+    """
+
+    place: np.ndarray
+    shift: np.ndarray
+    unit: np.ndarray
+    value: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    hole: np.ndarray
+    integer: np.ndarray
+
+    @classmethod
+    def of(cls, count: int) -> Numbers:
+        """So many, to be set."""
+        flags = np.zeros(count, dtype=bool)
+        shift, value, low, high = np.zeros((4, count))
+        hole = np.full((2, count), np.nan)
+        return cls(np.zeros(count, dtype=int), shift, np.ones(count), value, low, high, hole, flags)
+
+    def decoded(self, x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """Values of moving numbers from scaled ones, clipped to a box; integers are rounded."""
+        point = np.clip(self.shift + self.unit * x, low, high)
+        return np.where(self.integer, np.rint(point), point)
+
+    def off(self, x: np.ndarray, point: np.ndarray) -> float:
+        """How far values of moving numbers are from scaled ones, in scaled units, all together."""
+        return float((np.abs(self.shift + self.unit * x - point) / self.unit).sum())
+
+    def moved(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Scaled gaps of the moving numbers, and which of them are changes."""
+        gaps = np.abs(point - self.value) / self.unit
+        return gaps, gaps > SAME
+
+
+@dataclass
+class Still:
+    """The features that do not move: their decoded values by name, and arrays over all features.
+
+    ``fixed`` holds codes, ranks or values, ``gaps`` how far they are from the factual's in scaled units.
+    """
+
+    row: dict[str, Any]
+    fixed: np.ndarray
+    gaps: np.ndarray
+    changed: np.ndarray
+
+    @classmethod
+    def of(cls, features: int) -> Still:
+        """Of so many features, none of them fixed yet."""
+        return cls({}, np.zeros(features), np.zeros(features), np.zeros(features, dtype=bool))
+
+
 class Part:
     """A piece of the manifold as this factual reaches it: which numbers move, and where; everything else fixed."""
 
@@ -66,16 +134,8 @@ class Part:
         self.model, self.weights, self.points = model, weights, points
         self.origin_row = factual.to_dict("records")[0]
         moving = {int(column): k for k, column in enumerate(piece.at)}
-        features, count = len(space.features), len(moving)
-        self.possible = True
-        self.place = np.zeros(count, dtype=int)  # feature of each moving number
-        self.row: dict[str, Any] = {}  # values of the features that do not move
-        self.gaps, self.changed = np.zeros(features), np.zeros(features, dtype=bool)  # of those
-        self.fixed = np.zeros(features)  # codes, ranks or values of those
-        self.shift, self.unit, self.value = np.zeros(count), np.ones(count), np.zeros(count)
-        self.low, self.high = np.zeros(count), np.zeros(count)
-        self.hole = np.full((2, count), np.nan)  # ends of what lies between the factual's value and its reach
-        self.integer = np.zeros(count, dtype=bool)
+        self.possible, self.outside = True, piece.price  # what a unit outside costs, where that is allowed
+        self.numbers, self.still = Numbers.of(len(moving)), Still.of(len(space.features))
         assert piece.box is not None
         reach = space.reach(factual)
         for j, (feature, columns) in enumerate(zip(space.features, space.slices, strict=True)):
@@ -93,7 +153,7 @@ class Part:
             else:
                 nearest = min(number.low, number.high)
                 self._fix(j, nearest, _plain(feature, nearest), abs(nearest - number.value) / number.unit, changed=True)
-        self.origin = (self.value - self.shift) / self.unit
+        self.origin = (self.numbers.value - self.numbers.shift) / self.numbers.unit
         if model.line is not None:
             self._fix_line(model.line)
         else:
@@ -103,79 +163,68 @@ class Part:
     def _fix(self, j: int, code: float, value: Any, gap: float, changed: bool = False) -> None:
         """Fix feature j at a code, rank or number that decodes to ``value``."""
         feature = self.model.problem.space.features[j]
-        self.fixed[j], self.row[feature.name] = code, value
-        self.gaps[j], self.changed[j] = gap, changed or gap > 0
+        self.still.fixed[j], self.still.row[feature.name] = code, value
+        self.still.gaps[j], self.still.changed[j] = gap, changed or gap > 0
 
     def _move(self, k: int, j: int, number: _Number) -> None:
         """Let feature j be moving number k, from the factual's value to its reach, where the piece holds both."""
-        self.place[k], self.shift[k], self.unit[k] = j, number.shift, number.unit
-        self.value[k], self.integer[k] = number.value, number.integer
+        numbers = self.numbers
+        numbers.place[k], numbers.shift[k], numbers.unit[k] = j, number.shift, number.unit
+        numbers.value[k], numbers.integer[k] = number.value, number.integer
         low, high = number.low, number.high
         if not number.possible:
             low = high = number.value
         elif number.stays:
             if number.value < low:
-                self.hole[:, k] = number.value, low
+                numbers.hole[:, k] = number.value, low
             elif number.value > high:
-                self.hole[:, k] = high, number.value
+                numbers.hole[:, k] = high, number.value
             low, high = min(low, number.value), max(high, number.value)
-        self.low[k], self.high[k] = low, high
+        numbers.low[k], numbers.high[k] = low, high
 
     def _still(self) -> list[tuple[int, Feature]]:
         """The features that do not move, with their places."""
-        moving = set(self.place.tolist())
+        moving = set(self.numbers.place.tolist())
         return [(j, feature) for j, feature in enumerate(self.model.problem.space.features) if j not in moving]
 
     def _fix_line(self, line: Line) -> None:
         """The linear model with all other features fixed: its slopes, and its score at the factual's numbers."""
-        self.slope = line.slope[self.place] * self.unit
-        self.score = line.constant + float(line.slope[self.place] @ self.value)
+        slope = line.slope[self.numbers.place]
+        self.slope = slope * self.numbers.unit
+        self.score = line.constant + float(slope @ self.numbers.value)
         for j, feature in self._still():
             straight = feature.numeric or feature.kind is Kind.ORDINAL
-            self.score += line.slope[j] * self.fixed[j] if straight else line.tables[j][int(self.fixed[j])]
+            self.score += line.slope[j] * self.still.fixed[j] if straight else line.tables[j][int(self.still.fixed[j])]
 
     def _fix_trees(self, trees: Trees) -> Leaves:
         """The leaves that are left with all other features fixed."""
         kept = np.ones(len(trees.value), dtype=bool)
         for j, feature in self._still():
             if feature.numeric or feature.kind is Kind.ORDINAL:
-                kept &= (trees.first[:, j] <= self.fixed[j]) & (trees.last[:, j] >= self.fixed[j])
+                kept &= (trees.first[:, j] <= self.still.fixed[j]) & (trees.last[:, j] >= self.still.fixed[j])
             else:
-                kept &= trees.met[j][:, int(self.fixed[j])]
-        kept &= (trees.first[:, self.place] <= self.high).all(axis=1)
-        kept &= (trees.last[:, self.place] >= self.low).all(axis=1)
+                kept &= trees.met[j][:, int(self.still.fixed[j])]
+        numbers = self.numbers
+        kept &= (trees.first[:, numbers.place] <= numbers.high).all(axis=1)
+        kept &= (trees.last[:, numbers.place] >= numbers.low).all(axis=1)
         order = np.flatnonzero(kept)
         start = np.searchsorted(trees.owner[order], np.arange(trees.owner[-1] + 2)).astype(np.int64)
-        first = np.ascontiguousarray(trees.first[order][:, self.place])
-        last = np.ascontiguousarray(trees.last[order][:, self.place])
-        step = np.where(self.integer, 1.0, 0.0)
-        before = np.where(self.integer, first - step, np.nextafter(first, -np.inf))
-        after = np.where(self.integer, last + step, np.nextafter(last, np.inf))
+        first = np.ascontiguousarray(trees.first[order][:, numbers.place])
+        last = np.ascontiguousarray(trees.last[order][:, numbers.place])
+        step = np.where(numbers.integer, 1.0, 0.0)
+        before = np.where(numbers.integer, first - step, np.nextafter(first, -np.inf))
+        after = np.where(numbers.integer, last + step, np.nextafter(last, np.inf))
         return Leaves(first, last, before, after, trees.value[order], start, trees.base)
 
     def read(self, point: np.ndarray) -> dict[str, Any]:
         """Decoded values of a point of moving numbers."""
         space = self.model.problem.space
-        row = dict(self.row)
-        for k, j in enumerate(self.place):
+        row = dict(self.still.row)
+        for k, j in enumerate(self.numbers.place):
             feature = space.features[j]
-            same = point[k] == self.value[k]
+            same = point[k] == self.numbers.value[k]
             row[feature.name] = self.origin_row[feature.name] if same else _plain(feature, point[k])
         return {name: row[name] for name in space.names}
-
-    def decoded(self, x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """Values of moving numbers from scaled ones, clipped to a box; integers are rounded."""
-        point = np.clip(self.shift + self.unit * x, low, high)
-        return np.where(self.integer, np.rint(point), point)
-
-    def off(self, x: np.ndarray, point: np.ndarray) -> float:
-        """How far values of moving numbers are from scaled ones, in scaled units, all together."""
-        return float((np.abs(self.shift + self.unit * x - point) / self.unit).sum())
-
-    def moved(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Scaled gaps of the moving numbers, and which of them are changes."""
-        gaps = np.abs(point - self.value) / self.unit
-        return gaps, gaps > SAME
 
     def price(self, row: dict[str, Any], fixed: np.ndarray, linear: np.ndarray) -> float:
         """What a row costs, from the cost of a change and of a scaled unit by feature."""
@@ -188,19 +237,20 @@ class Part:
 
     def spread(self, linear: np.ndarray) -> float:
         """What to multiply the distance with, so that it never exceeds ``TIES`` in this piece."""
-        gaps = self.gaps.copy()
-        gaps[self.place] = np.maximum(np.abs(self.high - self.value), np.abs(self.low - self.value)) / self.unit
+        numbers, gaps = self.numbers, self.still.gaps.copy()
+        widest = np.maximum(np.abs(numbers.high - numbers.value), np.abs(numbers.low - numbers.value))
+        gaps[numbers.place] = widest / numbers.unit
         return TIES / max(float(gaps @ linear), 1.0)
 
     def _gaps(self, row: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         """Scaled gaps of a row by feature, and which features change."""
-        gaps, changed = self.gaps.copy(), self.changed.copy()
-        point = np.empty(len(self.place))
-        for k, j in enumerate(self.place):
+        gaps, changed = self.still.gaps.copy(), self.still.changed.copy()
+        point = np.empty(len(self.numbers.place))
+        for k, j in enumerate(self.numbers.place):
             feature = self.model.problem.space.features[j]
             value = row[feature.name]
             point[k] = value if feature.numeric else feature.categories.index(value)
-        gaps[self.place], changed[self.place] = self.moved(point)
+        gaps[self.numbers.place], changed[self.numbers.place] = self.numbers.moved(point)
         return gaps, changed
 
 

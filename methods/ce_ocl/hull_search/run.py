@@ -38,9 +38,9 @@ class Run:
         part, incumbents = self.part, self.incumbents
         if self.costs.rest < 0 or self.costs.constant >= incumbents.upper - CLOSE:
             return None, incumbents.upper
-        forced = np.zeros(len(part.place), dtype=bool)
+        forced = np.zeros(len(part.numbers.place), dtype=bool)
         basis = self.program.first_basis()
-        heap = [Node(self.costs.constant, 0, part.low, part.high, forced, basis, part.model.first)]
+        heap = [Node(self.costs.constant, 0, part.numbers.low, part.numbers.high, forced, basis, part.model.first)]
         seen = 0
         while heap:
             node: Node | None = heapq.heappop(heap)
@@ -73,13 +73,15 @@ class Run:
             return []
         solution = solved.solution
         x = part.origin + solution.moves
-        point = part.decoded(x, node.low, node.high)
-        stays = (np.abs(solution.moves) <= SNAP) & (node.low <= part.value) & (part.value <= node.high)
-        point = np.where(stays, part.value, point)
-        hollow = np.flatnonzero((part.hole[0] < point) & (point < part.hole[1]))
+        point = part.numbers.decoded(x, node.low, node.high)
+        stays = (np.abs(solution.moves) <= SNAP) & (node.low <= part.numbers.value) & (part.numbers.value <= node.high)
+        point = np.where(stays, part.numbers.value, point)
+        hollow = np.flatnonzero((part.numbers.hole[0] < point) & (point < part.numbers.hole[1]))
         if len(hollow):
-            return branching.split(solved, int(hollow[0]), part.hole[0, hollow[0]], part.hole[1, hollow[0]])
-        inside = solution.status != STUCK and part.off(x, point) <= NEAR
+            return branching.split(
+                solved, int(hollow[0]), part.numbers.hole[0, hollow[0]], part.numbers.hole[1, hollow[0]]
+            )
+        inside = solution.status != STUCK and part.numbers.off(x, point) <= NEAR
         if not self.program.line and part.leaves.greatest(point, point) < -TINY:
             return branching.leave(solved, point, invalid=True)
         if not inside:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,17 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from methods.ce_ocl.hull_search import kernels
 from methods.ce_ocl.hull_search.bounds import Costs
+from methods.ce_ocl.hull_search.incumbents import CLOSE
 from methods.ce_ocl.hull_search.models import Model, searchable
+from methods.ce_ocl.hull_search.outside import PricedHull, points_of
 from methods.ce_ocl.hull_search.part import TIES, Part
 from methods.ce_ocl.hull_search.run import Run
 from methods.ce_ocl.hull_search.working_set import WorkingSet
 from methods.milp.distance import Distance, Separable
 from methods.milp.hull import Hull, Outside, Shares
+
+OWN = 0.3  # share of the time left for the factual's own categories, where there are too many others to search
+Found = tuple[dict[str, Any] | None, float, float]  # a row, its cost, a bound
 
 
 class BoxSearch:
@@ -32,7 +38,8 @@ class BoxSearch:
     replaced by its convex envelope over the box. A point on which a sum of trees is invalid is grown to a box on which
     it surely is; x has to leave it by one of its faces. Points enter the program as they are needed. Bounds are
     Lagrangian: whatever the pivots did, they hold up to the rounding of one product with all points. A point
-    is taken once the real model predicts it as wanted.
+    is taken once the real model predicts it as wanted. A hull that x may leave at a price is searched by combination of
+    categories (``methods/ce_ocl/hull_search/outside.py``).
 
     Parameters
     ----------
@@ -60,10 +67,16 @@ class BoxSearch:
         linear = np.where(distance.quadratic > 0, distance.quadratic, distance.linear)
         self.distance = Separable(distance.fixed, linear, np.zeros_like(linear))
         self.alpha, self.weights = alpha, weights
-        self.most = math.inf if max_changes is None else float(max_changes)
         self.model = Model.of(problem, margin, bare)
+        self.adopt(problem, max_changes)
         kernels.compile_all()
         self._points: dict[int, tuple[Hull, WorkingSet]] = {}
+        self._priced: dict[int, tuple[np.ndarray, PricedHull]] = {}
+
+    def adopt(self, problem: Problem, max_changes: float | None) -> None:
+        """Search from now on within other bounds and actionability, and another number of changes."""
+        self.model = replace(self.model, problem=problem)
+        self.most = math.inf if max_changes is None else float(max_changes)
 
     @staticmethod
     def takes(problem: Problem, distance: Distance) -> bool:
@@ -75,7 +88,7 @@ class BoxSearch:
 
     def closest(
         self, factual: pd.DataFrame, piece: Shares | Outside, upper: float, deadline: Deadline, lexical: bool = False
-    ) -> tuple[dict[str, Any] | None, float, float]:
+    ) -> Found:
         """The closest valid point of a piece, if it costs less than ``upper``.
 
         Parameters
@@ -88,15 +101,14 @@ class BoxSearch:
         The row or None, its cost (``upper`` without one), and a proven lower bound on what the piece holds; inf:
         nothing below ``upper``.
         """
+        if piece.price is not None:
+            return self._around(factual, piece, upper, deadline)
         part = self._part(factual, piece)
         if not part.possible:
             return None, upper, math.inf
         fixed, linear = self.distance.fixed, self.distance.linear
         if not self.alpha or not lexical:
-            costs = Costs.of(part, fixed + self.alpha * self.weights, linear, self.most)
-            run = Run(part, costs, upper, deadline)
-            row, value = run.search()
-            return row, value, run.bound
+            return self._together(part, upper, deadline)
         best, value = None, upper
         known = math.floor(upper / self.alpha) if math.isfinite(upper) else math.inf
         row, least, bound = self._fewest(part, known, deadline)
@@ -113,6 +125,40 @@ class BoxSearch:
         if best is None and second.bound == math.inf:
             return None, upper, math.inf
         return best, value, min(value, self.alpha * least + second.bound)
+
+    def _together(self, part: Part, upper: float, deadline: Deadline) -> Found:
+        """The closest valid point of a part, changes and distance in one stage; as ``closest``."""
+        costs = Costs.of(part, self.distance.fixed + self.alpha * self.weights, self.distance.linear, self.most)
+        run = Run(part, costs, upper, deadline)
+        row, value = run.search()
+        return row, value, run.bound
+
+    def _around(self, factual: pd.DataFrame, piece: Shares | Outside, upper: float, deadline: Deadline) -> Found:
+        """The closest valid point where the hull may be left at a price; as ``closest``.
+
+        The factual's own categories come first, then all others whose changes cost less. Where these are too many, the
+        bound is what the first change of a category costs.
+        """
+        space, hull = self.model.problem.space, self._priced_hull(piece)
+        cost = self.distance.fixed + self.distance.linear + self.alpha * self.weights
+        combinations = hull.combinations(space, factual, cost)
+        part = Part(self.model, self.weights, hull.points, factual, hull.piece(space, combinations.own))
+        few = combinations.below(upper) is not None
+        until = deadline if few else Deadline.after(OWN * deadline.left)
+        best, value, bound = self._together(part, upper, until)
+        others = combinations.below(value)
+        if others is None:
+            return best, value, min(bound, float(combinations.cost.min()))
+        lowest = [(least + hull.price * float(hull.distances(codes).min()), codes) for least, codes in others]
+        for least, codes in sorted(lowest, key=lambda entry: entry[0]):
+            if least >= value - CLOSE:
+                break
+            if deadline.passed:
+                return best, value, min(bound, least)
+            part = Part(self.model, self.weights, hull.points, factual, hull.piece(space, codes))
+            row, value, lower = self._together(part, value, deadline)
+            best, bound = best if row is None else row, min(bound, lower)
+        return best, value, bound
 
     def fewest(
         self, factual: pd.DataFrame, piece: Shares | Outside, known: float, deadline: Deadline
@@ -144,6 +190,15 @@ class BoxSearch:
 
     def _part(self, factual: pd.DataFrame, piece: Shares | Outside) -> Part:
         return Part(self.model, self.weights, self._working_set(piece), factual, piece)
+
+    def _priced_hull(self, piece: Shares | Outside) -> PricedHull:
+        """The hull of a piece that may be left; kept, with the points that it is found by."""
+        points = points_of(piece)
+        if id(points) not in self._priced:
+            assert piece.price is not None
+            hull = PricedHull.of(self.model.problem.space, points, piece.price)
+            self._priced[id(points)] = points, hull
+        return self._priced[id(points)][1]
 
     def _working_set(self, piece: Shares | Outside) -> WorkingSet:
         """The points of a piece; kept, with the hull that they are found by, for hulls that come again."""

@@ -38,9 +38,13 @@ class WorkingSet:
     @classmethod
     def of(cls, points: np.ndarray) -> WorkingSet:
         """The working set of points of shape (points, columns), begun with the extreme ones of each column."""
+        return cls.ordered(points[near_each_other(points)])
+
+    @classmethod
+    def ordered(cls, points: np.ndarray) -> WorkingSet:
+        """As ``of``, of points whose order is that of their blocks."""
         count, size = points.shape
         room = min(count, ROOM)
-        points = points[_near_each_other(points)]
         starts = np.arange(0, count, kernels.BLOCK)
         corners = np.stack([np.minimum.reduceat(points, starts).T, np.maximum.reduceat(points, starts).T])
         self = cls(
@@ -58,8 +62,15 @@ class WorkingSet:
             self.work[:, self.used], self.members[self.used], self.inside[k] = self.points[:, k], k, True
             self.used += 1
 
+    def replace_last(self, values: np.ndarray) -> None:
+        """Give the points other values of their last column, shape (points,)."""
+        starts = np.arange(0, len(values), kernels.BLOCK)
+        self.points[-1] = values
+        self.corners[:, -1] = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
+        self.work[-1, : self.used] = values[self.members[: self.used]]
 
-def _near_each_other(points: np.ndarray) -> np.ndarray:
+
+def near_each_other(points: np.ndarray) -> np.ndarray:
     """An order of points in which blocks of ``kernels.BLOCK`` lie close: halves of halves of the widest column."""
     done: list[np.ndarray] = []
     stack = [np.arange(len(points))]
