@@ -63,7 +63,9 @@ LATE = {  # files that import modules of ours inside functions, and why
         "methods.robust.linear",
         "methods.robust.network",
     },  # numba and Pyomo: a method uses one
-    "methods/robust/settings.py": {"methods.milp.hull"},  # Pyomo, where trees are searched without
+    # Numba, which only workers need, and Pyomo, without which trees are searched.
+    "methods/ce_ocl/method.py": {"methods.ce_ocl.explainer"},
+    "methods/ce_ocl/explainer.py": {"methods.ce_ocl.formulation", "methods.ce_ocl.program_engine"},
 }
 LIBRARIES = {  # which files may know a large library
     "hydra": "harness/cli/*",
@@ -76,7 +78,7 @@ LIBRARIES = {  # which files may know a large library
     "cfnow": "methods/peers/cfnow.py",
     "treecf": "methods/peers/treecf.py",
 }
-MOST_LATE, MOST_FILE, MOST_FUNCTION = 25, 500, 60  # import statements; lines; lines
+MOST_LATE, MOST_FILE, MOST_FUNCTION = 27, 500, 60  # import statements; lines; lines
 MOST_ARGUMENTS, MOST_ATTRIBUTES = 8, 15  # of functions that are no kernels, without self; of classes, without inherited
 WIDE = {  # classes and functions that have more, and why
     "harness/core/metric.py:metric": "keywords by which a user declares a metric, all but two with a default",

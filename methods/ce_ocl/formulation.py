@@ -19,9 +19,9 @@ from methods.estimators.trees import splits_only
 from methods.milp.causality import Causality
 from methods.milp.embed import Embedded, embed
 from methods.milp.embed.registry import embeddable
-from methods.milp.hull import clustered, supports
 from methods.milp.manifold import Manifold
 from methods.milp.number_block import bounded
+from methods.milp.supports import clustered, supports
 from methods.milp.variables import Variables, affine
 
 

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from types import ModuleType
 from typing import ClassVar
 
-import numpy as np
-import pandas as pd
-
-from harness.core.conflict import equations_of, groups_of, irreducible, lifted
-from harness.core.errors import UnsupportedError
-from harness.core.explanation import Explanation, Status
-from harness.core.method import Deadline
+from harness.core.method import Explainer
 from harness.core.problem import Problem
-from harness.core.target import Label
-from methods.ce_ocl.cell_engine import CellEngine
-from methods.ce_ocl.formulation import check
 from methods.ce_ocl.parameters import Parameters
-from methods.ce_ocl.program_engine import ProgramEngine
-
-MANIFOLD = "data manifold"  # as a constraint group
-RESERVE = 0.05  # of the time limit: for reading and checking the last solution
 
 
 @dataclass(frozen=True)
@@ -112,78 +100,13 @@ class CeOcl(Parameters):
         return self.hull != "none"
 
     def refuses(self, problem: Problem) -> str | None:
-        if problem.classifier.opaque:
-            return problem.classifier.opaque
-        if not isinstance(problem.target, Label) and len(problem.classifier.classes) > 2:
-            return "a probability of one of several classes cannot be embedded; set 'desired' to a class."
-        try:
-            if self.engine == "search" and not CellEngine.takes(self, problem):
-                name = type(problem.classifier.estimator).__name__
-                return (
-                    f"engine=search needs a tree, forest or boosting model (here: {name}), a distance that is a sum "
-                    f"over features, diversity=distance and no hull or causality; use auto."
-                )
-            check(self, problem)
-        except UnsupportedError as fault:
-            return str(fault)
-        return None
+        return _explainer().refusal(self, problem)
 
-    def fit(self, problem: Problem) -> _Explainer:
-        return _Explainer(self, problem)
-
-    def start(self, problem: Problem) -> CellEngine | ProgramEngine:
-        """The engine that answers."""
-        if self.engine != "milp" and CellEngine.takes(self, problem):
-            try:
-                return CellEngine(self, problem)
-            except UnsupportedError:
-                if self.engine == "search":
-                    raise
-        plain = replace(self, hull="none", diversity="distance").start(problem) if self.soft else None
-        return ProgramEngine(self, problem, plain)
+    def fit(self, problem: Problem) -> Explainer:
+        return _explainer().CeOclExplainer(self, problem)
 
 
-class _Explainer:
-    """An engine, and the reason where it finds that there is no counterfactual."""
+def _explainer() -> ModuleType:
+    from methods.ce_ocl import explainer  # slow: numba, which only workers need
 
-    def __init__(self, method: CeOcl, problem: Problem) -> None:
-        self.method, self.problem = method, problem
-        self.engine = method.start(problem)
-
-    def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
-        deadline = Deadline(deadline.at - RESERVE * deadline.left)
-        answers = self.engine.answers(factual, n, deadline)
-        conflict: tuple[str, ...] = ()
-        if answers[0].status is Status.INFEASIBLE:
-            conflict = self._conflict(factual, deadline)
-            if conflict:
-                detail = f"{answers[0].detail}; these cannot hold together: {', '.join(conflict)}"
-                answers[0] = replace(answers[0], detail=detail)
-        return Explanation(tuple(answers), conflict).padded(n, answers[-1])
-
-    def _conflict(self, factual: pd.DataFrame, deadline: Deadline) -> tuple[str, ...]:
-        """Constraint groups that leave no valid point, none of which can be spared."""
-
-        def infeasible(without: frozenset[str]) -> bool | None:
-            if deadline.passed:
-                return None
-            method = self.method
-            if "max_changes" in without:
-                method = replace(method, max_changes=None)
-            if MANIFOLD in without:
-                method = replace(method, hull="none", diversity="distance")
-            problem = lifted(self.problem, without)
-            built, engine = method.hull == self.method.hull, self.engine
-            built = built and len(problem.equations) == len(self.problem.equations)
-            if built and isinstance(engine, ProgramEngine):
-                with engine.under(method, problem):
-                    answer = engine.answers(factual, 1, deadline)[0]
-            else:
-                answer = method.start(problem).answers(factual, 1, deadline)[0]
-            return None if answer.status is Status.GAVE_UP else answer.status is Status.INFEASIBLE
-
-        groups = [*groups_of(self.problem)]
-        groups += [] if self.method.max_changes is None else ["max_changes"]
-        groups += equations_of(self.problem) if self.method.causality else []
-        groups += [MANIFOLD] if self.method.hull == "hard" else []
-        return irreducible(groups, infeasible)
+    return explainer

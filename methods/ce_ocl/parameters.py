@@ -13,7 +13,7 @@ from harness.core.objective import Limit, Objective, Term, check_weight, mad, ma
 from harness.core.problem import Problem
 from harness.core.space import Kind
 from harness.solvers.highs import PROVEN
-from methods.milp.hull import SUPPORTS, clustered, supports
+from methods.milp.supports import SUPPORTS, clustered, supports
 
 ALLOWED = {
     "distance": ("l0", "l1", "mad_l1", "gower", "l2sq", "linf", "mahalanobis"),

@@ -9,9 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from scipy.optimize import nnls
-from sklearn.cluster import KMeans
 
-from harness.core.problem import Problem
 from harness.core.space import SAME
 from harness.solvers.highs import Linear
 from harness.solvers.lp import Lp
@@ -20,23 +18,6 @@ from methods.milp.forms import scaled
 
 INSIDE = 5e-7  # a point this near to a hull, in scaled units, is in it; above the solver's tolerance
 PULL = 1e4  # weight of "the shares sum to 1" among least squares
-SUPPORTS = ("labelled", "predicted", "both")
-
-
-def supports(problem: Problem, which: str) -> np.ndarray:
-    """Which reference rows span the hull, bool: those labelled as wanted, predicted as wanted, or both."""
-    labelled = problem.labelled(problem.reference_labels)
-    if which == "labelled":
-        return labelled
-    predicted = problem.valid(problem.reference)
-    return predicted if which == "predicted" else labelled & predicted
-
-
-def clustered(points: np.ndarray, count: int) -> np.ndarray:
-    """The cluster of each point, by k-means in scaled columns, seeded."""
-    if count <= 1 or len(points) <= count:
-        return np.zeros(len(points), dtype=int) if count <= 1 else np.arange(len(points))
-    return KMeans(count, n_init=4, random_state=0).fit_predict(points)
 
 
 @dataclass(frozen=True)

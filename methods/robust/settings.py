@@ -11,6 +11,7 @@ import numpy as np
 from harness.certificate.radius import radius as radius_for
 from harness.core.objective import Limit, Objective, Term, check_weight
 from harness.core.problem import Problem
+from methods.milp.supports import SUPPORTS, supports
 from methods.robust.outcome import LEAST
 from methods.robust.perturbation import Perturbation
 
@@ -20,7 +21,7 @@ ALLOWED = {
     "algorithm": ("auto", "cells", "adversarial", "leaf", "network"),
     "hull": ("none", "hard"),
     "hull_norm": (1, 2, "inf"),
-    "hull_points": ("labelled", "predicted", "both"),
+    "hull_points": SUPPORTS,
 }
 SECONDS = 10.0  # for the certificate of one point
 
@@ -86,8 +87,6 @@ class Settings:
         terms = [Term(self.distance)] + ([Term("l0", self.alpha)] if self.alpha else [])
         limits = [] if self.max_changes is None else [Limit(Term("l0"), self.max_changes)]
         if self.hull == "hard":
-            from methods.milp.hull import supports  # slow: highspy, pyomo
-
             rows = problem.reference.loc[supports(problem, self.hull_points)]
             points = np.unique(problem.space.encode(rows), axis=0)
             limits.append(Limit(Term("slack", 1.0, {"points": points, "norm": self.hull_norm}), self.epsilon))

@@ -34,7 +34,7 @@ from harness.evaluation.checker import permitted
 from harness.models.equations import equations
 from methods.ce_ocl import CeOcl
 from methods.estimators.raw_target import raw_interval
-from methods.milp.hull import clustered
+from methods.milp.supports import clustered
 
 WITHIN = 1e-6  # what an answer may lie outside a hull, and an objective off the optimum
 CLEAR = 2e-6  # a score this near to its threshold says nothing of a program with a margin

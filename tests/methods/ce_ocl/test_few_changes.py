@@ -25,6 +25,7 @@ from harness.core.space import Feature, Space
 from harness.core.target import Interval, Label, Target
 from harness.evaluation.checker import permitted
 from methods.ce_ocl import CeOcl
+from methods.ce_ocl.explainer import start
 from methods.ce_ocl.few_changes import FewChanges
 
 SPACE = Space(
@@ -170,7 +171,7 @@ def test_the_program_finds_nothing_better(problem_of: Callable[[str], Problem], 
     """With continuous features as well, the mixed-integer program of the same question has the same optimum."""
     problem = problem_of("mlp")
     method = CeOcl(distance=distance, max_changes=most, engine="milp")
-    program: Any = method.start(problem)
+    program: Any = start(method, problem)
     program.few = None  # on its own
     parts = method.objective(problem).separable(problem.space)
     assert parts is not None

@@ -22,6 +22,7 @@ from harness.core.problem import Problem
 from harness.core.space import Feature, Space
 from harness.core.target import Label
 from methods.ce_ocl import CeOcl
+from methods.ce_ocl.explainer import start
 
 SPACE = Space(
     (
@@ -91,7 +92,7 @@ def infimum(problem: Problem, factual: pd.DataFrame) -> float:
 
 
 def asked(method: CeOcl, problem: Problem, factual: pd.DataFrame) -> Answer:
-    return method.start(problem).answers(factual, 1, Deadline.after(60.0))[0]
+    return start(method, problem).answers(factual, 1, Deadline.after(60.0))[0]
 
 
 @pytest.mark.parametrize("few", [True, False])
@@ -105,7 +106,7 @@ def test_a_small_network_has_no_margin(sizes: tuple[float, float], few: bool) ->
             factual = refused.iloc[[person]]
             expected = infimum(problem, factual)
             method = CeOcl("l1", engine="auto" if few else "milp")
-            engine = method.start(problem)
+            engine = start(method, problem)
             engine.few = engine.few if few else None
             answer = engine.answers(factual, 1, Deadline.after(60.0))[0]
             assert answer.row is not None

@@ -17,6 +17,7 @@ from harness.core.problem import Problem
 from harness.core.space import Feature, Space
 from harness.core.target import Label
 from methods.ce_ocl import CeOcl
+from methods.ce_ocl.explainer import start
 
 SPACE = Space(
     (
@@ -90,7 +91,7 @@ def test_every_class_is_reached_as_cheaply_as_any_cell_has_it(depth: int, classe
         right = points[problem.valid(points)]
         best = method.objective(problem).evaluate(SPACE, factual, right).min() if len(right) else np.inf
         for engine in ("search", "milp"):
-            answer = CeOcl("l1", engine=engine).start(problem).answers(factual, 1, Deadline.after(60.0))[0]
+            answer = start(CeOcl("l1", engine=engine), problem).answers(factual, 1, Deadline.after(60.0))[0]
             assert answer.status is (Status.OPTIMAL if len(right) else Status.INFEASIBLE)
             if len(right):
                 assert problem.valid(SPACE.frame([answer.row]))[0]

@@ -38,8 +38,9 @@ from harness.models.equations import equations
 from methods.ce_ocl import CeOcl
 from methods.ce_ocl.program_engine import ProgramEngine
 from methods.milp import manifold
-from methods.milp.hull import Hull, Shares, clustered
+from methods.milp.hull import Hull, Shares
 from methods.milp.manifold import Manifold
+from methods.milp.supports import clustered
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -1,0 +1,109 @@
+"""CE-OCL's answers to one factual: the engine that finds them, and why where there are none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from harness.core.conflict import equations_of, groups_of, irreducible, lifted
+from harness.core.errors import UnsupportedError
+from harness.core.explanation import Explanation, Status
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.target import Label
+from methods.ce_ocl.cell_engine import CellEngine
+from methods.ce_ocl.parameters import Parameters
+
+if TYPE_CHECKING:
+    from methods.ce_ocl.program_engine import ProgramEngine
+
+MANIFOLD = "data manifold"  # as a constraint group
+RESERVE = 0.05  # of the time limit: for reading and checking the last solution
+
+
+def refusal(parameters: Parameters, problem: Problem) -> str | None:
+    """Why CE-OCL with these parameters cannot take the problem, in a sentence; None where it can."""
+    if problem.classifier.opaque:
+        return problem.classifier.opaque
+    if not isinstance(problem.target, Label) and len(problem.classifier.classes) > 2:
+        return "a probability of one of several classes cannot be embedded; set 'desired' to a class."
+    if parameters.engine != "milp" and CellEngine.takes(parameters, problem):
+        return None
+    if parameters.engine == "search":
+        name = type(problem.classifier.estimator).__name__
+        return (
+            f"engine=search needs a tree, forest or boosting model (here: {name}), a distance that is a sum "
+            f"over features, diversity=distance and no hull or causality; use auto."
+        )
+    from methods.ce_ocl.formulation import check  # slow: Pyomo, where trees are searched without
+
+    try:
+        check(parameters, problem)
+    except UnsupportedError as fault:
+        return str(fault)
+    return None
+
+
+def start(parameters: Parameters, problem: Problem) -> CellEngine | ProgramEngine:
+    """The engine that answers."""
+    if parameters.engine != "milp" and CellEngine.takes(parameters, problem):
+        try:
+            return CellEngine(parameters, problem)
+        except UnsupportedError:
+            if parameters.engine == "search":
+                raise
+    from methods.ce_ocl.program_engine import ProgramEngine  # slow: Pyomo, where trees are searched without
+
+    plain = None
+    if parameters.soft:
+        plain = start(replace(parameters, hull="none", diversity="distance"), problem)
+    return ProgramEngine(parameters, problem, plain)
+
+
+class CeOclExplainer:
+    """An engine, and the reason where it finds that there is no counterfactual."""
+
+    def __init__(self, method: Parameters, problem: Problem) -> None:
+        self.method, self.problem = method, problem
+        self.engine = start(method, problem)
+
+    def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
+        deadline = Deadline(deadline.at - RESERVE * deadline.left)
+        answers = self.engine.answers(factual, n, deadline)
+        conflict: tuple[str, ...] = ()
+        if answers[0].status is Status.INFEASIBLE:
+            conflict = self._conflict(factual, deadline)
+            if conflict:
+                detail = f"{answers[0].detail}; these cannot hold together: {', '.join(conflict)}"
+                answers[0] = replace(answers[0], detail=detail)
+        return Explanation(tuple(answers), conflict).padded(n, answers[-1])
+
+    def _conflict(self, factual: pd.DataFrame, deadline: Deadline) -> tuple[str, ...]:
+        """Constraint groups that leave no valid point, none of which can be spared."""
+
+        def infeasible(without: frozenset[str]) -> bool | None:
+            if deadline.passed:
+                return None
+            method = self.method
+            if "max_changes" in without:
+                method = replace(method, max_changes=None)
+            if MANIFOLD in without:
+                method = replace(method, hull="none", diversity="distance")
+            problem = lifted(self.problem, without)
+            built, engine = method.hull == self.method.hull, self.engine
+            built = built and len(problem.equations) == len(self.problem.equations)
+            if built and not isinstance(engine, CellEngine):
+                with engine.under(method, problem):
+                    answer = engine.answers(factual, 1, deadline)[0]
+            else:
+                answer = start(method, problem).answers(factual, 1, deadline)[0]
+            return None if answer.status is Status.GAVE_UP else answer.status is Status.INFEASIBLE
+
+        groups = [*groups_of(self.problem)]
+        groups += [] if self.method.max_changes is None else ["max_changes"]
+        groups += equations_of(self.problem) if self.method.causality else []
+        groups += [MANIFOLD] if self.method.hull == "hard" else []
+        return irreducible(groups, infeasible)

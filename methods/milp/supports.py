@@ -1,0 +1,26 @@
+"""Which rows span a convex hull, and in how many parts."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.cluster import KMeans
+
+from harness.core.problem import Problem
+
+SUPPORTS = ("labelled", "predicted", "both")
+
+
+def supports(problem: Problem, which: str) -> np.ndarray:
+    """Which reference rows span the hull, bool: those labelled as wanted, predicted as wanted, or both."""
+    labelled = problem.labelled(problem.reference_labels)
+    if which == "labelled":
+        return labelled
+    predicted = problem.valid(problem.reference)
+    return predicted if which == "predicted" else labelled & predicted
+
+
+def clustered(points: np.ndarray, count: int) -> np.ndarray:
+    """The cluster of each point, by k-means in scaled columns, seeded."""
+    if count <= 1 or len(points) <= count:
+        return np.zeros(len(points), dtype=int) if count <= 1 else np.arange(len(points))
+    return KMeans(count, n_init=4, random_state=0).fit_predict(points)
