@@ -14,7 +14,11 @@ from harness.core.errors import DatasetError, choices
 from harness.core.inputs import Affine, Indicator, Input
 from harness.core.space import Actionability, Feature, Kind, Space
 
-ENTRIES = ("formula", "parents", "learn", "grid")
+ENTRIES = {  # what an equation may have beside the entry that tells its kind
+    "formula": (),
+    "learn": ("parents", "grid"),
+    "published": ("parents", "scale"),
+}
 
 
 def check(space: Space, causality: Mapping[str, Mapping[str, Any] | None]) -> tuple[str, ...]:
@@ -166,11 +170,12 @@ def ordered(space: Space, causality: Mapping[str, Mapping[str, Any] | None]) -> 
 def _parents(space: Space, name: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
     """The parents that an entry names, checked."""
     space[name]  # there is such a feature
-    if not isinstance(entry, Mapping) or not ("formula" in entry) ^ ("learn" in entry):
+    kinds = [kind for kind in ENTRIES if isinstance(entry, Mapping) and kind in entry]
+    if len(kinds) != 1:
         raise DatasetError(f"the equation of {name} is {entry!r}; give either a 'formula', or 'parents' and 'learn'.")
+    allowed = (*kinds, *ENTRIES[kinds[0]])
     for key in entry:
-        if key not in ENTRIES or ("formula" in entry and key != "formula"):
-            allowed = ("formula",) if "formula" in entry else ENTRIES[1:]
+        if key not in allowed:
             raise DatasetError(f"the equation of {name} has no entry {key!r}; {choices(key, allowed)}.")
     if "formula" in entry:
         return tuple(source.feature for source in parse(entry["formula"], space).inputs)
@@ -179,4 +184,18 @@ def _parents(space: Space, name: str, entry: Mapping[str, Any]) -> tuple[str, ..
         raise DatasetError(
             f"the equation of {name} has the parents {parents!r}; list the features that it is learnt from."
         )
+    if "published" in entry:
+        scale = entry.get("scale")
+        pairs = {key: ends for key, ends in scale.items() if _pair(ends)} if isinstance(scale, Mapping) else {}
+        for known in (name, *parents):
+            if known not in pairs or not space[known].numeric:
+                raise DatasetError(
+                    f"the equation of {name} is published without a scale of {known}; give scale.{known}=[low, high], "
+                    f"what 0 and 1 stand for, of numbers."
+                )
     return tuple(space[parent].name for parent in parents)
+
+
+def _pair(ends: Any) -> bool:
+    """Whether these are two numbers, the lesser one first."""
+    return isinstance(ends, list | tuple) and len(ends) == 2 and ends[0] < ends[1]

@@ -1,4 +1,4 @@
-"""Structural equations of a dataset, explicit or learnt from its training rows."""
+"""Structural equations of a dataset: explicit, learnt from its training rows, or published by a paper's authors."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from sklearn.model_selection import GridSearchCV
 
 from harness.core.equation import Equation
 from harness.core.errors import DatasetError
+from harness.core.inputs import Affine
 from harness.core.space import Space
 from harness.data.equations import check, ordered, parse
+from harness.data.load import source_of
+from harness.models.published import load_regressor
 from harness.models.train import train
 
 FOLDS = 5  # of the cross-validation that chooses among the settings of a ``grid``
@@ -34,7 +37,9 @@ def equations(
     causality
         By endogenous feature either ``{formula}``, a text for ``parse``; or ``{parents, learn, grid}``: names of
         features, an unfitted regressor, and optionally lists of settings by parameter, from which five-fold
-        cross-validation takes the best. None in place of a description is no equation.
+        cross-validation takes the best; or ``{parents, published, scale}``: numeric features, the ``file`` (with
+        ``sha256`` and ``urls``) of a network of ReLUs, and what 0 and 1 stand for, of the parents and of the feature
+        itself. None in place of a description is no equation.
     cache
         Where fitted regressors are kept.
 
@@ -51,6 +56,13 @@ def equations(
             model = parse(entry["formula"], space)
             made.append(Equation(name, model, text=entry["formula"]))
             continue
+        if "published" in entry:
+            low, high = entry["scale"][name]
+            ends = [(parent, *entry["scale"][parent]) for parent in entry["parents"]]
+            inputs = [Affine(parent, first, last - first) for parent, first, last in ends]
+            model = load_regressor(source_of(f"the equation of {name}", entry["published"]), inputs)
+            made.append(Equation(name, model, low, high - low))
+            continue
         learner = entry["learn"]
         if not hasattr(learner, "fit") or not is_regressor(learner):
             raise DatasetError(
@@ -60,8 +72,8 @@ def equations(
             raise DatasetError(f"{name} is the same in every training row; there is no equation to learn.")
         if entry.get("grid"):
             learner = GridSearchCV(learner, dict(entry["grid"]), cv=FOLDS)
-        inputs = Space(tuple(space[parent] for parent in entry["parents"]))
+        causes = Space(tuple(space[parent] for parent in entry["parents"]))
         scaled = (frame[name].to_numpy(float) - feature.scale[0]) / feature.range
-        model = train(clone(learner), inputs, frame, scaled, (), cache=cache)
+        model = train(clone(learner), causes, frame, scaled, (), cache=cache)
         made.append(Equation(name, model, feature.scale[0], feature.range))
     return tuple(made)

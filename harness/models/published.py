@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.neural_network import MLPClassifier
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -25,6 +25,7 @@ from sklearn.tree._tree import Tree
 
 from harness.core.classifier import Classifier
 from harness.core.errors import HarnessError, choices
+from harness.core.inputs import Input
 from harness.data import Dataset, Source, read_bytes
 from harness.data.published import Scale, inputs_of
 
@@ -81,16 +82,37 @@ def _linear(kind: type, table: pd.DataFrame, columns: Sequence[str]) -> Any:
     return estimator
 
 
+def load_regressor(source: Source, inputs: Sequence[Input]) -> Classifier:
+    """A published network of ReLUs for a number, whose file has the inputs in this order as ``node_0`` and so on.
+
+    Raises
+    ------
+    DatasetError
+        If there is no such file.
+    """
+    table = pd.read_csv(io.BytesIO(read_bytes(source)))
+    estimator = _layers(MLPRegressor(), table, [f"node_{place}" for place in range(len(inputs))])
+    estimator.n_features_in_, estimator.out_activation_ = len(inputs), "identity"
+    return Classifier(estimator, tuple(inputs))
+
+
 def _network(table: pd.DataFrame, columns: Sequence[str]) -> MLPClassifier:
+    estimator = _layers(MLPClassifier(), table, columns)
+    estimator.out_activation_ = "logistic"
+    estimator.classes_, estimator._label_binarizer = CODES, LabelBinarizer().fit(CODES)
+    return estimator
+
+
+def _layers(estimator: Any, table: pd.DataFrame, columns: Sequence[str]) -> Any:
+    """The network of one output with the published weights of its layers."""
     coefs, intercepts, below = [], [], list(columns)
     for _, layer in table.sort_values(["layer", "node"]).groupby("layer"):
         coefs.append(layer[below].to_numpy(float).T)
         intercepts.append(layer["intercept"].to_numpy(float))
         below = [f"node_{k}" for k in range(len(layer))]
-    estimator = MLPClassifier(hidden_layer_sizes=tuple(len(own) for own in intercepts[:-1]))
+    estimator.set_params(hidden_layer_sizes=tuple(len(own) for own in intercepts[:-1]))
     estimator.coefs_, estimator.intercepts_ = coefs, intercepts
-    estimator.n_layers_, estimator.n_outputs_, estimator.out_activation_ = len(coefs) + 1, 1, "logistic"
-    estimator.classes_, estimator._label_binarizer = CODES, LabelBinarizer().fit(CODES)
+    estimator.n_layers_, estimator.n_outputs_ = len(coefs) + 1, 1
     return estimator
 
 

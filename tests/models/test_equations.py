@@ -451,3 +451,45 @@ def test_the_command_line_takes_equations(tmp_path: Path) -> None:
             gap = equation.residual(cell.space, frame.loc[[row["factual"]]], cell.space.frame([row["row"]]))[0]
             assert scores["causality/residual"][row["factual"]] == pytest.approx(abs(gap))
             assert abs(gap) > 1e-3  # a nearest neighbour knows of no equation
+
+
+PUBLISHED = "intercept,layer,node,node_0,node_1\n-0.25,0,0,2,\n0.5,0,1,-1,\n0.1,1,0,0.3,-0.4\n"  # 1 input, 2 units
+BY_HAND = [  # amount, scaled from [10, 30]; the two units; what they give, from [4, 72]
+    (10, (0.0, 0.5), 4 + 68 * (0.1 - 0.4 * 0.5)),
+    (20, (0.75, 0.0), 4 + 68 * (0.1 + 0.3 * 0.75)),
+    (40, (2.75, 0.0), 4 + 68 * (0.1 + 0.3 * 2.75)),
+]
+
+
+@pytest.fixture
+def published(tmp_path: Path) -> dict[str, Any]:
+    (tmp_path / "due.csv").write_text(PUBLISHED)
+    scale = {"amount": [10, 30], "pay-back": [4, 72]}
+    return {"parents": ["amount"], "published": {"file": str(tmp_path / "due.csv")}, "scale": scale}
+
+
+def test_a_published_network_is_an_equation(published: dict[str, Any]) -> None:
+    (equation,) = equations(SPACE, TRAIN, {"pay-back": published})
+    assert equation.parents == ("amount",)
+    rows = TRAIN.iloc[: len(BY_HAND)].assign(amount=[amount for amount, _, _ in BY_HAND])
+    assert equation.predict(rows) == pytest.approx([value for _, _, value in BY_HAND])
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"scale": {"amount": [10, 30]}}, r"published without a scale of pay-back; give scale\.pay-back=\[low, high\]"),
+        ({"scale": {"amount": [30, 10], "pay-back": [4, 72]}}, r"without a scale of amount"),
+        ({"scale": 3}, r"without a scale of pay-back"),
+        ({"scale": {"pay-back": 72, "amount": [10, 30]}}, r"without a scale of pay-back"),
+        ({"parents": ["housing"], "scale": {"housing": [0, 1], "pay-back": [4, 72]}}, r"a scale of housing; .*numbers"),
+        ({"grid": {}}, r"has no entry 'grid'; .*published, parents, scale"),
+        ({"learn": "ridge"}, r"give either a 'formula', or 'parents' and 'learn'"),
+        ({"published": {"file": "/nowhere/due.csv"}}, r"due\.csv"),
+    ],
+)
+def test_a_published_equation_that_does_not_fit_is_one_sentence(
+    change: dict[str, Any], sentence: str, published: dict[str, Any]
+) -> None:
+    with pytest.raises(DatasetError, match=sentence):
+        equations(SPACE, TRAIN, {"pay-back": published | change})
