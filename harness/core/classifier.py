@@ -74,6 +74,9 @@ class Classifier:
         Why the model cannot be read: a sentence. There are then no inputs, and ``estimator`` is ``wrapped``.
     labels
         What the estimator calls its classes; the codes 0, 1, ... where empty.
+    restated
+        Whether ``estimator`` was made so that its raw output is above 0 where ``wrapped`` says class 1, and has other
+        scores and classes: of a calibrated model, say.
     """
 
     estimator: Any
@@ -83,6 +86,7 @@ class Classifier:
     wrapped: WrappedModel | None = None
     opaque: str | None = None
     labels: tuple[Any, ...] = ()
+    restated: bool = False
 
     def __post_init__(self) -> None:
         for name in ("inputs", "classes", "labels"):
@@ -152,6 +156,8 @@ class Classifier:
 
     def decide(self, matrix: np.ndarray) -> np.ndarray:
         """Class codes (or numbers) straight from estimator inputs, shape (rows,)."""
+        if self.restated:
+            return (self._raw(matrix) > 0).astype(int)
         return self._decisions(self.estimator, matrix)
 
     def grade(self, matrix: np.ndarray) -> np.ndarray:
@@ -161,7 +167,8 @@ class Classifier:
     def score(self, frame: pd.DataFrame) -> np.ndarray:
         """Probabilities where the estimator has them, else decision values (or numbers, for regression).
 
-        Shape (rows,) of class 1 for two classes and for regression, else (rows, classes).
+        Shape (rows,) of class 1 for two classes and for regression, else (rows, classes). Where a model tells nothing
+        but classes, the one that it says has the score 1, and others 0.
         """
         return self._scores(*self._asked(frame))
 
@@ -199,6 +206,10 @@ class Classifier:
     def _decisions(self, model: Any, data: Any) -> np.ndarray:
         if self.threshold is not None:
             return (self._scores(model, data) > self.threshold).astype(int)
+        return self._coded(model, data)
+
+    def _coded(self, model: Any, data: Any) -> np.ndarray:
+        """Class codes (or numbers) by the model's own rule."""
         with warnings.catch_warnings(action="ignore", category=UserWarning):
             predicted = np.asarray(model.predict(data))
         if not self.classes:
@@ -215,7 +226,10 @@ class Classifier:
             if hasattr(model, "predict_proba"):
                 scores = model.predict_proba(data)
                 return scores[:, 1] if self.binary else scores
-            return model.decision_function(data)
+            if hasattr(model, "decision_function"):
+                return model.decision_function(data)
+        codes = self._coded(model, data)  # votes, say, of which only the outcome is told
+        return codes.astype(float) if self.binary else np.eye(len(self.classes))[codes]
 
     def raw(self, frame: pd.DataFrame) -> np.ndarray:
         """What the mixed-integer layer models, as one number a row (binary, regression) or one a class.
@@ -223,7 +237,9 @@ class Classifier:
         Decision value of linear models and boosting (the margin before any link, of XGBoost and LightGBM too), mean
         leaf fraction of trees and forests, last pre-activation of networks.
         """
-        matrix = self.matrix(frame)
+        return self._raw(self.matrix(frame))
+
+    def _raw(self, matrix: np.ndarray) -> np.ndarray:
         estimator = self.estimator
         if not self.classes:
             return np.asarray(estimator.predict(matrix), dtype=float)
@@ -243,13 +259,23 @@ class Classifier:
     @property
     def raw_threshold(self) -> float:
         """The threshold on ``raw`` above which a binary model says class 1."""
+        if self.restated:
+            return 0.0
         if not hasattr(self.estimator, "predict_proba"):
             return self.threshold or 0.0
         return self.to_raw(0.5 if self.threshold is None else self.threshold)
 
     def to_raw(self, probability: float) -> float:
-        """The ``raw`` of a binary model at which class 1 has this probability."""
+        """The ``raw`` of a binary model at which class 1 has this probability.
+
+        Raises
+        ------
+        UnsupportedError
+            Where ``raw`` is that of another model, with the same classes but not the same probabilities.
+        """
         estimator = self.estimator
+        if self.restated:
+            raise UnsupportedError("probabilities of a model made of others are not read; set 'desired' to a class.")
         if not any(hasattr(estimator, kind) for kind in ("decision_function", "coefs_", "get_booster", "booster_")):
             return probability
         # Boosting with the exponential loss has P = expit(2 raw), LightGBM's expit(sigmoid raw), the others expit(raw).

@@ -108,11 +108,13 @@ def assemble(
     HarnessError
         If the model cannot read the rows of ``frame``.
     """
-    estimator, inputs, faults, opaque = pipeline.describe(wrapped.model, space, wrapped.columns)
-    if faults:
-        raise HarnessError(_listed(wrapped.path, name, faults))
-    inside = Classifier(estimator, inputs, tuple(classes), threshold, labels=tuple(labels))
+    described = pipeline.describe(wrapped.model, space, wrapped.columns, threshold)
+    if described.faults:
+        raise HarnessError(_listed(wrapped.path, name, described.faults))
+    names, threshold = tuple(labels), described.threshold
+    inside = Classifier(described.estimator, described.inputs, tuple(classes), threshold, labels=names)
     outside = replace(inside, estimator=wrapped, inputs=(), wrapped=wrapped)
+    inside = replace(inside, restated=described.restated)
     try:
         with warnings.catch_warnings(action="ignore"):
             several = np.ndim(wrapped.model.predict(wrapped.table(frame.iloc[:1]))) > 1
@@ -123,7 +125,7 @@ def assemble(
         raise HarnessError(
             _listed(wrapped.path, name, [f"its prediction of the data's rows fails: {short(fault)}"])
         ) from fault
-    opaque = opaque or _difference(inside, wrapped, frame, predicted)
+    opaque = described.opaque or _difference(inside, wrapped, frame, predicted)
     return replace(inside, wrapped=wrapped) if opaque is None else replace(outside, opaque=opaque)
 
 
@@ -139,10 +141,13 @@ def _difference(
                 made = wrapped.model[:-1].transform(wrapped.table(frame))
             made = np.asarray(made.toarray() if hasattr(made, "toarray") else made, dtype=float)
             matrix = inside.matrix(frame)
-            # The last step may be a pipeline itself.
-            if made.shape == matrix.shape and not hasattr(steps[-1][1], "steps") and (made != matrix).any():
+            # The last step may have steps itself.
+            last = type(steps[-1][1]) is type(inside.estimator)
+            if made.shape == matrix.shape and last and (made != matrix).any():
                 column = int(np.flatnonzero((made != matrix).any(axis=0))[0])
                 return f"{prefix} values of {inside.inputs[column].feature} than they do"
+        if inside.restated:
+            return None if (inside.decide(inside.matrix(frame)) == predicted[0]).all() else f"{prefix} predictions"
         codes, scores = inside.graded(frame)
         slack = NEAR * _size(inside, frame, scores)
     except Exception as fault:

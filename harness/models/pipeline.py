@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import singledispatch
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -34,6 +34,7 @@ from sklearn.preprocessing import (
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine, Chain, Indicator, Input, Lookup, beyond_by_rounding, run_steps
 from harness.core.space import Feature, Kind, Space
+from harness.models.composite import chosen, held, own_threshold, restated
 from harness.models.scorecard import OptBinned, ScorecardEstimator
 
 NAMED = 5  # values that a sentence lists
@@ -94,46 +95,78 @@ class ColumnFlow:
     sparse: bool = False
 
 
-def describe(model: Any, space: Space, columns: Sequence[str]) -> tuple[Any, tuple[Input, ...], list[str], str | None]:
+class Described(NamedTuple):
+    """What exact methods see of a model.
+
+    Parameters
+    ----------
+    estimator
+        The last step, knowing no column names, as it is called with arrays; the model itself where it is opaque.
+    inputs
+        Its inputs as maps of the data's features; none where it is opaque.
+    faults
+        Why the model cannot read the data; empty where it can.
+    opaque
+        Why the model cannot be read, a sentence.
+    threshold, restated
+        As of ``Classifier``.
+    """
+
+    estimator: Any
+    inputs: tuple[Input, ...]
+    faults: Sequence[str] = ()
+    opaque: str | None = None
+    threshold: float | None = None
+    restated: bool = False
+
+
+def describe(model: Any, space: Space, columns: Sequence[str], threshold: float | None = None) -> Described:
     """The last step of a model, and its inputs as maps of the data's features.
 
     Parameters
     ----------
     model
-        A fitted estimator or ``Pipeline``.
+        A fitted estimator or ``Pipeline``, also one inside a search, a calibration or an average.
     columns
         Names of the features that it takes, in its order.
-
-    Returns
-    -------
-    The estimator (knowing no column names, as it is called with arrays), its inputs, why the model cannot read the data
-    (a list, empty where it can), and why it is opaque (a sentence; there are then no inputs).
+    threshold
+        That the score of class 1 has to exceed, where the model's own rule is not to decide.
     """
     if isinstance(model, ScorecardEstimator | OptBinned):
-        return _scorecard(model, space)
+        return _scorecard(model, space, threshold)
     at = PipelineStep(space)
     raw = (Number(f) if f.numeric else Table(f, f.categories) for f in (space[name] for name in columns))
-    flow, estimator = ColumnFlow(tuple(raw)), model
+    flow = ColumnFlow(tuple(raw))
+
+    def walk(member: Any, flow: ColumnFlow) -> tuple[Any, ColumnFlow]:
+        while isinstance(member, Pipeline) or chosen(member) is not member:
+            for name, step in member.steps[:-1] if isinstance(member, Pipeline) else ():
+                flow = through(step, flow, at.into(name))
+            member = member.steps[-1][1] if isinstance(member, Pipeline) else chosen(member)
+        return member, flow
+
     try:
+        threshold = own_threshold(model) if threshold is None else threshold
         with warnings.catch_warnings(action="ignore"):
-            while isinstance(estimator, Pipeline):
-                for name, step in estimator.steps[:-1]:
-                    flow = through(step, flow, at.into(name))
-                estimator = estimator.steps[-1][1]
-        inputs = tuple(_input(column, estimator, at.into("the last")) for column in flow.columns)
+            estimator, flow = walk(model, flow)
+            while (inner := held(estimator)) is not estimator:
+                estimator, flow = walk(inner, flow)
+        made = restated(estimator, flow, walk, threshold)
+        estimator, flows = (estimator, [flow]) if made is None else made
+        inputs = tuple(_input(column, estimator, at.into("the last")) for flow in flows for column in flow.columns)
     except UnsupportedError as fault:
-        return model, (), at.faults, f"this model is opaque: {fault}"
+        return Described(model, (), at.faults, f"this model is opaque: {str(fault).rstrip('.')}", threshold)
     estimator = copy.copy(estimator)
     vars(estimator).pop("feature_names_in_", None)
-    return estimator, inputs, at.faults, None
+    return Described(estimator, inputs, at.faults, None, threshold, made is not None)
 
 
-def _scorecard(model: Any, space: Space) -> tuple[Any, tuple[Input, ...], list[str], str | None]:
+def _scorecard(model: Any, space: Space, threshold: float | None) -> Described:
     """As ``describe``, of a scorecard, whose bins are no step of a pipeline."""
     try:
-        return model.inside, model.inside.inputs(space), [], None
+        return Described(model.inside, model.inside.inputs(space), threshold=threshold)
     except UnsupportedError as fault:
-        return model, (), [], f"this model is opaque: {fault}"
+        return Described(model, (), opaque=f"this model is opaque: {fault}", threshold=threshold)
 
 
 @singledispatch

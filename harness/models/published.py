@@ -28,6 +28,7 @@ from harness.core.errors import HarnessError, choices
 from harness.core.inputs import Input
 from harness.data import Dataset, Source, read_bytes
 from harness.data.published import Scale, inputs_of
+from harness.models.composite import boosting_of
 
 NO_COLUMNS = {
     "Tree_id", "ID", "node_ID", "threshold", "prediction", "initial_prediction", "learning_rate", "intercept",
@@ -134,13 +135,7 @@ def _boosting(table: pd.DataFrame, columns: Sequence[str]) -> GradientBoostingCl
     if set(table["initial_prediction"]) != {0}:
         raise HarnessError("a published boosting model starts from another score than 0, which cannot be read.")
     trees = [_tree(DecisionTreeRegressor(), rules, columns) for _, rules in table.groupby("Tree_id")]
-    estimator = GradientBoostingClassifier(
-        n_estimators=1, learning_rate=float(table["learning_rate"].iloc[0]), init="zero"
-    ).fit(np.zeros((2, len(columns))), CODES)  # for what it keeps to itself
-    estimator.n_estimators = estimator.n_estimators_ = len(trees)
-    estimator.estimators_ = np.array(trees, dtype=object).reshape(-1, 1)
-    estimator.train_score_ = np.zeros(len(trees))
-    return estimator
+    return boosting_of(trees, float(table["learning_rate"].iloc[0]), len(columns))
 
 
 def _tree(estimator: Any, rules: pd.DataFrame, columns: Sequence[str]) -> Any:

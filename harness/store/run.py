@@ -196,11 +196,11 @@ class StoredRun:
             )
         model, _ = read(path, self.trust)
         wrapped = WrappedModel(model, path=str(path), **file)
-        if opaque is None:
-            estimator, known["inputs"], _, _ = pipeline.describe(model, self.space, wrapped.columns)
-        else:
-            estimator = wrapped
-        return Classifier(estimator, **known, wrapped=wrapped, opaque=opaque, labels=labels)
+        if opaque is not None:
+            return Classifier(wrapped, **known, wrapped=wrapped, opaque=opaque, labels=labels)
+        found = pipeline.describe(model, self.space, wrapped.columns, known["threshold"])
+        known["inputs"] = found.inputs
+        return Classifier(found.estimator, **known, wrapped=wrapped, labels=labels, restated=found.restated)
 
     @property
     def equations(self) -> tuple[Equation, ...]:

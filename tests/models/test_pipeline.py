@@ -195,7 +195,7 @@ def inside(transformer: Any, estimator: Any = None) -> Classifier:
     frame = as_read(rows(150, seed=1))
     last = (estimator or LogisticRegression()).fit(transformer.transform(frame), labels(frame))
     model = Pipeline([("steps", transformer), ("last", last)])
-    found, inputs, faults, opaque = pipeline.describe(model, SPACE, SPACE.names)
+    found, inputs, faults, opaque = pipeline.describe(model, SPACE, SPACE.names)[:4]
     assert opaque is None
     assert faults == []
     return Classifier(found, inputs, ("bad", "good"), labels=("bad", "good"))
@@ -295,7 +295,7 @@ def test_what_cannot_be_looked_into_is_named(transformer: Any, sentence: str) ->
     model = Pipeline([("first", transformer), ("last", DecisionTreeClassifier())]).fit(
         frame[["income", "debt", "age"]], labels(frame)
     )
-    _, inputs, faults, opaque = pipeline.describe(model, SPACE, ("income", "debt", "age"))
+    _, inputs, faults, opaque = pipeline.describe(model, SPACE, ("income", "debt", "age"))[:4]
     assert faults == []
     assert inputs == ()
     assert opaque is not None
@@ -313,7 +313,7 @@ def test_what_only_rounding_takes_beyond_the_clip_is_cut_there(ends: tuple[float
         steps = make_pipeline(StandardScaler(), scaler) if scaled else scaler
         made = steps.fit_transform(frame)
         model = make_pipeline(steps, LogisticRegression()).fit(frame, frame["n"] > (low + high) / 2)
-        _, inputs, _, opaque = pipeline.describe(model, space, space.names)
+        _, inputs, _, opaque = pipeline.describe(model, space, space.names)[:4]
         assert opaque is None, (low, high)
         assert (inputs[0](frame["n"]) == made[:, 0]).all()
         assert [inputs[0].of(value) for value in frame["n"]] == made[:, 0].tolist()
@@ -425,7 +425,7 @@ def test_boosting_that_takes_texts_is_of_use_to_who_only_asks() -> None:
     frame = as_read(rows(150, seed=1))[["city", "age"]]
     model = HistGradientBoostingClassifier(max_iter=3, categorical_features=["city"]).fit(frame, labels(rows(150, 1)))
     space = Space((SPACE["city"], SPACE["age"]))
-    _, inputs, faults, opaque = pipeline.describe(model, space, space.names)
+    _, inputs, faults, opaque = pipeline.describe(model, space, space.names)[:4]
     assert (inputs, faults) == ((), [])
     assert opaque is not None
     assert "put an OrdinalEncoder before it in a pipeline" in opaque

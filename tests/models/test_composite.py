@@ -1,0 +1,216 @@
+"""Models made of others: exact methods find what enumeration of all points finds by the model's own predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import skops.io
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    RandomForestClassifier,
+    StackingClassifier,
+    VotingClassifier,
+)
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, TunedThresholdClassifierCV
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+from harness.core.target import Probability
+from harness.library import explain, pose
+from methods.ce_ocl import CeOcl
+from methods.md_pso import MdPso
+from methods.nearest import Nearest
+
+HOUSING = ("free", "own", "rent")
+GRID = pd.DataFrame(
+    [(age, debt, housing) for age in range(18) for debt in range(18) for housing in HOUSING],
+    columns=["age", "debt", "housing"],
+)
+
+
+def people(seed: int = 0, rows: int = 240) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    frame = GRID.iloc[rng.integers(len(GRID), size=rows)].reset_index(drop=True)
+    score = frame["age"] - frame["debt"] + 4 * (frame["housing"] == "own") + rng.normal(0, 4, rows) - 2
+    return frame.assign(paid=np.where(score > 0, "yes", "no"))
+
+
+PEOPLE = people()
+
+
+def behind(model: Any) -> Any:
+    """The model behind an encoding of its own."""
+    return make_pipeline(make_column_transformer((OneHotEncoder(), ["housing"]), remainder=StandardScaler()), model)
+
+
+def tree(depth: int = 3, **settings: Any) -> DecisionTreeClassifier:
+    return DecisionTreeClassifier(max_depth=depth, random_state=0, **settings)
+
+
+FOREST = RandomForestClassifier(5, max_depth=3, random_state=0)
+BOOSTING = GradientBoostingClassifier(n_estimators=6, max_depth=2, random_state=0)
+NETWORK = MLPClassifier([5], solver="lbfgs", max_iter=60, random_state=0)
+READ: dict[str, Callable[[], Any]] = {
+    "grid search": lambda: GridSearchCV(behind(LogisticRegression()), {"logisticregression__C": [0.1, 1]}, cv=3),
+    "search in a pipeline": lambda: behind(GridSearchCV(tree(), {"max_depth": [2, 3]}, cv=3)),
+    "fixed threshold": lambda: FixedThresholdClassifier(behind(FOREST), threshold=0.6),
+    "fixed threshold at a tie": lambda: FixedThresholdClassifier(behind(tree(2, min_samples_leaf=40)), threshold=0.5),
+    "fixed threshold of a decision": lambda: FixedThresholdClassifier(behind(LinearSVC()), threshold=0.4),
+    "tuned threshold": lambda: TunedThresholdClassifierCV(behind(LogisticRegression()), cv=3),
+    "one against the rest": lambda: OneVsRestClassifier(behind(LogisticRegression())),
+    "one forest against the rest": lambda: OneVsRestClassifier(behind(FOREST)),
+    "sigmoid of a line": lambda: CalibratedClassifierCV(behind(LogisticRegression()), ensemble=False, cv=3),
+    "sigmoid of a machine": lambda: behind(CalibratedClassifierCV(LinearSVC(), ensemble=False, cv=3)),
+    "sigmoid of boosting": lambda: CalibratedClassifierCV(behind(BOOSTING), ensemble=False, cv=3),
+    "isotonic of a line": lambda: CalibratedClassifierCV(
+        behind(LogisticRegression()), method="isotonic", ensemble=False
+    ),
+    "isotonic of a forest": lambda: behind(CalibratedClassifierCV(FOREST, method="isotonic", ensemble=False, cv=3)),
+    "isotonic of a network": lambda: CalibratedClassifierCV(behind(NETWORK), method="isotonic", ensemble=False, cv=3),
+    "calibrated afterwards": lambda: CalibratedClassifierCV(
+        FrozenEstimator(behind(FOREST).fit(PEOPLE.drop(columns="paid"), PEOPLE["paid"])), cv=2
+    ),
+    "average of calibrated trees": lambda: CalibratedClassifierCV(behind(tree()), cv=3, method="isotonic"),
+    "bagging": lambda: behind(BaggingClassifier(tree(), 5, random_state=0)),
+    "bagging of some columns": lambda: behind(
+        BaggingClassifier(tree(), 6, max_features=3, bootstrap_features=True, random_state=0)
+    ),
+    "bagging of forests": lambda: behind(BaggingClassifier(FOREST, 3, random_state=0)),
+    "AdaBoost": lambda: behind(AdaBoostClassifier(n_estimators=7, random_state=0)),
+    "AdaBoost of deeper trees": lambda: behind(AdaBoostClassifier(tree(2), n_estimators=4, random_state=0)),
+    "soft votes": lambda: VotingClassifier(
+        [("a", behind(tree())), ("b", behind(FOREST)), ("c", behind(ExtraTreesClassifier(3, max_depth=3)))],
+        voting="soft",
+        weights=[1, 3, 2],
+    ),
+    "hard votes": lambda: VotingClassifier([(str(depth), behind(tree(depth))) for depth in (1, 2, 3)]),
+    "hard votes that tie": lambda: VotingClassifier([(str(depth), behind(tree(depth))) for depth in (1, 3)]),
+    "hard votes with weights": lambda: VotingClassifier(
+        [(str(depth), behind(tree(depth))) for depth in (1, 2, 4)], weights=[2, 1, 1]
+    ),
+    "a threshold of a calibration": lambda: FixedThresholdClassifier(
+        CalibratedClassifierCV(behind(FOREST), method="isotonic", ensemble=False, cv=3), threshold=0.4
+    ),
+    "a threshold of AdaBoost": lambda: FixedThresholdClassifier(
+        behind(AdaBoostClassifier(n_estimators=7, random_state=0)), threshold=0.55
+    ),
+}
+UNREAD: dict[str, tuple[Callable[[], Any], str]] = {
+    "calibrated lines": (
+        lambda: CalibratedClassifierCV(behind(LogisticRegression()), cv=3),
+        "an average of calibrated LogisticRegression is no sum of trees",
+    ),
+    "votes of lines": (
+        lambda: VotingClassifier([("a", behind(LogisticRegression())), ("b", behind(tree()))], voting="soft"),
+        "LogisticRegression among others is no sum of trees",
+    ),
+    "votes of forests": (
+        lambda: VotingClassifier([("a", behind(FOREST)), ("b", behind(tree()))]),
+        "a vote of RandomForestClassifier is no sum of trees",
+    ),
+    "stacking": (
+        lambda: StackingClassifier([("a", behind(LogisticRegression())), ("b", behind(tree()))]),
+        "learns from other models' answers is read by no exact method",
+    ),
+    "a threshold of the first class": (
+        lambda: FixedThresholdClassifier(behind(FOREST), threshold=0.6, pos_label="no"),
+        "has a threshold for no, its first class",
+    ),
+}
+
+
+def fitted(make: Callable[[], Any]) -> Any:
+    return make().fit(PEOPLE.drop(columns="paid"), PEOPLE["paid"])
+
+
+def asked(model: Any, **settings: Any) -> Any:
+    return pose(PEOPLE, "paid", model, desired="yes", **settings)
+
+
+def refused(model: Any) -> int:
+    """The first row of which the model says no."""
+    return int(np.flatnonzero(model.predict(PEOPLE.drop(columns="paid")) == "no")[0])
+
+
+def nearest(model: Any, row: int, wanted: Callable[[pd.DataFrame], np.ndarray]) -> float:
+    """The least distance to a point of the grid that the model itself accepts."""
+    person, ranges = PEOPLE.iloc[row], PEOPLE[["age", "debt"]].max() - PEOPLE[["age", "debt"]].min()
+    ends = PEOPLE[["age", "debt"]].agg(["min", "max"])
+    inside = GRID[
+        (GRID[["age", "debt"]] >= ends.loc["min"]).all(axis=1) & (GRID[["age", "debt"]] <= ends.loc["max"]).all(axis=1)
+    ]
+    away = ((inside[["age", "debt"]] - person[["age", "debt"]].astype(float)).abs() / ranges).sum(axis=1)
+    away += inside["housing"] != person["housing"]
+    return float(away[wanted(inside)].min())
+
+
+@pytest.mark.parametrize("name", READ)
+def test_the_optimum_is_that_of_enumeration(name: str) -> None:
+    """By the composite's own predictions of every point; three people each."""
+    model = fitted(READ[name])
+    task = asked(model)
+    said = model.predict(PEOPLE.drop(columns="paid"))
+    for row in np.flatnonzero(said == "no")[:3].tolist():
+        (answer,) = explain(CeOcl(), task, row).answers
+        best = nearest(model, row, lambda frame: model.predict(frame) == "yes")
+        assert answer.status.name == "OPTIMAL", answer
+        assert answer.objective == pytest.approx(best, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["isotonic of a forest", "soft votes", "AdaBoost", "sigmoid of a line"])
+def test_a_threshold_of_ones_own_is_one_of_the_composite(name: str) -> None:
+    model = fitted(READ[name])
+    row = refused(model)
+    (answer,) = explain(CeOcl(), asked(model, threshold=0.57), row).answers
+    best = nearest(model, row, lambda frame: model.predict_proba(frame)[:, 1] > 0.57)
+    assert (answer.status.name, answer.objective) == ("OPTIMAL", pytest.approx(best, abs=1e-9))
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_what_cannot_be_read_is_named_and_methods_that_predict_run(name: str) -> None:
+    make, why = UNREAD[name]
+    model = fitted(make)
+    task, row = asked(model), refused(model)
+    (exact,) = explain(CeOcl(), task, row).answers
+    assert exact.status.name == "UNSUPPORTED"
+    assert why in exact.detail
+    for method in [Nearest()] if name == "votes of forests" else [Nearest(), MdPso()]:  # votes show no swarm a way
+        (found,) = explain(method, task, row).answers
+        assert found.status.name == "FOUND"
+        assert model.predict(pd.DataFrame([found.row])[["age", "debt", "housing"]])[0] == "yes"
+
+
+def test_probabilities_of_a_composite_are_not_read() -> None:
+    (problem,) = asked(fitted(READ["sigmoid of a line"])).problems.values()
+    why = CeOcl().refuses(replace(problem, target=Probability("yes", 0.7, 1.0)))
+    assert why == "probabilities of a model made of others are not read; set 'desired' to a class."
+
+
+@pytest.mark.parametrize("name", ["isotonic of a forest", "hard votes", "soft votes"])
+def test_a_stored_composite_reads_the_same(name: str, tmp_path: Path) -> None:
+    """From a file, and once more from the folder of a run."""
+    model = fitted(READ[name])
+    skops.io.dump(model, tmp_path / "model.skops")
+    loaded = skops.io.load(
+        tmp_path / "model.skops", trusted=skops.io.get_untrusted_types(file=tmp_path / "model.skops")
+    )
+    row = refused(model)
+    one, other = (explain(CeOcl(), asked(own), row).answers[0] for own in (model, loaded))
+    assert (one.objective, one.row) == (other.objective, other.row)
