@@ -16,7 +16,7 @@ from methods.milp.embed.registry import embed
 from methods.milp.variables import Variables
 from methods.robust.adversaries import ScoreAdversary, TreeAdversary, Worst
 from methods.robust.outcome import ENOUGH, Outcome
-from methods.robust.program import SHARE, InstanceProgram, RobustProgram, next_step
+from methods.robust.program import SHARE, InstanceProgram, RobustProgram, limit, next_step
 from methods.robust.settings import Settings
 
 NEAR = 1e-6  # units of the score that a master misses a threshold by, tolerances of its phases included
@@ -66,7 +66,7 @@ class Adversarial(RobustProgram):
             found, answer = self._master(factual, budget, moves, margin).settled(deadline)
             if own:
                 # Nothing within the budget: the best point is optimal, or there is no point at all.
-                bound = budget if found.infeasible else max(bound, found.bound)
+                bound = budget if found.infeasible else max(bound, limit(found, budget))
             if answer is None:
                 break
             master = time.monotonic() - start

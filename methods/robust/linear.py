@@ -13,7 +13,7 @@ from harness.core.errors import UnsupportedError
 from harness.core.method import Deadline
 from methods.estimators.linear import is_linear, weights_of
 from methods.robust.outcome import ENOUGH, Outcome
-from methods.robust.program import InstanceProgram, RobustProgram, next_step
+from methods.robust.program import InstanceProgram, RobustProgram, limit, next_step
 
 
 class Linear(RobustProgram):
@@ -27,7 +27,7 @@ class Linear(RobustProgram):
         for margin in (0.0, self.settings.margin):
             began = time.monotonic()
             found, answer = self._instance(factual, budget, margin).settled(deadline)
-            bound = bound if margin else max(bound, found.bound)
+            bound = bound if margin else max(bound, limit(found, budget))
             if answer is None:
                 return self.outcome(start, factual, bound if margin or not found.infeasible else budget, trace)
             radius = self.certifier.radius(answer, deadline.left)

@@ -35,7 +35,7 @@ from methods.milp.number_block import NumberBlock
 from methods.milp.sources import Source
 from methods.milp.variables import Variables
 from methods.robust.incumbents import Certifier, FirstGuess
-from methods.robust.outcome import Outcome
+from methods.robust.outcome import OPTIMAL, Outcome
 from methods.robust.settings import Settings
 
 WIDE = 10.0  # scaled units around the factual in which unbounded numbers are looked at while nothing is known
@@ -355,6 +355,12 @@ class InstanceProgram:
     @staticmethod
     def _inset(feature: Feature, value: float) -> float:
         return INSET * feature.range + ULPS * abs(value)
+
+
+def limit(found: Solution, budget: float) -> float:
+    """The bound of a program, which proves nothing of points within the budget unless two runs came to it."""
+    best = min(budget, found.objective)
+    return found.limit(best, 2 * OPTIMAL * max(1.0, best))
 
 
 def next_step(iteration: int, distance: float, radius: float, master: float, adversary: float) -> dict[str, Any]:
