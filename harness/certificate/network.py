@@ -14,6 +14,7 @@ from harness.certificate.margins import Margin
 from harness.certificate.network_kernels import MORE, PROVEN, VIOLATED, attack, forward
 from harness.core.classifier import Classifier
 from harness.core.space import Space
+from harness.solvers.scaling import balanced
 
 NODES = 20  # boxes of phases looked at between two looks at the clock
 FIRST, LAST = 0.0625, 64.0  # radii tried where none is given: doubled from the first up to the last
@@ -36,7 +37,7 @@ class Network:
             both = np.vstack([outgoing, -outgoing])
             self.layers = [(both, np.zeros(2))]
             outgoing = np.array([1.0, -1.0])
-        self.last, self.constant = outgoing, shift
+        self.outgoing, self.shift = outgoing, shift
         compile_all()
 
     def nearest(
@@ -96,13 +97,13 @@ class Attacker:
         rates = network.slopes[:, [column for column, _ in used]] * np.array([ball.units[name] for _, name in used])
         weights, shifts = network.layers[0]
         layers = [(weights @ rates, weights @ inputs + shifts), *network.layers[1:]]
+        layers, self.last, self.constant = balanced(layers, network.outgoing, network.shift)
         self.sizes = np.array([self.size, *(len(b) for _, b in layers)])
         width = int(self.sizes[1:].max())
         self.weights = np.zeros((len(layers), width, int(self.sizes[:-1].max())))
         self.shifts = np.zeros((len(layers), width))
         for k, (w, b) in enumerate(layers):
             self.weights[k, : w.shape[0], : w.shape[1]], self.shifts[k, : len(b)] = w, b
-        self.last, self.constant = network.last, network.constant
         self.units = int(self.sizes[1:].sum())
 
     def ask(self, radius: float, budget: Budget) -> np.ndarray | None:

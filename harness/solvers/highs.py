@@ -79,6 +79,13 @@ class Solution:
             return self.infeasible
         return self.objective - self.bound <= PROVEN * max(1.0, abs(self.objective))
 
+    def limit(self, best: float, step: float) -> float:
+        """The bound, where that is no proof so far below a known value that it proves nothing of that, either.
+
+        A run that is cut short has a bound that no second run came to: it tells a gap, and closes none.
+        """
+        return self.bound if self.proven or math.isinf(best) else min(self.bound, best - step)
+
 
 def confirmed(
     first: Solution, run: Callable[[Mapping[str, Any], float, np.ndarray | None], Solution], until: float

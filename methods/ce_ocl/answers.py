@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from harness.core.explanation import Answer, Reason, Status
 
-UNCONFIRMED = "unconfirmed: no second run of the solver came to the first one's proof in time"
-
 
 def infeasible(further: bool) -> Answer:
     """A proof that there is no counterfactual; ``further``: none besides those found before."""

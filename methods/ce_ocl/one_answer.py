@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from harness.core.explanation import Answer, Reason, Status
 from harness.core.method import Deadline
 from harness.core.space import Kind
 from harness.solvers.highs import PROVEN, Linear, Solution
-from methods.ce_ocl.answers import UNCONFIRMED, gave_up, infeasible
+from methods.ce_ocl.answers import gave_up, infeasible
 from methods.ce_ocl.assignments import Assignment
 from methods.ce_ocl.few_changes import FewChanges
 from methods.ce_ocl.hull_search.search import BoxSearch
@@ -59,7 +58,6 @@ class AnswerSearch:
         self.pool = Pool(self.problem.space) if self.parameters.diversity == "pool" else None
         self.piece: Piece | None = None
         self.least = 1.0  # changes of what few changes do not settle; inf: they settle all
-        self.unconfirmed = False
 
     @property
     def price(self) -> float | None:
@@ -280,11 +278,12 @@ class AnswerSearch:
             return Solution(None, math.inf, math.inf, infeasible=True)
         while repairs < REPAIRS:
             solution = runs.next(self.deadline.left)
-            self.unconfirmed |= solution.unconfirmed
             exact = repairs == 0 or program.splits  # a wider margin proves nothing of the narrower one
-            before, known = bound, self.best.value
+            before, value = bound, self.best.value
             bound = max(bound, solution.bound) if exact else bound
-            proof = max(proof, solution.bound) if exact and runs.settled else proof
+            known = min(budget, solution.objective)
+            claim = solution.limit(known, 1.0 if fewest else 2 * program.aim.tolerance(known))
+            proof = max(proof, claim) if exact and runs.settled else proof
             if solution.x is None:
                 if exact and not runs.settle():
                     continue
@@ -309,7 +308,7 @@ class AnswerSearch:
             self._take(frame, self._inside, solution.x)
             if refused is not None and program.bare:
                 self.guess(self._between(refused, frame), self._inside)
-            patience -= bound <= before + negligible and self.best.value >= known - negligible
+            patience -= bound <= before + negligible and self.best.value >= value - negligible
             if patience <= 0 or self.deadline.passed or not program.variables.refine(solution.x):
                 if exact and not runs.settle():
                     continue
@@ -420,7 +419,7 @@ class AnswerSearch:
         if self.best.row is None:
             if bound == math.inf:
                 return infeasible(bool(self.separation.earlier))
-            return replace(gave_up(reason), detail=UNCONFIRMED) if self.unconfirmed else gave_up(reason)
+            return gave_up(reason)
         bound = min(bound, self.best.value)
         rest = (
             self.best.distance - self.entry
@@ -428,7 +427,4 @@ class AnswerSearch:
         rounding = 4 * np.finfo(float).eps * abs(self.best.value)
         if self.best.value - bound <= self.program.aim.tolerance(rest) + rounding:
             return Answer(Status.OPTIMAL, self.best.row, Reason.PROOF, self.best.value, bound)
-        detail = UNCONFIRMED if self.unconfirmed else ""
-        return Answer(
-            Status.FOUND, self.best.row, reason, self.best.value, bound if math.isfinite(bound) else None, detail=detail
-        )
+        return Answer(Status.FOUND, self.best.row, reason, self.best.value, bound if math.isfinite(bound) else None)

@@ -36,8 +36,7 @@ class CounterfactualProgram:
         self.variables.close()
         # Such a model is embedded without a margin, so that bounds are those of its own rule; an exclusion adds one.
         self.bare = bare(parameters, problem)
-        of_network = isinstance(problem.classifier.estimator, network.NETWORKS)
-        unit = network.unit_of(problem) if of_network else unit_of(problem)
+        unit = unit_of(problem)
         rows = formulation.validity(program, self.embedded, 0.0 if self.bare else parameters.margin, unit, problem)
         self.compiled: Compiled = program.compile()
         self.variables.attach(self.compiled)

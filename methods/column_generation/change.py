@@ -287,7 +287,7 @@ class _Search:
             chosen = [columns[place] for place in np.flatnonzero(solution.x > 0.5)]
             if sum(column.change for column in chosen) < self.change:
                 self._take([column.point for column in chosen], [column.members for column in chosen])
-        return solution.bound
+        return solution.limit(self.change, 1.0)
 
     def _take(self, points: list[np.ndarray], groups: list[np.ndarray]) -> None:
         """A better cover: each profile goes to the nearest of the points that serve it."""
@@ -317,7 +317,8 @@ class _Search:
             for point, members in zip(found.points, found.groups, strict=True)
         ]
         solution = assign(n, places, self.deadline.left, self.most, before - 1)
-        self.bound = max(self.bound, min(solution.bound, before))  # before itself where none is better
         if solution.x is not None:
             chosen = np.flatnonzero(solution.x[: len(places)] > 0.5).tolist()
             self._take([found.points[place] for place in chosen], [found.groups[place] for place in chosen])
+        # before itself where none is better
+        self.bound = max(self.bound, min(solution.limit(self.change, 1.0), before))

@@ -103,13 +103,13 @@ class Pricing:
         self.serves = np.array([self.compiled.column(served) for served in serves], dtype=np.int32)
         self.moves = np.array([self.compiled.column(move) for move in moves], dtype=np.int32)
 
-    def solve(self, weight: np.ndarray, seconds: float) -> tuple[list[np.ndarray], float]:
-        """Groups that the solver found, the best last, and a proven bound on the weight of any group."""
+    def solve(self, weight: np.ndarray, seconds: float) -> tuple[list[np.ndarray], float, bool]:
+        """Groups that the solver found, the best last, a bound on the weight of any group, and whether it is proven."""
         met: list[np.ndarray] = []
         solution = self.compiled.solve(Linear(self.serves, -weight), seconds, met=met)
         if solution.x is not None:
             met.append(solution.x)
-        return [self._members(x) for x in met], -solution.bound
+        return [self._members(x) for x in met], -solution.bound, solution.proven
 
     def wider(self, members: np.ndarray, seconds: float) -> list[np.ndarray]:
         """Groups by the two programs of section 4.3: the assignment for a fixed point, the point for the assignment."""
@@ -143,7 +143,7 @@ def solve_by_columns(group: Group, seed: int, deadline: Deadline) -> Found:
     cover, known = Cover(group.size), {column.tobytes() for column in columns}
     cover.add(columns)
     pool: list[np.ndarray] = []
-    bound, trace = 0.0, []
+    bound, single, trace = 0.0, 0.0, []
     pricing = Pricing(group)
     end = deadline.at - SHARE * deadline.left
 
@@ -166,10 +166,11 @@ def solve_by_columns(group: Group, seed: int, deadline: Deadline) -> Found:
         waiting, pool = pool, []
         if add(waiting, weight):
             continue
-        found, heaviest = pricing.solve(weight, inner.left)
-        # Farley's bound, which holds for a pricing that was stopped too.
-        bound = max(bound, weight.sum() / max(heaviest, 1.0)) if math.isfinite(heaviest) else bound
-        trace.append({"step": "pricing", "columns": len(cover.columns), "value": value, "bound": bound})
+        found, heaviest, proven = pricing.solve(weight, inner.left)
+        # Farley's bound, which holds for a pricing that was stopped too: by a single run, which proves nothing.
+        farley = weight.sum() / max(heaviest, 1.0) if math.isfinite(heaviest) else 0.0
+        bound, single = max(bound, farley if proven else 0.0), max(single, farley)
+        trace.append({"step": "pricing", "columns": len(cover.columns), "value": value, "bound": single})
         if not found or weight[found[-1]].sum() <= 1.0 + REDUCED:
             break
         if not add([*found, *pricing.wider(found[-1], inner.left)], weight):
@@ -178,6 +179,7 @@ def solve_by_columns(group: Group, seed: int, deadline: Deadline) -> Found:
     groups = greedy(group.size, cover.columns)
     if solution.x is not None and solution.x.round().sum() < len(groups):
         groups = [cover.columns[place] for place in np.flatnonzero(solution.x > 0.5)]
+    bound = max(bound, min(single, len(groups) - 1.0))
     trace.append({"step": "master", "columns": len(cover.columns), "bound": bound, "groups": len(groups)})
     return Found(groups, min(max(math.ceil(bound - ROUND), 1), len(groups)), trace)
 
@@ -248,12 +250,12 @@ def solve_at_once(group: Group, seed: int, deadline: Deadline, added: bool = Tru
         for rank, place in enumerate(np.setdiff1d(np.arange(group.size), largest)):
             repeated.high[starts[len(largest) + rank + 1 :] + columns_of[place]] = 0.0
     solution = repeated.solve(Linear((starts + used).astype(np.int32), np.ones(copies)), deadline.left)
-    bound = max(solution.bound, float(known))
     if solution.x is not None:
         members = [np.flatnonzero(solution.x[start + columns_of] > 0.5) for start in starts]
         chosen = [column for start, column in zip(starts, members, strict=True) if solution.x[start + used] > 0.5]
         if all(group.point(column) is not None for column in chosen if len(column)):  # not only within a tolerance
             groups = chosen
+    bound = max(solution.limit(len(groups), 1.0), float(known))
     bound = len(groups) if solution.infeasible else max(math.ceil(bound - ROUND), 1)
     trace = [{"step": "program", "columns": width * copies, "bound": solution.bound, "groups": len(groups)}]
     return Found([column for column in groups if len(column)], min(bound, len(groups)), trace)

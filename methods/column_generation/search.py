@@ -183,7 +183,7 @@ class _Search:
         elif solution.proven:
             self.bound = float(len(self.best))
         else:
-            self.bound = max(self.bound, min(solution.bound, float(before)))
+            self.bound = max(self.bound, solution.limit(len(self.best), 1.0))
         return solution.proven
 
     def _listed(self, least: float) -> list[np.ndarray] | None:

@@ -21,7 +21,7 @@ from sklearn.svm import SVR, LinearSVC, LinearSVR
 from harness.core.problem import Problem
 from harness.core.space import Kind
 from harness.core.target import Label
-from methods.estimators.network import NETWORKS, outputs_of
+from methods.estimators import network
 from methods.estimators.raw_target import raw_interval
 
 CLASSIFIERS = (LogisticRegression, LinearSVC, RidgeClassifier)
@@ -48,8 +48,10 @@ def unit_of(problem: Problem) -> float:
     """A unit of a linear model's outputs: a hundredth of the most that an input moves one within the training rows.
 
     In it tolerances and margins of 1e-6 are small, and an integer's step is great, however small or great the weights.
-    1 of other models.
+    That of ``methods.estimators.network`` of a network, 1 of other models.
     """
+    if isinstance(problem.classifier.estimator, network.NETWORKS):
+        return network.unit_of(problem)
     if not is_linear(problem.classifier.estimator):
         return 1.0
     weights, _ = weights_of(problem.classifier.estimator)
@@ -72,8 +74,8 @@ def surely_valid(problem: Problem, frame: pd.DataFrame) -> np.ndarray:
         matrix = classifier.matrix(frame)
         outputs = matrix @ weights.T + intercepts
         terms = (np.abs(matrix) @ np.abs(weights).T + np.abs(intercepts)).max(axis=1)
-    elif isinstance(classifier.estimator, NETWORKS) and classifier.estimator.activation == "relu":
-        outputs, terms = outputs_of(classifier.estimator, classifier.matrix(frame))
+    elif isinstance(classifier.estimator, network.NETWORKS) and classifier.estimator.activation == "relu":
+        outputs, terms = network.outputs_of(classifier.estimator, classifier.matrix(frame))
     else:
         return valid
     if outputs.shape[1] == 1:

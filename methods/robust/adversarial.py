@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,14 @@ from harness.core.problem import Problem
 from harness.solvers.program import Program
 from methods.milp.embed.registry import embed
 from methods.milp.variables import Variables
-from methods.robust.adversaries import ScoreAdversary, TreeAdversary
+from methods.robust.adversaries import ScoreAdversary, TreeAdversary, Worst
 from methods.robust.outcome import ENOUGH, Outcome
-from methods.robust.program import SHARE, InstanceProgram, RobustProgram, next_step
+from methods.robust.program import SHARE, InstanceProgram, RobustProgram, limit, next_step
 from methods.robust.settings import Settings
+
+NEAR = 1e-6  # units of the score that a master misses a threshold by, tolerances of its phases included
+SAME = 1e-9  # between two perturbations, in scaled units
+WIDER = 10.0  # times as wide a margin, where a master's tolerances took up the one before
 
 
 class Adversarial(RobustProgram):
@@ -56,20 +60,16 @@ class Adversarial(RobustProgram):
         factual, rho = self.frame(row), self.settings.radius
         best, budget = self.first_guess.near(factual, Deadline(deadline.at - 0.8 * deadline.left))
         moves, trace, bound = [np.zeros(len(self.space.features))], list[dict[str, Any]](), 0.0
+        margin, closest, own = self.settings.margin if self.leaves else 0.0, None, True
         while not deadline.passed and bound < budget:
             start = time.monotonic()
-            instance = InstanceProgram(self, self.around(factual, budget), factual, budget)
-            for move in moves:
-                shift = self.shift(move)
-                instance.require(instance.embed(instance.sources(shift), shift), lambda outputs: 0.0)
-            instance.close()
-            found, answer = instance.settled(deadline)
-            if answer is None:
+            found, answer = self._master(factual, budget, moves, margin).settled(deadline)
+            if own:
                 # Nothing within the budget: the best point is optimal, or there is no point at all.
-                bound = budget if found.infeasible else bound
+                bound = budget if found.infeasible else max(bound, limit(found, budget))
+            if answer is None:
                 break
             master = time.monotonic() - start
-            bound = max(bound, found.bound)
             start = time.monotonic()
             radius, worst = self.certifier.radius(answer, SHARE * deadline.left), None
             if radius < rho - ENOUGH:
@@ -83,8 +83,33 @@ class Adversarial(RobustProgram):
                 best, budget = better, value
             if radius >= rho - ENOUGH or worst is None:
                 break
-            moves.append(worst)
+            if not self.leaves and self._settled(worst, moves):
+                margin, closest, own = max(self.settings.margin, WIDER * margin), closest or answer, False
+            else:
+                moves.append(worst.move)
+        outcome = self.outcome(best, factual, bound, trace)
+        if best is None or closest is None or outcome.proven or deadline.passed:
+            return outcome
+        best, _ = self.first_guess.between(self.frame(closest), best, factual, Deadline.after(SHARE * deadline.left))
         return self.outcome(best, factual, bound, trace)
+
+    def _settled(self, worst: Worst, moves: Sequence[np.ndarray]) -> bool:
+        """Whether a perturbation is known, or takes a point no farther than to the threshold, where masters leave it.
+
+        A master with a margin then finds a point beyond, whose value is no bound on the model's own rule.
+        """
+        return worst.score > -NEAR or any(np.abs(worst.move - move).max() <= SAME for move in moves)
+
+    def _master(
+        self, factual: pd.DataFrame, budget: float, moves: Sequence[np.ndarray], margin: float
+    ) -> InstanceProgram:
+        """The program of the perturbations so far, (21)-(25) or (46)-(55)."""
+        instance = InstanceProgram(self, self.around(factual, budget), factual, budget)
+        for move in moves:
+            shift = self.shift(move)
+            instance.require(instance.embed(instance.sources(shift), shift), lambda outputs: 0.0, margin)
+        instance.close()
+        return instance
 
     def _repaired(
         self, row: dict[str, Any], best: dict[str, Any] | None, factual: pd.DataFrame, deadline: Deadline

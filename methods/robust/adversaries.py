@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,16 @@ BEYOND = 1e-6  # relative excess of a norm that needs no further plane
 BISECTIONS = 50  # for the depth of a leaf
 
 
+class Worst(NamedTuple):
+    """A perturbation of features, in scaled units, and a lower bound on the score there, in ``RobustProgram.unit``.
+
+    The score counts from the threshold, and is at most 0 where the perturbation is known to break the region.
+    """
+
+    move: np.ndarray
+    score: float
+
+
 class TreeAdversary:
     """Finds the perturbation that lies deepest in leaves on which the trees are wrong."""
 
@@ -38,7 +48,7 @@ class TreeAdversary:
         names = problem.space.names
         self.feature = [names.index(source.feature) for source in problem.classifier.inputs]
 
-    def worst(self, row: Mapping[str, Any], deadline: Deadline) -> np.ndarray | None:
+    def worst(self, row: Mapping[str, Any], deadline: Deadline) -> Worst | None:
         """(41)-(45), and (26)-(35) for one tree: the program over one leaf of each tree; None where it found nothing.
 
         Leaves that the box does not enter are left out; a leaf's depth is measured in scaled units, so that its faces'
@@ -86,18 +96,11 @@ class TreeAdversary:
                     gaps = above if side > 0 else below
                     gaps[feature] = min(gaps[feature], gap)
             move = deepest(below, above, moved, rho, robust.settings.norm)
-            if move is not None and not robust.certifier.checker.valid(self._perturbed(row, move)):
-                return move
+            if move is not None and not robust.certifier.checker.valid(robust.moved(row, move)):
+                return Worst(move, -math.inf)
             if move is not None or not _cut_out(compiled, found.x, at, robust.settings):
                 compiled.add_row(Form.of([(column, 1.0) for column in taken]), high=len(taken) - 1.0)
         return None
-
-    def _perturbed(self, row: Mapping[str, Any], move: np.ndarray) -> dict[str, Any]:
-        """A decoded row moved by a perturbation of its features, in scaled units; integers as reals."""
-        return {
-            f.name: row[f.name] + far * f.range if far else row[f.name]
-            for f, far in zip(self.robust.space.features, move, strict=True)
-        }
 
     def _faces(self, cell: Cell, inputs: np.ndarray, slopes: np.ndarray) -> list[tuple[int, float, float]]:
         """A leaf's faces at a point: feature, outward side, scaled distance to the face (negative outside)."""
@@ -121,9 +124,11 @@ class ScoreAdversary:
 
     def __init__(self, robust: RobustProgram) -> None:
         self.robust = robust
-        self.sign = raw_interval(robust.problem).sense
+        interval = raw_interval(robust.problem)
+        self.sign = interval.sense
+        self.threshold = interval.low if self.sign > 0 else interval.high
 
-    def worst(self, row: Mapping[str, Any], deadline: Deadline) -> np.ndarray | None:
+    def worst(self, row: Mapping[str, Any], deadline: Deadline) -> Worst | None:
         """(56)-(59): the least score within the box, or the ball by planes; None where time ran out."""
         robust, rho = self.robust, self.robust.settings.radius
         classifier = robust.problem.classifier
@@ -149,7 +154,8 @@ class ScoreAdversary:
         if made.tighten is not None:
             made.tighten(box)
         at = [None if move is None else compiled.column(move) for move in moves]
-        return _lowest(compiled, compiled.linear(self.sign * made.outputs[0]), at, robust.settings, deadline)
+        score = self.sign * (made.outputs[0] - self.threshold) / robust.unit
+        return _lowest(compiled, compiled.linear(score), at, robust.settings, deadline)
 
 
 def deepest(below: np.ndarray, above: np.ndarray, free: np.ndarray, rho: float, norm: str) -> np.ndarray | None:
@@ -186,19 +192,19 @@ def deepest(below: np.ndarray, above: np.ndarray, free: np.ndarray, rho: float, 
 
 def _lowest(
     compiled: Compiled, goal: Form, at: list[int | None], settings: Settings, deadline: Deadline
-) -> np.ndarray | None:
+) -> Worst | None:
     """The perturbation that minimises a form; a ball is cut out of its box by planes, its last point scaled back."""
-    move = None
+    worst = None
     for _ in range(PLANES if settings.norm == "l2" else 1):
         found = compiled.solve(goal, deadline.left)
         if found.x is None:
-            return move
+            return worst
         move = np.array([0.0 if column is None else found.x[column] for column in at])
         length = float(np.linalg.norm(move))
         if not _cut_out(compiled, found.x, at, settings):
-            return move
-        move *= settings.radius / length
-    return move
+            return Worst(move, found.bound)
+        worst = Worst(move * settings.radius / length, found.bound)
+    return worst
 
 
 def _cut_out(compiled: Compiled, x: np.ndarray, at: list[int | None], settings: Settings) -> bool:

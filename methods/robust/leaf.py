@@ -39,7 +39,9 @@ class Leaf(RobustProgram):
         radii = dict(zip(self.problem.space.names, self.perturbation.moved, strict=True))
         moved = np.array([radii[source.feature] for source in self.problem.classifier.inputs])
         inset = Free.margin + self.settings.radius * np.abs(self.slopes) * moved
-        instance.require(instance.embed(instance.sources(still, inset), still), lambda outputs: 0.0)
+        instance.require(
+            instance.embed(instance.sources(still, inset), still), lambda outputs: 0.0, self.settings.margin
+        )
         instance.close()
         found, answer = instance.settled(deadline)
         if answer is not None:

@@ -13,7 +13,7 @@ from harness.core.errors import UnsupportedError
 from harness.core.method import Deadline
 from methods.estimators.linear import is_linear, weights_of
 from methods.robust.outcome import ENOUGH, Outcome
-from methods.robust.program import InstanceProgram, RobustProgram, next_step
+from methods.robust.program import InstanceProgram, RobustProgram, limit, next_step
 
 
 class Linear(RobustProgram):
@@ -24,12 +24,12 @@ class Linear(RobustProgram):
         factual = self.frame(row)
         start, budget = self.first_guess.near(factual, Deadline(deadline.at - 0.8 * deadline.left))
         trace, bound = list[dict[str, Any]](), 0.0
-        for bare in (True, False):
+        for margin in (0.0, self.settings.margin):
             began = time.monotonic()
-            found, answer = self._instance(factual, budget, bare).settled(deadline)
-            bound = max(bound, found.bound) if bare else bound
+            found, answer = self._instance(factual, budget, margin).settled(deadline)
+            bound = bound if margin else max(bound, limit(found, budget))
             if answer is None:
-                return self.outcome(start, factual, budget if found.infeasible and bare else bound, trace)
+                return self.outcome(start, factual, bound if margin or not found.infeasible else budget, trace)
             radius = self.certifier.radius(answer, deadline.left)
             trace.append(next_step(1, found.objective, radius, time.monotonic() - began, 0.0))
             if radius >= self.settings.radius - ENOUGH:
@@ -37,7 +37,7 @@ class Linear(RobustProgram):
                 break
         return self.outcome(start, factual, bound, trace)
 
-    def _instance(self, factual: pd.DataFrame, budget: float, bare: bool) -> InstanceProgram:
+    def _instance(self, factual: pd.DataFrame, budget: float, margin: float) -> InstanceProgram:
         instance = InstanceProgram(self, self.around(factual, budget), factual, budget)
         estimator = self.problem.classifier.estimator
         if not is_linear(estimator):
@@ -56,6 +56,6 @@ class Linear(RobustProgram):
                 np.abs(dual).sum() if self.settings.norm == "linf" else np.linalg.norm(dual)
             )
 
-        instance.require(instance.embed(instance.inputs, np.zeros(len(self.slopes))), excess, bare)
+        instance.require(instance.embed(instance.inputs, np.zeros(len(self.slopes))), excess, margin)
         instance.close()
         return instance

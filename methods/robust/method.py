@@ -81,8 +81,9 @@ class Robust(Settings):
     hull_points
         Reference rows ``labelled`` as wanted, ``predicted`` as wanted, or ``both``.
     margin
-        :math:`\delta` > 0 by which programs keep a score away from its threshold; above the solver's tolerance of
-        1e-7. The cells need none; that of a linear model is in a unit of its own size.
+        :math:`\delta` > 0 by which answers of programs keep a score away from its threshold; above the solver's
+        tolerance of 1e-7, in a unit of the size of the scores. Bounds, and proofs that there is no region, are about
+        the model's own rule, without a margin. The cells need none; the search over networks uses a tenth of it.
     probability, sigma
         With ``rho`` None: the region is to hold a random perturbation with this probability, in (0, 1), each perturbed
         column being moved by an independent normal of standard deviation ``sigma`` > 0 in scaled units; (69), (72).

@@ -24,6 +24,7 @@ from harness.core.inputs import Affine, by_category
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Actionability, Kind
+from harness.solvers.scaling import balanced
 from methods.estimators.raw_target import raw_interval
 from methods.robust.adversarial import Adversarial
 from methods.robust.network_kernels import (
@@ -72,37 +73,44 @@ class Network(Adversarial):
             _Search(self, problem.train.iloc[0].to_dict(), Deadline.after(math.inf)).compile()
 
     def _read(self, problem: Problem) -> None:
-        """The network as a function of the scaled numbers, its output signed so that more is better."""
+        """The network as a function of the scaled numbers, its output signed so that more is better, and balanced."""
         estimator, interval = problem.classifier.estimator, raw_interval(problem)
         space = problem.space
         numbers = [feature.name for feature in space.features if feature.numeric]
-        rates, offset = np.zeros((len(self.slopes), len(numbers))), np.zeros(len(self.slopes))
-        layers = list(zip((w.T for w in estimator.coefs_[:-1]), estimator.intercepts_[:-1], strict=True))
-        weights, shifts = layers[0]
-        # What each category adds to the first layer's sums, shape (categories, units).
-        self.added = {f.name: np.zeros((len(f.categories), len(shifts))) for f in space.features if not f.numeric}
+        places = {name: slice(column, column + 1) for column, name in enumerate(numbers)}
+        width = len(numbers)
+        for feature in space.features:
+            if not feature.numeric:
+                places[feature.name] = slice(width, width + len(feature.categories))
+                width += len(feature.categories)
+        rates, offset = np.zeros((len(self.slopes), width)), np.zeros(len(self.slopes))
         for row, (source, slope) in enumerate(zip(problem.classifier.inputs, self.slopes, strict=True)):
             feature = space[source.feature]
-            if not feature.numeric:
-                self.added[feature.name] += np.outer(by_category(feature, source), weights[:, row])
-                continue
-            assert isinstance(source, Affine)
-            rates[row, numbers.index(feature.name)] = slope
-            offset[row] = (feature.scale[0] - source.shift) / source.unit
+            if feature.numeric:
+                assert isinstance(source, Affine)
+                offset[row] = (feature.scale[0] - source.shift) / source.unit
+            rates[row, places[feature.name]] = slope if feature.numeric else by_category(feature, source)
+        layers = list(zip((w.T for w in estimator.coefs_[:-1]), estimator.intercepts_[:-1], strict=True))
+        weights, shifts = layers[0]
         layers[0] = (weights @ rates, weights @ offset + shifts)
+        sign = float(interval.sense)
+        end = interval.low if sign > 0 else interval.high
+        output = sign * estimator.coefs_[-1][:, 0], float(sign * (estimator.intercepts_[-1][0] - end))
+        layers, self.last, self.constant = balanced(layers, *output)
+        weights, shifts = layers[0]
+        # What each category adds to the first layer's sums, shape (categories, units).
+        self.added = {name: weights[:, place].T for name, place in places.items() if name not in numbers}
+        layers[0] = (weights[:, : len(numbers)], shifts)
         self.sizes = np.array([len(numbers), *(len(b) for _, b in layers)])
         width = int(self.sizes[1:].max())
         self.weights = np.zeros((len(layers), width, int(self.sizes[:-1].max())))
         self.shifts = np.zeros((len(layers), width))
         for k, (w, b) in enumerate(layers):
             self.weights[k, : w.shape[0], : w.shape[1]], self.shifts[k, : len(b)] = w, b
-        sign = float(interval.sense)
-        self.last = sign * estimator.coefs_[-1][:, 0]
-        end = interval.low if sign > 0 else interval.high
-        self.constant = float(sign * (estimator.intercepts_[-1][0] - end))
         numeric = [feature.numeric for feature in space.features]
         self.moving = np.asarray(self.perturbation.moved)[numeric]
         self.columns = np.array(self.first_guess.numbers)
+        self.margins = self.settings.margin / 10, self.settings.margin / 100
 
     def layers(self, categories: Mapping[str, Any]) -> tuple[Any, ...]:
         """The network as the kernels take it, at a choice of categories."""
@@ -133,6 +141,7 @@ class _Search:
         self.best = Best()
         self.trace = Trace()
         self.bound = 0.0
+        self.unsettled = math.inf  # the least bound of the nodes that are looked at no more
 
     def _alternatives(self, name: str) -> list[tuple[float, Any]]:
         """The reachable categories of a feature with their costs; the factual's first."""
@@ -166,7 +175,7 @@ class _Search:
     def compile(self) -> None:
         """Call every kernel of the search once."""
         first = self.slice((0,) * len(self.alternatives), 0)
-        self.violation(first, self.origin)
+        self.violation(first, self.origin, self.network.margins[0])
         self.broken(first, self.origin)
         self._look(self.root(first))
 
@@ -178,9 +187,9 @@ class _Search:
         network, move = self.network, np.zeros(len(self.origin))
         kernel: Any = quick
         least = kernel(point, *self.ball, network.moving, *within.layers, move)
-        return bool(least < network.settings.margin)
+        return bool(least < network.margins[0])
 
-    def violation(self, within: Slice, point: np.ndarray) -> np.ndarray | None:
+    def violation(self, within: Slice, point: np.ndarray, margin: float) -> np.ndarray | None:
         """A perturbation that takes half a point's margin, of size 0 where none breaks it; None: not settled."""
         network, began = self.network, time.monotonic()
         sizes, kernel = network.sizes, cast(Any, worst)
@@ -189,7 +198,7 @@ class _Search:
         while code == MORE and not self.deadline.passed:
             code = kernel(
                 stack, depth, point, *self.ball, network.moving, *within.layers,
-                network.settings.margin / 2, NODES, move,
+                margin / 2, NODES, move,
             )  # fmt: skip
         self.trace.adversary_seconds += time.monotonic() - began
         if code == PROVEN:
@@ -226,7 +235,7 @@ class _Search:
             near, far = (middle, far) if self.broken(within, self._on(way, middle)) else (near, middle)
         trial = self._on(way, far)
         if self.distance(within, trial) < self.best.value:
-            move = self.violation(within, trial)
+            move = self.violation(within, trial, self.network.margins[0])
             if move is not None and not len(move):
                 self.take(within, trial)
             elif move is not None:
@@ -256,7 +265,7 @@ class _Search:
             lifts = self.scenarios.known @ weights[0, :units, : len(point)].T
             on, off = -lifts.min(axis=0), -lifts.max(axis=0)
             low, high = np.where(first >= on, on, -math.inf), np.where(first <= off, off, math.inf)
-            trial = self._look(Node(within, point, low, high, {}, low, high))
+            trial = self._look(Node(within, point, low, high, {}, low, high), self.network.margins[0])
             if trial.code in (CANDIDATE, BRANCH):
                 self.along(within, trial.point)
             if self.best.value > before * (1 - GAIN):
@@ -267,12 +276,11 @@ class _Search:
         numbers, heap = count(0, -1), list[tuple[float, int, Slice | Node]]()
         heapq.heappush(heap, (0.0, next(numbers), self.slice((0,) * len(self.alternatives), 0)))
         looked, polished = 0, math.inf
-        unsettled = math.inf
         while heap and not self.deadline.passed:
             key, _, here = heapq.heappop(heap)
-            self.bound = max(self.bound, min(key, unsettled))
+            self.bound = max(self.bound, min(key, self.unsettled))
             if key >= self.best.value - self._enough():
-                heap.clear()
+                self.unsettled = min(self.unsettled, key)
                 break
             if isinstance(here, Slice):
                 for other in self.successors(here):
@@ -283,32 +291,52 @@ class _Search:
             if self.best.value < polished:
                 self.polish()
                 polished = self.best.value
-            within = here.slice
             found = self._look(here)
             looked += 1
             found = replace(found, value=max(found.value, key))
-            value, point = found.value, found.point
             if found.code in (CANDIDATE, BRANCH) and (looked % EVERY == 1 or math.isinf(self.best.value)):
-                self.along(within, point)
-            if value >= self.best.value - self._enough():
-                continue
-            if found.code == CANDIDATE:
-                move = self.violation(within, point)
-                if move is None:
-                    unsettled = min(unsettled, value)
-                elif len(move):
-                    self.scenarios.add(move)
-                    heapq.heappush(heap, (value, next(numbers), here))
-                elif not self.take(within, point) and self.best.value > value + self._enough():
-                    unsettled = min(unsettled, value)
-            elif found.code == BRANCH:
-                if found.excess.max() <= 0:
-                    unsettled = min(unsettled, value)
-                    continue
-                for bound, child in self._branched(here, found):
-                    heapq.heappush(heap, (bound, next(numbers), child))
-        least = min([unsettled, self.best.value, *(entry[0] for entry in heap[:1])])
+                self.along(here.slice, found.point)
+            for bound, rest in self._left(here, found):
+                if bound < self.best.value - self._enough():
+                    heapq.heappush(heap, (bound, next(numbers), rest))
+                else:
+                    self.unsettled = min(self.unsettled, bound)
+        least = min(self.unsettled, self.best.value, *(entry[0] for entry in heap[:1]))
         return network.outcome(self.best.row, self.factual, max(self.bound, least), self.trace.lines)
+
+    def _left(self, here: Node, found: Looked) -> list[tuple[float, Node]]:
+        """What is left to look at of a node: nodes with their bounds."""
+        if found.value >= self.best.value - self._enough():
+            self.unsettled = min(self.unsettled, found.value)
+        elif found.code == CANDIDATE:
+            return self._answered(here, found)
+        elif found.code == BRANCH:
+            if found.excess.max() > 0:
+                return self._branched(here, found)
+            self.unsettled = min(self.unsettled, found.value)
+        return []
+
+    def _answered(self, here: Node, found: Looked) -> list[tuple[float, Node]]:
+        """What is left of a node whose relaxed solution no known perturbation breaks: nothing where it is answered.
+
+        That solution lies on the very threshold. The same program with a margin has a point beyond it, which is taken
+        where no other perturbation breaks it; where it costs too much, a smaller margin is tried.
+        """
+        for margin in self.network.margins:
+            kept = self._look(replace(here, point=found.point, way=None), margin)
+            if kept.code == BRANCH and kept.excess.max() > 0:
+                return self._branched(here, replace(kept, value=found.value))
+            move = self.violation(here.slice, kept.point, margin) if kept.code == CANDIDATE else None
+            if move is None:
+                continue
+            if len(move):
+                self.scenarios.add(move)
+                return [(found.value, here)]
+            self.take(here.slice, kept.point)
+            if found.value >= self.best.value - self._enough():
+                break
+        self.unsettled = min(self.unsettled, found.value)
+        return []
 
     def _enough(self) -> float:
         return OPTIMAL / 2 * max(1.0, self.best.value) if math.isfinite(self.best.value) else 0.0
@@ -323,8 +351,8 @@ class _Search:
         low, high = np.maximum(self.low, -WIDE), np.minimum(self.high, WIDE)
         return low, high, self.norm_of(np.maximum(-low, high)) + 1.0
 
-    def _look(self, here: Node) -> Looked:
-        """Bound a node, whose ends become tighter, by its relaxed solution."""
+    def _look(self, here: Node, margin: float = 0.0) -> Looked:
+        """Bound a node, whose ends become tighter, by its relaxed solution; with a margin the bound is of no use."""
         network, scenarios = self.network, self.scenarios
         ends_low, ends_high, budget = self._budget(here.slice)
         scenarios.reserve(len(scenarios.moves) // 2)
@@ -341,7 +369,7 @@ class _Search:
         code, value = node(
             self.origin, ends_low, ends_high, budget, self.norm, low, high, here.low, here.high, phases,
             scenarios.moves, scenarios.lifted, scenarios.count, *self.ball, network.moving,
-            weights, shifts, sizes, last, constant, network.settings.margin,
+            weights, shifts, sizes, last, constant, margin,
             self._enough() if self.best.row is not None else 0.0, point, scenario, excess,
         )  # fmt: skip
         here.bottom, here.top = low, high
@@ -366,7 +394,7 @@ class _Search:
         layer, unit = (int(place) for place in np.unravel_index(int(score.argmax()), score.shape))
         if score[layer, unit] > best:
             chosen = [(found.value, child) for child in self._children(here, found, layer, unit)]
-        return [(bound, child) for bound, child in chosen if bound < self.best.value - self._enough()]
+        return chosen
 
     def _children(self, here: Node, found: Looked, layer: int, unit: int) -> list[Node]:
         """A node with a unit decided either way."""

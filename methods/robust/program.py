@@ -35,7 +35,7 @@ from methods.milp.number_block import NumberBlock
 from methods.milp.sources import Source
 from methods.milp.variables import Variables
 from methods.robust.incumbents import Certifier, FirstGuess
-from methods.robust.outcome import Outcome
+from methods.robust.outcome import OPTIMAL, Outcome
 from methods.robust.settings import Settings
 
 WIDE = 10.0  # scaled units around the factual in which unbounded numbers are looked at while nothing is known
@@ -59,6 +59,7 @@ class RobustProgram:
         self.distance = distance_of(self.objective.terms[0], problem, "features")
         self.certifier = Certifier(problem, settings)
         self.first_guess = FirstGuess(problem, self.space, self.objective, self.certifier)
+        self.unit = unit_of(problem)
         self.slopes = np.array([self._slope(source) for source in classifier.inputs])
         self.manifold = _manifold(self.objective)
         model = ensemble(classifier.estimator) if splits_only(classifier.estimator) else None
@@ -105,6 +106,13 @@ class RobustProgram:
                 if bounds[0] <= bounds[1]:
                     changes[feature.name] = {"bounds": bounds}
         return self.space.replace(changes)
+
+    def moved(self, row: Mapping[str, Any], move: np.ndarray) -> dict[str, Any]:
+        """A decoded row moved by a perturbation of its features, in scaled units; integers as reals."""
+        return {
+            f.name: row[f.name] + far * f.range if far else row[f.name]
+            for f, far in zip(self.space.features, move, strict=True)
+        }
 
     def outcome(
         self,
@@ -193,14 +201,13 @@ class InstanceProgram:
         self.embedded.append((made, shift))
         return made.outputs
 
-    def require(self, outputs: Sequence[Any], excess: Callable[[np.ndarray], float], bare: bool = False) -> None:
-        """(4): outputs of the wanted class, by the margin and ``excess``, a function of the weights of outputs.
+    def require(self, outputs: Sequence[Any], excess: Callable[[np.ndarray], float], margin: float) -> None:
+        """(4): outputs of the wanted class, by a margin and ``excess``, a function of the weights of outputs.
 
-        Those of a linear model are posed in a unit of their own size, the margin too; ``bare``: without it.
+        Those of a linear model or network are posed in a unit of their own size, the margin too.
         """
-        problem, program = self.robust.problem, self.program
-        size = unit_of(problem)
-        margin = 0.0 if bare else self.robust.settings.margin * size
+        problem, program, size = self.robust.problem, self.program, self.robust.unit
+        margin *= size
         if len(problem.classifier.classes) <= 2:
             low, high = raw_interval(problem).bounds(margin)
             more = excess(np.ones(1))
@@ -348,6 +355,12 @@ class InstanceProgram:
     @staticmethod
     def _inset(feature: Feature, value: float) -> float:
         return INSET * feature.range + ULPS * abs(value)
+
+
+def limit(found: Solution, budget: float) -> float:
+    """The bound of a program, which proves nothing of points within the budget unless two runs came to it."""
+    best = min(budget, found.objective)
+    return found.limit(best, 2 * OPTIMAL * max(1.0, best))
 
 
 def next_step(iteration: int, distance: float, radius: float, master: float, adversary: float) -> dict[str, Any]:

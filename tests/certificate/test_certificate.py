@@ -6,6 +6,7 @@ import ast
 import itertools
 import math
 from collections.abc import Iterator
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -232,6 +233,26 @@ def test_the_euclidean_radius_of_small_networks(layers: tuple[int, ...]) -> None
         assert found.exact
         assert target.holds(classifier, SPACE.decode(here + moves * found.radius * (1 - 2e-6))).all()
         assert not target.holds(classifier, SPACE.decode(here + moves * found.radius * 1.01)).all()
+
+
+@pytest.mark.parametrize("first", [1.0, 1e-6, 1e9])
+@pytest.mark.parametrize("last", [1e-9, 1.0, 1e6])
+def test_a_radius_is_that_of_weights_in_any_unit(first: float, last: float) -> None:
+    """Hidden layers, and outputs, multiplied by a factor: the rule is the same."""
+    classifier, target = fitted("mlp_deep"), Label("yes")
+    twin = deepcopy(classifier.estimator)
+    for layer, factor in enumerate((first, 1.0, last)):
+        twin.coefs_[layer] *= factor
+        twin.intercepts_[layer] *= factor * (first if layer else 1.0)
+    scaled = Classifier(twin, classifier.inputs, classifier.classes)
+    right = rows()[0].loc[target.holds(classifier, rows()[0])]
+    for row in right.head(10).to_dict("records"):
+        for norm in ("linf", "l2"):
+            expected, found = (
+                Checker(SPACE, model, target).certify(row, Ball.scaled(SPACE, norm)) for model in (classifier, scaled)
+            )
+            assert found.radius == pytest.approx(expected.radius, rel=3e-6)
+            assert found.violated == pytest.approx(expected.violated, rel=3e-6)
 
 
 def test_looks_at_the_clock_change_no_radius(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -221,7 +221,7 @@ def test_pricing_is_exact(model: str, limited: bool) -> None:
             assert after == group.size
             weights = [weight[places(bits, group.size)].sum() for bits in groups]
             np.testing.assert_allclose(weights, heavy)
-            met, bound = pricing.solve(weight, 60.0)
+            met, bound, _ = pricing.solve(weight, 60.0)
             assert heavy.max() == pytest.approx(weight[met[-1]].sum(), abs=1e-6)
             assert heavy.max() <= bound + 1e-6
 

@@ -202,7 +202,7 @@ def test_the_adversary_of_networks_knows_the_certified_radius(name: str, norm: s
             search = _Search(Network(question, Settings(rho=share * radius, norm=norm)), row.iloc[0].to_dict(),
                              Deadline.after(60))  # fmt: skip
             point = SPACE.encode(row)[0]
-            move = search.violation(search.slice((), 0), point)
+            move = search.violation(search.slice((), 0), point, 1e-6)
             assert move is not None
             assert bool(len(move)) == (share > 1)
             if len(move):
