@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from harness.core.space import SAME
-from methods.ce_ocl.hull_search.bounds import Node, Solved
-from methods.ce_ocl.hull_search.incumbents import CLOSE, Incumbents
+from methods.ce_ocl.hull_search.bounds import CLOSE, Node, Solved
+from methods.ce_ocl.hull_search.incumbents import Incumbents
 from methods.ce_ocl.hull_search.kernels import INFEASIBLE
 
 SNAP = 1e-7  # scaled moves that are none
@@ -95,7 +95,7 @@ class Branching:
             gain = min(child.bound, self.incumbents.upper) - solved.node.bound
             sums[int(rising), k] += gain / ((1 - share) if rising else share)
             counts[int(rising), k] += 1
-        return [child for child in children if child.bound < self.incumbents.upper - CLOSE]
+        return [child for child in children if child.bound < self.incumbents.goal]
 
     def _bound(self, child: Node) -> None:
         """Give a child the bound of its own program."""
@@ -104,7 +104,7 @@ class Branching:
             child.bound = math.inf
             return
         child.basis = child.basis.copy()
-        solution = self.program.solve(child.basis, self.incumbents.upper - CLOSE - constant)
+        solution = self.program.solve(child.basis, self.incumbents.goal - constant, self.incumbents.close)
         infeasible = solution.status == INFEASIBLE
         child.bound = math.inf if infeasible else max(child.bound, constant + solution.bound)
 
@@ -154,7 +154,8 @@ class Branching:
         part.leaves.cell(point, low, high)
         if invalid:
             away = np.array([point <= part.numbers.value, point >= part.numbers.value])
-            part.leaves.grow(False, (node.low, node.high), np.where(away, self.costs.linear, 0.0), point, low, high)
+            slopes = np.where(away, self.costs.linear + self.costs.square, 0.0)
+            part.leaves.grow(False, (node.low, node.high), slopes, point, low, high)
         children = []
         floor, top = node.low.copy(), node.high.copy()
         for _, k, rising, end in sorted(self._faces(solved, low, high)):
