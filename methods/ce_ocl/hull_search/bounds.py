@@ -108,11 +108,10 @@ class BoxProgram:
         self.size = len(self.origin)  # of ups, of downs
         self.ways = (2 if part.outside is None else 4) * self.size
         self.touches = kernels.TOUCHES if costs.square.any() else np.zeros(1)
-        self.columns = 2 * self.size * (len(self.touches) - 1) + self.ways  # ups and downs are in pieces
         self.extra = np.zeros((self.rows, self.ways))
         if self.line:
             self.extra[0, :count], self.extra[0, self.size : self.size + count] = part.slope, -part.slope
-        self.cost, self.square, self.ends_low, self.ends_high = np.zeros((4, self.ways + self.rows))
+        self.cost, self.square, self.start, self.ends_low, self.ends_high = np.zeros((5, self.ways + self.rows))
         self.square[:count] = self.square[self.size : self.size + count] = costs.square
         if part.outside is not None:
             numbers, points = part.numbers, part.points.points
@@ -123,15 +122,17 @@ class BoxProgram:
 
     def first_basis(self) -> np.ndarray:
         """The basis of all ups, the first point and the slacks."""
-        first_point = np.array([self.columns + self.rows])
-        return np.concatenate([np.arange(self.size), first_point, self.columns + np.arange(self.rows)]).astype(np.int64)
+        slacks = 2 * self.size * (len(self.touches) - 1) + self.ways  # ups and downs are in pieces
+        first_point = np.array([slacks + self.rows])
+        return np.concatenate([np.arange(self.size), first_point, slacks + np.arange(self.rows)]).astype(np.int64)
 
     def prepare(self, low: np.ndarray, high: np.ndarray, forced: np.ndarray, margin: float = 1.0) -> float:
         """Set the program to a box; returns what it costs in any case, or inf where it holds nothing."""
         part, costs, numbers = self.part, self.costs, self.part.numbers
         constant, changes = kernels.prepare(
-            low, high, numbers.value, numbers.shift, numbers.unit, costs.fixed, costs.linear, costs.weight, forced,
-            self.size, self.cost, self.ends_low, self.ends_high, self.extra, self.counts,
+            low, high, numbers.value, numbers.shift, numbers.unit, costs.fixed, costs.linear, costs.square,
+            costs.weight, forced, self.size, self.cost, self.start, self.ends_low, self.ends_high, self.extra,
+            self.counts,
         )  # fmt: skip
         at = self.ways
         if self.line:
@@ -155,7 +156,8 @@ class BoxProgram:
         points = self.part.points
         found = Solution(*kernels.minimum(
             points.points, points.corners, points.work, points.members, points.inside, points.used, basis,
-            self.origin, self.cost, self.square, self.ends_low, self.ends_high, self.extra, self.touches, upper, close,
+            self.origin, self.cost, self.square, self.start, self.ends_low, self.ends_high, self.extra, self.touches,
+            upper, close,
         ))  # fmt: skip
         points.used = found.used
         return found._replace(moves=found.moves[: len(self.part.numbers.place)])
@@ -163,8 +165,8 @@ class BoxProgram:
     def lagrangian(self, solution: Solution) -> float:
         """The bound that another box's multipliers give the one that the program is set to."""
         return kernels.lagrange(
-            solution.duals, self.cost, self.square, self.ends_low, self.ends_high, self.origin, self.extra, self.size,
-            solution.support,
+            solution.duals, self.cost, self.square, self.start, self.ends_low, self.ends_high, self.origin, self.extra,
+            self.size, solution.support,
         )  # fmt: skip
 
     def narrow(self, node: Node, solution: Solution, spare: float) -> None:
@@ -173,7 +175,7 @@ class BoxProgram:
         node.low, node.high = node.low.copy(), node.high.copy()
         kernels.narrow(
             node.low, node.high, numbers.value, numbers.unit, numbers.integer, self.size, solution.duals, self.cost,
-            self.square, self.ends_low, self.ends_high, self.extra, spare,
+            self.square, self.start, self.ends_low, self.ends_high, self.extra, spare,
         )  # fmt: skip
 
     def outside(self, point: np.ndarray) -> float:

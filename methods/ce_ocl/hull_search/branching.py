@@ -25,6 +25,9 @@ class Branching:
         self.serial = 0
         self.undecided = math.inf  # least bound of the boxes that are not divided further, though nothing is proven
         count = len(self.part.numbers.place)
+        infinite, squared = np.full(count, np.inf), self.costs.square > 0
+        # The moves from which on a convex envelope counts all of the cost of a change, as squares exceed it.
+        self.meets = np.sqrt(np.divide(self.costs.fixed, self.costs.square, out=infinite, where=squared))
         self.gains = np.zeros((2, count)), np.zeros((2, count), dtype=int)  # of bounds a unit, by way and number
 
     def child(
@@ -118,9 +121,10 @@ class Branching:
             (node.low <= part.numbers.value) & (part.numbers.value <= node.high) & ~node.forced & (np.abs(moves) > SNAP)
         )
         room = np.where(moves > 0, node.high - part.numbers.value, part.numbers.value - node.low) / part.numbers.unit
-        counted = np.abs(moves) / np.maximum(room, SAME)
-        price = costs.fixed + (costs.weight if self.program.counts else 0.0)
-        missing = np.where(open_, (1.0 - counted) * price, 0.0)
+        missing = np.maximum(1.0 - np.abs(moves) / np.maximum(np.minimum(room, self.meets), SAME), 0.0) * costs.fixed
+        if self.program.counts:
+            missing += (1.0 - np.abs(moves) / np.maximum(room, SAME)) * costs.weight
+        missing = np.where(open_, missing, 0.0)
         k = int(np.argmax(missing))
         if missing[k] <= CLOSE:
             return []

@@ -3,7 +3,8 @@
 The program of a box, over m = d + 1 + R rows:
 
 .. math::
-    \\min\\; & \\textstyle\\sum_j c^+_j up_j + c^-_j down_j + q_j (up_j^2 + down_j^2) \\\\
+    \\min\\; & \\textstyle\\sum_j c^+_j up_j + c^-_j down_j
+      + q_j \\big(\\max(up_j - o^+_j, 0)^2 + \\max(down_j - o^-_j, 0)^2\\big) \\\\
     & \\textstyle\\sum_i \\lambda_i p_{ij} - up_j + down_j = \\hat x_j, \\quad \\sum_i \\lambda_i = 1, \\quad
       E\\,(up, down) - s = 0,
 
@@ -111,15 +112,15 @@ def supports(y, d, points, corners, enough, values):
 
 
 @njit(cache=True)
-def lowest(slope, square, low, high):
-    """Where slope t + square t² is least between two ends."""
-    if square > 0.0:
-        return min(max(-slope / (2.0 * square), low), high)
-    return low if slope > 0 else high
+def lowest(slope, square, start, low, high):
+    """Where slope t + square max(t - start, 0)² is least between two ends."""
+    if slope >= 0.0:
+        return low
+    return min(max(start - slope / (2.0 * square), low), high) if square > 0.0 else high
 
 
 @njit(cache=True)
-def lagrange(y, cost, square, low, high, origin, extra, d, most):
+def lagrange(y, cost, square, start, low, high, origin, extra, d, most):
     """The Lagrangian bound of multipliers y, where ``most`` is the greatest y'p of all points."""
     rows, ways = extra.shape
     total = -most
@@ -133,8 +134,8 @@ def lagrange(y, cost, square, low, high, origin, extra, d, most):
                 reduced -= y[d + 1 + r] * extra[r, j]
         else:
             reduced += y[d + 1 + j - ways]
-        at = lowest(reduced, square[j], low[j], high[j])
-        total += (reduced + square[j] * at) * at
+        at = lowest(reduced, square[j], start[j], low[j], high[j])
+        total += reduced * at + square[j] * max(at - start[j], 0.0) ** 2
     return total
 
 
@@ -271,7 +272,7 @@ def simplex(points, corners, work, members, inside, used, basis, origin, cost, l
                 since, fresh = 0, True
                 continue
             most = supports(y, d, points, corners, -y[d], values)
-            bound = max(bound, lagrange(y, cost, none, low, high, origin, extra, d, most))
+            bound = max(bound, lagrange(y, cost, none, none, low, high, origin, extra, d, most))
             before = used
             if bound < upper:
                 # values > -y_d are points whose reduced cost is negative
@@ -332,7 +333,7 @@ def simplex(points, corners, work, members, inside, used, basis, origin, cost, l
         if entering < 0:
             # Every column is passed: along this row the bound rises for ever, unless a point left out forbids it.
             most = supports(row, d, points, corners, -row[d], values)
-            proof = lagrange(row, none, none, low, high, origin, extra, d, most)
+            proof = lagrange(row, none, none, none, low, high, origin, extra, d, most)
             if proof > 0.5 * enough:
                 return INFEASIBLE, np.inf, moves, y, used, pivots, most
             before = used
@@ -377,12 +378,12 @@ def simplex(points, corners, work, members, inside, used, basis, origin, cost, l
                 return STUCK, bound, moves, y, used, pivots, most
             since, fresh = 0, True
     most = supports(y, d, points, corners, -np.inf, values)
-    bound = max(bound, lagrange(y, cost, none, low, high, origin, extra, d, most))
+    bound = max(bound, lagrange(y, cost, none, none, low, high, origin, extra, d, most))
     return STUCK, bound, moves, y, used, pivots, most
 
 
 @njit(cache=True)
-def tangents(cost, square, low, high, points, own, out_cost, out_low, out_high):
+def tangents(cost, square, start, low, high, points, own, out_cost, out_low, out_high):
     """Divide ups and downs into pieces with the slopes of tangents at ``points``, shape (pieces, own).
 
     Returns
@@ -393,17 +394,32 @@ def tangents(cost, square, low, high, points, own, out_cost, out_low, out_high):
     for j in range(own):
         begin = 0.0
         for p in range(last + 1):
-            end = high[j] if p == last else (points[p, j] + points[p + 1, j]) / 2.0
+            part, end = max(points[p, j] - start[j], 0.0), high[j]
+            if p < last:
+                after = start[j] + (part + max(points[p + 1, j] - start[j], 0.0)) / 2.0
+                end = min(max(after, low[j]), high[j])
             k = p * own + j
-            out_cost[k] = cost[j] + 2.0 * square[j] * points[p, j]
+            out_cost[k] = cost[j] + 2.0 * square[j] * part
             out_low[k], out_high[k] = (low[j] if p == 0 else 0.0), max(end - begin, 0.0)
             begin = end
-        above += square[j] * points[0, j] ** 2
+        part = max(points[0, j] - start[j], 0.0)
+        above += square[j] * part * (part + 2.0 * start[j])
     return above
 
 
 @njit(cache=True)
-def between(at, rest, new, other, cost, square):
+def below(at, cost, square, start, points):
+    """The cost of a way at which its tangents at ``points`` put it."""
+    most = 0.0
+    for p in range(len(points)):
+        part = max(points[p] - start, 0.0)
+        value = square * part * (2.0 * at - part - 2.0 * start)
+        most = value if p == 0 else max(most, value)
+    return cost * at + most
+
+
+@njit(cache=True)
+def between(at, rest, new, other, cost, square, start):
     """The cheapest point from ``at`` to ``new`` in place of ``at``; returns what it costs besides ups and downs.
 
     ``rest`` and ``other`` are what the two cost besides.
@@ -411,7 +427,7 @@ def between(at, rest, new, other, cost, square):
     slope, curve = other - rest, 0.0
     for j in range(len(at)):
         step = new[j] - at[j]
-        slope += (cost[j] + 2.0 * square[j] * at[j]) * step
+        slope += (cost[j] + 2.0 * square[j] * max(at[j] - start[j], 0.0)) * step
         curve += square[j] * step * step
     share = 0.0
     if slope < 0.0:
@@ -425,8 +441,9 @@ def between(at, rest, new, other, cost, square):
 
 @njit(cache=True)
 def minimum(
-    points, corners, work, members, inside, used, basis, origin, cost, square, low, high, extra, touches, upper, close
-):
+    points, corners, work, members, inside, used, basis, origin, cost, square, start, low, high, extra, touches, upper,
+    close,
+):  # fmt: skip
     """Solve the program of a box over all points, from a basis.
 
     Parameters
@@ -437,9 +454,9 @@ def minimum(
     basis
         Shape (m,), of columns where ups and downs are in as many pieces as there are ``touches``; changed to the last
         one.
-    cost, square, low, high
+    cost, square, start, low, high
         Of ups, downs and slacks, shape (2 d + R,), or (4 d + R,) where the hull may be left. Only ups and downs have
-        squares.
+        squares, of what is beyond ``start``.
     touches
         Where tangents touch the squares, in widths from their centre; a single 0.0 where there are none.
     upper
@@ -469,7 +486,7 @@ def minimum(
     for turn in range(ROUNDS):
         for p in range(len(touches)):
             touching[p] = np.minimum(np.maximum(at + touches[p] * width, low[:own]), high[:own])
-        above = tangents(cost, square, low, high, touching, own, slopes, lows, highs)
+        above = tangents(cost, square, start, low, high, touching, own, slopes, lows, highs)
         status, under, moves, multipliers, used, count, support = simplex(
             points, corners, work, members, inside, used, basis, origin, slopes, lows, highs, wide, pieces,
             upper + above,
@@ -477,7 +494,7 @@ def minimum(
         pivots += count
         if status == INFEASIBLE:
             return status, np.inf, moves, multipliers, used, pivots, support
-        value = lagrange(multipliers, cost, square, low, high, origin, extra, d, support)
+        value = lagrange(multipliers, cost, square, start, low, high, origin, extra, d, support)
         if value > bound:
             bound, most = value, support
             y[:] = multipliers
@@ -487,15 +504,14 @@ def minimum(
         other, farthest = under - above, 0.0
         for j in range(own):
             new[j] = max(moves[j] if j < d else -moves[j - d], 0.0)
-            missed = np.abs(new[j] - touching[:, j]).min()
-            other -= (cost[j] + square[j] * new[j]) * new[j] - square[j] * missed * missed
+            other -= below(new[j], cost[j], square[j], start[j], touching[:, j])
             farthest = max(farthest, abs(new[j] - at[j]))
         if turn == 0:
             at[:], rest = new, other
         else:
-            rest = between(at, rest, new, other, cost, square)
+            rest = between(at, rest, new, other, cost, square, start)
         moves[:] = at[:d] - at[d:]
-        gap = rest + (cost[:own] * at + square[:own] * at * at).sum() - bound
+        gap = rest + (cost[:own] * at + square[:own] * np.maximum(at - start[:own], 0.0) ** 2).sum() - bound
         if gap <= close or width <= FEASIBLE:
             break
         width = max(SHRINK * width, 0.5 * farthest)
@@ -503,12 +519,15 @@ def minimum(
 
 
 @njit(cache=True)
-def prepare(low, high, value, shift, unit, fixed, linear, weight, forced, d, cost, ends_low, ends_high, extra, counts):
+def prepare(
+    low, high, value, shift, unit, fixed, linear, square, weight, forced, d, cost, start, ends_low, ends_high, extra,
+    counts,
+):  # fmt: skip
     """Costs and ends of ups and downs for a box of decoded values; returns cost and changes that it has in any case.
 
     A fixed cost, and a change where changes are counted (``counts``: in the last row of ``extra``), are replaced by
-    their convex envelopes unless the box excludes the factual's value or the number is ``forced`` to change. ``d``: the
-    ups, which may be more than the numbers.
+    their convex envelopes unless the box excludes the factual's value or the number is ``forced`` to change; squares
+    then begin where the envelope meets them. ``d``: the ups, which may be more than the numbers.
     """
     constant, changes = 0.0, 0.0
     for j in range(len(low)):
@@ -519,16 +538,21 @@ def prepare(low, high, value, shift, unit, fixed, linear, weight, forced, d, cos
         ends_low[d + j] = 0.0 if stays else max(-rise, 0.0)
         ends_high[d + j] = max(fall, 0.0)
         cost[j] = cost[d + j] = linear[j]
+        start[j] = start[d + j] = 0.0
         sure = forced[j] or not stays
         if sure:
             constant += fixed[j]
             changes += weight[j]
         else:
             # Envelopes over next to nothing would be steep beyond all precision; leaving them out is a bound as well.
-            if rise > NARROW:
-                cost[j] += fixed[j] / rise
-            if fall > NARROW:
-                cost[d + j] += fixed[j] / fall
+            if fixed[j] > 0.0:
+                meets = math.sqrt(fixed[j] / square[j]) if square[j] > 0.0 else np.inf
+                if min(rise, meets) > NARROW:
+                    start[j] = min(rise, meets)
+                    cost[j] += fixed[j] / start[j] + square[j] * start[j]
+                if min(fall, meets) > NARROW:
+                    start[d + j] = min(fall, meets)
+                    cost[d + j] += fixed[j] / start[d + j] + square[j] * start[d + j]
         if counts:
             row = extra[extra.shape[0] - 1]
             row[j] = 0.0 if sure or rise <= NARROW else weight[j] / rise
@@ -537,7 +561,7 @@ def prepare(low, high, value, shift, unit, fixed, linear, weight, forced, d, cos
 
 
 @njit(cache=True)
-def narrow(low, high, value, unit, whole, d, y, cost, square, ends_low, ends_high, extra, spare):
+def narrow(low, high, value, unit, whole, d, y, cost, square, start, ends_low, ends_high, extra, spare):
     """Cut a box of decoded values to moves whose reduced costs leave the bound below the incumbent by ``spare``."""
     for j in range(len(low)):
         for way in range(2):
@@ -546,12 +570,15 @@ def narrow(low, high, value, unit, whole, d, y, cost, square, ends_low, ends_hig
             for r in range(extra.shape[0]):
                 reduced -= y[d + 1 + r] * extra[r, column_]
             # A move beyond the cheapest one costs slope times the rest of it, and its square.
-            least = lowest(reduced, square[column_], ends_low[column_], ends_high[column_])
-            slope = max(reduced + 2.0 * square[column_] * least, 0.0)
-            steep = slope + math.sqrt(slope * slope + 4.0 * square[column_] * spare)
+            least = lowest(reduced, square[column_], start[column_], ends_low[column_], ends_high[column_])
+            slope = max(reduced + 2.0 * square[column_] * max(least - start[column_], 0.0), 0.0)
             if slope <= REDUCED and square[column_] == 0.0:
                 continue
-            most = (least + 2.0 * spare / steep) * unit[j]
+            steep = slope + math.sqrt(slope * slope + 4.0 * square[column_] * spare)
+            most = max(least, start[column_] if square[column_] > 0.0 else 0.0) + 2.0 * spare / steep
+            if slope > REDUCED:
+                most = min(most, least + spare / slope)
+            most *= unit[j]
             if whole[j]:
                 most = np.floor(most + 1e-6)
             else:
@@ -716,17 +743,17 @@ def compile_all() -> None:
     """Load the kernels, or compile them where no cache holds them, before answers are timed."""
     one, flag = np.zeros(1), np.zeros(1, dtype=bool)
     ends, extra = np.zeros(2), np.zeros((0, 2))
-    prepare(one, one, one, one, one + 1, one, one, one, flag, 1, ends, ends, ends + 1, extra, False)
+    prepare(one, one, one, one, one + 1, one, one, one, one, flag, 1, ends, ends, ends, ends + 1, extra, False)
     span(ends, ends, ends)
     basis = np.array([0, 2])
     inside = np.ones(1, dtype=bool)
     members = np.zeros(1, dtype=np.int64)
     minimum(
         np.zeros((1, 1)), np.zeros((2, 1, 1)), np.zeros((1, 1)), members, inside, 1, basis, one, ends, ends, ends,
-        ends + 1, extra, one, 1.0, 0.0,
+        ends, ends + 1, extra, one, 1.0, 0.0,
     )  # fmt: skip
-    lagrange(ends, ends, ends, ends, ends, one, extra, 1, 0.0)
-    narrow(one, one, one, one + 1, flag, 1, ends, ends, ends, ends, ends, extra, 1.0)
+    lagrange(ends, ends, ends, ends, ends, ends, one, extra, 1, 0.0)
+    narrow(one, one, one, one + 1, flag, 1, ends, ends, ends, ends, ends, ends, extra, 1.0)
     leaf, start = np.zeros((1, 1)), np.array([0, 1])
     greatest(leaf, leaf, one, start, 0.0, one, one)
     cell(leaf, leaf, start, one, one, one)
