@@ -26,7 +26,6 @@ from methods.milp.distance import Separable
 from methods.milp.hull import INSIDE, Outside, Piece, Shares
 from methods.milp.manifold import Manifold
 
-BOXED = 0.6  # share of the time left for the box search, where it only finds the fewest changes
 REPAIRS = 25  # solutions that the real model refuses before the search gives up
 ROUNDS = 60  # of cuts on the relaxation, before integers are looked at
 TOO_LITTLE = 1e-4  # tolerances of progress in bound and incumbent: after PATIENCE rounds more tangents would not help
@@ -141,10 +140,8 @@ class AnswerSearch:
             return self._answer(best.value - self.program.aim.tolerance(best.distance) / 10 if best.row else math.inf)
         bound = math.inf
         for piece in self.manifold.pieces(self.factual, self.program.aim.least, self.label):
-            if piece.least >= self.best.value - self.program.aim.tolerance(self.best.distance):
-                bound = min(bound, self.best.value)
-                break
-            if self.deadline.passed:
+            beyond = piece.least >= self.best.value - self.program.aim.tolerance(self.best.distance)
+            if beyond or self.deadline.passed:
                 bound = min(bound, piece.least)
                 break
             self.piece = piece
@@ -200,7 +197,7 @@ class AnswerSearch:
         """A lower bound on what the piece holds, of at least ``least`` changes; inf: nothing below the incumbent."""
         program, boxed = self.program, self._boxed()
         alpha, dominated = self.parameters.alpha, self.lexical
-        if boxed and not program.aim.squared:
+        if boxed:
             boxes, piece = boxed
             row, _, bound = boxes.closest(self.factual, piece, self.best.value - self.entry, self.deadline, dominated)
             self._accept(row)
@@ -213,13 +210,6 @@ class AnswerSearch:
         # A point of more changes costs alpha more at least: a distance below alpha puts the fewest changes first, too.
         if not dominated and (self.price is not None or not self.best.distance < alpha):
             return self._together()
-        if boxed and self.best.count > least:
-            boxes, piece = boxed
-            row, fewest = boxes.fewest(self.factual, piece, self.best.count, Deadline.after(BOXED * self.deadline.left))
-            self._accept(row)
-            if fewest == math.inf and self.best.row is None:
-                return math.inf
-            least = max(min(fewest, self.best.count), least)
         if self.best.count > least:
             first = self._stage(min(self.parameters.most, self.best.count - 1), math.inf, fewest=True)
             if first.infeasible and self.best.row is None:

@@ -11,6 +11,10 @@ import numpy as np
 from harness.core.space import SAME
 from methods.ce_ocl.hull_search import kernels
 from methods.ce_ocl.hull_search.part import Part
+from methods.milp.distance import Separable, tolerance
+
+CLOSE = 1e-9  # costs this near are equal
+SHARE = 0.1  # of the gap that counts as none
 
 
 @dataclass(frozen=True)
@@ -19,8 +23,8 @@ class Costs:
 
     Parameters
     ----------
-    fixed, linear, weight
-        Cost of a change, of a scaled unit, and weight of a change, each of shape (numbers,).
+    fixed, linear, square, weight
+        Cost of a change, of a scaled unit and of its square, and weight of a change, each of shape (numbers,).
     constant
         Cost of the features that do not move.
     rest
@@ -31,18 +35,28 @@ class Costs:
 
     fixed: np.ndarray
     linear: np.ndarray
+    square: np.ndarray
     weight: np.ndarray
     constant: float
     rest: float
     counting: bool
 
     @classmethod
-    def of(cls, part: Part, fixed: np.ndarray, linear: np.ndarray, most: float, counting: bool = False) -> Costs:
-        """The costs on a part, from those of a change and of a scaled unit by feature, and the most changes."""
-        constant = float(part.still.changed @ fixed + part.still.gaps @ linear)
+    def of(cls, part: Part, distance: Separable, most: float, counting: bool = False) -> Costs:
+        """The costs on a part, from a distance over all features, and the most changes."""
+        constant = float(distance.least(part.still.gaps, part.still.changed))
         rest = most - float(part.still.changed @ part.weights)
         place = part.numbers.place
-        return cls(fixed[place], linear[place], part.weights[place], constant, rest, counting)
+        own = distance.fixed[place], distance.linear[place], distance.quadratic[place]
+        return cls(*own, part.weights[place], constant, rest, counting)
+
+    def close(self, upper: float) -> float:
+        """How near to ``upper`` a cost counts as no better: squares are proven to a gap relative to themselves."""
+        if not self.square.any() or upper == math.inf:
+            return CLOSE
+        apart = upper - self.constant
+        least = float(self.fixed.min())
+        return min(CLOSE, SHARE * tolerance(math.fmod(apart, least) if least else apart, squared=True))
 
 
 @dataclass(order=True)
@@ -93,10 +107,12 @@ class BoxProgram:
         self.origin = part.origin if part.outside is None else np.append(part.origin, 0.0)
         self.size = len(self.origin)  # of ups, of downs
         self.ways = (2 if part.outside is None else 4) * self.size
+        self.touches = kernels.TOUCHES if costs.square.any() else np.zeros(1)
         self.extra = np.zeros((self.rows, self.ways))
         if self.line:
             self.extra[0, :count], self.extra[0, self.size : self.size + count] = part.slope, -part.slope
-        self.cost, self.ends_low, self.ends_high = np.zeros((3, self.ways + self.rows))
+        self.cost, self.square, self.start, self.ends_low, self.ends_high = np.zeros((5, self.ways + self.rows))
+        self.square[:count] = self.square[self.size : self.size + count] = costs.square
         if part.outside is not None:
             numbers, points = part.numbers, part.points.points
             low, high = (np.append((ends - numbers.shift) / numbers.unit, 0.0) for ends in (numbers.low, numbers.high))
@@ -106,15 +122,17 @@ class BoxProgram:
 
     def first_basis(self) -> np.ndarray:
         """The basis of all ups, the first point and the slacks."""
-        first_point = np.array([self.ways + self.rows])
-        return np.concatenate([np.arange(self.size), first_point, self.ways + np.arange(self.rows)]).astype(np.int64)
+        slacks = 2 * self.size * (len(self.touches) - 1) + self.ways  # ups and downs are in pieces
+        first_point = np.array([slacks + self.rows])
+        return np.concatenate([np.arange(self.size), first_point, slacks + np.arange(self.rows)]).astype(np.int64)
 
     def prepare(self, low: np.ndarray, high: np.ndarray, forced: np.ndarray, margin: float = 1.0) -> float:
         """Set the program to a box; returns what it costs in any case, or inf where it holds nothing."""
         part, costs, numbers = self.part, self.costs, self.part.numbers
         constant, changes = kernels.prepare(
-            low, high, numbers.value, numbers.shift, numbers.unit, costs.fixed, costs.linear, costs.weight, forced,
-            self.size, self.cost, self.ends_low, self.ends_high, self.extra, self.counts,
+            low, high, numbers.value, numbers.shift, numbers.unit, costs.fixed, costs.linear, costs.square,
+            costs.weight, forced, self.size, self.cost, self.start, self.ends_low, self.ends_high, self.extra,
+            self.counts,
         )  # fmt: skip
         at = self.ways
         if self.line:
@@ -130,12 +148,16 @@ class BoxProgram:
                 return math.inf
         return costs.constant + constant
 
-    def solve(self, basis: np.ndarray, upper: float) -> Solution:
-        """The cheapest point of the box in the hull; ``basis`` changes, and bounds above ``upper`` need no proof."""
+    def solve(self, basis: np.ndarray, upper: float, close: float = CLOSE) -> Solution:
+        """The cheapest point of the box in the hull; ``basis`` changes, and bounds above ``upper`` need no proof.
+
+        ``close``: what a squared cost may be above its bound.
+        """
         points = self.part.points
-        found = Solution(*kernels.simplex(
+        found = Solution(*kernels.minimum(
             points.points, points.corners, points.work, points.members, points.inside, points.used, basis,
-            self.origin, self.cost, self.ends_low, self.ends_high, self.extra, upper,
+            self.origin, self.cost, self.square, self.start, self.ends_low, self.ends_high, self.extra, self.touches,
+            upper, close,
         ))  # fmt: skip
         points.used = found.used
         return found._replace(moves=found.moves[: len(self.part.numbers.place)])
@@ -143,8 +165,8 @@ class BoxProgram:
     def lagrangian(self, solution: Solution) -> float:
         """The bound that another box's multipliers give the one that the program is set to."""
         return kernels.lagrange(
-            solution.duals, self.cost, self.ends_low, self.ends_high, self.origin, self.extra, self.size,
-            solution.support,
+            solution.duals, self.cost, self.square, self.start, self.ends_low, self.ends_high, self.origin, self.extra,
+            self.size, solution.support,
         )  # fmt: skip
 
     def narrow(self, node: Node, solution: Solution, spare: float) -> None:
@@ -153,7 +175,7 @@ class BoxProgram:
         node.low, node.high = node.low.copy(), node.high.copy()
         kernels.narrow(
             node.low, node.high, numbers.value, numbers.unit, numbers.integer, self.size, solution.duals, self.cost,
-            self.ends_low, self.ends_high, self.extra, spare,
+            self.square, self.start, self.ends_low, self.ends_high, self.extra, spare,
         )  # fmt: skip
 
     def outside(self, point: np.ndarray) -> float:
@@ -163,4 +185,5 @@ class BoxProgram:
         self.prepare(point, point, np.zeros(len(point), dtype=bool), -math.inf)
         self.cost[: 2 * self.size] = 0.0
         solution = self.solve(self.first_basis(), math.inf)
-        return solution.bound if solution.status == kernels.OPTIMAL else math.inf
+        squares = float(self.square @ self.ends_low**2)
+        return solution.bound - squares if solution.status == kernels.OPTIMAL else math.inf

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from harness.core.space import SAME
-from methods.ce_ocl.hull_search.bounds import Node, Solved
-from methods.ce_ocl.hull_search.incumbents import CLOSE, Incumbents
+from methods.ce_ocl.hull_search.bounds import CLOSE, Node, Solved
+from methods.ce_ocl.hull_search.incumbents import Incumbents
 from methods.ce_ocl.hull_search.kernels import INFEASIBLE
 
 SNAP = 1e-7  # scaled moves that are none
@@ -25,6 +25,9 @@ class Branching:
         self.serial = 0
         self.undecided = math.inf  # least bound of the boxes that are not divided further, though nothing is proven
         count = len(self.part.numbers.place)
+        infinite, squared = np.full(count, np.inf), self.costs.square > 0
+        # The moves from which on a convex envelope counts all of the cost of a change, as squares exceed it.
+        self.meets = np.sqrt(np.divide(self.costs.fixed, self.costs.square, out=infinite, where=squared))
         self.gains = np.zeros((2, count)), np.zeros((2, count), dtype=int)  # of bounds a unit, by way and number
 
     def child(
@@ -95,7 +98,7 @@ class Branching:
             gain = min(child.bound, self.incumbents.upper) - solved.node.bound
             sums[int(rising), k] += gain / ((1 - share) if rising else share)
             counts[int(rising), k] += 1
-        return [child for child in children if child.bound < self.incumbents.upper - CLOSE]
+        return [child for child in children if child.bound < self.incumbents.goal]
 
     def _bound(self, child: Node) -> None:
         """Give a child the bound of its own program."""
@@ -104,7 +107,7 @@ class Branching:
             child.bound = math.inf
             return
         child.basis = child.basis.copy()
-        solution = self.program.solve(child.basis, self.incumbents.upper - CLOSE - constant)
+        solution = self.program.solve(child.basis, self.incumbents.goal - constant, self.incumbents.close)
         infeasible = solution.status == INFEASIBLE
         child.bound = math.inf if infeasible else max(child.bound, constant + solution.bound)
 
@@ -118,9 +121,10 @@ class Branching:
             (node.low <= part.numbers.value) & (part.numbers.value <= node.high) & ~node.forced & (np.abs(moves) > SNAP)
         )
         room = np.where(moves > 0, node.high - part.numbers.value, part.numbers.value - node.low) / part.numbers.unit
-        counted = np.abs(moves) / np.maximum(room, SAME)
-        price = costs.fixed + (costs.weight if self.program.counts else 0.0)
-        missing = np.where(open_, (1.0 - counted) * price, 0.0)
+        missing = np.maximum(1.0 - np.abs(moves) / np.maximum(np.minimum(room, self.meets), SAME), 0.0) * costs.fixed
+        if self.program.counts:
+            missing += (1.0 - np.abs(moves) / np.maximum(room, SAME)) * costs.weight
+        missing = np.where(open_, missing, 0.0)
         k = int(np.argmax(missing))
         if missing[k] <= CLOSE:
             return []
@@ -154,7 +158,8 @@ class Branching:
         part.leaves.cell(point, low, high)
         if invalid:
             away = np.array([point <= part.numbers.value, point >= part.numbers.value])
-            part.leaves.grow(False, (node.low, node.high), np.where(away, self.costs.linear, 0.0), point, low, high)
+            slopes = np.where(away, self.costs.linear + self.costs.square, 0.0)
+            part.leaves.grow(False, (node.low, node.high), slopes, point, low, high)
         children = []
         floor, top = node.low.copy(), node.high.copy()
         for _, k, rising, end in sorted(self._faces(solved, low, high)):

@@ -9,21 +9,21 @@ import numpy as np
 
 from harness.core.method import Deadline
 from harness.core.space import SAME
-from methods.ce_ocl.hull_search.bounds import BoxProgram, Solved
+from methods.ce_ocl.hull_search.bounds import CLOSE, BoxProgram, Solved
 from methods.ce_ocl.hull_search.kernels import OPTIMAL, TINY
 from methods.estimators.linear import surely_valid
 
 NEAR = 1e-7  # scaled moves from the program's point, all features together, by which a point is still in the hull
-CLOSE = 1e-9  # costs this near are equal
 SEEDS = 20  # points of the hull that first incumbents start from
 
 
 class Incumbents:
-    """The best valid point found so far as a row, and ``upper``: only what costs less is looked for."""
+    """The best valid point found so far as a row, its cost ``upper``, and ``goal``, below which a cost is better."""
 
     def __init__(self, program: BoxProgram, upper: float, deadline: Deadline) -> None:
         self.program, self.part, self.costs = program, program.part, program.costs
-        self.upper, self.deadline = upper, deadline
+        self.deadline = deadline
+        self._aim(upper)
         self.row: dict[str, Any] | None = None
         self.tried: set[bytes] = set()
         self._outside: dict[bytes, float] = {}  # what it costs to leave the hull, by the points that do
@@ -31,9 +31,9 @@ class Incumbents:
     def loses(self, point: np.ndarray) -> bool:
         """Whether a point is no better than what is known."""
         cost, changes = self._cost(point)
-        if cost >= self.upper - CLOSE or changes > self.costs.rest + SAME:
+        if cost >= self.goal or changes > self.costs.rest + SAME:
             return True
-        return cost + self._leaving(point) >= self.upper - CLOSE
+        return cost + self._leaving(point) >= self.goal
 
     def _leaving(self, point: np.ndarray) -> float:
         """What it costs that a point lies outside the hull, where that has a price."""
@@ -46,8 +46,9 @@ class Incumbents:
     def _cost(self, point: np.ndarray) -> tuple[float, float]:
         """Cost and weighted changes of moving numbers' values."""
         gaps, changed = self.part.numbers.moved(point)
-        cost = self.costs.constant + float(changed @ self.costs.fixed + gaps @ self.costs.linear)
-        return cost, float(changed @ self.costs.weight)
+        costs = self.costs
+        cost = costs.constant + float(changed @ costs.fixed + gaps @ costs.linear + gaps**2 @ costs.square)
+        return cost, float(changed @ costs.weight)
 
     def take(self, point: np.ndarray) -> bool:
         """Take a point of the hull as incumbent, if it is better and the real model agrees."""
@@ -57,10 +58,13 @@ class Incumbents:
         if not surely_valid(problem, problem.space.frame([row]))[0]:
             return False
         self.row = row
-        self.upper = self._cost(point)[0] + self._leaving(point)
-        if self.costs.counting:
-            self.upper = math.floor(self.upper + CLOSE) - 0.5
+        value = self._cost(point)[0] + self._leaving(point)
+        self._aim(math.floor(value + CLOSE) - 0.5 if self.costs.counting else value)
         return True
+
+    def _aim(self, upper: float) -> None:
+        self.upper, self.close = upper, self.costs.close(upper)
+        self.goal = upper - self.close
 
     def round(self, point: np.ndarray, solved: Solved) -> None:
         """Take the rounded point of a solved node, if it is better, valid and in the hull."""

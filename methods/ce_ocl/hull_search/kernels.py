@@ -1,19 +1,25 @@
 """Compiled kernels of the search over boxes in a hull: a bounded dual simplex, invalid boxes of a sum of trees.
 
-The linear program of a box, over m = d + 1 + R rows:
+The program of a box, over m = d + 1 + R rows:
 
 .. math::
-    \\min\\; & \\textstyle\\sum_j c^+_j up_j + c^-_j down_j \\\\
+    \\min\\; & \\textstyle\\sum_j c^+_j up_j + c^-_j down_j
+      + q_j \\big(\\max(up_j - o^+_j, 0)^2 + \\max(down_j - o^-_j, 0)^2\\big) \\\\
     & \\textstyle\\sum_i \\lambda_i p_{ij} - up_j + down_j = \\hat x_j, \\quad \\sum_i \\lambda_i = 1, \\quad
       E\\,(up, down) - s = 0,
 
 all variables bounded. Columns: d ups, d downs, R slacks, then the shares of the points in the working set; where x may
 leave the hull at a price, the d ups and d downs that it does so by come before the slacks, with zeros in E. As every
 column has two ends, any basis is dual feasible once each other column stands at the end that its reduced cost wants.
-No proof rests on the simplex: any multipliers y give the Lagrangian bound of ``lagrange``.
+No proof rests on the simplex: any multipliers y give the Lagrangian bound of ``lagrange``, squares included.
+
+The simplex itself sees tangents of the squares: each up and down is the sum of columns of increasing slope, and the
+tangents move towards its solution until that and the bound agree.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -29,6 +35,9 @@ ITERATIONS = 2000
 BLOCK = 64  # points that are passed over together
 ENTER = 8  # points that enter the working set at once
 TINY = 1e-9  # scores this near to the threshold are left to the real model
+TOUCHES = np.linspace(-1.0, 1.0, 7)  # where tangents touch a square, in widths from the last solution
+SHRINK = 0.2  # of the width, from one round of tangents to the next
+ROUNDS = 40  # of tangents
 
 
 @njit(cache=True)
@@ -103,7 +112,15 @@ def supports(y, d, points, corners, enough, values):
 
 
 @njit(cache=True)
-def lagrange(y, cost, low, high, origin, extra, d, most):
+def lowest(slope, square, start, low, high):
+    """Where slope t + square max(t - start, 0)² is least between two ends."""
+    if slope >= 0.0:
+        return low
+    return min(max(start - slope / (2.0 * square), low), high) if square > 0.0 else high
+
+
+@njit(cache=True)
+def lagrange(y, cost, square, start, low, high, origin, extra, d, most):
     """The Lagrangian bound of multipliers y, where ``most`` is the greatest y'p of all points."""
     rows, ways = extra.shape
     total = -most
@@ -117,7 +134,8 @@ def lagrange(y, cost, low, high, origin, extra, d, most):
                 reduced -= y[d + 1 + r] * extra[r, j]
         else:
             reduced += y[d + 1 + j - ways]
-        total += reduced * (low[j] if reduced > 0 else high[j])
+        at = lowest(reduced, square[j], start[j], low[j], high[j])
+        total += reduced * at + square[j] * max(at - start[j], 0.0) ** 2
     return total
 
 
@@ -182,26 +200,8 @@ def enter(points, values, limit, work, members, inside, used):
 
 
 @njit(cache=True)
-def simplex(points, corners, work, members, inside, used, basis, origin, cost, low, high, extra, upper):
-    """Solve the program of a box over all points, from a basis.
-
-    Parameters
-    ----------
-    points
-        All points, shape (d, points), ``corners`` as for ``supports``; ``work`` those of the working set, ``members``
-        their numbers, ``inside`` whether a point is among them, ``used`` how many they are.
-    basis
-        Shape (m,); changed to the last one.
-    cost, low, high
-        Of ups, downs and slacks, shape (2 d + R,), or (4 d + R,) where the hull may be left.
-    upper
-        Bounds from here on need no proof.
-
-    Returns
-    -------
-    Status, proven bound, moves (shape (d,)), multipliers (shape (m,)), size of the working set, pivots, and the
-    greatest y'p of all points.
-    """
+def simplex(points, corners, work, members, inside, used, basis, origin, cost, low, high, extra, own, upper):
+    """As ``minimum``, with linear costs: the first ``own`` columns are ups and downs, d of each in turn."""
     d = len(origin)
     rows, ways = extra.shape
     m, fixed = len(basis), ways + rows
@@ -211,6 +211,7 @@ def simplex(points, corners, work, members, inside, used, basis, origin, cost, l
     reduced, alpha = np.empty(capacity), np.empty(capacity)
     at_high, basic = np.zeros(capacity, np.bool_), np.zeros(capacity, np.bool_)
     values = np.empty(points.shape[1])
+    none = np.zeros(fixed)
     rest, solution, moves = np.empty(m), np.empty(m), np.zeros(d)
     bound, most = -np.inf, np.inf
     if not invert(basis, d, extra, work, inverse, room):
@@ -271,7 +272,7 @@ def simplex(points, corners, work, members, inside, used, basis, origin, cost, l
                 since, fresh = 0, True
                 continue
             most = supports(y, d, points, corners, -y[d], values)
-            bound = max(bound, lagrange(y, cost, low, high, origin, extra, d, most))
+            bound = max(bound, lagrange(y, cost, none, none, low, high, origin, extra, d, most))
             before = used
             if bound < upper:
                 # values > -y_d are points whose reduced cost is negative
@@ -279,12 +280,12 @@ def simplex(points, corners, work, members, inside, used, basis, origin, cost, l
             if used > before:
                 fresh = True
                 continue
-            for j in range(2 * d):
+            for j in range(own):
                 if not basic[j]:
-                    moves[j % d] += (high[j] if at_high[j] else low[j]) * (1.0 if j < d else -1.0)
+                    moves[j % d] += (high[j] if at_high[j] else low[j]) * (1.0 if j // d % 2 == 0 else -1.0)
             for k in range(m):
-                if basis[k] < 2 * d:
-                    moves[basis[k] % d] += solution[k] * (1.0 if basis[k] < d else -1.0)
+                if basis[k] < own:
+                    moves[basis[k] % d] += solution[k] * (1.0 if basis[k] // d % 2 == 0 else -1.0)
             return (BEYOND if bound >= upper else OPTIMAL), bound, moves, y, used, pivots, most
         # The basic column goes to the end it violates: multipliers move along this row of the inverse.
         sign = 1.0 if above else -1.0
@@ -332,7 +333,7 @@ def simplex(points, corners, work, members, inside, used, basis, origin, cost, l
         if entering < 0:
             # Every column is passed: along this row the bound rises for ever, unless a point left out forbids it.
             most = supports(row, d, points, corners, -row[d], values)
-            proof = lagrange(row, np.zeros(fixed), low, high, origin, extra, d, most)
+            proof = lagrange(row, none, none, none, low, high, origin, extra, d, most)
             if proof > 0.5 * enough:
                 return INFEASIBLE, np.inf, moves, y, used, pivots, most
             before = used
@@ -377,17 +378,156 @@ def simplex(points, corners, work, members, inside, used, basis, origin, cost, l
                 return STUCK, bound, moves, y, used, pivots, most
             since, fresh = 0, True
     most = supports(y, d, points, corners, -np.inf, values)
-    bound = max(bound, lagrange(y, cost, low, high, origin, extra, d, most))
+    bound = max(bound, lagrange(y, cost, none, none, low, high, origin, extra, d, most))
     return STUCK, bound, moves, y, used, pivots, most
 
 
 @njit(cache=True)
-def prepare(low, high, value, shift, unit, fixed, linear, weight, forced, d, cost, ends_low, ends_high, extra, counts):
+def tangents(cost, square, start, low, high, points, own, out_cost, out_low, out_high):
+    """Divide ups and downs into pieces with the slopes of tangents at ``points``, shape (pieces, own).
+
+    Returns
+    -------
+    What the tangents are below the pieces' costs.
+    """
+    above, last = 0.0, len(points) - 1
+    for j in range(own):
+        begin = 0.0
+        for p in range(last + 1):
+            part, end = max(points[p, j] - start[j], 0.0), high[j]
+            if p < last:
+                after = start[j] + (part + max(points[p + 1, j] - start[j], 0.0)) / 2.0
+                end = min(max(after, low[j]), high[j])
+            k = p * own + j
+            out_cost[k] = cost[j] + 2.0 * square[j] * part
+            out_low[k], out_high[k] = (low[j] if p == 0 else 0.0), max(end - begin, 0.0)
+            begin = end
+        part = max(points[0, j] - start[j], 0.0)
+        above += square[j] * part * (part + 2.0 * start[j])
+    return above
+
+
+@njit(cache=True)
+def below(at, cost, square, start, points):
+    """The cost of a way at which its tangents at ``points`` put it."""
+    most = 0.0
+    for p in range(len(points)):
+        part = max(points[p] - start, 0.0)
+        value = square * part * (2.0 * at - part - 2.0 * start)
+        most = value if p == 0 else max(most, value)
+    return cost * at + most
+
+
+@njit(cache=True)
+def between(at, rest, new, other, cost, square, start):
+    """The cheapest point from ``at`` to ``new`` in place of ``at``; returns what it costs besides ups and downs.
+
+    ``rest`` and ``other`` are what the two cost besides.
+    """
+    slope, curve = other - rest, 0.0
+    for j in range(len(at)):
+        step = new[j] - at[j]
+        slope += (cost[j] + 2.0 * square[j] * max(at[j] - start[j], 0.0)) * step
+        curve += square[j] * step * step
+    share = 0.0
+    if slope < 0.0:
+        share = 1.0 if -slope >= 2.0 * curve else -slope / (2.0 * curve)
+    d = len(at) // 2
+    for j in range(d):
+        up, down = at[j] + share * (new[j] - at[j]), at[d + j] + share * (new[d + j] - at[d + j])
+        at[j], at[d + j] = max(up - down, 0.0), max(down - up, 0.0)
+    return rest + share * (other - rest)
+
+
+@njit(cache=True)
+def minimum(
+    points, corners, work, members, inside, used, basis, origin, cost, square, start, low, high, extra, touches, upper,
+    close,
+):  # fmt: skip
+    """Solve the program of a box over all points, from a basis.
+
+    Parameters
+    ----------
+    points
+        All points, shape (d, points), ``corners`` as for ``supports``; ``work`` those of the working set, ``members``
+        their numbers, ``inside`` whether a point is among them, ``used`` how many they are.
+    basis
+        Shape (m,), of columns where ups and downs are in as many pieces as there are ``touches``; changed to the last
+        one.
+    cost, square, start, low, high
+        Of ups, downs and slacks, shape (2 d + R,), or (4 d + R,) where the hull may be left. Only ups and downs have
+        squares, of what is beyond ``start``.
+    touches
+        Where tangents touch the squares, in widths from their centre; a single 0.0 where there are none.
+    upper
+        Bounds from here on need no proof.
+    close
+        By how much the cost of the moves may exceed the bound, where there are squares.
+
+    Returns
+    -------
+    Status, proven bound, moves (shape (d,)), multipliers (shape (m,)), size of the working set, pivots, and the
+    greatest y'p of all points.
+    """
+    d = len(origin)
+    rows, ways = extra.shape
+    own, pieces = 2 * d, 2 * d * len(touches)
+    total = pieces + ways - own
+    slopes, lows, highs = np.empty(total + rows), np.empty(total + rows), np.empty(total + rows)
+    slopes[pieces:], lows[pieces:], highs[pieces:] = cost[own:], low[own:], high[own:]
+    wide = np.empty((rows, total))
+    wide[:, pieces:] = extra[:, own:]
+    for p in range(len(touches)):
+        wide[:, p * own : (p + 1) * own] = extra[:, :own]
+    bound, most, pivots, status, rest = -np.inf, np.inf, 0, STUCK, 0.0
+    y, moves = np.zeros(len(basis)), np.zeros(d)
+    at, new, touching = low[:own].copy(), np.empty(own), np.empty((len(touches), own))
+    width = (high[:own] - low[:own]).max()
+    for turn in range(ROUNDS):
+        for p in range(len(touches)):
+            touching[p] = np.minimum(np.maximum(at + touches[p] * width, low[:own]), high[:own])
+        above = tangents(cost, square, start, low, high, touching, own, slopes, lows, highs)
+        status, under, moves, multipliers, used, count, support = simplex(
+            points, corners, work, members, inside, used, basis, origin, slopes, lows, highs, wide, pieces,
+            upper + above,
+        )  # fmt: skip
+        pivots += count
+        if status == INFEASIBLE:
+            return status, np.inf, moves, multipliers, used, pivots, support
+        value = lagrange(multipliers, cost, square, start, low, high, origin, extra, d, support)
+        if value > bound:
+            bound, most = value, support
+            y[:] = multipliers
+        if status != OPTIMAL or bound >= upper or len(touches) == 1:
+            break
+        # What the tangents leave over is the cost of being outside the hull.
+        other, farthest = under - above, 0.0
+        for j in range(own):
+            new[j] = max(moves[j] if j < d else -moves[j - d], 0.0)
+            other -= below(new[j], cost[j], square[j], start[j], touching[:, j])
+            farthest = max(farthest, abs(new[j] - at[j]))
+        if turn == 0:
+            at[:], rest = new, other
+        else:
+            rest = between(at, rest, new, other, cost, square, start)
+        moves[:] = at[:d] - at[d:]
+        gap = rest + (cost[:own] * at + square[:own] * np.maximum(at - start[:own], 0.0) ** 2).sum() - bound
+        if gap <= close or width <= FEASIBLE:
+            break
+        width = max(SHRINK * width, 0.5 * farthest)
+    return status, bound, moves, y, used, pivots, most
+
+
+@njit(cache=True)
+def prepare(
+    low, high, value, shift, unit, fixed, linear, square, weight, forced, d, cost, start, ends_low, ends_high, extra,
+    counts,
+):  # fmt: skip
     """Costs and ends of ups and downs for a box of decoded values; returns cost and changes that it has in any case.
 
     A fixed cost, and a change where changes are counted (``counts``: in the last row of ``extra``), are replaced by
-    their convex envelopes unless the box excludes the factual's value or the number is ``forced`` to change. ``d``: the
-    ups, which may be more than the numbers.
+    their convex envelopes unless the box excludes the factual's value or the number is ``forced`` to change; squares
+    then begin where the envelope meets them. ``d``: the ups, which may be more than the numbers.
     """
     constant, changes = 0.0, 0.0
     for j in range(len(low)):
@@ -398,16 +538,21 @@ def prepare(low, high, value, shift, unit, fixed, linear, weight, forced, d, cos
         ends_low[d + j] = 0.0 if stays else max(-rise, 0.0)
         ends_high[d + j] = max(fall, 0.0)
         cost[j] = cost[d + j] = linear[j]
+        start[j] = start[d + j] = 0.0
         sure = forced[j] or not stays
         if sure:
             constant += fixed[j]
             changes += weight[j]
         else:
             # Envelopes over next to nothing would be steep beyond all precision; leaving them out is a bound as well.
-            if rise > NARROW:
-                cost[j] += fixed[j] / rise
-            if fall > NARROW:
-                cost[d + j] += fixed[j] / fall
+            if fixed[j] > 0.0:
+                meets = math.sqrt(fixed[j] / square[j]) if square[j] > 0.0 else np.inf
+                if min(rise, meets) > NARROW:
+                    start[j] = min(rise, meets)
+                    cost[j] += fixed[j] / start[j] + square[j] * start[j]
+                if min(fall, meets) > NARROW:
+                    start[d + j] = min(fall, meets)
+                    cost[d + j] += fixed[j] / start[d + j] + square[j] * start[d + j]
         if counts:
             row = extra[extra.shape[0] - 1]
             row[j] = 0.0 if sure or rise <= NARROW else weight[j] / rise
@@ -416,7 +561,7 @@ def prepare(low, high, value, shift, unit, fixed, linear, weight, forced, d, cos
 
 
 @njit(cache=True)
-def narrow(low, high, value, unit, whole, d, y, cost, ends_low, ends_high, extra, spare):
+def narrow(low, high, value, unit, whole, d, y, cost, square, start, ends_low, ends_high, extra, spare):
     """Cut a box of decoded values to moves whose reduced costs leave the bound below the incumbent by ``spare``."""
     for j in range(len(low)):
         for way in range(2):
@@ -424,9 +569,16 @@ def narrow(low, high, value, unit, whole, d, y, cost, ends_low, ends_high, extra
             reduced = cost[column_] + (y[j] if way == 0 else -y[j])
             for r in range(extra.shape[0]):
                 reduced -= y[d + 1 + r] * extra[r, column_]
-            if reduced <= REDUCED:
+            # A move beyond the cheapest one costs slope times the rest of it, and its square.
+            least = lowest(reduced, square[column_], start[column_], ends_low[column_], ends_high[column_])
+            slope = max(reduced + 2.0 * square[column_] * max(least - start[column_], 0.0), 0.0)
+            if slope <= REDUCED and square[column_] == 0.0:
                 continue
-            most = (ends_low[column_] + spare / reduced) * unit[j]
+            steep = slope + math.sqrt(slope * slope + 4.0 * square[column_] * spare)
+            most = max(least, start[column_] if square[column_] > 0.0 else 0.0) + 2.0 * spare / steep
+            if slope > REDUCED:
+                most = min(most, least + spare / slope)
+            most *= unit[j]
             if whole[j]:
                 most = np.floor(most + 1e-6)
             else:
@@ -591,17 +743,17 @@ def compile_all() -> None:
     """Load the kernels, or compile them where no cache holds them, before answers are timed."""
     one, flag = np.zeros(1), np.zeros(1, dtype=bool)
     ends, extra = np.zeros(2), np.zeros((0, 2))
-    prepare(one, one, one, one, one + 1, one, one, one, flag, 1, ends, ends, ends + 1, extra, False)
+    prepare(one, one, one, one, one + 1, one, one, one, one, flag, 1, ends, ends, ends, ends + 1, extra, False)
     span(ends, ends, ends)
     basis = np.array([0, 2])
     inside = np.ones(1, dtype=bool)
     members = np.zeros(1, dtype=np.int64)
-    simplex(
-        np.zeros((1, 1)), np.zeros((2, 1, 1)), np.zeros((1, 1)), members, inside, 1, basis, one, ends, ends, ends + 1,
-        extra, 1.0,
+    minimum(
+        np.zeros((1, 1)), np.zeros((2, 1, 1)), np.zeros((1, 1)), members, inside, 1, basis, one, ends, ends, ends,
+        ends, ends + 1, extra, one, 1.0, 0.0,
     )  # fmt: skip
-    lagrange(ends, ends, ends, ends, one, extra, 1, 0.0)
-    narrow(one, one, one, one + 1, flag, 1, ends, ends, ends, ends, extra, 1.0)
+    lagrange(ends, ends, ends, ends, ends, ends, one, extra, 1, 0.0)
+    narrow(one, one, one, one + 1, flag, 1, ends, ends, ends, ends, ends, ends, extra, 1.0)
     leaf, start = np.zeros((1, 1)), np.array([0, 1])
     greatest(leaf, leaf, one, start, 0.0, one, one)
     cell(leaf, leaf, start, one, one, one)

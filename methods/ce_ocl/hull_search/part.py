@@ -12,6 +12,7 @@ from harness.core.space import SAME, Feature, Kind
 from methods.ce_ocl.hull_search import kernels
 from methods.ce_ocl.hull_search.models import Line, Model, Trees
 from methods.ce_ocl.hull_search.working_set import WorkingSet
+from methods.milp.distance import Separable
 from methods.milp.hull import Outside, Shares
 
 TIES = 0.01  # of a change: what the distance adds at most where changes are counted, to tell equals apart
@@ -226,10 +227,9 @@ class Part:
             row[feature.name] = self.origin_row[feature.name] if same else _plain(feature, point[k])
         return {name: row[name] for name in space.names}
 
-    def price(self, row: dict[str, Any], fixed: np.ndarray, linear: np.ndarray) -> float:
-        """What a row costs, from the cost of a change and of a scaled unit by feature."""
-        gaps, changed = self._gaps(row)
-        return float(changed @ fixed + gaps @ linear)
+    def price(self, row: dict[str, Any], distance: Separable) -> float:
+        """The distance of a row from the factual."""
+        return float(distance.least(*self._gaps(row)))
 
     def changes(self, row: dict[str, Any]) -> float:
         """The weighted number of changes of a row."""

@@ -11,19 +11,20 @@ import numpy as np
 from harness.core.method import Deadline
 from methods.ce_ocl.hull_search.bounds import BoxProgram, Costs, Node, Solved
 from methods.ce_ocl.hull_search.branching import SNAP, Branching
-from methods.ce_ocl.hull_search.incumbents import CLOSE, NEAR, Incumbents
+from methods.ce_ocl.hull_search.incumbents import NEAR, Incumbents
 from methods.ce_ocl.hull_search.kernels import INFEASIBLE, STUCK, TINY
 from methods.ce_ocl.hull_search.part import Part
 
 DIVES = 10  # nodes from one that is followed down to its end to the next
 EASY = 30  # nodes before a search for the fewest changes looks for incumbents elsewhere
+EXACT = 0.1  # of what counts as no better, by which a box's point may cost more than its bound
 WIDER = 10.0  # the margin's factor where the real model refuses a point of a linear one
 
 
 class Run:
     """One minimisation over a part.
 
-    ``bound`` is one on all that the part holds; ``upper``: only what costs less is looked for.
+    ``bound`` is one on all that the part holds, inf without anything; ``upper``: only what costs less is looked for.
     """
 
     def __init__(self, part: Part, costs: Costs, upper: float, deadline: Deadline) -> None:
@@ -36,7 +37,7 @@ class Run:
     def search(self) -> tuple[dict[str, Any] | None, float]:
         """The best row and its cost (without a row: ``upper`` as it was)."""
         part, incumbents = self.part, self.incumbents
-        if self.costs.rest < 0 or self.costs.constant >= incumbents.upper - CLOSE:
+        if self.costs.rest < 0:
             return None, incumbents.upper
         forced = np.zeros(len(part.numbers.place), dtype=bool)
         basis = self.program.first_basis()
@@ -45,7 +46,7 @@ class Run:
         while heap:
             node: Node | None = heapq.heappop(heap)
             assert node is not None
-            if node.bound >= incumbents.upper - CLOSE:
+            if node.bound >= incumbents.goal:
                 break
             if self.costs.counting and seen == EASY:
                 incumbents.seed()
@@ -56,13 +57,15 @@ class Run:
                     heap.append(node)
                     self.bound = min(self.branching.undecided, min(other.bound for other in heap))
                     return incumbents.row, incumbents.upper
-                children = [child for child in self._expand(node) if child.bound < incumbents.upper - CLOSE]
+                children = [child for child in self._expand(node) if child.bound < incumbents.goal]
                 node = min(children) if dives and children else None
                 for child in children:
                     if child is not node:
                         heapq.heappush(heap, child)
-        found = incumbents.upper + 0.5 if self.costs.counting else incumbents.upper
-        self.bound = min(self.branching.undecided, math.inf if incumbents.row is None else found)
+        proven = incumbents.goal
+        if self.costs.counting:
+            proven = math.inf if incumbents.row is None else incumbents.upper + 0.5
+        self.bound = min(self.branching.undecided, proven)
         return incumbents.row, incumbents.upper
 
     def _expand(self, node: Node) -> list[Node]:
@@ -90,7 +93,7 @@ class Run:
         if incumbents.take(point):
             if self.costs.counting:
                 incumbents.thin(point)
-            if node.bound >= incumbents.upper - CLOSE:
+            if node.bound >= incumbents.goal:
                 return []
             return branching.change(solved) or branching.halve(solved)
         if incumbents.loses(point):
@@ -104,19 +107,19 @@ class Run:
 
     def _solve(self, node: Node) -> Solved | None:
         """A node with the solution of its program, its bound raised and its box narrowed; None where it is done."""
-        program, upper = self.program, self.incumbents.upper
+        program, goal = self.program, self.incumbents.goal
         if not program.line and self.part.leaves.greatest(node.low, node.high) < -TINY:
             return None
         constant = program.prepare(node.low, node.high, node.forced, node.margin)
-        if constant >= upper - CLOSE:
+        if constant >= goal:
             return None
         basis = node.basis.copy()
-        solution = program.solve(basis, upper - CLOSE - constant)
+        solution = program.solve(basis, goal - constant, EXACT * self.incumbents.close)
         if solution.status == INFEASIBLE:
             return None
         node.bound = max(node.bound, constant + solution.bound)
-        if node.bound >= upper - CLOSE:
+        if node.bound >= goal:
             return None
-        if math.isfinite(upper):
-            program.narrow(node, solution, upper - constant - solution.bound)
+        if math.isfinite(goal):
+            program.narrow(node, solution, goal - constant - solution.bound)
         return Solved(node, solution, basis)

@@ -13,7 +13,6 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from methods.ce_ocl.hull_search import kernels
 from methods.ce_ocl.hull_search.bounds import Costs
-from methods.ce_ocl.hull_search.incumbents import CLOSE
 from methods.ce_ocl.hull_search.models import Model, searchable
 from methods.ce_ocl.hull_search.outside import PricedHull, points_of
 from methods.ce_ocl.hull_search.part import TIES, Part
@@ -30,21 +29,19 @@ class BoxSearch:
     r"""Best-first branch and bound over boxes of numbers in a convex hull, categories fixed.
 
     .. math::
-        \min_x \; \textstyle\sum_j f_j [x_j \ne \hat x_j] + c_j |x_j - \hat x_j| \quad
+        \min_x \; \textstyle\sum_j f_j [x_j \ne \hat x_j] + c_j |x_j - \hat x_j| + q_j (x_j - \hat x_j)^2 \quad
         \text{s.t. } h(x) \models \tilde y, \; x = \sum_i \lambda_i \bar x_i, \; \sum_i \lambda_i = 1, \;
         \lambda \ge 0
 
-    The bound of a box is a linear program over box and hull (and the model, where it is linear), a fixed cost being
-    replaced by its convex envelope over the box. A point on which a sum of trees is invalid is grown to a box on which
-    it surely is; x has to leave it by one of its faces. Points enter the program as they are needed. Bounds are
-    Lagrangian: whatever the pivots did, they hold up to the rounding of one product with all points. A point
-    is taken once the real model predicts it as wanted. A hull that x may leave at a price is searched by combination of
-    categories (``methods/ce_ocl/hull_search/outside.py``).
+    The bound of a box is a convex program over box and hull (and the model, where it is linear), a fixed cost being
+    replaced by its convex envelope over the box, and squares by tangents that move towards its solution. A point on
+    which a sum of trees is invalid is grown to a box on which it surely is; x has to leave it by one of its faces.
+    Points enter the program as they are needed. Bounds are Lagrangian: whatever the pivots did, they hold up to the
+    rounding of one product with all points. A point is taken once the real model predicts it as wanted. A hull that x
+    may leave at a price is searched by combination of categories (``methods/ce_ocl/hull_search/outside.py``).
 
     Parameters
     ----------
-    distance
-        Squares count as the gaps themselves: where only the fewest changes are asked for.
     alpha, weights, max_changes
         Cost, weights by feature and greatest weighted number of changes.
     margin
@@ -64,9 +61,8 @@ class BoxSearch:
         margin: float,
         bare: bool = False,
     ) -> None:
-        linear = np.where(distance.quadratic > 0, distance.quadratic, distance.linear)
-        self.distance = Separable(distance.fixed, linear, np.zeros_like(linear))
-        self.alpha, self.weights = alpha, weights
+        self.distance, self.alpha, self.weights = distance, alpha, weights
+        self._cost = Separable(distance.fixed + alpha * weights, distance.linear, distance.quadratic)
         self.model = Model.of(problem, margin, bare)
         self.adopt(problem, max_changes)
         kernels.compile_all()
@@ -80,10 +76,7 @@ class BoxSearch:
 
     @staticmethod
     def takes(problem: Problem, distance: Distance) -> bool:
-        """Whether the search answers: a linear model, or trees and one end of their sum; a sum over features.
-
-        Of a distance with squares it finds the fewest changes only.
-        """
+        """Whether the search answers: a linear model, or trees and one end of their sum; a sum over features."""
         return isinstance(distance, Separable) and searchable(problem)
 
     def closest(
@@ -106,19 +99,18 @@ class BoxSearch:
         part = self._part(factual, piece)
         if not part.possible:
             return None, upper, math.inf
-        fixed, linear = self.distance.fixed, self.distance.linear
         if not self.alpha or not lexical:
             return self._together(part, upper, deadline)
         best, value = None, upper
         known = math.floor(upper / self.alpha) if math.isfinite(upper) else math.inf
         row, least, bound = self._fewest(part, known, deadline)
         if row is not None:
-            best, value = row, min(upper, part.price(row, fixed, linear) + self.alpha * least)
+            best, value = row, min(upper, part.price(row, self.distance) + self.alpha * least)
         if bound < least:  # the deadline came first
             return best, value, self.alpha * bound
         if least == math.inf:
             return None, upper, math.inf
-        second = Run(part, Costs.of(part, fixed, linear, least), value - self.alpha * least, deadline)
+        second = Run(part, Costs.of(part, self.distance, least), value - self.alpha * least, deadline)
         row, rest = second.search()
         if row is not None:
             best, value = row, rest + self.alpha * part.changes(row)
@@ -128,7 +120,7 @@ class BoxSearch:
 
     def _together(self, part: Part, upper: float, deadline: Deadline) -> Found:
         """The closest valid point of a part, changes and distance in one stage; as ``closest``."""
-        costs = Costs.of(part, self.distance.fixed + self.alpha * self.weights, self.distance.linear, self.most)
+        costs = Costs.of(part, self._cost, self.most)
         run = Run(part, costs, upper, deadline)
         row, value = run.search()
         return row, value, run.bound
@@ -140,7 +132,7 @@ class BoxSearch:
         bound is what the first change of a category costs.
         """
         space, hull = self.model.problem.space, self._priced_hull(piece)
-        cost = self.distance.fixed + self.distance.linear + self.alpha * self.weights
+        cost = self._cost.fixed + self._cost.linear + self._cost.quadratic
         combinations = hull.combinations(space, factual, cost)
         part = Part(self.model, self.weights, hull.points, factual, hull.piece(space, combinations.own))
         few = combinations.below(upper) is not None
@@ -151,7 +143,7 @@ class BoxSearch:
             return best, value, min(bound, float(combinations.cost.min()))
         lowest = [(least + hull.price * float(hull.distances(codes).min()), codes) for least, codes in others]
         for least, codes in sorted(lowest, key=lambda entry: entry[0]):
-            if least >= value - CLOSE:
+            if least >= value:
                 break
             if deadline.passed:
                 return best, value, min(bound, least)
@@ -160,29 +152,15 @@ class BoxSearch:
             best, bound = best if row is None else row, min(bound, lower)
         return best, value, bound
 
-    def fewest(
-        self, factual: pd.DataFrame, piece: Shares | Outside, known: float, deadline: Deadline
-    ) -> tuple[dict[str, Any] | None, float]:
-        """A valid point of the fewest changes, if they count less than ``known``, and a lower bound on them.
-
-        Returns
-        -------
-        The row or None, and the bound, proven; inf: nothing that counts less than ``known``.
-        """
-        part = self._part(factual, piece)
-        if not part.possible:
-            return None, math.inf
-        row, least, bound = self._fewest(part, known, deadline)
-        return row, math.inf if row is None and bound >= least else bound
-
     def _fewest(self, part: Part, known: float, deadline: Deadline) -> tuple[dict[str, Any] | None, float, float]:
         """A valid point of the fewest changes or None, its changes (``known`` without one), and a bound on them.
 
         The distance only tells equals apart.
         """
-        linear = self.distance.linear
+        linear = self.distance.linear + self.distance.quadratic
         ceiling = min(known, self.most + 1.0) - 0.5
-        costs = Costs.of(part, self.weights, linear * part.spread(linear), math.inf, counting=True)
+        counted = Separable(self.weights, linear * part.spread(linear), 0.0 * linear)
+        costs = Costs.of(part, counted, math.inf, counting=True)
         run = Run(part, costs, ceiling, deadline)
         row, _ = run.search()
         least = known if row is None else part.changes(row)

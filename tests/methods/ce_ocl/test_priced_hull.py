@@ -181,8 +181,9 @@ def test_a_hull_knows_how_far_categories_are() -> None:
     np.testing.assert_array_equal(kept.work[:, : kept.used], kept.points[:, kept.members[: kept.used]])
 
 
+@pytest.mark.parametrize("distance", ["l1", "l2sq"])
 @pytest.mark.parametrize("seed", [0, 1, 4])
-def test_the_reason_of_a_hull_out_of_reach_holds(seed: int) -> None:
+def test_the_reason_of_a_hull_out_of_reach_holds(seed: int, distance: str) -> None:
     """Constraints that are lifted in search of the reason are lifted in the hull search, too.
 
     By new engines: without any one of the named groups there is an answer, and with them alone there is none.
@@ -191,7 +192,7 @@ def test_the_reason_of_a_hull_out_of_reach_holds(seed: int) -> None:
     fixed = {name: {"actionability": "immutable"} for name in ("a", "b", "c", "k")}
     problem = replace(problem, space=problem.space.replace(fixed))
     groups = [f"immutable {name}" for name in ("a", "b", "c", "k")]
-    method = CeOcl("l1", hull="hard")
+    method = CeOcl(distance, hull="hard")
     told = 0
     for factual in wrong(problem, 3):
         explanation = method.fit(problem).explain(factual, 1, np.random.default_rng(0), Deadline.after(30))
