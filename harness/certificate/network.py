@@ -11,7 +11,7 @@ import numpy as np
 from harness.certificate.balls import Ball, Budget, Certificate
 from harness.certificate.linear import slopes
 from harness.certificate.margins import Margin
-from harness.certificate.network_kernels import MORE, PROVEN, VIOLATED, attack, forward
+from harness.certificate.network_kernels import MORE, PROVEN, VIOLATED, Layers, Region, attack, forward
 from harness.core.classifier import Classifier
 from harness.core.space import Space
 from harness.solvers.scaling import balanced
@@ -78,10 +78,10 @@ class Network:
 def compile_all() -> None:
     """Have the kernels compiled, by a network of one unit, before any clock runs."""
     one, sizes, move = np.ones(1), np.ones(2, np.int64), np.zeros(1)
-    weights, shifts = np.ones((1, 1, 1)), np.ones((1, 1))
+    layers = tuple(Layers(np.ones((1, 1, 1)), np.ones((1, 1)), sizes, one, 1.0))
     stack, depth = np.zeros((3, 1, 1), np.int8), np.ones(1, np.int64)
-    attack(stack, depth, -one, one, 1.0, False, weights, shifts, sizes, one, 1.0, NODES, move)
-    forward(move, weights, shifts, sizes, one, 1.0)
+    attack(layers, tuple(Region(-one, one, 1.0, False)), stack, depth, NODES, move)
+    forward(layers, move)
 
 
 class Attacker:
@@ -97,25 +97,23 @@ class Attacker:
         rates = network.slopes[:, [column for column, _ in used]] * np.array([ball.units[name] for _, name in used])
         weights, shifts = network.layers[0]
         layers = [(weights @ rates, weights @ inputs + shifts), *network.layers[1:]]
-        layers, self.last, self.constant = balanced(layers, network.outgoing, network.shift)
-        self.sizes = np.array([self.size, *(len(b) for _, b in layers)])
-        width = int(self.sizes[1:].max())
-        self.weights = np.zeros((len(layers), width, int(self.sizes[:-1].max())))
-        self.shifts = np.zeros((len(layers), width))
+        layers, last, constant = balanced(layers, network.outgoing, network.shift)
+        sizes = np.array([self.size, *(len(b) for _, b in layers)])
+        padded = np.zeros((len(layers), int(sizes[1:].max()), int(sizes[:-1].max())))
+        added = np.zeros(padded.shape[:2])
         for k, (w, b) in enumerate(layers):
-            self.weights[k, : w.shape[0], : w.shape[1]], self.shifts[k, : len(b)] = w, b
-        self.units = int(self.sizes[1:].sum())
+            padded[k, : w.shape[0], : w.shape[1]], added[k, : len(b)] = w, b
+        self.layers = Layers(padded, added, sizes, last, constant)
+        self.units = int(sizes[1:].sum())
 
     def ask(self, radius: float, budget: Budget) -> np.ndarray | None:
         """Moves within a radius whose margin is at most 0; none at all where that is proven; None: not settled."""
-        stack = np.zeros((self.units + 2, *self.shifts.shape), np.int8)
+        stack = np.zeros((self.units + 2, *self.layers.shifts.shape), np.int8)
         depth, moves = np.ones(1, np.int64), np.zeros(self.size)
         low, high = -np.minimum(radius, self.down), np.minimum(radius, self.up)
+        layers, region = tuple(self.layers), tuple(Region(low, high, radius, self.euclidean))
         while True:
-            code = attack(
-                stack, depth, low, high, radius, self.euclidean, self.weights, self.shifts, self.sizes, self.last,
-                self.constant, NODES, moves,
-            )  # fmt: skip
+            code = attack(layers, region, stack, depth, NODES, moves)
             if code == VIOLATED:
                 return moves
             if code == PROVEN:
@@ -125,9 +123,9 @@ class Attacker:
 
     def shrunk(self, moves: np.ndarray) -> float:
         """The norm of the shortest invalid point found on the way to one."""
-        low, high = 0.0, 1.0
+        low, high, layers = 0.0, 1.0, tuple(self.layers)
         for _ in range(HALVINGS):
             middle = (low + high) / 2
-            wrong = forward(middle * moves, self.weights, self.shifts, self.sizes, self.last, self.constant) <= 0
+            wrong = forward(layers, middle * moves) <= 0
             low, high = (low, middle) if wrong else (middle, high)
         return high * float(np.linalg.norm(moves) if self.euclidean else np.abs(moves).max())

@@ -11,6 +11,8 @@ and one of negative weight the third. A ball is cut out of its box by planes, un
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from harness.core.compiling import njit
@@ -24,9 +26,45 @@ HUGE, BISECTIONS, STILL = 1e12, 100, 1e-14  # of a multiplier; to find it; relat
 EXACT = 1e-10  # a relaxed unit this near to its true value
 
 
+class Layers(NamedTuple):
+    """A network as a function of the moves, in units: K hidden layers, U units at most in one.
+
+    ``attack`` and ``forward``, which Python calls, take it as a plain tuple: numba recognises that in half the time.
+    """
+
+    weights: np.ndarray  # (K, U, units before or moves), of each unit's inputs
+    shifts: np.ndarray  # (K, U)
+    sizes: np.ndarray  # (K + 1,) int64, the moves, and each layer's units
+    last: np.ndarray  # (units,), the margin as a linear form of the last hidden layer
+    constant: float
+
+
+class Region(NamedTuple):
+    """The moves that are allowed."""
+
+    low: np.ndarray  # (moves,)
+    high: np.ndarray  # (moves,)
+    radius: float  # of the ball, where they are Euclidean
+    euclidean: bool
+
+
+class Program(NamedTuple):
+    """A linear program, ``rows @ x <= sides``; its first columns are the moves."""
+
+    cost: np.ndarray  # (columns,)
+    constant: float  # of the cost
+    rows: np.ndarray  # (rows, columns)
+    sides: np.ndarray  # (rows,)
+    low: np.ndarray  # (columns,)
+    high: np.ndarray  # (columns,)
+    place: np.ndarray  # (K, U) int64, the column of each open unit, else -1
+
+
 @njit(cache=True)
-def forward(moves, weights, shifts, sizes, last, constant):
+def forward(net, moves):
     """The margin at a point."""
+    net = Layers(*net)
+    weights, shifts, sizes, last = net.weights, net.shifts, net.sizes, net.last
     values = moves
     for k in range(len(sizes) - 1):
         following = np.empty(sizes[k + 1])
@@ -36,25 +74,26 @@ def forward(moves, weights, shifts, sizes, last, constant):
                 total += weights[k, i, j] * values[j]
             following[i] = max(total, 0.0)
         values = following
-    total = constant
+    total = net.constant
     for i in range(len(values)):
         total += last[i] * values[i]
     return total
 
 
 @njit(cache=True)
-def _least(form, size, low, high, radius, euclidean):
+def _least(form, region):
     """The least value of a linear form of the moves."""
-    box, norm = 0.0, 0.0
-    for j in range(size):
+    low, high, box, norm = region.low, region.high, 0.0, 0.0
+    for j in range(len(low)):
         box += form[j] * (low[j] if form[j] > 0 else high[j])
         norm += form[j] * form[j]
-    return max(box, -radius * np.sqrt(norm)) if euclidean else box
+    return max(box, -region.radius * np.sqrt(norm)) if region.euclidean else box
 
 
 @njit(cache=True)
-def bounds(phases, low, high, radius, euclidean, weights, shifts, sizes, bottom, top):
+def bounds(net, region, phases, bottom, top):
     """Bounds of every unit's sum, by substituting the lines around each unit back to the moves; False: no point."""
+    weights, shifts, sizes = net.weights, net.shifts, net.sizes
     width = weights.shape[1]
     form, before = np.empty(max(width, weights.shape[2])), np.empty(max(width, weights.shape[2]))
     for k in range(len(sizes) - 1):
@@ -83,7 +122,7 @@ def bounds(phases, low, high, radius, euclidean, weights, shifts, sizes, bottom,
                             before[j] += factor * weights[p, u, j]
                     for j in range(sizes[p]):
                         form[j] = before[j]
-                value = constant + _least(form, sizes[0], low, high, radius, euclidean)
+                value = constant + _least(form, region)
                 if side == 0:
                     bottom[k, i] = value
                 else:
@@ -98,8 +137,9 @@ def bounds(phases, low, high, radius, euclidean, weights, shifts, sizes, bottom,
 
 
 @njit(cache=True)
-def _relax(phases, bottom, top, low, high, weights, shifts, sizes, last, constant):
-    """The linear program of a box of phases: cost, constant, rows, sides, ends, and where each open unit stands."""
+def _relax(net, region, phases, bottom, top):
+    """The linear program of a box of phases."""
+    weights, shifts, sizes, last = net.weights, net.shifts, net.sizes, net.last
     layers = len(sizes) - 1
     units = 0
     for k in range(layers):
@@ -107,7 +147,7 @@ def _relax(phases, bottom, top, low, high, weights, shifts, sizes, last, constan
     most = sizes[0] + units
     rows, sides = np.zeros((3 * units, most)), np.zeros(3 * units)
     ends_low, ends_high = np.zeros(most), np.zeros(most)
-    ends_low[: sizes[0]], ends_high[: sizes[0]] = low, high
+    ends_low[: sizes[0]], ends_high[: sizes[0]] = region.low, region.high
     place = np.full(phases.shape, -1)
     forms, offsets = np.zeros((sizes[0], most)), np.zeros(sizes[0])
     for j in range(sizes[0]):
@@ -151,12 +191,12 @@ def _relax(phases, bottom, top, low, high, weights, shifts, sizes, last, constan
             following[i, n] = 1.0
             n += 1
         forms, offsets = following, heights
-    cost, rest = np.zeros(most), constant
+    cost, rest = np.zeros(most), net.constant
     for i in range(sizes[layers]):
         rest += last[i] * offsets[i]
         for c in range(n):
             cost[c] += last[i] * forms[i, c]
-    return (
+    return Program(
         cost[:n].copy(),
         rest,
         rows[:m, :n].copy(),
@@ -168,11 +208,12 @@ def _relax(phases, bottom, top, low, high, weights, shifts, sizes, last, constan
 
 
 @njit(cache=True)
-def _over_ball(size, cost, rows, sides, ends_low, ends_high, multipliers, radius, slope):
+def _over_ball(size, program, multipliers, radius, slope):
     """A lower bound on a program whose first ``size`` columns lie in a ball, from multipliers >= 0 of its first rows.
 
     ``slope`` takes the cost with these rows added, which is least over the ball where it points away from.
     """
+    cost, rows, sides = program.cost, program.rows, program.sides
     total, norm = 0.0, 0.0
     slope[:] = cost
     for r in range(len(multipliers)):
@@ -180,7 +221,7 @@ def _over_ball(size, cost, rows, sides, ends_low, ends_high, multipliers, radius
             total -= multipliers[r] * sides[r]
             slope += multipliers[r] * rows[r]
     for c in range(size, len(cost)):
-        total += slope[c] * (ends_low[c] if slope[c] > 0.0 else ends_high[c])
+        total += slope[c] * (program.low[c] if slope[c] > 0.0 else program.high[c])
     for j in range(size):
         norm += slope[j] ** 2
     return total - radius * np.sqrt(norm)
@@ -221,53 +262,48 @@ def _cell(size, cost, rows, sides, radius, slope):
 
 
 @njit(cache=True)
-def attack(stack, depth, low, high, radius, euclidean, weights, shifts, sizes, last, constant, nodes, moves):
+def attack(net, region, stack, depth, nodes, moves):
     """Search up to ``nodes`` boxes of phases for a point whose margin is at most 0, which is left in ``moves``.
 
     Parameters
     ----------
     stack, depth
         The open boxes, shape (boxes, layers, units), and their number, shape (1,).
-    low, high, radius, euclidean
-        The moves allowed; ``radius`` counts where ``euclidean``.
-    weights, shifts, sizes
-        The hidden layers, shapes (layers, units, units before) and (layers, units), and the number of moves followed by
-        the number of units of each.
-    last, constant
-        The margin, a linear form of the last hidden layer.
     """
+    net, region = Layers(*net), Region(*region)
+    weights, shifts, sizes, last = net.weights, net.shifts, net.sizes, net.last
+    radius, euclidean = region.radius, region.euclidean
     layers = len(sizes) - 1
     bottom, top = np.zeros(shifts.shape), np.zeros(shifts.shape)
     phases = np.zeros(shifts.shape, np.int8)
     size = sizes[0]
-    scale = 1.0 + abs(constant)
+    scale = 1.0 + abs(net.constant)
     for _ in range(nodes):
         if depth[0] == 0:
             return PROVEN
         depth[0] -= 1
         phases[:] = stack[depth[0]]
-        if not bounds(phases, low, high, radius, euclidean, weights, shifts, sizes, bottom, top):
+        if not bounds(net, region, phases, bottom, top):
             continue
-        cost, rest, rows, sides, ends_low, ends_high, place = _relax(
-            phases, bottom, top, low, high, weights, shifts, sizes, last, constant
-        )
+        program = _relax(net, region, phases, bottom, top)
+        cost, rest, rows, sides, place = program.cost, program.constant, program.rows, program.sides, program.place
         if euclidean and len(cost) == size:
             slope = np.zeros(size)
             if _cell(size, cost, rows, sides, radius, slope) + rest > POSITIVE * scale:
                 continue
             trial = -radius * slope / max(np.sqrt(np.sum(slope**2)), POSITIVE)
-            if forward(trial, weights, shifts, sizes, last, constant) <= 0.0:
+            if forward(net, trial) <= 0.0:
                 moves[:] = trial
                 return VIOLATED
         closed = False
         point = np.zeros(len(cost))
         excess, first = 0.0, len(sides)  # of the rows, those from ``first`` on are planes
         for _plane in range(PLANES if euclidean else 1):
-            status, bound, point, multipliers = minimum(cost, rows, sides, ends_low, ends_high)
+            status, bound, point, multipliers = minimum(cost, rows, sides, program.low, program.high)
             slope = np.zeros(len(cost))
             if euclidean and status != INFEASIBLE:
                 known = multipliers[:first]
-                bound = max(bound, _over_ball(size, cost, rows, sides, ends_low, ends_high, known, radius, slope))
+                bound = max(bound, _over_ball(size, program, known, radius, slope))
             if status == INFEASIBLE or bound + rest > POSITIVE * scale:
                 closed = True
                 break
@@ -275,7 +311,7 @@ def attack(stack, depth, low, high, radius, euclidean, weights, shifts, sizes, l
             excess = norm / radius - 1.0 if euclidean and radius > 0 else 0.0
             shrink = 1.0 / (1.0 + excess) if excess > 0.0 else 1.0
             trial = point[:size] * shrink
-            if forward(trial, weights, shifts, sizes, last, constant) <= 0.0:
+            if forward(net, trial) <= 0.0:
                 moves[:] = trial
                 return VIOLATED
             if excess <= ROUND:
@@ -283,7 +319,7 @@ def attack(stack, depth, low, high, radius, euclidean, weights, shifts, sizes, l
             # Planes that touch the ball where the point is, and where the rows' sum is least.
             steep = np.sqrt(np.sum(slope[:size] ** 2))
             ahead = -slope[:size] / steep if steep > 0.0 else point[:size] / norm
-            if forward(radius * ahead, weights, shifts, sizes, last, constant) <= 0.0:
+            if forward(net, radius * ahead) <= 0.0:
                 moves[:] = radius * ahead
                 return VIOLATED
             cut = np.zeros((len(sides) + 2, len(cost)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,45 @@ from harness.core.compiling import njit
 FOUND, NONE, TIED, FULL, MORE = 0, 1, 2, 3, 4
 WRONG, EQUAL, LOST = -1, -2, -3  # instead of a tree to branch on: invalid; only the model can tell; valid or too far
 FIRST = 1024
+
+
+class Boxes(NamedTuple):
+    """The open boxes: B places for them, D features."""
+
+    low: np.ndarray  # (B, D) int32, the first cell of each feature
+    high: np.ndarray  # (B, D) int32, the last one
+    key: np.ndarray  # (B,), the distance
+    branch: np.ndarray  # (B,) int32, the tree to branch on, or ``WRONG`` or ``EQUAL``
+    order: np.ndarray  # (B,) int32, a heap of boxes by their distance
+    counts: np.ndarray  # (3,) int64, boxes made; of them in the order; the one taken out last
+
+
+class Cells(NamedTuple):
+    """The cells of all features; distances are 0 where the point is not beyond the number, squared if Euclidean."""
+
+    start: np.ndarray  # (D,) int64, each feature's first one
+    down: np.ndarray  # (cells,), the distance to the last number of each from above
+    up: np.ndarray  # (cells,), to its first one from below
+
+
+class Leaves(NamedTuple):
+    """The leaves of the trees, each a box of cells with some sides."""
+
+    starts: np.ndarray  # (trees + 1,) int64, each tree's first leaf
+    parts: np.ndarray  # (leaves + 1,) int64, each leaf's first side
+    side: np.ndarray  # (sides,) int32, the feature
+    first: np.ndarray  # (sides,) int32, its first cell
+    last: np.ndarray  # (sides,) int32, its last cell
+    values: np.ndarray  # (leaves,)
+
+
+class Limits(NamedTuple):
+    """When a box counts."""
+
+    base: float  # is added to the leaves' values
+    tiny: float  # sums this near to 0 are for the model itself to judge
+    euclidean: bool
+    most: float  # distance beyond which nothing counts; squared where ``euclidean``
 
 
 class Heap:
@@ -31,9 +70,9 @@ class Heap:
         self.count = np.array([1, 0, -1])  # boxes made; of them in the order; the one taken out last
 
     @property
-    def arrays(self) -> tuple[Any, ...]:
-        """The heap as the kernels take it."""
-        return self.low, self.high, self.key, self.branch, self.order, self.count
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """The heap as ``search`` takes it."""
+        return tuple(Boxes(self.low, self.high, self.key, self.branch, self.order, self.count))
 
     @property
     def size(self) -> int:
@@ -53,13 +92,15 @@ class Heap:
 
 
 @njit(cache=True)
-def _judge(
-    low, high, gaps, start, down, up, starts, parts, side, cell_low, cell_high, values, base, tiny, euclidean, most
-):  # fmt: skip
+def _judge(low, high, gaps, cells, leaves, limits):
     """The distance of a box, and the tree to branch on: ``WRONG``, ``EQUAL`` or ``LOST``.
 
     What is invalid, or equal, within ``most`` is so where the box is nearest: that is enough.
     """
+    start, down, up = cells.start, cells.down, cells.up
+    starts, parts, side, values = leaves.starts, leaves.parts, leaves.side, leaves.values
+    cell_low, cell_high = leaves.first, leaves.last
+    base, tiny, euclidean, most = limits.base, limits.tiny, limits.euclidean, limits.most
     distance = 0.0
     for d in range(len(low)):
         gap = max(down[start[d] + high[d]], up[start[d] + low[d]])
@@ -103,34 +144,23 @@ def _judge(
 
 
 @njit(cache=True)
-def search(
-    low, high, key, branch, order, count, start, down, up, starts, parts, side, cell_low, cell_high, values,
-    base, tiny, euclidean, most, nodes,
-):  # fmt: skip
+def search(boxes, cells, leaves, limits, nodes):
     """Look at up to ``nodes`` boxes. Returns a code and the distance below which everything is proven.
 
-    Parameters
-    ----------
-    low, high, key, branch, order, count
-        The open boxes, see ``Heap``.
-    start, down, up
-        Where each feature's cells start, and the distance to the last number of each cell from above and to its first
-        one from below, 0 where the point is not beyond it.
-    starts, parts, side, cell_low, cell_high, values
-        Where each tree's leaves start, where each leaf's sides start, the feature and the first and last cell of each
-        side, the value of each leaf.
-    most
-        Distance beyond which nothing counts; squared where ``euclidean``, as all distances here.
+    Takes plain tuples of the records: numba recognises them in half the time.
     """
+    boxes, cells, leaves, limits = Boxes(*boxes), Cells(*cells), Leaves(*leaves), Limits(*limits)
+    low, high, key, branch, order, count = (
+        boxes.low, boxes.high, boxes.key, boxes.branch, boxes.order, boxes.counts
+    )  # fmt: skip
+    starts, parts, side, most = leaves.starts, leaves.parts, leaves.side, limits.most
+    cell_low, cell_high = leaves.first, leaves.last
     features = low.shape[1]
     gaps = np.empty(features)
     child_low, child_high = np.empty(features, np.int32), np.empty(features, np.int32)
     if count[2] < 0:
         count[2] = 0
-        key[0], branch[0] = _judge(
-            low[0], high[0], gaps, start, down, up, starts, parts, side, cell_low, cell_high, values, base, tiny,
-            euclidean, most,
-        )  # fmt: skip
+        key[0], branch[0] = _judge(low[0], high[0], gaps, cells, leaves, limits)
         if branch[0] != LOST:
             count[1] = 1
     widest = 0
@@ -161,10 +191,7 @@ def search(
                     break
             if not inside:
                 continue
-            distance, verdict = _judge(
-                child_low, child_high, gaps, start, down, up, starts, parts, side, cell_low, cell_high, values, base,
-                tiny, euclidean, most,
-            )  # fmt: skip
+            distance, verdict = _judge(child_low, child_high, gaps, cells, leaves, limits)
             if verdict == LOST:
                 continue
             new = count[0]

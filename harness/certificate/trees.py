@@ -11,7 +11,7 @@ import numpy as np
 
 from harness.certificate.balls import Ball, Budget, Certificate
 from harness.certificate.margins import Margin
-from harness.certificate.tree_kernels import FOUND, FULL, NONE, TIED, Heap, search
+from harness.certificate.tree_kernels import FOUND, FULL, NONE, TIED, Cells, Heap, Leaves, Limits, search
 from harness.core.classifier import Classifier
 from harness.core.inputs import Affine, Input
 from harness.core.space import Space
@@ -163,15 +163,14 @@ class Trees:
         cells = {name: _cells(self.cuts[name]) for name in names}
         start = np.cumsum([0, *(len(first) for first, _ in cells.values())])
         down, up = self._gaps(here, ball, cells)
-        leaves = self._leaves(row, names)
+        places = tuple(Cells(start[:-1], down, up))
+        leaves = tuple(self._leaves(row, names))
         heap = Heap(np.diff(start) - 1)
         euclidean = ball.norm == "l2"
-        most = float(within**2 if euclidean else within)
+        limits = tuple(Limits(self.base, self.tiny, euclidean, float(within**2 if euclidean else within)))
         kernel: Any = search
         while True:
-            code, key = kernel(
-                *heap.arrays, start[:-1], down, up, *leaves, self.base, self.tiny, euclidean, most, NODES
-            )  # fmt: skip
+            code, key = kernel(heap.arrays, places, leaves, limits, NODES)
             radius = min(math.sqrt(key) if euclidean else key, within)
             if code == NONE:
                 return Certificate(within, math.inf)
@@ -192,7 +191,7 @@ class Trees:
                 gaps.append(np.where(gap > room, math.inf, gap))
         return np.concatenate(down), np.concatenate(up)
 
-    def _leaves(self, row: Mapping[str, Any], names: list[str]) -> tuple[np.ndarray, ...]:
+    def _leaves(self, row: Mapping[str, Any], names: list[str]) -> Leaves:
         """The leaves that the features without perturbation leave open, each as cells of the others."""
         place = {name: d for d, name in enumerate(names)}
         inputs = self.classifier.vector(row)[0]
@@ -224,8 +223,8 @@ class Trees:
                     stack.append((int(above[node]), {**box, d: (max(low, cut + 1), high)}))
             starts.append(len(values))
         table = np.array(sides, dtype=np.int32).reshape(-1, 3)
-        columns = (np.ascontiguousarray(table[:, k]) for k in range(3))
-        return np.array(starts), np.array(parts), *columns, np.array(values)
+        side, first, last = (np.ascontiguousarray(table[:, k]) for k in range(3))
+        return Leaves(np.array(starts), np.array(parts), side, first, last, np.array(values))
 
     @staticmethod
     def _nearest_in(heap: Heap, here: dict[str, float], cells: dict[str, Any]) -> dict[str, float]:

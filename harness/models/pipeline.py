@@ -151,7 +151,7 @@ def describe(model: Any, space: Space, columns: Sequence[str], threshold: float 
             estimator, flow = walk(model, flow)
             while (inner := held(estimator)) is not estimator:
                 estimator, flow = walk(inner, flow)
-        made = restated(estimator, flow, walk, threshold)
+            made = restated(estimator, flow, walk, threshold)
         estimator, flows = (estimator, [flow]) if made is None else made
         inputs = tuple(_input(column, estimator, at.into("the last")) for flow in flows for column in flow.columns)
     except UnsupportedError as fault:

@@ -14,6 +14,7 @@ from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine, Input, by_category
 from harness.core.space import Feature, Kind, Space
+from methods.cells.records import GridArrays
 from methods.estimators.raw_target import Condition
 from methods.estimators.thresholds import as_compared, last_decoded
 from methods.estimators.trees import TINY, Leaf, ensemble, leaves_of
@@ -80,10 +81,9 @@ class Grid:
     single: bool
 
     @property
-    def arrays(self) -> tuple[np.ndarray, ...]:
+    def arrays(self) -> GridArrays:
         """The grid as the kernels of the searches take it."""
-        masks = self.offset, self.values, self.upto, self.onwards
-        return (*masks, self.starts, self.members, self.owner, self.border_start, self.border_entries)
+        return GridArrays(*(getattr(self, name) for name in GridArrays._fields))
 
 
 def build(space: Space, classifier: Classifier, conditions: Sequence[Condition]) -> Grid:

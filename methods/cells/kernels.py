@@ -1,17 +1,16 @@
 """Compiled kernels of the search over cells: leaf masks, learnt clauses, dual bound, branch and bound.
 
-Shapes: F features, S states, T trees, W words of a leaf mask, C clauses, N nodes. A *state* is a value that a feature
-may take from this factual; states of a feature are in order of value, with a cost that grows away from the factual's.
+The arrays, and their shapes, are those of ``records``. A *state* is a value that a feature may take from this factual;
+states of a feature are in order of value, with a cost that grows away from the factual's.
 An unordered feature (a one-hot category) has a set of states instead of an interval, as a 64-bit mask.
 
 A point is right where each of one or more sums of trees is above 0: one for a bound, two for an interval, and one for
-each other class that the wanted one has to beat. ``sums`` says which sum a tree is part of, in order, shape (T,); its
-*score* is the least sum.
+each other class that the wanted one has to beat. Its *score* is the least sum.
 
 A *clause* is a box of states on which the ensemble is proven wrong: some feature has to leave it.
 
-Where a point has to be right in a neighbourhood, ``neighbourhood`` lists the cells that its states touch (see the
-module of that name); else it is None.
+Where a point has to be right in a neighbourhood, ``neighbourhood`` holds the cells that its states touch; else it is
+None.
 """
 
 from __future__ import annotations
@@ -42,6 +41,21 @@ from methods.cells.masks import (
     take_node,
 )
 from methods.cells.neighbourhood import LOOKS, STUCK, strengthen_neighbourhood, weakest
+from methods.cells.records import (
+    Box,
+    Clauses,
+    GridArrays,
+    Intervals,
+    Laid,
+    Leaves,
+    Marks,
+    Node,
+    Nodes,
+    Numbers,
+    Progress,
+    States,
+    StrengtheningRoom,
+)
 from methods.estimators.trees import TINY
 
 CLOSE = 1e-9  # costs this near are equal
@@ -50,19 +64,23 @@ NODE_ROUNDS = 1
 DETOURS = 100  # moves until a point is outside every clause's box, or is given up
 GUESSES = 8  # rows pulled back to the factual
 FACES = 4  # children that a node gets at once
+# Positions in the array of counters that outlives a pause.
+CLAUSES, HARD, FOUND, WORK, NODES_SEEN, ROOT = range(3, 9)  # after HEAP, TOP, FREE
+ANY = -1  # instead of the number of a sum: the score has to stay what it is
 
 
 @njit_no_refcount
-def score_point(grid, base, sums, unordered, cell_of, state_start, point):
+def score_point(grid, states, point):
     """Score of one point of states, and which sum that is."""
-    offset, values, upto, onwards, starts, members, _owner, _border_start, _border_entries = grid
+    offset, values, upto, onwards = grid.offset, grid.values, grid.upto, grid.onwards
+    starts, members, sums = grid.starts, grid.members, grid.sums
     words = upto.shape[2]
-    total, least, which = base, INFINITE, 0
+    total, least, which = grid.base, INFINITE, 0
     for t in range(values.shape[0]):
         if t and sums[t] != sums[t - 1]:
             if total < least:
                 least, which = total, sums[t - 1]
-            total = base
+            total = grid.base
         if starts[t] == starts[t + 1]:
             total += values[t, values.shape[1] - 1]
             continue
@@ -70,7 +88,7 @@ def score_point(grid, base, sums, unordered, cell_of, state_start, point):
             mask = ~np.uint64(0)
             for k in range(starts[t], starts[t + 1]):
                 f = members[k]
-                cell = offset[f] + cell_of[state_start[f] + point[f]]
+                cell = offset[f] + states.cell[states.start[f] + point[f]]
                 mask &= upto[t, cell, word] & onwards[t, cell, word]
                 if not mask:
                     break
@@ -81,39 +99,48 @@ def score_point(grid, base, sums, unordered, cell_of, state_start, point):
 
 
 @njit_no_refcount
-def assess(grid, base, sums, unordered, cell_of, state_start, point, neighbourhood):
+def assess(grid, states, point, neighbourhood):
     """Score of one point of states, and of which sum; with ``neighbourhood`` the least around it, as ``weakest``."""
     if neighbourhood is None:
-        return score_point(grid, base, sums, unordered, cell_of, state_start, point)
-    return weakest(grid, base, unordered, state_start, point, neighbourhood), 0
+        return score_point(grid, states, point)
+    return weakest(grid, states, point, neighbourhood), 0
 
 
 @njit(cache=True)
-def strengthen(
-    grid, base, sums, which, same, unordered, cell_of, state_start, node, residual, point, seed, box_low, box_high,
-    box_set,
-):  # fmt: skip
-    """Grow the box of a wrong point, cheapest escape first, as long as it is proven wrong by one sum.
+def strengthen(grid, states, which, node, seed, box):
+    """``strengthen_in`` with room of its own."""
+    count, trees = len(states.unordered), grid.values.shape[0]
+    leaves = leaves_room(grid)
+    room = StrengtheningRoom(
+        leaves, np.empty_like(leaves.masks), np.empty(trees), np.zeros(trees, np.int64), np.empty(trees, np.int64),
+        np.zeros(count, np.uint64), np.empty(2 * count), np.empty(2 * count, np.int64),
+    )  # fmt: skip
+    strengthen_in(grid, states, which, node, seed, box, room)
 
-    With ``same`` the box grows only as long as every tree stays in the point's own leaf: all of it gets the same score.
-    Writes the box into ``box_*``. A step looks only at the trees that tell the new state from the one before.
+
+@njit_no_refcount
+def strengthen_in(grid, states, which, node, seed, box, room):
+    """Grow the box of a wrong point, cheapest escape first, as long as it is proven wrong by one sum; writes ``box``.
+
+    With ``ANY`` it grows only as long as every tree stays in the point's own leaf: all of it gets the same score. A
+    step looks only at the trees that tell the new state from the one before.
     """
-    offset, values, upto, onwards, starts, members, owner, border_start, border_entries = grid
-    sets = node[2]
-    count, trees, words = len(unordered), values.shape[0], upto.shape[2]
-    masks, fresh = np.empty((len(members), words), np.uint64), np.empty((len(members), words), np.uint64)
-    best, trial, totals = np.empty(trees), np.empty(trees), np.empty(sums[-1] + 1)
-    evaluate(grid, base, sums, cell_of, state_start, seed, masks, best, totals)
-    total = totals[which]
+    offset, values, upto, onwards = grid.offset, grid.values, grid.upto, grid.onwards
+    starts, owner, sums = grid.starts, grid.owner, grid.sums
+    border_start, border_entries = grid.border_start, grid.border_entries
+    unordered, cell_of, state_start = states.unordered, states.cell, states.start
+    box_low, box_high, box_set = box.low, box.high, box.sets
+    sets, same = node.box.sets, which == ANY
+    count, words = len(unordered), upto.shape[2]
+    leaves, fresh, trial, seen, changed = room.leaves, room.fresh, room.trial, room.seen, room.changed
+    refused, residual_costs, heap = room.refused, room.residual_costs, room.heap
+    masks, best = leaves.masks, leaves.values
+    evaluate(grid, states, seed, leaves)
+    total = 0.0 if same else leaves.totals[which]
     for f in range(count):
         box_low[f] = box_high[f] = seed[f]
         box_set[f] = np.uint64(1) << np.uint64(seed[f]) if unordered[f] else np.uint64(0)
-    refused = np.zeros(count, np.uint64)
-    box = (box_low, box_high, box_set)
-    residual_costs, heap = np.empty(2 * count), np.empty(2 * count, np.int64)
-    size = list_faces(unordered, state_start, node, residual, point, box, refused, residual_costs, heap)
-    seen = np.zeros(trees, np.int64)  # the last step that looked at the tree
-    changed = np.empty(trees, np.int64)
+    size = list_faces(states, node, box, refused, residual_costs, heap)
     face, step = -1, 0
     while True:
         face, size = next_face(face, residual_costs, heap, size)
@@ -181,27 +208,29 @@ def strengthen(
             refused[f] |= picked
         residual_costs[face] = -1.0
         if fine or unordered[f]:
-            residual_costs[face] = residual_cost(face, unordered, state_start, node, residual, point, box, refused)
+            residual_costs[face] = residual_cost(face, states, node, box, refused)
 
 
 @njit_no_refcount
-def enter(c, clauses, unordered, state_start):
+def enter(c, clauses, states):
     """List the faces through which a clause's box can be left, and enter it in the table of clauses by state.
 
     A face is numbered 2f (down, or by another category) or 2f + 1 (up). The table's rows are sets of clauses, 64 a
     word: for each state those whose box is left upwards there, then for each state those left downwards; for a
     category, those whose box it is not in.
     """
-    c_low, c_high, c_set, faces, beyond, width, table = clauses
+    unordered, state_start = states.unordered, states.start
+    c_low, c_high, c_set = clauses.low, clauses.high, clauses.sets
+    faces, beyond, width, table = clauses.faces, clauses.beyond, clauses.width, clauses.table
     word, mark, size = c // 64, np.uint64(1) << np.uint64(c % 64), state_start[len(unordered)]
     width[c] = 0
     for f in range(len(unordered)):
-        states = state_start[f + 1] - state_start[f]
+        many = state_start[f + 1] - state_start[f]
         if unordered[f]:
-            for s in range(states):
+            for s in range(many):
                 if not (c_set[c, f] >> np.uint64(s)) & np.uint64(1):
                     table[state_start[f] + s, word] |= mark
-            if all_of(states) & ~c_set[c, f]:
+            if all_of(many) & ~c_set[c, f]:
                 faces[c, width[c]] = 2 * f
                 width[c] += 1
             continue
@@ -210,17 +239,26 @@ def enter(c, clauses, unordered, state_start):
             width[c] += 1
         for s in range(c_low[c, f]):
             table[size + state_start[f] + s, word] |= mark
-        if c_high[c, f] + 1 < states:
+        if c_high[c, f] + 1 < many:
             faces[c, width[c]], beyond[c, width[c]] = 2 * f + 1, c_high[c, f] + 1
             width[c] += 1
-        for s in range(c_high[c, f] + 1, states):
+        for s in range(c_high[c, f] + 1, many):
             table[state_start[f] + s, word] |= mark
 
 
 @njit_no_refcount
-def clauses_around(clauses, used, unordered, state_start, point, found):
+def begin(clauses, states, box, nodes, counters):
+    """Enter the clauses that there are, and open the node of a whole box. Takes plain tuples, see ``records``."""
+    clauses, states, box, nodes = Clauses(*clauses), States(*states), Box(*box), Nodes(*nodes)
+    for c in range(counters[CLAUSES]):
+        enter(c, clauses, states)
+    add_node(box, 0.0, nodes, counters)
+
+
+@njit_no_refcount
+def clauses_around(clauses, used, states, point, found):
     """Write the set of the clauses whose box holds a point, words of 64."""
-    table = clauses[6]
+    table, unordered, state_start = clauses.table, states.unordered, states.start
     words, size = (used + 63) // 64, state_start[len(unordered)]
     for w in range(words):
         found[w] = 0
@@ -240,40 +278,66 @@ def clauses_around(clauses, used, unordered, state_start, point, found):
 
 
 @njit_no_refcount
-def inside(c, clauses, unordered, point):
+def inside(c, clauses, states, point):
     """Whether a point lies in a clause's box."""
-    c_set, faces, beyond, width = clauses[2:6]
-    for i in range(width[c]):
-        face = faces[c, i]
+    for i in range(clauses.width[c]):
+        face = clauses.faces[c, i]
         f = face // 2
-        if unordered[f]:
-            if not (c_set[c, f] >> np.uint64(point[f])) & np.uint64(1):
+        if states.unordered[f]:
+            if not (clauses.sets[c, f] >> np.uint64(point[f])) & np.uint64(1):
                 return False
-        elif point[f] >= beyond[c, i] if face % 2 else point[f] <= beyond[c, i]:
+        elif point[f] >= clauses.beyond[c, i] if face % 2 else point[f] <= clauses.beyond[c, i]:
             return False
     return True
 
 
 @njit_no_refcount
-def is_open(c, i, c_set, faces, beyond, unordered, low, high, sets):
+def is_open(c, i, clauses, states, box):
     """Whether a node still allows a clause's box to be left through its i-th face."""
-    face = faces[c, i]
+    face = clauses.faces[c, i]
     f = face // 2
-    if unordered[f]:
-        return (sets[f] & ~c_set[c, f]) != 0
-    return high[f] >= beyond[c, i] if face % 2 else low[f] <= beyond[c, i]
+    if states.unordered[f]:
+        return (box.sets[f] & ~clauses.sets[c, f]) != 0
+    return box.high[f] >= clauses.beyond[c, i] if face % 2 else box.low[f] <= clauses.beyond[c, i]
+
+
+@njit_no_refcount
+def leave(c, clauses, states, box):
+    """Tighten a node to what lies beyond the first open face of a clause's box; whether there is one."""
+    for i in range(clauses.width[c]):
+        if is_open(c, i, clauses, states, box):
+            f, beyond = clauses.faces[c, i] // 2, clauses.beyond[c, i]
+            if states.unordered[f]:
+                box.sets[f] &= ~clauses.sets[c, f]
+            elif clauses.faces[c, i] % 2:
+                box.low[f] = max(box.low[f], beyond)
+            else:
+                box.high[f] = min(box.high[f], beyond)
+            return True
+    return False
 
 
 @njit(cache=True)
-def propagate(clauses, used, unordered, state_start, low, high, sets):
+def propagate(clauses, used, states, box):
+    """``tighten`` with room of its own."""
+    words = (used + 63) // 64
+    marks = Marks(
+        np.empty(words, np.uint64), np.empty(words, np.uint64), np.empty(words, np.uint64), np.empty(words, np.uint64),
+        np.empty(words, np.uint64),
+    )  # fmt: skip
+    return tighten(clauses, used, states, box, marks)
+
+
+@njit_no_refcount
+def tighten(clauses, used, states, box, marks):
     """Tighten a node by its clauses; False where one of them cannot be left any more.
 
     All clauses at once, 64 a word: those that the node has left, and those with one and with more open faces.
     """
-    c_set, faces, beyond, width, table = clauses[2:]
+    unordered, state_start, table = states.unordered, states.start, clauses.table
+    low, high, sets = box.low, box.high, box.sets
     words, size = (used + 63) // 64, state_start[len(unordered)]
-    gone, one, two = np.empty(words, np.uint64), np.empty(words, np.uint64), np.empty(words, np.uint64)
-    some, every = np.empty(words, np.uint64), np.empty(words, np.uint64)
+    gone, one, two, some, every = marks.gone, marks.one, marks.two, marks.some, marks.every
     changed = words > 0
     while changed:
         changed = False
@@ -311,57 +375,55 @@ def propagate(clauses, used, unordered, state_start, low, high, sets):
             while single:
                 c = 64 * w + highest(single)
                 single &= ~(np.uint64(1) << np.uint64(c % 64))
-                for i in range(width[c]):
-                    if not is_open(c, i, c_set, faces, beyond, unordered, low, high, sets):
-                        continue
-                    face = faces[c, i]
-                    if unordered[face // 2]:
-                        sets[face // 2] &= ~c_set[c, face // 2]
-                    elif face % 2:
-                        low[face // 2] = max(low[face // 2], beyond[c, i])
-                    else:
-                        high[face // 2] = min(high[face // 2], beyond[c, i])
-                    changed = True
-                    break
+                changed |= leave(c, clauses, states, box)
     return True
 
 
 @njit_no_refcount
-def face_cost(c, i, c_set, faces, beyond, unordered, low, high, sets, right, left, change, state_start):
+def face_cost(c, i, clauses, states, node):
     """Residual cost of leaving a clause's box through its i-th face, in this node."""
-    face = faces[c, i]
+    face = clauses.faces[c, i]
     f = face // 2
-    if unordered[f]:
-        return change[f] if sets[f] & ~c_set[c, f] else INFINITE
-    at = beyond[c, i]
+    if states.unordered[f]:
+        return node.change[f] if node.box.sets[f] & ~clauses.sets[c, f] else INFINITE
+    at = clauses.beyond[c, i]
     if face % 2:
-        return right[state_start[f] + at] if at <= high[f] else INFINITE
-    return left[state_start[f] + at] if at >= low[f] else INFINITE
+        return node.right[states.start[f] + at] if at <= node.box.high[f] else INFINITE
+    return node.left[states.start[f] + at] if at >= node.box.low[f] else INFINITE
 
 
 @njit_no_refcount
-def raise_dual(c, clauses, unordered, node, residual, point, state_start):
+def gain(c, clauses, states, node):
+    """How much a bound gains, about, where a clause is branched on: the harmonic mean of its faces' residual costs."""
+    pull = 0.0
+    for i in range(clauses.width[c]):
+        rest = face_cost(c, i, clauses, states, node)
+        if rest < INFINITE:
+            pull += 1.0 / (rest + 1e-9)
+    return 1.0 / (pull + 1e-12)
+
+
+@njit_no_refcount
+def raise_dual(c, clauses, states, node):
     """Raise the dual of a violated clause by the least residual cost of its faces; returns by how much."""
-    c_set, faces, beyond, width = clauses[2:6]
-    low, high, sets = node
-    right, left, change = residual
+    unordered, state_start = states.unordered, states.start
+    low, high, point, right, left = node.box.low, node.box.high, node.point, node.right, node.left
     least = INFINITE
-    for i in range(width[c]):
-        rest = face_cost(c, i, c_set, faces, beyond, unordered, low, high, sets, right, left, change, state_start)
-        least = min(least, rest)
+    for i in range(clauses.width[c]):
+        least = min(least, face_cost(c, i, clauses, states, node))
         if least <= 0.0:
             return least
     if least == INFINITE:
         return least
-    for i in range(width[c]):
-        face = faces[c, i]
+    for i in range(clauses.width[c]):
+        face = clauses.faces[c, i]
         f = face // 2
         if unordered[f]:
-            if is_open(c, i, c_set, faces, beyond, unordered, low, high, sets):
-                change[f] -= least
+            if is_open(c, i, clauses, states, node.box):
+                node.change[f] -= least
             continue
         # Outermost segments are spent first: what is nearer keeps its prefix up to what is left.
-        at = beyond[c, i]
+        at = clauses.beyond[c, i]
         if face % 2 and at <= high[f]:
             rest = right[state_start[f] + at] - least
             for s in range(point[f] + 1, high[f] + 1):
@@ -380,45 +442,45 @@ def raise_dual(c, clauses, unordered, node, residual, point, state_start):
 
 
 @njit_no_refcount
-def nearest(node, unordered, factual_state, cost, state_start, point):
-    """The cheapest point of a node, and its cost; an unordered feature that must change takes its first category."""
-    low, high, sets = node
+def nearest(box, states, point):
+    """The cheapest point of a box, and its cost; an unordered feature that must change takes its first category."""
+    sets, factual_state = box.sets, states.factual
     total = 0.0
-    for f in range(len(unordered)):
-        if unordered[f]:
+    for f in range(len(point)):
+        if states.unordered[f]:
             if (sets[f] >> np.uint64(factual_state[f])) & np.uint64(1):
                 point[f] = factual_state[f]
             else:
                 lowest = sets[f] & (~sets[f] + np.uint64(1))
                 point[f] = highest(lowest)
         else:
-            point[f] = min(max(factual_state[f], low[f]), high[f])
-        total += cost[state_start[f] + point[f]]
+            point[f] = min(max(factual_state[f], box.low[f]), box.high[f])
+        total += states.cost[states.start[f] + point[f]]
     return total
 
 
 @njit_no_refcount
-def cost_of(point, cost, state_start):
+def cost_of(point, states):
     total = 0.0
     for f in range(len(point)):
-        total += cost[state_start[f] + point[f]]
+        total += states.cost[states.start[f] + point[f]]
     return total
 
 
 @njit_no_refcount
-def changes_of(point, factual_state, weight):
+def changes_of(point, states):
     total = 0.0
     for f in range(len(point)):
-        if point[f] != factual_state[f]:
-            total += weight[f]
+        if point[f] != states.factual[f]:
+            total += states.weight[f]
     return total
 
 
 @njit_no_refcount
-def allowed(point, clauses, hard, unordered):
+def allowed(point, clauses, hard, states):
     """Whether a point is outside every hard clause's box."""
     for c in range(hard):
-        if inside(c, clauses, unordered, point):
+        if inside(c, clauses, states, point):
             return False
     return True
 
@@ -433,61 +495,66 @@ def least_of(totals):
 
 
 @njit_no_refcount
-def evaluate(grid, base, sums, cell_of, state_start, point, masks, leaf_values, totals):
-    """Write each tree's masks and leaf value at a point of states, and each sum; returns the score."""
-    offset, values, upto, onwards, starts, members, owner, _border_start, _border_entries = grid
+def evaluate(grid, states, point, leaves):
+    """Write the leaves of a point of states, and each sum; returns the score."""
+    offset, members, owner, masks = grid.offset, grid.members, grid.owner, leaves.masks
     for k in range(len(members)):
-        cell = offset[members[k]] + cell_of[state_start[members[k]] + point[members[k]]]
+        cell = offset[members[k]] + states.cell[states.start[members[k]] + point[members[k]]]
         for word in range(masks.shape[1]):
-            masks[k, word] = upto[owner[k], cell, word] & onwards[owner[k], cell, word]
-    for i in range(len(totals)):
-        totals[i] = base
-    for t in range(values.shape[0]):
-        leaf_values[t], _ = best_leaf(values, starts, t, masks, -1, masks)
-        totals[sums[t]] += leaf_values[t]
-    return least_of(totals)
-
-
-@njit_no_refcount
-def step(grid, sums, unordered, cell_of, state_start, point, masks, leaf_values, totals, f, s):
-    """Move a point that was evaluated to another state of one feature; returns the score."""
-    offset, values, upto, onwards, starts, _members, owner, border_start, border_entries = grid
-    old, new = cell_of[state_start[f] + point[f]], cell_of[state_start[f] + s]
-    point[f] = s
-    if old == new:
-        return least_of(totals)
-    first, last = min(old, new), max(old, new)
-    cell = offset[f] + new
-    for place in range(first, last + 1):
-        if place != first and place != last if unordered[f] else place == last:
-            continue
-        for j in range(border_start[offset[f] + place], border_start[offset[f] + place + 1]):
-            k = border_entries[j]
-            t = owner[k]
-            for word in range(masks.shape[1]):
-                masks[k, word] = upto[t, cell, word] & onwards[t, cell, word]
-            value, _ = best_leaf(values, starts, t, masks, -1, masks)
-            totals[sums[t]] += value - leaf_values[t]
-            leaf_values[t] = value
-    return least_of(totals)
+            masks[k, word] = grid.upto[owner[k], cell, word] & grid.onwards[owner[k], cell, word]
+    for i in range(len(leaves.totals)):
+        leaves.totals[i] = grid.base
+    for t in range(grid.values.shape[0]):
+        leaves.values[t], _ = best_leaf(grid.values, grid.starts, t, masks, -1, masks)
+        leaves.totals[grid.sums[t]] += leaves.values[t]
+    return least_of(leaves.totals)
 
 
 @njit(cache=True)
-def pull_back(
-    grid, base, sums, unordered, cell_of, state_start, factual_state, cost, clauses, hard, order, partly, point
-):
+def leaves_room(grid):
+    """Room for the leaves of a point."""
+    trees = grid.values.shape[0]
+    masks = np.empty((len(grid.members), grid.upto.shape[2]), np.uint64)
+    return Leaves(masks, np.empty(trees), np.empty(grid.sums[-1] + 1))
+
+
+@njit_no_refcount
+def step(grid, states, point, leaves, f, s):
+    """Move a point that was evaluated to another state of one feature; returns the score."""
+    offset, border_start, masks = grid.offset, grid.border_start, leaves.masks
+    old, new = states.cell[states.start[f] + point[f]], states.cell[states.start[f] + s]
+    point[f] = s
+    if old == new:
+        return least_of(leaves.totals)
+    first, last = min(old, new), max(old, new)
+    cell = offset[f] + new
+    for place in range(first, last + 1):
+        if place != first and place != last if states.unordered[f] else place == last:
+            continue
+        for j in range(border_start[offset[f] + place], border_start[offset[f] + place + 1]):
+            k = grid.border_entries[j]
+            t = grid.owner[k]
+            for word in range(masks.shape[1]):
+                masks[k, word] = grid.upto[t, cell, word] & grid.onwards[t, cell, word]
+            value, _ = best_leaf(grid.values, grid.starts, t, masks, -1, masks)
+            leaves.totals[grid.sums[t]] += value - leaves.values[t]
+            leaves.values[t] = value
+    return least_of(leaves.totals)
+
+
+@njit(cache=True)
+def pull_back(grid, states, clauses, hard, order, partly, point):
     """Move a right point's features back to the factual, or ``partly`` so, in an order, while it stays right."""
-    masks, leaf_values = np.empty((len(grid[5]), grid[2].shape[2]), np.uint64), np.empty(grid[1].shape[0])
-    totals = np.empty(sums[-1] + 1)
-    evaluate(grid, base, sums, cell_of, state_start, point, masks, leaf_values, totals)
+    leaves, factual_state, unordered = leaves_room(grid), states.factual, states.unordered
+    evaluate(grid, states, point, leaves)
     for f in order:
         old, s = point[f], factual_state[f]
         if old == s:
             continue
         way = 1 if old > s else -1
         while True:
-            score = step(grid, sums, unordered, cell_of, state_start, point, masks, leaf_values, totals, f, s)
-            if s == old or (score > TINY and allowed(point, clauses, hard, unordered)):
+            score = step(grid, states, point, leaves, f, s)
+            if s == old or (score > TINY and allowed(point, clauses, hard, states)):
                 break
             s = s + way if partly and not unordered[f] else old
 
@@ -506,64 +573,73 @@ def ascending(values):
 
 
 @njit(cache=True)
-def costliest_first(point, cost, state_start):
+def costliest_first(point, states):
     """The features by what their states cost, the costliest first."""
-    costs = np.empty(len(point))
+    costs, cost, start = np.empty(len(point)), states.cost, states.start
     for f in range(len(point)):
-        costs[f] = -cost[state_start[f] + point[f]]
+        costs[f] = -cost[start[f] + point[f]]
     return ascending(costs)
 
 
 @njit_no_refcount
-def is_right(grid, base, unordered, state_start, point, neighbourhood):
+def stuck(neighbourhood):
+    """Whether the adversary has used up its allowance without an answer."""
+    return neighbourhood.adversary.counters[STUCK] != 0
+
+
+@njit_no_refcount
+def is_right(grid, states, point, neighbourhood):
     """Whether a point is shown to be right in its neighbourhood."""
-    return weakest(grid, base, unordered, state_start, point, neighbourhood) > TINY and not neighbourhood[20][STUCK]
+    return weakest(grid, states, point, neighbourhood) > TINY and not stuck(neighbourhood)
 
 
 @njit_no_refcount
 def spent(neighbourhood, trees):
     """Units of work that the adversary has done since it was last asked."""
-    looks = neighbourhood[20][LOOKS]
-    neighbourhood[20][LOOKS] = 0
+    counters = neighbourhood.adversary.counters
+    looks = counters[LOOKS]
+    counters[LOOKS] = 0
     return looks * trees
 
 
 @njit_no_refcount
-def pull_in(grid, base, unordered, state_start, factual_state, cost, clauses, used, point, holding, neighbourhood):
+def pull_in(grid, states, clauses, used, point, holding, neighbourhood):
     """``pull_back`` of a point with its neighbourhood; points in clauses' boxes are left out without a look."""
-    count = len(unordered)
+    cost, state_start, factual_state, tried = states.cost, states.start, states.factual, neighbourhood.tried
+    count = len(point)
+    for g in range(count):
+        tried[g] = 0
     for _ in range(count):
         # Costliest first.
         f, most = -1, -1.0
         for g in range(count):
             here = cost[state_start[g] + point[g]]
-            if here > most and not neighbourhood[21][g]:
+            if here > most and not tried[g]:
                 f, most = g, here
         if f < 0 or most <= 0.0:
             break
-        neighbourhood[21][f] = 1
+        tried[f] = 1
         old = point[f]
         way = 1 if old > factual_state[f] else -1
         s = factual_state[f]
         while s != old:
             point[f] = s
-            clauses_around(clauses, used, unordered, state_start, point, holding)
+            clauses_around(clauses, used, states, point, holding)
             free = True
             for w in range((used + 63) // 64):
                 if holding[w]:
                     free = False
                     break
-            if free and is_right(grid, base, unordered, state_start, point, neighbourhood):
+            if free and is_right(grid, states, point, neighbourhood):
                 break
-            s = old if unordered[f] else s + way
+            s = old if states.unordered[f] else s + way
         point[f] = s
-    for g in range(count):
-        neighbourhood[21][g] = 0
 
 
 @njit(cache=True)
-def cheapest_states(offset, unordered, cell_of, state_start, cost, sets):
+def cheapest_states(offset, states, sets):
     """Each cell's cheapest state in reach, or -1."""
+    unordered, cell_of, state_start, cost = states.unordered, states.cell, states.start, states.cost
     count = len(unordered)
     state_at = np.empty(offset[count], np.int64)
     state_at[:] = -1
@@ -578,18 +654,15 @@ def cheapest_states(offset, unordered, cell_of, state_start, cost, sets):
 
 
 @njit(cache=True)
-def improve(
-    grid, base, sums, unordered, cell_of, state_start, factual_state, cost, weight, most, clauses, hard, rows, sets,
-    draws, upper, best, counters,
-):  # fmt: skip
+def improve(grid, states, clauses, rows, sets, draws, progress):
     """Look for a better incumbent: some of a row's cells are put into it, and changes taken back in random order.
 
     A cell of a row without a reachable state is left out. Of the numbers drawn, shape (tries, 2 + features), the first
     chooses the row, the second how much of it; every other try starts from the factual and takes all of it.
     """
-    offset = grid[0]
-    count = len(unordered)
-    state_at = cheapest_states(offset, unordered, cell_of, state_start, cost, sets)
+    counters, best, factual_state = progress.counters, progress.best, states.factual
+    offset, hard, count = grid.offset, counters[HARD], len(factual_state)
+    state_at = cheapest_states(offset, states, sets)
     point = np.empty(count, np.int64)
     for t in range(draws.shape[0]):
         r = int(draws[t, 0] * rows.shape[0])
@@ -599,50 +672,40 @@ def improve(
             s = state_at[offset[f] + rows[r, f]]
             if s >= 0 and (not mixed or draws[t, 2 + f] < draws[t, 1]):
                 point[f] = s
-        if not allowed(point, clauses, hard, unordered):
+        if not allowed(point, clauses, hard, states):
             continue
-        if score_point(grid, base, sums, unordered, cell_of, state_start, point)[0] <= TINY:
+        if score_point(grid, states, point)[0] <= TINY:
             continue
-        pull_back(
-            grid, base, sums, unordered, cell_of, state_start, factual_state, cost, clauses, hard,
-            ascending(draws[t, 2:]), False, point,
-        )  # fmt: skip
-        order = costliest_first(point, cost, state_start)
-        pull_back(
-            grid, base, sums, unordered, cell_of, state_start, factual_state, cost, clauses, hard, order, True, point
-        )
-        if changes_of(point, factual_state, weight) <= most:
-            keep(point, cost_of(point, cost, state_start), upper, best, counters)
+        pull_back(grid, states, clauses, hard, ascending(draws[t, 2:]), False, point)
+        pull_back(grid, states, clauses, hard, costliest_first(point, states), True, point)
+        if changes_of(point, states) <= states.most:
+            keep(point, cost_of(point, states), progress)
 
 
 @njit(cache=True)
-def guess(
-    grid, base, sums, unordered, cell_of, state_start, factual_state, cost, weight, most, clauses, hard, rows, sets,
-    upper, best, counters,
-):  # fmt: skip
+def guess(grid, states, clauses, rows, sets, progress):
     """Incumbents to begin with: single changes, and the cheapest of some rows of cells, pulled back to the factual.
 
     A cell of a row without a reachable state is left out. The optimum does not depend on it: it bounds the search.
     """
-    offset = grid[0]
-    count = len(unordered)
-    masks, leaf_values = np.empty((len(grid[5]), grid[2].shape[2]), np.uint64), np.empty(grid[1].shape[0])
-    point = factual_state.copy()
-    totals = np.empty(sums[-1] + 1)
-    evaluate(grid, base, sums, cell_of, state_start, point, masks, leaf_values, totals)
+    unordered, state_start, factual_state, cost = states.unordered, states.start, states.factual, states.cost
+    weight, upper = states.weight, progress.upper
+    offset, hard, count = grid.offset, progress.counters[HARD], len(unordered)
+    leaves, point = leaves_room(grid), factual_state.copy()
+    evaluate(grid, states, point, leaves)
     for f in range(count):
-        if weight[f] > most:
+        if weight[f] > states.most:
             continue
         for way in (1, -1):
             s = factual_state[f] + way
             while 0 <= s < state_start[f + 1] - state_start[f] and cost[state_start[f] + s] < upper[0]:
                 if not unordered[f] or (sets[f] >> np.uint64(s)) & np.uint64(1):
-                    score = step(grid, sums, unordered, cell_of, state_start, point, masks, leaf_values, totals, f, s)
-                    if score > TINY and allowed(point, clauses, hard, unordered):
-                        keep(point, cost[state_start[f] + s], upper, best, counters)
+                    score = step(grid, states, point, leaves, f, s)
+                    if score > TINY and allowed(point, clauses, hard, states):
+                        keep(point, cost[state_start[f] + s], progress)
                 s += way
-            step(grid, sums, unordered, cell_of, state_start, point, masks, leaf_values, totals, f, factual_state[f])
-    state_at = cheapest_states(offset, unordered, cell_of, state_start, cost, sets)
+            step(grid, states, point, leaves, f, factual_state[f])
+    state_at = cheapest_states(offset, states, sets)
     chosen, row_costs = np.empty(GUESSES, np.int64), np.empty(GUESSES)
     chosen[:], row_costs[:] = -1, INFINITE
     for r in range(rows.shape[0]):
@@ -666,65 +729,54 @@ def guess(
         for f in range(count):
             s = state_at[offset[f] + rows[row, f]]
             point[f] = s if s >= 0 else factual_state[f]
-        if not allowed(point, clauses, hard, unordered):
+        if not allowed(point, clauses, hard, states):
             continue
-        if score_point(grid, base, sums, unordered, cell_of, state_start, point)[0] <= TINY:
+        if score_point(grid, states, point)[0] <= TINY:
             continue
-        order = costliest_first(point, cost, state_start)
-        pull_back(
-            grid, base, sums, unordered, cell_of, state_start, factual_state, cost, clauses, hard, order, True, point
-        )
-        if changes_of(point, factual_state, weight) <= most:
-            keep(point, cost_of(point, cost, state_start), upper, best, counters)
+        pull_back(grid, states, clauses, hard, costliest_first(point, states), True, point)
+        if changes_of(point, states) <= states.most:
+            keep(point, cost_of(point, states), progress)
 
 
 @njit(cache=True)
-def guess_neighbourhoods(
-    grid, base, unordered, state_start, factual_state, cost, weight, most, clauses, rows, upper, best, counters,
-    neighbourhood,
-):  # fmt: skip
+def guess_neighbourhoods(grid, states, clauses, rows, progress, neighbourhood):
     """First incumbents where a point's neighbourhood counts: the first right ones of some rows of states."""
-    used, found = counters[CLAUSES], 0
-    point = np.empty(len(unordered), np.int64)
-    holding = np.empty(clauses[6].shape[1], np.uint64)
+    used, found = progress.counters[CLAUSES], 0
+    point = np.empty(rows.shape[1], np.int64)
+    holding = np.empty(clauses.table.shape[1], np.uint64)
     for r in range(rows.shape[0]):
-        for f in range(len(unordered)):
+        for f in range(len(point)):
             point[f] = rows[r, f]
-        clauses_around(clauses, used, unordered, state_start, point, holding)
+        clauses_around(clauses, used, states, point, holding)
         free = True
         for w in range((used + 63) // 64):
             free &= holding[w] == 0
-        if not free or not is_right(grid, base, unordered, state_start, point, neighbourhood):
+        if not free or not is_right(grid, states, point, neighbourhood):
             continue
-        pull_in(grid, base, unordered, state_start, factual_state, cost, clauses, used, point, holding, neighbourhood)
-        if changes_of(point, factual_state, weight) <= most:
-            keep(point, cost_of(point, cost, state_start), upper, best, counters)
+        pull_in(grid, states, clauses, used, point, holding, neighbourhood)
+        if changes_of(point, states) <= states.most:
+            keep(point, cost_of(point, states), progress)
             found += 1
         if found == GUESSES:
             break
-    counters[WORK] += spent(neighbourhood, grid[1].shape[0])
-
-
-# Positions in the array of counters that outlives a pause.
-CLAUSES, HARD, FOUND, WORK, NODES_SEEN, ROOT = range(3, 9)  # after HEAP, TOP, FREE
+    progress.counters[WORK] += spent(neighbourhood, grid.values.shape[0])
 
 
 @njit_no_refcount
-def live_faces(c, clauses, unordered, node):
-    """How many faces of a clause's box the node still allows to leave through."""
-    c_set, faces, beyond, width = clauses[2:6]
-    low, high, sets = node
+def live_faces(c, clauses, states, box):
+    """How many faces of a clause's box a node still allows to leave through."""
     count = 0
-    for i in range(width[c]):
-        count += is_open(c, i, c_set, faces, beyond, unordered, low, high, sets)
+    for i in range(clauses.width[c]):
+        count += is_open(c, i, clauses, states, box)
     return count
 
 
 @njit_no_refcount
-def residuals(node, unordered, cost, state_start, factual_state, point, residual):
+def residuals(node, states):
     """What each move away from the node's nearest point costs, while all duals are 0."""
-    low, high, sets = node
-    right, left, change = residual
+    unordered, cost, state_start, factual_state = states.unordered, states.cost, states.start, states.factual
+    low, high, sets, point = node.box.low, node.box.high, node.box.sets, node.point
+    right, left, change = node.right, node.left, node.change
     for f in range(len(unordered)):
         here = cost[state_start[f] + point[f]]
         if unordered[f]:
@@ -742,15 +794,15 @@ def residuals(node, unordered, cost, state_start, factual_state, point, residual
 
 
 @njit_no_refcount
-def fix(node, unordered, state_start, point, residual, slack):
+def fix(node, states, slack):
     """Drop what would cost more than ``slack`` on top of the bound; whether anything was dropped."""
-    low, high, sets = node
-    right, left, change = residual
+    state_start, point, right, left = states.start, node.point, node.right, node.left
+    low, high, sets = node.box.low, node.box.high, node.box.sets
     dropped = False
-    for f in range(len(unordered)):
-        if unordered[f]:
+    for f in range(len(point)):
+        if states.unordered[f]:
             only = np.uint64(1) << np.uint64(point[f])
-            if change[f] >= slack and sets[f] != only:
+            if node.change[f] >= slack and sets[f] != only:
                 sets[f] = only
                 dropped = True
             continue
@@ -764,48 +816,45 @@ def fix(node, unordered, state_start, point, residual, slack):
 
 
 @njit_no_refcount
-def allows(node, unordered, f, state):
+def allows(box, states, f, state):
     """Whether a node has a state of a feature."""
-    low, high, sets = node
-    if unordered[f]:
-        return (sets[f] >> np.uint64(state)) & np.uint64(1) != 0
-    return low[f] <= state <= high[f]
+    if states.unordered[f]:
+        return (box.sets[f] >> np.uint64(state)) & np.uint64(1) != 0
+    return box.low[f] <= state <= box.high[f]
 
 
 @njit_no_refcount
-def limit_changes(node, unordered, factual_state, weight, most):
+def limit_changes(box, states):
     """Keep within the bound on changed features; False where the node cannot."""
-    low, high, sets = node
+    unordered, factual_state, weight, most = states.unordered, states.factual, states.weight, states.most
     forced = 0.0
     for f in range(len(unordered)):
-        stays = allows(node, unordered, f, factual_state[f])
+        stays = allows(box, states, f, factual_state[f])
         if not stays:
             forced += weight[f]
     if forced > most:
         return False
     for f in range(len(unordered)):
-        stays = allows(node, unordered, f, factual_state[f])
+        stays = allows(box, states, f, factual_state[f])
         if stays and forced + weight[f] > most:
             if unordered[f]:
-                sets[f] = np.uint64(1) << np.uint64(factual_state[f])
+                box.sets[f] = np.uint64(1) << np.uint64(factual_state[f])
             else:
-                low[f] = high[f] = factual_state[f]
+                box.low[f] = box.high[f] = factual_state[f]
     return True
 
 
 @njit_no_refcount
-def through_free_faces(clauses, used, unordered, node, residual, state_start, point, holding, trial):
+def through_free_faces(clauses, used, states, node, holding, trial):
     """A point outside every clause's box, reached through faces without residual cost; False where none is met.
 
     ``holding`` is room for the set of the clauses whose box holds the point on its way.
     """
-    c_set, faces, beyond, width = clauses[2:6]
-    low, high, sets = node
-    right, left, change = residual
-    for f in range(len(unordered)):
+    point = node.point
+    for f in range(len(point)):
         trial[f] = point[f]
     for _ in range(DETOURS):
-        clauses_around(clauses, used, unordered, state_start, trial, holding)
+        clauses_around(clauses, used, states, trial, holding)
         c = -1
         for w in range((used + 63) // 64):
             if holding[w]:
@@ -814,19 +863,18 @@ def through_free_faces(clauses, used, unordered, node, residual, state_start, po
         if c < 0:
             return True
         moved = False
-        for i in range(width[c]):
-            face = faces[c, i]
+        for i in range(clauses.width[c]):
+            face = clauses.faces[c, i]
             f = face // 2
-            rest = face_cost(c, i, c_set, faces, beyond, unordered, low, high, sets, right, left, change, state_start)
-            if rest > CLOSE:
+            if face_cost(c, i, clauses, states, node) > CLOSE:
                 continue
-            if unordered[f]:
-                outside = sets[f] & ~c_set[c, f]
+            if states.unordered[f]:
+                outside = node.box.sets[f] & ~clauses.sets[c, f]
                 trial[f] = highest(outside & (~outside + np.uint64(1)))
             elif trial[f] < point[f] if face % 2 else trial[f] > point[f]:
                 continue
             else:
-                trial[f] = beyond[c, i]
+                trial[f] = clauses.beyond[c, i]
             moved = True
             break
         if not moved:
@@ -835,59 +883,57 @@ def through_free_faces(clauses, used, unordered, node, residual, state_start, po
 
 
 @njit_no_refcount
-def keep(point, value, upper, best, counters):
+def keep(point, value, progress):
     """A new incumbent, if it is better."""
-    if value < upper[0]:
-        upper[0] = value
+    if value < progress.upper[0]:
+        progress.upper[0] = value
         for f in range(len(point)):
-            best[f] = point[f]
-        counters[FOUND] = 1
+            progress.best[f] = point[f]
+        progress.counters[FOUND] = 1
+
+
+@njit_no_refcount
+def ask(point, neighbourhood, progress):
+    """Leave a point, or the cell of its neighbourhood that counts, for the real model to decide."""
+    for f in range(len(point)):
+        progress.asked[f] = point[f] if neighbourhood is None else neighbourhood.adversary.worst_low[f]
 
 
 @njit(cache=True)
-def learn(
-    grid, base, sums, which, same, unordered, cell_of, state_start, node, residual, point, seed, clauses, counters,
-    neighbourhood=None,
-):  # fmt: skip
+def learn(grid, states, which, node, seed, clauses, counters, neighbourhood=None):
     """Add the strengthened box of a wrong point, or of the cells in ``neighbourhood``, to the clauses; its number.
 
-    ``which``: the sum that is wrong.
+    ``which``: the sum that is wrong, or ``ANY``.
     """
-    c_low, c_high, c_set = clauses[:3]
     c = counters[CLAUSES]
+    box = Box(clauses.low[c], clauses.high[c], clauses.sets[c])
     if neighbourhood is None:
-        strengthen(
-            grid, base, sums, which, same, unordered, cell_of, state_start, node, residual, point, seed, c_low[c],
-            c_high[c], c_set[c],
-        )  # fmt: skip
+        strengthen(grid, states, which, node, seed, box)
     else:
-        strengthen_neighbourhood(
-            grid, base, same, unordered, state_start, node, residual, point, neighbourhood, c_low[c], c_high[c],
-            c_set[c],
-        )  # fmt: skip
-    enter(c, clauses, unordered, state_start)
+        strengthen_neighbourhood(grid, which == ANY, states, node, neighbourhood, box)
+    enter(c, clauses, states)
     counters[CLAUSES] = c + 1
-    counters[WORK] += 40 * grid[1].shape[0]
+    counters[WORK] += 40 * grid.values.shape[0]
     return c
 
 
 @njit(cache=True)
-def branch(c, clauses, unordered, node, residual, state_start, factual_state, cost, point, key, nodes, counters):
+def branch(c, clauses, states, node, key, nodes, counters):
     """One child per face of a clause's box, cheapest first; later children stay within the faces before them.
 
     Those beyond ``FACES`` stay together in one node, to be split when its turn comes: for most it never does.
     """
-    c_set, faces, beyond, width = clauses[2:6]
-    low, high, sets = node
-    right, left, change = residual
+    c_set, faces, beyond, width, unordered = (
+        clauses.sets, clauses.faces, clauses.beyond, clauses.width, states.unordered
+    )  # fmt: skip
+    low, high, sets = node.box.low, node.box.high, node.box.sets
     face_costs = np.empty(width[c])
     for k in range(width[c]):
-        face_costs[k] = face_cost(
-            c, k, c_set, faces, beyond, unordered, low, high, sets, right, left, change, state_start
-        )
+        face_costs[k] = face_cost(c, k, clauses, states, node)
     spare = np.empty(len(unordered), np.int64)
     child_low, child_high, child_set = low.copy(), high.copy(), sets.copy()
     rest_low, rest_high, rest_set = low.copy(), high.copy(), sets.copy()
+    child, rest = Box(child_low, child_high, child_set), Box(rest_low, rest_high, rest_set)
     made, least_left = 0, INFINITE
     for _ in range(width[c]):
         i = 0
@@ -910,10 +956,9 @@ def branch(c, clauses, unordered, node, residual, state_start, factual_state, co
             child_high[f] = min(old_high, beyond[c, i])
             here = old_low <= child_high[f]
         if here:
-            child = (child_low, child_high, child_set)
-            least = max(key, nearest(child, unordered, factual_state, cost, state_start, spare))
+            least = max(key, nearest(child, states, spare))
             if made < FACES:
-                add_node(child_low, child_high, child_set, least, nodes, counters)
+                add_node(child, least, nodes, counters)
             else:
                 if made == FACES:
                     for g in range(len(unordered)):
@@ -934,30 +979,26 @@ def branch(c, clauses, unordered, node, residual, state_start, factual_state, co
         if empty:
             break
     if made > FACES:
-        add_node(rest_low, rest_high, rest_set, least_left, nodes, counters)
+        add_node(rest, least_left, nodes, counters)
 
 
 @njit(cache=True)
-def run(
-    grid, base, sums, unordered, cell_of, state_start, cost, factual_state, weight, most, clauses, nodes, counters,
-    best, asked, upper, effort, neighbourhood=None,
-):  # fmt: skip
-    """Best-first branch and bound; returns why it stopped. Its whole state is in its arguments.
+def run(grid, states, clauses, nodes, progress, effort, neighbourhood=None):
+    """Best-first branch and bound, for about ``effort`` units of work; returns why it stopped.
 
-    ``upper[0]`` is the incumbent's cost, ``upper[1]`` the proven lower bound.
+    Its whole state is in its arguments. Takes plain tuples, see ``records``, but for the neighbourhood.
     """
-    n_low, keys, heap = nodes[0], nodes[3], nodes[4]
-    c_set, faces, beyond, width = clauses[2:6]
-    count, trees, room = len(unordered), grid[1].shape[0], len(width)
-    size = state_start[count]
-    right, left, change = np.empty(size), np.empty(size), np.empty(count)
-    residual = (right, left, change)
-    low, high = np.empty(count, np.int64), np.empty(count, np.int64)
-    sets = np.empty(count, np.uint64)
-    node = (low, high, sets)
+    grid, states, clauses = GridArrays(*grid), States(*states), Clauses(*clauses)
+    nodes, progress = Nodes(*nodes), Progress(*progress)
+    counters, upper, most = progress.counters, progress.upper, states.most
+    keys, heap = nodes.keys, nodes.heap
+    count, trees, room = len(states.unordered), grid.values.shape[0], len(clauses.width)
+    size = states.start[count]
+    box = Box(np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.uint64))
     point, trial = np.empty(count, np.int64), np.empty(count, np.int64)
+    node = Node(box, point, np.empty(size), np.empty(size), np.empty(count))
     violated, order, live = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
-    holding = np.empty(clauses[6].shape[1], np.uint64)
+    holding = np.empty(clauses.table.shape[1], np.uint64)
     end = counters[WORK] + effort
     while counters[HEAP]:
         upper[1] = min(keys[heap[0]], upper[0])
@@ -965,33 +1006,33 @@ def run(
             break
         if counters[WORK] > end:
             return PAUSED
-        if counters[TOP] - counters[FREE] + FACES + 4 > n_low.shape[0]:
+        if counters[TOP] - counters[FREE] + FACES + 4 > len(keys):
             return MORE_NODES
         if counters[CLAUSES] + ROOT_ROUNDS + 2 > room:
             return MORE_CLAUSES
-        key = take_node(low, high, sets, nodes, counters)
+        key = take_node(box, nodes, counters)
         counters[NODES_SEEN] += 1
         rounds = ROOT_ROUNDS if counters[ROOT] == 0 else NODE_ROUNDS
         counters[ROOT] = 1
         while True:
-            if not propagate(clauses, counters[CLAUSES], unordered, state_start, low, high, sets):
+            if not propagate(clauses, counters[CLAUSES], states, box):
                 break
-            if not limit_changes(node, unordered, factual_state, weight, most):
+            if not limit_changes(box, states):
                 break
             counters[WORK] += counters[CLAUSES] + trees
-            lowest = nearest(node, unordered, factual_state, cost, state_start, point)
+            lowest = nearest(box, states, point)
             if lowest >= upper[0] - CLOSE:
                 break
-            residuals(node, unordered, cost, state_start, factual_state, point, residual)
+            residuals(node, states)
             total = 0
             ends = np.zeros(2 * count + 1, np.int64)  # of violated clauses by their live faces, fewest first
-            clauses_around(clauses, counters[CLAUSES], unordered, state_start, point, holding)
+            clauses_around(clauses, counters[CLAUSES], states, point, holding)
             for w in range((counters[CLAUSES] + 63) // 64):
                 while holding[w]:
                     lowest_bit = holding[w] & (~holding[w] + np.uint64(1))
                     holding[w] ^= lowest_bit
                     violated[total] = 64 * w + highest(lowest_bit)
-                    live[total] = live_faces(violated[total], clauses, unordered, node)
+                    live[total] = live_faces(violated[total], clauses, states, box)
                     ends[live[total]] += 1
                     total += 1
             for k in range(2 * count):
@@ -1001,35 +1042,31 @@ def run(
                 order[ends[live[k]]] = violated[k]
             bound = lowest
             for k in range(total):
-                bound += raise_dual(order[k], clauses, unordered, node, residual, point, state_start)
+                bound += raise_dual(order[k], clauses, states, node)
             key = max(key, bound)
             if bound >= upper[0] - CLOSE:
                 break
-            if fix(node, unordered, state_start, point, residual, upper[0] - CLOSE - bound):
+            if fix(node, states, upper[0] - CLOSE - bound):
                 continue
             if total == 0:
-                score, which = assess(grid, base, sums, unordered, cell_of, state_start, point, neighbourhood)
+                score, which = assess(grid, states, point, neighbourhood)
                 if neighbourhood is not None:
                     counters[WORK] += spent(neighbourhood, trees)
-                    if neighbourhood[20][STUCK]:
-                        add_node(low, high, sets, key, nodes, counters)
+                    if stuck(neighbourhood):
+                        add_node(box, key, nodes, counters)
                         return MORE_LOOKS
                 if score > TINY:
-                    if changes_of(point, factual_state, weight) <= most:
-                        keep(point, lowest, upper, best, counters)
+                    if changes_of(point, states) <= most:
+                        keep(point, lowest, progress)
                     break
                 if score >= -TINY:
                     # Too near to tell: the node goes back until the real model has spoken.
-                    add_node(low, high, sets, key, nodes, counters)
-                    for f in range(count):
-                        asked[f] = point[f] if neighbourhood is None else neighbourhood[18][f]
+                    add_node(box, key, nodes, counters)
+                    ask(point, neighbourhood, progress)
                     return ASK
-                learn(
-                    grid, base, sums, which, False, unordered, cell_of, state_start, node, residual, point, point,
-                    clauses, counters, neighbourhood,
-                )  # fmt: skip
+                learn(grid, states, which, node, point, clauses, counters, neighbourhood)
                 if counters[CLAUSES] + ROOT_ROUNDS + 2 > room:
-                    add_node(low, high, sets, key, nodes, counters)
+                    add_node(box, key, nodes, counters)
                     return MORE_CLAUSES
                 continue
             # Disjoint cores: points that cost no more than the bound; each wrong one is a clause that may raise it.
@@ -1038,67 +1075,49 @@ def run(
                 rounds -= 1
                 counters[WORK] += counters[CLAUSES]
                 used = counters[CLAUSES]
-                if not through_free_faces(clauses, used, unordered, node, residual, state_start, point, holding, trial):
+                if not through_free_faces(clauses, used, states, node, holding, trial):
                     break
-                score, which = assess(grid, base, sums, unordered, cell_of, state_start, trial, neighbourhood)
+                score, which = assess(grid, states, trial, neighbourhood)
                 if neighbourhood is not None:
                     counters[WORK] += spent(neighbourhood, trees)
-                    if neighbourhood[20][STUCK]:
+                    if stuck(neighbourhood):
                         break
                 if score > TINY:
-                    if changes_of(trial, factual_state, weight) <= most:
+                    if changes_of(trial, states) <= most:
                         if neighbourhood is None:
                             pull_back(
-                                grid, base, sums, unordered, cell_of, state_start, factual_state, cost, clauses,
-                                counters[HARD], costliest_first(trial, cost, state_start), True, trial,
-                            )  # fmt: skip
+                                grid, states, clauses, counters[HARD], costliest_first(trial, states), True, trial
+                            )
                         else:
-                            pull_in(
-                                grid, base, unordered, state_start, factual_state, cost, clauses, used, trial, holding,
-                                neighbourhood,
-                            )  # fmt: skip
+                            pull_in(grid, states, clauses, used, trial, holding, neighbourhood)
                             counters[WORK] += spent(neighbourhood, trees)
-                        keep(trial, cost_of(trial, cost, state_start), upper, best, counters)
+                        keep(trial, cost_of(trial, states), progress)
                         if bound >= upper[0] - CLOSE:
                             stop = True
                     break
                 if score >= -TINY:
                     break
-                c = learn(
-                    grid, base, sums, which, False, unordered, cell_of, state_start, node, residual, point, trial,
-                    clauses, counters, neighbourhood,
-                )  # fmt: skip
-                if inside(c, clauses, unordered, point):
+                c = learn(grid, states, which, node, trial, clauses, counters, neighbourhood)
+                if inside(c, clauses, states, point):
                     violated[total] = c
                     total += 1
-                    bound += raise_dual(c, clauses, unordered, node, residual, point, state_start)
+                    bound += raise_dual(c, clauses, states, node)
                     key = max(key, bound)
                     if bound >= upper[0] - CLOSE:
                         stop = True
                         break
             if stop:
                 break
-            if fix(node, unordered, state_start, point, residual, upper[0] - CLOSE - bound):
+            if fix(node, states, upper[0] - CLOSE - bound):
                 continue
             # Branch on the violated clause whose children gain most.
-            residuals(node, unordered, cost, state_start, factual_state, point, residual)
-            chosen, gain = violated[0], -1.0
+            residuals(node, states)
+            chosen, most_gained = violated[0], -1.0
             for k in range(total):
-                pull = 0.0
-                for i in range(width[violated[k]]):
-                    rest = face_cost(
-                        violated[k], i, c_set, faces, beyond, unordered, low, high, sets, right, left, change,
-                        state_start,
-                    )  # fmt: skip
-                    if rest < INFINITE:
-                        pull += 1.0 / (rest + 1e-9)
-                quality = 1.0 / (pull + 1e-12)
-                if quality > gain:
-                    chosen, gain = violated[k], quality
-            branch(
-                chosen, clauses, unordered, node, residual, state_start, factual_state, cost, point, key, nodes,
-                counters,
-            )  # fmt: skip
+                gained = gain(violated[k], clauses, states, node)
+                if gained > most_gained:
+                    chosen, most_gained = violated[k], gained
+            branch(chosen, clauses, states, node, key, nodes, counters)
             break
     upper[1] = upper[0]
     counters[HEAP] = 0
@@ -1106,14 +1125,15 @@ def run(
 
 
 @njit(cache=True)
-def lay_number(ends, cuts, value, low, high, unit, integer, fixed, linear, quadratic):
-    """States of a number: each interval between thresholds and cuts, at its value nearest to the factual's.
+def lay_number(numbers, intervals, j, laid):
+    """Write the states of one number: each interval between thresholds and cuts, at its value nearest to the factual's.
 
-    Returns the grid cell, the decoded value and the cost of each state, and which one is the factual's.
+    The arrays of states have room for them from ``laid.start[j]`` on; writes ``laid.start[j + 1]``.
     """
-    size = len(ends) + len(cuts) + 1
-    cell, values, costs = np.empty(size, np.int64), np.empty(size), np.empty(size)
-    borders, last_border = np.empty(size - 1), len(ends)
+    ends = numbers.ends[numbers.ends_start[j] : numbers.ends_start[j + 1]]
+    cuts = intervals.cuts[intervals.cuts_start[j] : intervals.cuts_start[j + 1]]
+    value, low, high, integer = intervals.value[j], intervals.low[j], intervals.high[j], numbers.integer[j]
+    borders, last_border = np.empty(len(ends) + len(cuts)), len(ends)
     for i in range(last_border):
         borders[i] = ends[i]
     for cut in cuts:
@@ -1125,7 +1145,7 @@ def lay_number(ends, cuts, value, low, high, unit, integer, fixed, linear, quadr
         borders[place] = cut
         last_border += 1
     borders = borders[:last_border]
-    factual_state, count = 0, 0
+    at = laid.start[j]
     for i in range(len(borders) + 1):
         first = -np.inf
         if i > 0:
@@ -1134,34 +1154,30 @@ def lay_number(ends, cuts, value, low, high, unit, integer, fixed, linear, quadr
         own = first <= value <= last
         if own:
             nearest = value
+            laid.factual[j] = at - laid.start[j]
         else:
             least, most = max(first, low), min(last, high)
             if least > most:
                 continue
             nearest = min(max(value, least), most)
-        gap = abs(nearest - value) / unit
-        values[count] = nearest
-        costs[count] = 0.0 if own else fixed + linear * gap + quadratic * gap * gap
-        cell[count] = first_from(ends, nearest)
-        if own:
-            factual_state = count
-        count += 1
-    return cell[:count], values[:count], costs[:count], factual_state
+        gap = abs(nearest - value) / numbers.unit[j]
+        laid.values[at] = nearest
+        laid.cost[at] = 0.0 if own else numbers.fixed[j] + numbers.linear[j] * gap + numbers.quadratic[j] * gap * gap
+        laid.cell[at] = first_from(ends, nearest)
+        at += 1
+    laid.start[j + 1] = at
 
 
 @njit(cache=True)
-def lay_numbers(ends, ends_at, cuts, cuts_at, values, low, high, unit, integer, fixed, linear, quadratic):
-    """``lay_number`` of several numbers: flat arrays of states, where each number's begin, and the factual's states."""
-    count = len(values)
-    room = len(ends) + len(cuts) + count
-    cells, places, costs = np.empty(room, np.int64), np.empty(room), np.empty(room)
-    at, factual_state = np.zeros(count + 1, np.int64), np.zeros(count, np.int64)
+def lay_numbers(numbers, intervals):
+    """The states of several numbers. Takes plain tuples, see ``records``."""
+    numbers, intervals = Numbers(*numbers), Intervals(*intervals)
+    count = len(intervals.value)
+    room = len(numbers.ends) + len(intervals.cuts) + count
+    laid = Laid(
+        np.empty(room, np.int64), np.empty(room), np.empty(room), np.zeros(count + 1, np.int64),
+        np.zeros(count, np.int64),
+    )  # fmt: skip
     for j in range(count):
-        cell, place, cost, factual_state[j] = lay_number(
-            ends[ends_at[j] : ends_at[j + 1]], cuts[cuts_at[j] : cuts_at[j + 1]], values[j], low[j], high[j], unit[j],
-            integer[j], fixed[j], linear[j], quadratic[j],
-        )  # fmt: skip
-        for i in range(len(cell)):  # numpy's assignment of slices takes seconds to compile, for its message alone
-            cells[at[j] + i], places[at[j] + i], costs[at[j] + i] = cell[i], place[i], cost[i]
-        at[j + 1] = at[j] + len(cell)
-    return cells[: at[count]], places[: at[count]], costs[: at[count]], at, factual_state
+        lay_number(numbers, intervals, j, laid)
+    return laid

@@ -127,69 +127,65 @@ def next_face(face, residual_costs, heap, size):
 
 
 @njit_no_refcount
-def residual_cost(face, unordered, state_start, node, residual, point, box, refused):
+def residual_cost(face, states, node, box, refused):
     """Residual cost of leaving a box if a face gave way; infinite where the node rules that out, -1 where it cannot."""
-    low, high, sets = node
-    right, left, change = residual
-    box_low, box_high, box_set = box
-    f = face // 2
-    states = state_start[f + 1] - state_start[f]
-    if unordered[f]:
-        outside = all_of(states) & ~box_set[f] & ~refused[f]
+    f, point = face // 2, node.point
+    start = states.start[f]
+    count = states.start[f + 1] - start
+    if states.unordered[f]:
+        outside = all_of(count) & ~box.sets[f] & ~refused[f]
         if face % 2 or not outside:
             return -1.0
-        if not outside & sets[f]:
+        if not outside & node.box.sets[f]:
             return INFINITE
-        return change[f] if (box_set[f] >> np.uint64(point[f])) & np.uint64(1) else 0.0
+        return node.change[f] if (box.sets[f] >> np.uint64(point[f])) & np.uint64(1) else 0.0
     if face % 2:
-        at = box_high[f] + 1
-        if at >= states:
+        at = box.high[f] + 1
+        if at >= count:
             return -1.0
-        if at > high[f]:
+        if at > node.box.high[f]:
             return INFINITE
-        return 0.0 if point[f] >= at else right[state_start[f] + at]
-    at = box_low[f] - 1
+        return 0.0 if point[f] >= at else node.right[start + at]
+    at = box.low[f] - 1
     if at < 0:
         return -1.0
-    if at < low[f]:
+    if at < node.box.low[f]:
         return INFINITE
-    return 0.0 if point[f] <= at else left[state_start[f] + at]
+    return 0.0 if point[f] <= at else node.left[start + at]
 
 
 @njit_no_refcount
-def list_faces(unordered, state_start, node, residual, point, box, refused, residual_costs, heap):
+def list_faces(states, node, box, refused, residual_costs, heap):
     """Write the residual cost of each face of a box; those that can move go on the heap, whose size is returned."""
     size = 0
     for face in range(len(residual_costs)):
-        residual_costs[face] = residual_cost(face, unordered, state_start, node, residual, point, box, refused)
+        residual_costs[face] = residual_cost(face, states, node, box, refused)
         if residual_costs[face] >= 0.0:
             size = push(heap, residual_costs, size, face)
     return size
 
 
 @njit_no_refcount
-def add_node(low, high, sets, key, nodes, counters):
+def add_node(box, key, nodes, counters):
     """Keep a node for later."""
-    n_low, n_high, n_set, keys, heap, free = nodes
     if counters[FREE]:
         counters[FREE] -= 1
-        place = free[counters[FREE]]
+        place = nodes.free[counters[FREE]]
     else:
         place = counters[TOP]
         counters[TOP] += 1
-    for f in range(len(low)):
-        n_low[place, f], n_high[place, f], n_set[place, f] = low[f], high[f], sets[f]
-    keys[place] = key
-    counters[HEAP] = push(heap, keys, counters[HEAP], place)
+    for f in range(len(box.low)):
+        nodes.low[place, f], nodes.high[place, f], nodes.sets[place, f] = box.low[f], box.high[f], box.sets[f]
+    nodes.keys[place] = key
+    counters[HEAP] = push(nodes.heap, nodes.keys, counters[HEAP], place)
 
 
 @njit_no_refcount
-def take_node(low, high, sets, nodes, counters):
+def take_node(box, nodes, counters):
     """Write the open node with the least key, whose place becomes free; returns the key."""
-    n_low, n_high, n_set, keys, heap, free = nodes
-    place, counters[HEAP] = pop(heap, keys, counters[HEAP])
-    for f in range(len(low)):
-        low[f], high[f], sets[f] = n_low[place, f], n_high[place, f], n_set[place, f]
-    free[counters[FREE]] = place
+    place, counters[HEAP] = pop(nodes.heap, nodes.keys, counters[HEAP])
+    for f in range(len(box.low)):
+        box.low[f], box.high[f], box.sets[f] = nodes.low[place, f], nodes.high[place, f], nodes.sets[place, f]
+    nodes.free[counters[FREE]] = place
     counters[FREE] += 1
-    return keys[place]
+    return nodes.keys[place]

@@ -1,14 +1,8 @@
 """Compiled kernels for points with a neighbourhood: the states of a number, the worst cell of the neighbourhood.
 
-Shapes as in ``kernels``; M leaf masks (one for each feature that a tree splits on), L leaves of a tree. A state of a
-perturbed number touches an interval of cells, ``first[s]`` to ``last[s]``; both grow with s. A point of states is right
-where the ensemble is right on its neighbourhood, which is every combination of cells that it touches.
-
-``neighbourhood`` is a tuple: ``first`` and ``last``; the spans of the leaves, first and last cell of each leaf under
-each mask, shape (M, L); the masks of each feature, ``by_at`` and ``by``; excused boxes of cells, low and high, shape
-(E, F), which the real model has found right; room for the adversary: boxes still to look at, low and high, shape
-(D, F), and their bounds; masks, shape (M, W), leaves, shape (T,); the box of cells that it found, low and high, shape
-(F,); and its counters.
+A state of a perturbed number touches an interval of cells, ``first[s]`` to ``last[s]``. A point of states is right
+where the ensemble is right on its neighbourhood, which is every combination of cells that it touches. The arrays are
+those of ``records``.
 """
 
 from __future__ import annotations
@@ -26,6 +20,7 @@ from methods.cells.masks import (
     next_outside,
     residual_cost,
 )
+from methods.cells.records import Growth, Perturbed, Touching
 from methods.estimators.trees import TINY
 
 # Positions in the adversary's counters.
@@ -52,30 +47,32 @@ def least_leaf(starts, t, masks, instead, fresh):
 
 
 @njit_no_refcount
-def weakest(grid, base, unordered, state_start, point, neighbourhood):
+def weakest(grid, states, point, neighbourhood):
     """The least score on a point's neighbourhood, as far as it matters; infinite where every cell is right.
 
     Else the score of a cell that is wrong or, within ``TINY``, for the real model to decide; the box of all cells with
-    the same leaves is then in ``neighbourhood``, and the counter ``STUCK`` is 0. Where the allowance of looks has been
-    used up it is 1, and the score means nothing.
+    the same leaves is then the adversary's ``worst``, and its counter ``STUCK`` is 0. Where the allowance of looks has
+    been used up it is 1, and the score means nothing.
     """
-    first, last = neighbourhood[:2]
-    for f in range(len(unordered)):
-        s = state_start[f] + point[f]
-        neighbourhood[8][0, f], neighbourhood[9][0, f] = first[s], last[s]
-    return worst_in(grid, base, unordered, neighbourhood, None)
+    adversary = neighbourhood.adversary
+    for f in range(len(point)):
+        s = states.start[f] + point[f]
+        adversary.stack_low[0, f], adversary.stack_high[0, f] = neighbourhood.first[s], neighbourhood.last[s]
+    return worst_in(grid, neighbourhood, None)
 
 
 @njit_no_refcount
-def worst_in(grid, base, unordered, neighbourhood, ball):
-    """``weakest`` of the box of cells that is first on the stack; with ``ball`` of those of its cells that meet a ball.
-
-    A ball is its centre, the coordinates of the cells' ends, which features it moves, and its radius, squared.
-    """
-    offset, values, upto, onwards, starts, members, owner, _border_start, _border_entries = grid
-    span_low, span_high, by_at, by, excused_low, excused_high = neighbourhood[2:8]
-    stack_low, stack_high, bounds, masks, leaf, low, high, mid_low, mid_high, fresh = neighbourhood[8:18]
-    counters = neighbourhood[20]
+def worst_in(grid, neighbourhood, ball):
+    """``weakest`` of the box of cells that is first on the stack; with ``ball`` of those of its cells that meet it."""
+    offset, unordered, values, upto, onwards = grid.offset, grid.unordered, grid.values, grid.upto, grid.onwards
+    starts, members, owner = grid.starts, grid.members, grid.owner
+    span_low, span_high, by_start, by = (
+        neighbourhood.span_low, neighbourhood.span_high, neighbourhood.by_start, neighbourhood.by
+    )  # fmt: skip
+    adversary = neighbourhood.adversary
+    stack_low, stack_high, bounds = adversary.stack_low, adversary.stack_high, adversary.bounds
+    masks, leaf, fresh, counters = adversary.masks, adversary.leaf, adversary.fresh, adversary.counters
+    low, high, mid_low, mid_high = adversary.low, adversary.high, adversary.mid_low, adversary.mid_high
     count, trees, words = len(unordered), values.shape[0], upto.shape[2]
     bounds[0] = -INFINITE
     size, found, looks, after = 1, INFINITE, 0, 0
@@ -95,9 +92,9 @@ def worst_in(grid, base, unordered, neighbourhood, ball):
         for f in range(count):
             low[f], high[f] = stack_low[size, f], stack_high[size, f]
             mid_low[f], mid_high[f] = low[f], high[f]
-        if ball is not None and squared_distance(offset, low, high, ball) >= ball[3]:
+        if ball is not None and squared_distance(offset, low, high, ball) >= ball.square:
             continue
-        total = base
+        total = grid.base
         for t in range(trees):
             begin, end = starts[t], starts[t + 1]
             if begin == end:
@@ -124,11 +121,10 @@ def worst_in(grid, base, unordered, neighbourhood, ball):
             if mid_low[f] > mid_high[f] and not unordered[f]:
                 conflict = True
                 break
-        if not conflict and ball is not None and squared_distance(offset, mid_low, mid_high, ball) >= ball[3]:
+        if not conflict and ball is not None and squared_distance(offset, mid_low, mid_high, ball) >= ball.square:
             # The cells with these leaves are out of reach: look at what is nearer in the direction that is worst.
             f = farthest(offset, low, high, mid_low, mid_high, ball)
-            centre, closes = ball[:2]
-            upper = centre[f] > closes[offset[f] + mid_high[f]]
+            upper = ball.centre[f] > ball.closes[offset[f] + mid_high[f]]
             border = mid_high[f] if upper else mid_low[f] - 1
             for side in range(2):
                 for g in range(count):
@@ -143,11 +139,11 @@ def worst_in(grid, base, unordered, neighbourhood, ball):
             continue
         if not conflict:
             # One cell at least has all of these leaves: the bound is its score.
-            if total >= -TINY and excused(mid_low, mid_high, excused_low, excused_high, counters[EXCUSED], unordered):
-                size = set_aside(low, high, mid_low, mid_high, unordered, stack_low, stack_high, bounds, size, total)
+            if total >= -TINY and excused(mid_low, mid_high, neighbourhood):
+                size = set_aside(unordered, adversary, size, total)
                 continue
             found = total
-            widen(grid, unordered, leaf, mid_low, neighbourhood)
+            widen(grid, mid_low, neighbourhood)
             continue
         # Split where leaves that exclude each other lose most on both sides.
         chosen, border, gain, up, down = -1, 0, -1.0, 0.0, 0.0
@@ -159,7 +155,7 @@ def worst_in(grid, base, unordered, neighbourhood, ball):
                 if side and m == mid_high[f]:
                     continue
                 left, right = 0.0, 0.0
-                for j in range(by_at[f], by_at[f + 1]):
+                for j in range(by_start[f], by_start[f + 1]):
                     k = by[j]
                     t = owner[k]
                     if span_low[k, leaf[t]] > m:
@@ -194,9 +190,8 @@ def worst_in(grid, base, unordered, neighbourhood, ball):
 @njit_no_refcount
 def excess(offset, f, low, high, ball):
     """How far a ball's centre lies from some cells of a feature that it moves."""
-    centre, closes = ball[:2]
-    above = centre[f] - closes[offset[f] + high]
-    below = closes[offset[f] + low - 1] - centre[f] if low else -INFINITE
+    above = ball.centre[f] - ball.closes[offset[f] + high]
+    below = ball.closes[offset[f] + low - 1] - ball.centre[f] if low else -INFINITE
     return max(above, below, 0.0)
 
 
@@ -205,7 +200,7 @@ def squared_distance(offset, low, high, ball):
     """The squared distance of a ball's centre from a box of cells; the features that it does not move are in it."""
     total = 0.0
     for f in range(len(low)):
-        if ball[2][f]:
+        if ball.moved[f]:
             total += excess(offset, f, low[f], high[f], ball) ** 2
     return total
 
@@ -215,7 +210,7 @@ def farthest(offset, low, high, mid_low, mid_high, ball):
     """The feature in which a ball's centre lies farther, by most, from an inner box of cells than from an outer one."""
     chosen, most = 0, -1.0
     for f in range(len(low)):
-        if ball[2][f]:
+        if ball.moved[f]:
             here = excess(offset, f, mid_low[f], mid_high[f], ball) ** 2 - excess(offset, f, low[f], high[f], ball) ** 2
             if here > most:
                 chosen, most = f, here
@@ -223,12 +218,12 @@ def farthest(offset, low, high, mid_low, mid_high, ball):
 
 
 @njit_no_refcount
-def excused(low, high, excused_low, excused_high, number, unordered):
+def excused(low, high, neighbourhood):
     """Whether a box of cells lies in one that the real model has found right."""
-    for e in range(number):
+    for e in range(neighbourhood.adversary.counters[EXCUSED]):
         inside = True
-        for f in range(len(unordered)):
-            if low[f] < excused_low[e, f] or high[f] > excused_high[e, f]:
+        for f in range(len(low)):
+            if low[f] < neighbourhood.excused_low[e, f] or high[f] > neighbourhood.excused_high[e, f]:
                 inside = False
                 break
         if inside:
@@ -237,8 +232,10 @@ def excused(low, high, excused_low, excused_high, number, unordered):
 
 
 @njit_no_refcount
-def set_aside(low, high, mid_low, mid_high, unordered, stack_low, stack_high, bounds, size, bound):
-    """Put what is left of a box without an inner one on the stack, in disjoint boxes; returns the stack's size."""
+def set_aside(unordered, adversary, size, bound):
+    """Put what is left of the box without the inner one on the stack, in disjoint boxes; returns the stack's size."""
+    low, high, mid_low, mid_high = adversary.low, adversary.high, adversary.mid_low, adversary.mid_high
+    stack_low, stack_high = adversary.stack_low, adversary.stack_high
     count = len(unordered)
     for f in range(count):
         if unordered[f]:
@@ -252,18 +249,19 @@ def set_aside(low, high, mid_low, mid_high, unordered, stack_low, stack_high, bo
                 stack_low[size, f] = mid_high[f] + 1
             else:
                 stack_high[size, f] = mid_low[f] - 1
-            bounds[size] = bound
+            adversary.bounds[size] = bound
             size += 1
         low[f], high[f] = mid_low[f], mid_high[f]
     return size
 
 
 @njit_no_refcount
-def widen(grid, unordered, leaf, cell, neighbourhood):
-    """Write the box of all cells with given leaves into ``neighbourhood``; of a category only that of ``cell``."""
-    offset, _values, _upto, _onwards, starts, members, _owner, _border_start, _border_entries = grid
-    span_low, span_high = neighbourhood[2:4]
-    worst_low, worst_high = neighbourhood[18:20]
+def widen(grid, cell, neighbourhood):
+    """Write the box of all cells with the adversary's leaves into ``worst``; of a category only that of ``cell``."""
+    offset, unordered, starts, members = grid.offset, grid.unordered, grid.starts, grid.members
+    span_low, span_high = neighbourhood.span_low, neighbourhood.span_high
+    leaf = neighbourhood.adversary.leaf
+    worst_low, worst_high = neighbourhood.adversary.worst_low, neighbourhood.adversary.worst_high
     for f in range(len(unordered)):
         worst_low[f], worst_high[f] = 0, offset[f + 1] - offset[f] - 1
         if unordered[f]:
@@ -277,27 +275,26 @@ def widen(grid, unordered, leaf, cell, neighbourhood):
 
 
 @njit_no_refcount
-def leaves_at(grid, unordered, cells, neighbourhood):
-    """Write the box of all cells with the leaves of one cell into ``neighbourhood``."""
-    offset, _values, upto, onwards, starts, members, _owner, _border_start, _border_entries = grid
-    masks, leaf = neighbourhood[11], neighbourhood[12]
+def leaves_at(grid, cells, neighbourhood):
+    """Write the box of all cells with the leaves of one cell into the adversary's ``worst``."""
+    offset, upto, onwards, starts, members = grid.offset, grid.upto, grid.onwards, grid.starts, grid.members
+    masks, leaf = neighbourhood.adversary.masks, neighbourhood.adversary.leaf
     for t in range(len(starts) - 1):
         for k in range(starts[t], starts[t + 1]):
             cell = offset[members[k]] + cells[members[k]]
             for word in range(masks.shape[1]):
                 masks[k, word] = upto[t, cell, word] & onwards[t, cell, word]
         leaf[t] = least_leaf(starts, t, masks, -1, masks)
-    widen(grid, unordered, leaf, cells, neighbourhood)
+    widen(grid, cells, neighbourhood)
 
 
 @njit_no_refcount
-def reached_by(unordered, state_start, f, low, high, neighbourhood):
+def reached_by(states, f, low, high, neighbourhood):
     """The first and last state of a number that touches one of some cells."""
-    first, last = neighbourhood[:2]
-    start, stop = 0, state_start[f + 1] - state_start[f] - 1
-    while start <= stop and last[state_start[f] + start] < low:
+    start, stop = 0, states.start[f + 1] - states.start[f] - 1
+    while start <= stop and neighbourhood.last[states.start[f] + start] < low:
         start += 1
-    while stop >= start and first[state_start[f] + stop] > high:
+    while stop >= start and neighbourhood.first[states.start[f] + stop] > high:
         stop -= 1
     return start, stop
 
@@ -305,9 +302,9 @@ def reached_by(unordered, state_start, f, low, high, neighbourhood):
 @njit_no_refcount
 def most_on(grid, low, high, masks, best):
     """Write each tree's masks and the value of its best leaf on a box of cells; returns the sum of the values."""
-    offset, values, upto, onwards, starts, members, owner, _border_start, _border_entries = grid
-    for k in range(len(members)):
-        f, t = members[k], owner[k]
+    offset, values, upto, onwards, starts = grid.offset, grid.values, grid.upto, grid.onwards, grid.starts
+    for k in range(len(grid.members)):
+        f, t = grid.members[k], grid.owner[k]
         for word in range(masks.shape[1]):
             masks[k, word] = upto[t, offset[f] + high[f], word] & onwards[t, offset[f] + low[f], word]
     total = 0.0
@@ -318,13 +315,16 @@ def most_on(grid, low, high, masks, best):
 
 
 @njit_no_refcount
-def grow(grid, unordered, face, end, low, high, total, masks, fresh, best, trial, seen, step):
+def grow(grid, face, end, total, growth, step):
     """Move a face of a box of cells on to the cell ``end``, or add that category, where it stays proven wrong.
 
     ``total`` is the box's greatest score; returns that of the larger box, and changes everything that describes the box
     if it is wrong. Looks only at the trees that tell the new cells from those before.
     """
-    offset, values, upto, onwards, starts, _members, owner, border_start, border_entries = grid
+    offset, unordered, values, upto, onwards = grid.offset, grid.unordered, grid.values, grid.upto, grid.onwards
+    starts, owner, border_start, border_entries = grid.starts, grid.owner, grid.border_start, grid.border_entries
+    low, high, masks, fresh = growth.low, growth.high, growth.masks, growth.fresh
+    best, trial, seen = growth.best, growth.trial, growth.seen
     f, words = face // 2, masks.shape[1]
     if unordered[f]:
         begin = close = end
@@ -371,35 +371,32 @@ def grow(grid, unordered, face, end, low, high, total, masks, fresh, best, trial
 
 
 @njit(cache=True)
-def strengthen_neighbourhood(
-    grid, base, same, unordered, state_start, node, residual, point, neighbourhood, box_low, box_high, box_set
-):
-    """Grow the box of wrong cells in ``neighbourhood``, cheapest escape first, as long as it is proven wrong.
+def strengthen_neighbourhood(grid, same, states, node, neighbourhood, box):
+    """Grow the box of wrong cells that the adversary found, cheapest escape first, as long as it is proven wrong.
 
-    Writes into ``box_*`` the box of the states that touch it. With ``same`` it does not grow.
+    Writes the box of the states that touch it. With ``same`` it does not grow.
     """
-    first, last = neighbourhood[:2]
-    worst_low, worst_high = neighbourhood[18:20]
-    sets = node[2]
-    count, trees = len(unordered), grid[1].shape[0]
+    first, last, state_start, unordered = neighbourhood.first, neighbourhood.last, states.start, states.unordered
+    worst_low, worst_high = neighbourhood.adversary.worst_low, neighbourhood.adversary.worst_high
+    box_low, box_high, box_set, sets = box.low, box.high, box.sets, node.box.sets
+    count, trees = len(unordered), grid.values.shape[0]
     for f in range(count):
         box_set[f] = np.uint64(0)
         if unordered[f]:
             box_low[f] = box_high[f] = worst_low[f]
             box_set[f] = np.uint64(1) << np.uint64(worst_low[f])
         else:
-            box_low[f], box_high[f] = reached_by(unordered, state_start, f, worst_low[f], worst_high[f], neighbourhood)
+            box_low[f], box_high[f] = reached_by(states, f, worst_low[f], worst_high[f], neighbourhood)
     if same:
         return
-    masks = np.empty((len(grid[5]), grid[2].shape[2]), np.uint64)
-    fresh = np.empty_like(masks)
-    best, trial = np.empty(trees), np.empty(trees)
-    total = base + most_on(grid, worst_low, worst_high, masks, best)
+    masks = np.empty((len(grid.members), grid.upto.shape[2]), np.uint64)
+    growth = Growth(
+        worst_low, worst_high, masks, np.empty_like(masks), np.empty(trees), np.empty(trees), np.zeros(trees, np.int64)
+    )
+    total = grid.base + most_on(grid, worst_low, worst_high, masks, growth.best)
     refused = np.zeros(count, np.uint64)
-    box = (box_low, box_high, box_set)
     residual_costs, heap = np.empty(2 * count), np.empty(2 * count, np.int64)
-    size = list_faces(unordered, state_start, node, residual, point, box, refused, residual_costs, heap)
-    seen = np.zeros(trees, np.int64)  # the last step that looked at the tree
+    size = list_faces(states, node, box, refused, residual_costs, heap)
     face, step = -1, 0
     while True:
         face, size = next_face(face, residual_costs, heap, size)
@@ -415,30 +412,30 @@ def strengthen_neighbourhood(
             end = first[state_start[f] + box_high[f] + 1]
         else:
             end = last[state_start[f] + box_low[f] - 1]
-        grown = grow(grid, unordered, face, end, worst_low, worst_high, total, masks, fresh, best, trial, seen, step)
+        grown = grow(grid, face, end, total, growth, step)
         fine = grown < -TINY
         if fine:
             total = grown
             if unordered[f]:
                 box_set[f] |= picked
             else:
-                box_low[f], box_high[f] = reached_by(
-                    unordered, state_start, f, worst_low[f], worst_high[f], neighbourhood
-                )
+                box_low[f], box_high[f] = reached_by(states, f, worst_low[f], worst_high[f], neighbourhood)
         elif unordered[f]:
             refused[f] |= picked
         residual_costs[face] = -1.0
         if fine or unordered[f]:
-            residual_costs[face] = residual_cost(face, unordered, state_start, node, residual, point, box, refused)
+            residual_costs[face] = residual_cost(face, states, node, box, refused)
 
 
 @njit(cache=True)
-def lay_neighbourhoods(ends, value, low, high, reach, floor, ceiling, unit, integer, fixed, linear, quadratic):
+def lay_neighbourhoods(ends, number):
     """States of a perturbed number: its own value, and on each side the nearest value whose interval leaves a cell.
 
-    An interval is the value ± ``reach``, cut to ``floor`` and ``ceiling``. Returns for each state the first and last
-    cell touched, the decoded value and the cost, and which state is the factual's.
+    An interval is the value ± ``reach``, cut to ``floor`` and ``ceiling``. Takes a plain tuple, see ``records``.
     """
+    number = Perturbed(*number)
+    value, low, high, reach = number.value, number.low, number.high, number.reach
+    floor, ceiling, unit, integer = number.floor, number.ceiling, number.unit, number.integer
     size = 2 * len(ends) + 3
     below, above = np.empty(size), np.empty(size)
     downs, ups = 0, 0
@@ -476,10 +473,10 @@ def lay_neighbourhoods(ends, value, low, high, reach, floor, ceiling, unit, inte
     for s in range(count):
         values[s] = below[downs - 1 - s] if s < downs else value if s == downs else above[s - downs - 1]
         gap = abs(values[s] - value) / unit
-        costs[s] = 0.0 if s == downs else fixed + linear * gap + quadratic * gap * gap
+        costs[s] = 0.0 if s == downs else number.fixed + number.linear * gap + number.quadratic * gap * gap
         first[s] = first_from(ends, min(max(values[s] - reach, floor), values[s]))
         last[s] = first_from(ends, max(min(values[s] + reach, ceiling), values[s]))
-    return first, last, values, costs, downs
+    return Touching(first, last, values, costs, downs)
 
 
 @njit_no_refcount

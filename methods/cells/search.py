@@ -17,6 +17,7 @@ from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
 from methods.cells import kernels
 from methods.cells.grid import Grid, build
+from methods.cells.records import Box, Clauses, Intervals, Laid, Neighbourhood, Node, Nodes, Numbers, Progress, States
 from methods.estimators import walk_kernels
 from methods.estimators.raw_target import conditions
 from methods.estimators.thresholds import separated_values
@@ -84,6 +85,7 @@ class CellSearch:
         self.fixed, self.linear, self.quadratic = coefficients
         self.grid: Grid = build(problem.space, problem.classifier, conditions(problem))
         self._grid = self.grid.arrays
+        self.plain_grid = tuple(self._grid)
         self._right = _decision(problem, self.grid)
         self.numbers = _Numbers(self)
         self.known = _known(problem, self.grid)
@@ -181,14 +183,20 @@ class _Numbers:
         features = search.problem.space.features
         self.places = [f for f, feature in enumerate(features) if feature.numeric]
         ends = [search.grid.ends[f] for f in self.places]
-        self.ends = np.concatenate([np.zeros(0), *ends])
-        self.ends_at = np.cumsum([0, *map(len, ends)])
-        self.unit = np.array([features[f].range for f in self.places])
-        self.integer = np.array([features[f].kind is Kind.INTEGER for f in self.places], dtype=np.bool_)
-        self.fixed, self.linear, self.quadratic = (
+        fixed, linear, quadratic = (
             np.ascontiguousarray(part[self.places], dtype=float)
             for part in (search.fixed, search.linear, search.quadratic)
         )
+        arrays = Numbers(
+            ends=np.concatenate([np.zeros(0), *ends]),
+            ends_start=np.cumsum([0, *map(len, ends)]),
+            unit=np.array([features[f].range for f in self.places]),
+            integer=np.array([features[f].kind is Kind.INTEGER for f in self.places], dtype=np.bool_),
+            fixed=fixed,
+            linear=linear,
+            quadratic=quadratic,
+        )
+        self.arrays = tuple(arrays)
 
     def lay(
         self,
@@ -201,21 +209,19 @@ class _Numbers:
         count = len(self.places)
         value, low, high = np.empty(count), np.empty(count), np.empty(count)
         cuts: list[float] = []
-        cuts_at = np.zeros(count + 1, np.int64)
+        cuts_start = np.zeros(count + 1, np.int64)
         for j, f in enumerate(self.places):
             feature = features[f]
             value[j] = factual[feature.name]
             low[j], high[j] = feature.interval(value[j])
             cuts += _cuts(feature, [row[feature.name] for row in earlier], separation)
-            cuts_at[j + 1] = len(cuts)
-        cell, places, cost, at, factual_state = kernels.lay_numbers(
-            self.ends, self.ends_at, np.array(cuts, dtype=float), cuts_at, value, low, high, self.unit, self.integer,
-            self.fixed, self.linear, self.quadratic,
-        )  # fmt: skip
-        at = at.tolist()
+            cuts_start[j + 1] = len(cuts)
+        intervals = Intervals(value, low, high, np.array(cuts, dtype=float), cuts_start)
+        laid: Laid = kernels.lay_numbers(self.arrays, tuple(intervals))
+        start = laid.start.tolist()
         return {
-            f: (cell[i:j], places[i:j], cost[i:j], own)
-            for f, i, j, own in zip(self.places, at, at[1:], factual_state.tolist(), strict=False)
+            f: (laid.cell[i:j], laid.values[i:j], laid.cost[i:j], own)
+            for f, i, j, own in zip(self.places, start, start[1:], laid.factual.tolist(), strict=False)
         }
 
 
@@ -243,7 +249,18 @@ class Layout:
         self.low = np.zeros_like(self.high)
         self.boxes = [self._around(row, separation) for row in earlier]
 
-    def _around(self, row: Mapping[str, Any], separation: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    @property
+    def box(self) -> Box:
+        """All states."""
+        return Box(self.low, self.high, self.sets)
+
+    def states(self, weight: np.ndarray, most: float) -> States:
+        """The states as kernels take them."""
+        return States(
+            self.grid.unordered, self.state_start, self.cell_of, self.cost, self.factual_state, weight, float(most)
+        )
+
+    def _around(self, row: Mapping[str, Any], separation: float) -> Box:
         """The states that are not separated from an earlier answer, as a box."""
         low, high, sets = np.zeros_like(self.low), np.zeros_like(self.high), np.zeros_like(self.sets)
         for f, (feature, values) in enumerate(zip(self.features, self.values, strict=True)):
@@ -259,7 +276,7 @@ class Layout:
                 low[f], high[f] = near[0], near[-1]
             else:
                 low[f], high[f] = 1, 0
-        return low, high, sets
+        return Box(low, high, sets)
 
     def row(self, point: np.ndarray) -> dict[str, Any]:
         """Decoded values of a point of states; what did not change is given back as it was."""
@@ -277,12 +294,11 @@ class Layout:
 class State:
     """The arrays of a running search, which outlive a pause."""
 
-    neighbourhood: tuple[Any, ...] | None = None  # as ``methods.cells.neighbourhood`` takes it, where it counts
+    neighbourhood: Neighbourhood | None = None  # where it counts
 
     def __init__(self, search: CellSearch, layout: Layout, known: Sequence[Mapping[str, Any]] = ()) -> None:
         self.search, self.layout, self.rng = search, layout, np.random.default_rng(0)
-        grid = search.grid
-        self.arrays = search._grid, grid.base, grid.sums, grid.unordered, layout.cell_of, layout.state_start
+        self.grid, self.states = search._grid, layout.states(search.weights, search.most)
         self.known = search.known
         if known:
             own = _cells(search.problem.space.frame(known), layout.features, search.grid)
@@ -294,19 +310,25 @@ class State:
         self.counters = np.zeros(16, np.int64)
         self.best, self.asked = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self.upper = np.array([math.inf, 0.0])
-        for c, box in enumerate(box for box in layout.boxes if (box[0] <= box[1]).all()):
-            for target, part in zip(self.clauses, box, strict=False):
-                target[c] = part
-            kernels.enter(c, self.clauses, search.grid.unordered, layout.state_start)
+        for c, box in enumerate(box for box in layout.boxes if (box.low <= box.high).all()):
+            self.clauses.low[c], self.clauses.high[c], self.clauses.sets[c] = box.low, box.high, box.sets
             self.counters[kernels.CLAUSES] = self.counters[kernels.HARD] = c + 1
-        kernels.add_node(layout.low, layout.high, layout.sets, 0.0, self.nodes, self.counters)
+        self._open()
+
+    def _open(self) -> None:
+        """Enter the clauses, and open the node of all states."""
+        kernels.begin(tuple(self.clauses), tuple(self.states), tuple(self.layout.box), tuple(self.nodes), self.counters)
+
+    @property
+    def progress(self) -> Progress:
+        """What the kernels change, beside nodes and clauses."""
+        return Progress(self.counters, self.best, self.asked, self.upper)
 
     def go(self, effort: int) -> int:
         """Search on, for about so many units of work."""
-        search, layout = self.search, self.layout
         return kernels.run(
-            *self.arrays, layout.cost, layout.factual_state, search.weights, search.most, self.clauses, self.nodes,
-            self.counters, self.best, self.asked, self.upper, effort, self.neighbourhood,
+            self.search.plain_grid, tuple(self.states), tuple(self.clauses), tuple(self.nodes), tuple(self.progress),
+            effort, self.neighbourhood,
         )  # fmt: skip
 
     def undecided_row(self) -> dict[str, Any]:
@@ -315,30 +337,20 @@ class State:
 
     def decide(self, right: bool) -> None:
         """Take in what the real model says of the undecided point."""
-        layout = self.layout
         if right:
-            value = float(kernels.cost_of(self.asked, layout.cost, layout.state_start))
-            kernels.keep(self.asked, value, self.upper, self.best, self.counters)
+            kernels.keep(self.asked, float(kernels.cost_of(self.asked, self.states)), self.progress)
         else:
             self._rule_out(self.asked.copy())
 
     def guess(self) -> None:
         """Look for an incumbent around the factual, and among known points."""
-        search, layout = self.search, self.layout
-        kernels.guess(
-            *self.arrays, layout.factual_state, layout.cost, search.weights, search.most, self.clauses,
-            self.counters[kernels.HARD], self.known, layout.sets, self.upper, self.best, self.counters,
-        )  # fmt: skip
+        kernels.guess(self.grid, self.states, self.clauses, self.known, self.layout.sets, self.progress)
 
     def improve(self) -> None:
         """Look for a better incumbent, between known points and the one there is."""
-        search, layout = self.search, self.layout
         if len(self.known):
-            kernels.improve(
-                *self.arrays, layout.factual_state, layout.cost, search.weights, search.most, self.clauses,
-                self.counters[kernels.HARD], self.known, layout.sets,
-                self.rng.random((TRIES, 2 + len(layout.factual_state))), self.upper, self.best, self.counters,
-            )  # fmt: skip
+            draws = self.rng.random((TRIES, 2 + len(self.best)))
+            kernels.improve(self.grid, self.states, self.clauses, self.known, self.layout.sets, draws, self.progress)
 
     def remember(self) -> None:
         """Keep the incumbent, if it is a new one."""
@@ -357,27 +369,27 @@ class State:
         self._rule_out(self.best.copy())
         # A hard clause from now on: its score is right, so that nothing else keeps points from being moved into it.
         hard, last = self.counters[kernels.HARD], self.counters[kernels.CLAUSES] - 1
-        for part in self.clauses[:3]:
+        for part in (self.clauses.low, self.clauses.high, self.clauses.sets):
             part[[hard, last]] = part[[last, hard]]
-        self.clauses[-1][:] = 0
-        for c in range(last + 1):
-            kernels.enter(c, self.clauses, self.search.grid.unordered, self.layout.state_start)
+        self.clauses.table[:] = 0
         self.counters[kernels.HARD] += 1
-        layout = self.layout
-        kernels.add_node(layout.low, layout.high, layout.sets, 0.0, self.nodes, self.counters)
+        self._open()
 
     def _rule_out(self, point: np.ndarray) -> None:
         """Add the box around a point in which every tree stays in its leaf, so that the model predicts the same."""
-        layout, grid, count = self.layout, self.search.grid, len(point)
-        residual = (np.zeros(len(layout.cost)), np.zeros(len(layout.cost)), np.zeros(count))
         kernels.learn(
-            self.search._grid, grid.base, grid.sums, 0, True, grid.unordered, layout.cell_of, layout.state_start,
-            (layout.low, layout.high, layout.sets), residual, point, point, self.clauses, self.counters,
+            self.grid, self.states, kernels.ANY, self.node_at(point), point, self.clauses, self.counters,
+            self.neighbourhood,
         )  # fmt: skip
+
+    def node_at(self, point: np.ndarray) -> Node:
+        """A node of all states, whose moves away from a point cost nothing."""
+        right, left = np.zeros(len(self.layout.cost)), np.zeros(len(self.layout.cost))
+        return Node(self.layout.box, point, right, left, np.zeros(len(point)))
 
     def more_nodes(self) -> None:
         """Twice the room for open nodes."""
-        larger = _nodes(2 * len(self.nodes[3]), len(self.best))
+        larger = _nodes(2 * len(self.nodes.keys), len(self.best))
         for new, old in zip(larger, self.nodes, strict=True):
             new[: len(old)] = old
         self.nodes = larger
@@ -387,10 +399,12 @@ class State:
 
     def more_clauses(self) -> None:
         """Twice the room for clauses."""
-        larger = _clauses(2 * len(self.clauses[0]), len(self.best), len(self.layout.cost))
-        for new, old in zip(larger[:-1], self.clauses[:-1], strict=True):
-            new[: len(old)] = old
-        larger[-1][:, : self.clauses[-1].shape[1]] = self.clauses[-1]
+        larger = _clauses(2 * len(self.clauses.width), len(self.best), len(self.layout.cost))
+        for new, old in zip(larger, self.clauses, strict=True):
+            if old is self.clauses.table:
+                new[:, : old.shape[1]] = old
+            else:
+                new[: len(old)] = old
         self.clauses = larger
 
     def result(self, done: bool) -> Closest:
@@ -399,17 +413,22 @@ class State:
         return Closest(self.layout.row(self.best) if self.counters[kernels.FOUND] else None, value, bound)
 
 
-def _clauses(room: int, count: int, states: int) -> tuple[np.ndarray, ...]:
-    faces = np.empty((room, 2 * count), np.int16), np.empty((room, 2 * count), np.int64), np.empty(room, np.int64)
-    return (*_boxes(room, count), *faces, np.zeros((2 * states, -(-room // 64)), np.uint64))
+def _clauses(room: int, count: int, states: int) -> Clauses:
+    return Clauses(
+        *_boxes(room, count),
+        faces=np.empty((room, 2 * count), np.int16),
+        beyond=np.empty((room, 2 * count), np.int64),
+        width=np.empty(room, np.int64),
+        table=np.zeros((2 * states, -(-room // 64)), np.uint64),
+    )
 
 
-def _nodes(room: int, count: int) -> tuple[np.ndarray, ...]:
-    return (*_boxes(room, count), np.empty(room), np.empty(room, np.int64), np.empty(room, np.int64))
+def _nodes(room: int, count: int) -> Nodes:
+    return Nodes(*_boxes(room, count), np.empty(room), np.empty(room, np.int64), np.empty(room, np.int64))
 
 
-def _boxes(room: int, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return np.empty((room, count), np.int64), np.empty((room, count), np.int64), np.zeros((room, count), np.uint64)
+def _boxes(room: int, count: int) -> Box:
+    return Box(np.empty((room, count), np.int64), np.empty((room, count), np.int64), np.zeros((room, count), np.uint64))
 
 
 def _cuts(feature: Feature, values: Sequence[Any], separation: float) -> list[float]:

@@ -18,6 +18,7 @@ from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
 from methods.cells import kernels, neighbourhood
 from methods.cells.grid import Grid
+from methods.cells.records import Adversary, Box, Neighbourhood, Nodes, Perturbed, Touching
 from methods.cells.search import CLAUSES, NODES, ROWS, CellSearch, Closest, Layout, State
 from methods.estimators.raw_target import raw_interval
 from methods.robust import ball_kernels
@@ -137,7 +138,7 @@ class _NeighbourhoodLayout(Layout):
                 parts = self._neighbourhoods(search, f, feature, float(factual[feature.name]))
             else:
                 cells = self.cell_of[own]
-                parts = (cells, cells, self.values[f], self.cost[own], int(self.factual_state[f]))
+                parts = Touching(cells, cells, self.values[f], self.cost[own], int(self.factual_state[f]))
             for target, part in zip((first, last, values, cost, factual_state), parts, strict=True):
                 target.append(part)
         self.features = search.space.features
@@ -191,18 +192,18 @@ class _NeighbourhoodLayout(Layout):
         place = np.abs(values - (float(self.factual[feature.name]) + y * feature.range)).argmin()
         return int(values[place]) if feature.kind is Kind.INTEGER else float(values[place])
 
-    def _neighbourhoods(self, search: NeighbourhoodSearch, f: int, feature: Feature, value: float) -> tuple[Any, ...]:
+    def _neighbourhoods(self, search: NeighbourhoodSearch, f: int, feature: Feature, value: float) -> Touching:
         low, high = map(float, feature.interval(value))  # a kernel is compiled for floats, and for integers anew
         floor, ceiling = -math.inf, math.inf
         if search.clip:
             bounds = search.original.space.features[f].bounds
             floor, ceiling = float(min(bounds[0], value)), float(max(bounds[1], value))
-        costs = (float(part[f]) for part in (search.fixed, search.linear, search.quadratic))
-        return neighbourhood.lay_neighbourhoods(
-            search.grid.ends[f], value, low, high, float(search.reach[f]), floor, ceiling,
-            float(feature.range),
-            feature.kind is Kind.INTEGER, *costs,
+        fixed, linear, quadratic = (float(part[f]) for part in (search.fixed, search.linear, search.quadratic))
+        number = Perturbed(
+            value, low, high, float(search.reach[f]), floor, ceiling, float(feature.range),
+            feature.kind is Kind.INTEGER, fixed, linear, quadratic,
         )  # fmt: skip
+        return neighbourhood.lay_neighbourhoods(search.grid.ends[f], tuple(number))
 
 
 class _NeighbourhoodState(State):
@@ -210,23 +211,39 @@ class _NeighbourhoodState(State):
 
     search: NeighbourhoodSearch
     layout: _NeighbourhoodLayout
-    neighbourhood: tuple[Any, ...]
+    neighbourhood: Neighbourhood
 
     def __init__(self, search: NeighbourhoodSearch, layout: _NeighbourhoodLayout) -> None:
         super().__init__(search, layout)
         grid, count = search.grid, len(layout.factual_state)
         words, trees = grid.upto.shape[2], len(grid.values)
         depth = 2 * int(grid.offset[-1]) + 2 * count + 2
-        excused = np.empty((2, EXCUSES, count), np.int64)
-        stack = np.empty((2, depth, count), np.int64)
-        boxes = np.empty((6, count), np.int64)
-        limits = np.zeros(4, np.int64)
-        limits[neighbourhood.ALLOWANCE] = LOOKS
-        self.neighbourhood = (
-            layout.first, layout.last, *search.spans, excused[0], excused[1], stack[0], stack[1], np.empty(depth),
-            np.empty((len(grid.members), words), np.uint64), np.zeros(trees, np.int64), *boxes[:4],
-            np.empty((1, words), np.uint64), *boxes[4:], limits, np.zeros(count, np.int64),
-        )  # fmt: skip
+        low, high, mid_low, mid_high, worst_low, worst_high = np.empty((6, count), np.int64)
+        adversary = Adversary(
+            stack_low=np.empty((depth, count), np.int64),
+            stack_high=np.empty((depth, count), np.int64),
+            bounds=np.empty(depth),
+            masks=np.empty((len(grid.members), words), np.uint64),
+            leaf=np.zeros(trees, np.int64),
+            low=low,
+            high=high,
+            mid_low=mid_low,
+            mid_high=mid_high,
+            fresh=np.empty((1, words), np.uint64),
+            worst_low=worst_low,
+            worst_high=worst_high,
+            counters=np.zeros(4, np.int64),
+        )
+        adversary.counters[neighbourhood.ALLOWANCE] = LOOKS
+        self.neighbourhood = Neighbourhood(
+            first=layout.first,
+            last=layout.last,
+            **search.spans,
+            excused_low=np.empty((EXCUSES, count), np.int64),
+            excused_high=np.empty((EXCUSES, count), np.int64),
+            tried=np.zeros(count, np.int64),
+            adversary=adversary,
+        )
 
     def undecided_row(self) -> dict[str, Any]:
         """A decoded point in the cell whose score is too near to the threshold to decide."""
@@ -244,14 +261,15 @@ class _NeighbourhoodState(State):
         if not right:
             self._rule_out(self.asked.copy())
             return
-        neighbourhood.leaves_at(self.search._grid, self.search.grid.unordered, self.asked, self.neighbourhood)
-        limits = self.neighbourhood[20]
-        number = limits[neighbourhood.EXCUSED]
-        if number == len(self.neighbourhood[6]):
-            larger = [np.concatenate([part, np.empty_like(part)]) for part in self.neighbourhood[6:8]]
-            self.neighbourhood = (*self.neighbourhood[:6], *larger, *self.neighbourhood[8:])
-        self.neighbourhood[6][number], self.neighbourhood[7][number] = self.neighbourhood[18], self.neighbourhood[19]
-        limits[neighbourhood.EXCUSED] += 1
+        neighbourhood.leaves_at(self.grid, self.asked, self.neighbourhood)
+        adversary = self.neighbourhood.adversary
+        number = adversary.counters[neighbourhood.EXCUSED]
+        low, high = self.neighbourhood.excused_low, self.neighbourhood.excused_high
+        if number == len(low):
+            low, high = (np.concatenate([part, np.empty_like(part)]) for part in (low, high))
+            self.neighbourhood = self.neighbourhood._replace(excused_low=low, excused_high=high)
+        low[number], high[number] = adversary.worst_low, adversary.worst_high
+        adversary.counters[neighbourhood.EXCUSED] += 1
 
     def refuse(self) -> None:
         """Start again without the leaves of the incumbent, which the real model has refused."""
@@ -260,30 +278,21 @@ class _NeighbourhoodState(State):
 
     def guess(self) -> None:
         """Training rows whose neighbourhood is right, moved to states nearer to the factual."""
-        search, layout = self.search, self.layout
         kernels.guess_neighbourhoods(
-            search._grid, search.grid.base, search.grid.unordered, layout.state_start, layout.factual_state,
-            layout.cost, search.weights, search.most, self.clauses, layout.examples(), self.upper, self.best,
-            self.counters, self.neighbourhood,
-        )  # fmt: skip
+            self.grid, self.states, self.clauses, self.layout.examples(), self.progress, self.neighbourhood
+        )
 
     def improve(self) -> None:
         """Nothing more: one row with its neighbourhood takes as long as many points."""
 
     def more_looks(self) -> None:
         """Twice the effort for a single point."""
-        self.neighbourhood[20][neighbourhood.ALLOWANCE] *= 2
+        self.neighbourhood.adversary.counters[neighbourhood.ALLOWANCE] *= 2
 
     def _rule_out(self, cells: np.ndarray) -> None:
         """Add the states that touch a cell with the same leaves as this one."""
-        layout, search, count = self.layout, self.search, len(cells)
-        residual = (np.zeros(len(layout.cost)), np.zeros(len(layout.cost)), np.zeros(count))
-        neighbourhood.leaves_at(search._grid, search.grid.unordered, cells, self.neighbourhood)
-        kernels.learn(
-            search._grid, search.grid.base, search.grid.sums, 0, True, search.grid.unordered, layout.cell_of,
-            layout.state_start, (layout.low, layout.high, layout.sets), residual, layout.factual_state,
-            layout.factual_state, self.clauses, self.counters, self.neighbourhood,
-        )  # fmt: skip
+        neighbourhood.leaves_at(self.grid, cells, self.neighbourhood)
+        super()._rule_out(self.layout.factual_state)
 
 
 class _BallState(_NeighbourhoodState):
@@ -295,7 +304,7 @@ class _BallState(_NeighbourhoodState):
         count = len(layout.factual_state)
         self.ball_space, low, high = _ball_space(search, layout)
         self.nodes = _real_nodes(NODES, count)
-        self.clauses = _real_clauses(CLAUSES, count)
+        self.wrong = _real_clauses(CLAUSES, count)
         self.counters = np.zeros(8, np.int64)
         self.best: np.ndarray = np.zeros(count)
         self.categories = np.zeros(count, np.int64)
@@ -307,18 +316,18 @@ class _BallState(_NeighbourhoodState):
         self.start = low, high
         separate = [f for f in range(len(low)) if low[f] > 0 or high[f] < 0]
         for stays in itertools.product((False, True), repeat=len(separate)):
-            ends = low.copy(), high.copy()
+            box = Box(low.copy(), high.copy(), self.layout.sets)
             for f, stay in zip(separate, stays, strict=True):
                 if stay:
-                    ends[0][f] = ends[1][f] = 0.0
-            ball_kernels.add_node(*ends, self.layout.sets, 0.0, self.nodes, self.counters)
+                    box.low[f] = box.high[f] = 0.0
+            ball_kernels.add_node(box, 0.0, self.nodes, self.counters)
 
     def go(self, effort: int) -> int:
-        search = self.search
+        best = ball_kernels.Point(self.best, self.categories)
+        progress = ball_kernels.BallProgress(self.counters, best, self.asked, self.upper)
         return ball_kernels.run(
-            search._grid, search.grid.base, self.ball_space, search.most, self.clauses, self.nodes, self.counters,
-            self.best, self.categories, self.asked, self.upper, effort, self.neighbourhood,
-        )  # fmt: skip
+            self.grid, self.ball_space, self.search.most, self.wrong, self.nodes, progress, effort, self.neighbourhood
+        )
 
     def guess(self) -> None:
         """No other guess than the optimum for the box."""
@@ -333,26 +342,20 @@ class _BallState(_NeighbourhoodState):
         self._begin(*self.start)
 
     def _rule_out(self, cells: np.ndarray) -> None:
-        search, count = self.search, len(cells)
-        neighbourhood.leaves_at(search._grid, search.grid.unordered, cells, self.neighbourhood)
-        empty = np.zeros((2 * count, 1))
-        ball_kernels.learn(
-            search._grid, search.grid.base, True, self.ball_space, *self.start, self.layout.sets, np.zeros(count),
-            cells, np.zeros(count), (empty, empty, empty, np.zeros(2 * count, np.int64)), self.clauses, self.counters,
-            self.neighbourhood,
-        )  # fmt: skip
+        neighbourhood.leaves_at(self.grid, cells, self.neighbourhood)
+        ball_kernels.learn_leaves(self.ball_space, self.wrong, self.counters, self.neighbourhood)
 
     def more_nodes(self) -> None:
-        larger = _real_nodes(2 * len(self.nodes[3]), len(self.best))
+        larger = _real_nodes(2 * len(self.nodes.keys), len(self.best))
         for new, old in zip(larger, self.nodes, strict=True):
             new[: len(old)] = old
         self.nodes = larger
 
     def more_clauses(self) -> None:
-        larger = _real_clauses(2 * len(self.clauses[0]), len(self.best))
-        for new, old in zip(larger, self.clauses, strict=True):
+        larger = _real_clauses(2 * len(self.wrong.low), len(self.best))
+        for new, old in zip(larger, self.wrong, strict=True):
             new[: len(old)] = old
-        self.clauses = larger
+        self.wrong = larger
 
     def result(self, done: bool) -> Closest:
         value = float(self.upper[0])
@@ -375,7 +378,7 @@ class _BallState(_NeighbourhoodState):
             elif not feature.numeric:
                 top = max(len(feature.categories) - 1, 1)
                 row[feature.name] = feature.categories[round(feature.categories.index(own) + float(y) * top)]
-            elif y != 0 and self.ball_space[2][f] == 2:
+            elif y != 0 and self.ball_space.grain[f] == ball_kernels.LISTED:
                 row[feature.name] = self.layout.listed(f, float(y))
             elif y != 0:
                 low, high = feature.interval(float(own))
@@ -386,10 +389,10 @@ class _BallState(_NeighbourhoodState):
 
 def _ball_space(
     search: NeighbourhoodSearch, layout: _NeighbourhoodLayout
-) -> tuple[tuple[np.ndarray, ...], np.ndarray, np.ndarray]:
+) -> tuple[ball_kernels.BallSpace, np.ndarray, np.ndarray]:
     """The features as ``ball_kernels`` takes them, and the least and greatest coordinate of each."""
     features, grid, count = layout.features, search.grid, len(layout.features)
-    grain, factual_state = np.full(count, 2), np.zeros(count, np.int64)
+    grain, factual_category = np.full(count, ball_kernels.LISTED), np.zeros(count, np.int64)
     closes = np.full(int(grid.offset[-1]), math.inf)
     low, high, origin = np.zeros(count), np.zeros(count), np.zeros(count)
     places, cells, at = [np.zeros(0)], [np.zeros(0, np.int64)], [0]
@@ -400,10 +403,10 @@ def _ball_space(
             begin = int(grid.offset[f])
             closes[begin : begin + len(grid.ends[f])] = (grid.ends[f] - origin[f]) / feature.range
         if search.reach[f] > 0:
-            grain[f] = 1 if feature.kind is Kind.INTEGER else 0
+            grain[f] = ball_kernels.INTEGER if feature.kind is Kind.INTEGER else ball_kernels.REAL
             low[f], high[f] = ((end - origin[f]) / feature.range for end in feature.interval(origin[f]))
         elif feature.kind is Kind.CATEGORICAL:
-            factual_state[f] = feature.categories.index(own)
+            factual_category[f] = feature.categories.index(own)
         else:
             top = feature.range if feature.numeric else max(len(feature.categories) - 1, 1)
             zero = origin[f] if feature.numeric else feature.categories.index(own)
@@ -412,26 +415,38 @@ def _ball_space(
             low[f], high[f] = places[-1][[0, -1]]
         at.append(sum(map(len, places)))
     radius = search.perturbation.rho * (1 + np.array([2e-9, 1.5e-9, 1e-9]))
-    ball_space = (
-        grid.unordered, (search.reach > 0).astype(np.int64), grain, grid.offset, closes, np.array(at),
-        np.concatenate(places), np.concatenate(cells), search.fixed, search.linear, search.quadratic,
-        np.array([f.range if f.numeric else 1.0 for f in features]), origin, factual_state, radius**2,
-    )  # fmt: skip
+    ball_space = ball_kernels.BallSpace(
+        unordered=grid.unordered,
+        moved=(search.reach > 0).astype(np.int64),
+        grain=grain,
+        offset=grid.offset,
+        closes=closes,
+        list_start=np.array(at),
+        list_y=np.concatenate(places),
+        list_cell=np.concatenate(cells),
+        fixed=search.fixed,
+        linear=search.linear,
+        quadratic=search.quadratic,
+        unit=np.array([f.range if f.numeric else 1.0 for f in features]),
+        origin=origin,
+        factual_category=factual_category,
+        squares=radius**2,
+    )
     return ball_space, low, high
 
 
-def _real_nodes(room: int, count: int) -> tuple[np.ndarray, ...]:
+def _real_nodes(room: int, count: int) -> Nodes:
     ends = np.empty((room, count)), np.empty((room, count)), np.zeros((room, count), np.uint64)
-    return (*ends, np.empty(room), np.empty(room, np.int64), np.empty(room, np.int64))
+    return Nodes(*ends, np.empty(room), np.empty(room, np.int64), np.empty(room, np.int64))
 
 
-def _real_clauses(room: int, count: int) -> tuple[np.ndarray, ...]:
+def _real_clauses(room: int, count: int) -> ball_kernels.BallClauses:
     cells = np.empty((room, count), np.int64), np.empty((room, count), np.int64), np.zeros((room, count), np.uint64)
-    return (*cells, np.empty((room, count)), np.empty((room, count)))
+    return ball_kernels.BallClauses(*cells, np.empty((room, count)), np.empty((room, count)))
 
 
-def _spans(grid: Grid) -> tuple[np.ndarray, ...]:
-    """First and last cell of each leaf under each mask, shape (members, leaves); the masks of each feature."""
+def _spans(grid: Grid) -> dict[str, np.ndarray]:
+    """The fields of a ``Neighbourhood`` that all factuals share: spans of the leaves, and the masks of each feature."""
     leaves = grid.values.shape[1]
     low = np.zeros((len(grid.members), leaves), np.int64)
     high = np.zeros_like(low)
@@ -445,4 +460,4 @@ def _spans(grid: Grid) -> tuple[np.ndarray, ...]:
     order = np.argsort(grid.members, kind="stable")
     count = len(grid.offset) - 1
     at = np.concatenate([[0], np.cumsum(np.bincount(grid.members, minlength=count))]).astype(np.int64)
-    return low, high, at, order.astype(np.int64)
+    return {"span_low": low, "span_high": high, "by_start": at, "by": order.astype(np.int64)}

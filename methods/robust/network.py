@@ -35,6 +35,12 @@ from methods.robust.network_kernels import (
     MORE,
     PROVEN,
     VIOLATED,
+    Ball,
+    Cuts,
+    Known,
+    Layers,
+    Reach,
+    Solution,
     node,
     quick,
     reached,
@@ -112,13 +118,13 @@ class Network(Adversarial):
         self.columns = np.array(self.first_guess.numbers)
         self.margins = self.settings.margin / 10, self.settings.margin / 100
 
-    def layers(self, categories: Mapping[str, Any]) -> tuple[Any, ...]:
+    def layers(self, categories: Mapping[str, Any]) -> Layers:
         """The network as the kernels take it, at a choice of categories."""
         shifts = self.shifts.copy()
         for name, value in categories.items():
             place = self.space[name].categories.index(value)
             shifts[0, : self.sizes[1]] += self.added[name][place]
-        return self.weights, shifts, self.sizes, self.last, self.constant
+        return Layers(self.weights, shifts, self.sizes, self.last, self.constant)
 
     def solve(self, row: Mapping[str, Any], deadline: Deadline) -> Outcome:
         return _Search(self, row, deadline).run() if self.own else super().solve(row, deadline)
@@ -130,7 +136,7 @@ class _Search:
     def __init__(self, network: Network, row: Mapping[str, Any], deadline: Deadline) -> None:
         self.network, self.deadline = network, deadline
         self.norm = LINF if network.settings.distance == "linf" else L1
-        self.ball = network.settings.radius, network.settings.norm == "l2"  # of perturbations; whether a Euclidean one
+        self.ball = Ball(network.settings.radius, network.settings.norm == "l2", network.moving)
         self.factual: pd.DataFrame = network.frame(row)
         self.origin = network.space.encode(self.factual)[0, network.columns]
         low, high = (end[network.columns] for end in network.space.reach(self.factual))
@@ -186,7 +192,7 @@ class _Search:
         """Whether a quick adversary finds a margin below the one asked for."""
         network, move = self.network, np.zeros(len(self.origin))
         kernel: Any = quick
-        least = kernel(point, *self.ball, network.moving, *within.layers, move)
+        least = kernel(tuple(within.layers), tuple(self.ball), point, move)
         return bool(least < network.margins[0])
 
     def violation(self, within: Slice, point: np.ndarray, margin: float) -> np.ndarray | None:
@@ -196,10 +202,7 @@ class _Search:
         stack, depth = np.zeros((int(sizes[1:].sum()) + 2, *network.shifts.shape), np.int8), np.ones(1, np.int64)
         move, code = np.zeros(len(self.origin)), MORE
         while code == MORE and not self.deadline.passed:
-            code = kernel(
-                stack, depth, point, *self.ball, network.moving, *within.layers,
-                margin / 2, NODES, move,
-            )  # fmt: skip
+            code = kernel(tuple(within.layers), tuple(self.ball), stack, depth, point, margin / 2, NODES, move)
         self.trace.adversary_seconds += time.monotonic() - began
         if code == PROVEN:
             return move[:0]
@@ -215,7 +218,7 @@ class _Search:
         if value >= self.best.value:
             return False
         radius = network.certifier.radius(row, self.deadline.left)
-        if radius < self.ball[0] - ENOUGH:
+        if radius < self.ball.radius - ENOUGH:
             return False
         self.best = Best(value, row, within, point)
         self.trace.add(int(self.scenarios.count[0]), value, radius, self.bound)
@@ -260,7 +263,7 @@ class _Search:
             before, within, point = self.best.value, self.best.slice, self.best.point
             assert within is not None
             assert point is not None
-            weights, shifts = within.layers[:2]
+            weights, shifts = within.layers.weights, within.layers.shifts
             first = weights[0, :units, : len(point)] @ point + shifts[0, :units]
             lifts = self.scenarios.known @ weights[0, :units, : len(point)].T
             on, off = -lifts.min(axis=0), -lifts.max(axis=0)
@@ -358,19 +361,20 @@ class _Search:
         scenarios.reserve(len(scenarios.moves) // 2)
         units = int(network.sizes[1])
         low, high = np.empty(units), np.empty(units)
-        weights, shifts, sizes, last, constant = here.slice.layers
-        reached(self.origin, ends_low, ends_high, budget, self.norm, weights, shifts, sizes, low, high)
+        layers, shape = tuple(here.slice.layers), network.shifts.shape
+        reach = tuple(Reach(self.origin, ends_low, ends_high, budget, self.norm))
+        reached(layers, reach, low, high)
         here.bottom, here.top = np.maximum(low, here.bottom), np.minimum(high, here.top)
         low, high = np.maximum(here.bottom, here.low), np.minimum(here.top, here.high)
-        point, scenario, excess = here.point.copy(), np.zeros(1, np.int64), np.zeros(shifts.shape)
-        phases = np.zeros((len(scenarios.moves), *shifts.shape), np.int8)
+        solution = Solution(here.point.copy(), np.zeros(1, np.int64), np.zeros(shape))
+        phases = np.zeros((len(scenarios.moves), *shape), np.int8)
         for place, phase in here.phases.items():
             phases[place] = phase
+        known = Known(phases, scenarios.moves, scenarios.lifted, scenarios.count)
+        enough = self._enough() if self.best.row is not None else 0.0
         code, value = node(
-            self.origin, ends_low, ends_high, budget, self.norm, low, high, here.low, here.high, phases,
-            scenarios.moves, scenarios.lifted, scenarios.count, *self.ball, network.moving,
-            weights, shifts, sizes, last, constant, margin,
-            self._enough() if self.best.row is not None else 0.0, point, scenario, excess,
+            layers, reach, tuple(Cuts(low, high, here.low, here.high)), tuple(known), tuple(self.ball),
+            margin, enough, tuple(solution),
         )  # fmt: skip
         here.bottom, here.top = low, high
         value = max(self.norm_of([here.slice.cost, value]), here.value)
@@ -378,7 +382,7 @@ class _Search:
             gain = min(value, self.best.value) - here.value
             if math.isfinite(gain):
                 self.pseudo_costs.learn(here.way, gain / here.excess)
-        return Looked(code, value, point, int(scenario[0]), excess)
+        return Looked(code, value, solution.point, int(solution.scenario[0]), solution.excess)
 
     def _branched(self, here: Node, found: Looked) -> list[tuple[float, Node]]:
         """Two nodes with their bounds, on the unit that promises to raise both the most."""

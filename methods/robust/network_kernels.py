@@ -5,11 +5,16 @@ most an affine function of x: a unit of positive weight lies below the line over
 above either of its two pieces, of which the one that is active at a point is taken. Each such function has to reach the
 margin: a row of a linear program in x alone.
 
+The kernels that Python calls for each node or point, ``node``, ``reached``, ``quick`` and ``worst``, take the plain
+``tuple`` of a record and give the names back in their first lines: numba recognises a plain tuple in half the time.
+
 The adversary, ``worst``, turns the signs: at a box of phases the margin at x + s is at *least* such functions of s, and
 the least value that all of them allow is found by a linear program in s alone, function by function.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,20 +39,107 @@ STEPS = 6  # of the quick adversary
 TURNS = 150  # of functions for one box of phases of the exact one
 
 
+class Layers(NamedTuple):
+    """A network as a function of the scaled numbers, at a choice of categories: K layers, U units at most in one."""
+
+    weights: np.ndarray  # (K, U, units before or numbers), of each unit's inputs
+    shifts: np.ndarray  # (K, U)
+    sizes: np.ndarray  # (K + 1,) int64, the numbers, and each layer's units
+    last: np.ndarray  # (units,), the margin as a linear form of the last layer
+    constant: float
+
+
+class Reach(NamedTuple):
+    """Where a point may be, scaled: so far from ``origin`` in each number, and in all of them together."""
+
+    origin: np.ndarray  # (numbers,), the factual
+    low: np.ndarray  # (numbers,), <= 0
+    high: np.ndarray  # (numbers,), >= 0
+    budget: float  # the distance from which on no point is of use
+    norm: int  # of distances: ``L1`` or ``LINF``
+
+
+class Ball(NamedTuple):
+    """The perturbations."""
+
+    radius: float
+    euclidean: bool
+    moving: np.ndarray  # (numbers,) bool, which ones they move
+
+
+class Cuts(NamedTuple):
+    """Bounds of the first layer's sums at x."""
+
+    first_low: np.ndarray  # (units,), proven
+    first_high: np.ndarray  # (units,)
+    low: np.ndarray  # (units,), decided by the node, or infinite
+    high: np.ndarray  # (units,)
+
+
+class Known(NamedTuple):
+    """The perturbations that are known: P places for them."""
+
+    phases: np.ndarray  # (P, K, U) int8, of each one's later units: 1 on, -1 off, 0 open
+    moves: np.ndarray  # (P, numbers), scaled
+    lifted: np.ndarray  # (P, units), what each adds to the first layer's sums
+    counts: np.ndarray  # (2,) int64, how many there are, and how many are lifted
+
+
+class Scenario(NamedTuple):
+    """One of them."""
+
+    move: np.ndarray  # (numbers,)
+    lifted: np.ndarray  # (units,)
+    phases: np.ndarray  # (K, U) int8
+
+
+class Rows(NamedTuple):
+    """The rows of a linear program, ``row @ x <= side``."""
+
+    rows: np.ndarray  # (``ROWS``, columns)
+    sides: np.ndarray  # (``ROWS``,)
+
+
+class Where(NamedTuple):
+    """Where a row is made."""
+
+    origin: np.ndarray  # (numbers,), the factual
+    move: np.ndarray  # (numbers,), of the scenario
+    point: np.ndarray  # (numbers,), the last solution
+
+
+class Solution(NamedTuple):
+    """What ``node`` finds."""
+
+    point: np.ndarray  # (numbers,), where the first rows are made, best at the parent's solution; takes the solution
+    scenario: np.ndarray  # (1,) int64, takes the scenario to branch on
+    excess: np.ndarray  # (K, U), takes what each of its units' lines lies too high
+
+
+class Lines(NamedTuple):
+    """The rows of the adversary's program, over its moves and the margin."""
+
+    rows: np.ndarray  # (``ROWS``, numbers + 1)
+    sides: np.ndarray  # (``ROWS``,)
+    planes: np.ndarray  # (``ROWS``,) bool, which of them touch the ball
+
+
 @njit(cache=True)
-def sums(point, weights, shifts, sizes, out):
+def sums(net, point, out):
     """The sum of every unit at a point, into ``out``, shape (layers, units); returns the values of the last layer."""
+    weights, shifts, sizes = net.weights, net.shifts, net.sizes
     for i in range(sizes[1]):
         total = shifts[0, i]
         for j in range(sizes[0]):
             total += weights[0, i, j] * point[j]
         out[0, i] = total
-    return later(weights, shifts, sizes, out)
+    return later(net, out)
 
 
 @njit(cache=True)
-def later(weights, shifts, sizes, out):
+def later(net, out):
     """``sums`` of the layers after the first, whose own are in ``out`` already."""
+    weights, shifts, sizes = net.weights, net.shifts, net.sizes
     values = np.empty(sizes[1])
     for i in range(sizes[1]):
         values[i] = max(out[0, i], 0.0)
@@ -64,8 +156,9 @@ def later(weights, shifts, sizes, out):
 
 
 @njit(cache=True)
-def lift(move, weights, sizes, out):
+def lift(net, move, out):
     """What a perturbation adds to the sums of the first layer."""
+    weights, sizes = net.weights, net.sizes
     for i in range(sizes[1]):
         total = 0.0
         for j in range(sizes[0]):
@@ -74,12 +167,13 @@ def lift(move, weights, sizes, out):
 
 
 @njit(cache=True)
-def above(form, constant, layer, active, bottom, top, weights, shifts, sizes, gaps):
+def above(net, form, constant, layer, active, bottom, top, gaps):
     """An affine function of the inputs that is at least ``form`` of the outputs of ``layer`` units, tight at a point.
 
     ``form`` is overwritten with its slopes; returns its constant. ``active`` are the sums at the point, ``gaps`` takes
     what each unit's line lies too high there.
     """
+    weights, shifts, sizes = net.weights, net.shifts, net.sizes
     before = np.empty(len(form))
     for p in range(layer - 1, -1, -1):
         for j in range(sizes[p]):
@@ -106,8 +200,9 @@ def above(form, constant, layer, active, bottom, top, weights, shifts, sizes, ga
 
 
 @njit(cache=True)
-def greatest(form, size, low, high, budget, norm):
-    """The greatest value of a form of the moves within their ends and the budget, in units of distance."""
+def greatest(form, reach):
+    """The greatest value of a form of the moves within reach, in units of distance."""
+    low, high, budget, norm, size = reach.low, reach.high, reach.budget, reach.norm, len(reach.low)
     total, rest = 0.0, budget
     if norm != L1:
         length = 0.0
@@ -132,10 +227,10 @@ def greatest(form, size, low, high, budget, norm):
 
 
 @njit(cache=True)
-def bounds(
-    origin, move, lifted, low, high, budget, norm, first_low, first_high, phases, weights, shifts, sizes, bottom, top
-):  # fmt: skip
-    """Bounds of every sum at x + ``move``, x within the node, ``lifted`` by it in the first layer; False: no such x."""
+def bounds(net, reach, scenario, first_low, first_high, bottom, top):
+    """Bounds of every sum at x, within the node, moved by a scenario; False: there is no such x."""
+    weights, shifts, sizes, origin = net.weights, net.shifts, net.sizes, reach.origin
+    move, lifted, phases = scenario.move, scenario.lifted, scenario.phases
     layers = len(sizes) - 1
     active = np.zeros(shifts.shape)
     spare = np.zeros(shifts.shape)
@@ -152,10 +247,10 @@ def bounds(
                     sign = 1.0 - 2.0 * side
                     for j in range(sizes[k]):
                         form[j] = sign * weights[k, i, j]
-                    value = above(form, sign * shifts[k, i], k, active, bottom, top, weights, shifts, sizes, spare)
+                    value = above(net, form, sign * shifts[k, i], k, active, bottom, top, spare)
                     for j in range(sizes[0]):
                         value += form[j] * (origin[j] + move[j])
-                    value += greatest(form, sizes[0], low, high, budget, norm)
+                    value += greatest(form, reach)
                     if side == 0:
                         top[k, i] = value
                     else:
@@ -170,16 +265,19 @@ def bounds(
 
 
 @njit(cache=True)
-def quick(point, radius, euclidean, moving, weights, shifts, sizes, last, constant, move):
+def quick(net, ball, point, move):
     """Follow the margin's slope downhill from a point within the ball; returns the least margin met, at ``move``."""
+    net, ball = Layers(*net), Ball(*ball)
+    weights, shifts, sizes, last = net.weights, net.shifts, net.sizes, net.last
+    radius, moving, euclidean = ball.radius, ball.moving, ball.euclidean
     size = sizes[0]
     active, spare = np.zeros(shifts.shape), np.zeros(shifts.shape)
     trial, best = np.zeros(size), np.inf
     form = np.empty(max(weights.shape[1], weights.shape[2]))
     exact = np.zeros(shifts.shape)
     for _ in range(STEPS):
-        values = sums(point + trial, weights, shifts, sizes, active)
-        total = constant
+        values = sums(net, point + trial, active)
+        total = net.constant
         for i in range(len(values)):
             total += last[i] * values[i]
         if total >= best - 1e-12:
@@ -191,7 +289,7 @@ def quick(point, radius, euclidean, moving, weights, shifts, sizes, last, consta
         for k in range(len(sizes) - 1):
             for i in range(sizes[k + 1]):
                 exact[k, i] = 1.0 if active[k, i] > 0 else -1.0
-        above(form, 0.0, len(sizes) - 1, active, exact, exact, weights, shifts, sizes, spare)
+        above(net, form, 0.0, len(sizes) - 1, active, exact, exact, spare)
         norm = 0.0
         for j in range(size):
             if moving[j]:
@@ -207,8 +305,10 @@ def quick(point, radius, euclidean, moving, weights, shifts, sizes, last, consta
 
 
 @njit(cache=True)
-def _row(form, height, need, room, origin, point, move, rows, sides, m, size):
-    """Add the row that an affine function of x + ``move`` reaches ``need`` unless it does by ``room``; 1 if so."""
+def _row(form, height, need, room, at, program, m):
+    """Add the row that an affine function of x, moved, reaches ``need`` unless it does by ``room``; 1 if so."""
+    origin, move, point, rows, sides = at.origin, at.move, at.point, program.rows, program.sides
+    size = len(origin)
     for j in range(size):
         height += form[j] * (origin[j] + move[j])
     here = height
@@ -223,15 +323,14 @@ def _row(form, height, need, room, origin, point, move, rows, sides, m, size):
 
 
 @njit(cache=True)
-def tighten(
-    origin, low, high, budget, norm, rows, sides, multipliers, first, weights, shifts, sizes, bottom, top
-):  # fmt: skip
+def tighten(net, reach, program, multipliers, first, bottom, top):
     """Bounds of the first layer's sums, improved by a combination of a program's rows from ``first`` on.
 
     Weighted by their multipliers they are one inequality in x, which every point keeps: the greatest sum is at most
     that of the sum plus any multiple of the inequality's slack.
     """
-    size = sizes[0]
+    weights, shifts, origin = net.weights, net.shifts, reach.origin
+    rows, sides, size = program.rows, program.sides, len(origin)
     slope, need = np.zeros(size), 0.0
     for r in range(first, len(multipliers)):
         if multipliers[r] > 0.0:
@@ -244,7 +343,7 @@ def tighten(
     if steepest <= 0.0:
         return
     form = np.empty(size)
-    for i in range(sizes[1]):
+    for i in range(net.sizes[1]):
         here, largest = shifts[0, i], 0.0
         for j in range(size):
             here += weights[0, i, j] * origin[j]
@@ -254,7 +353,7 @@ def tighten(
             for sign in (1.0, -1.0):
                 for j in range(size):
                     form[j] = sign * weights[0, i, j] + factor * slope[j]
-                end = greatest(form, size, low, high, budget, norm) - factor * need + SAFE * (1.0 + abs(factor * need))
+                end = greatest(form, reach) - factor * need + SAFE * (1.0 + abs(factor * need))
                 if sign > 0:
                     top[i] = min(top[i], here + end)
                 else:
@@ -262,37 +361,25 @@ def tighten(
 
 
 @njit(cache=True)
-def node(
-    origin, low, high, budget, norm, first_low, first_high, cut_low, cut_high, phases, moves, lifted, count, radius,
-    euclidean, moving, weights, shifts, sizes, last, constant, margin, enough, point, scenario, excess,
-):  # fmt: skip
+def node(net, reach, cuts, scenarios, ball, margin, enough, found):
     """Solve the program of a node, finding scenarios on the way. Returns a code and a lower bound on the distance.
 
-    Parameters
-    ----------
-    origin, low, high
-        The factual, and how far each number may move down (<= 0) and up; all in scaled units.
-    budget
-        The distance from which on no solution is of use; ``enough``: by how much it has to be undercut.
-    norm
-        Of distances: ``L1`` or ``LINF``.
-    first_low, first_high
-        Bounds of the sums of the first layer at x; ``cut_low``, ``cut_high`` those that the node decided, or infinite.
-    phases
-        Of each scenario's later units: 1 on, -1 off, 0 open; shape (scenarios, layers, units).
-    moves, lifted, count
-        The scenarios, and what each adds to the first layer's sums; how many there are, and how many are lifted, shape
-        (2,). New ones are added.
-    point
-        Where the first rows are made, best at the solution of the parent node; takes the solution.
-    scenario, excess
-        Take the scenario to branch on, shape (1,), and what each of its units' lines lies too high, (layers, units).
+    Bounds of the first layer, scenarios and their number, and ``found``, a ``Solution``, are written. ``enough`` is by
+    how much the budget has to be undercut.
     """
+    net, reach, cuts, scenarios = Layers(*net), Reach(*reach), Cuts(*cuts), Known(*scenarios)
+    ball, found = Ball(*ball), Solution(*found)
+    weights, shifts, sizes, last, constant = net.weights, net.shifts, net.sizes, net.last, net.constant
+    origin, low, high, budget, norm = reach.origin, reach.low, reach.high, reach.budget, reach.norm
+    first_low, first_high, cut_low, cut_high = cuts.first_low, cuts.first_high, cuts.low, cuts.high
+    phases, moves, lifted, count = scenarios.phases, scenarios.moves, scenarios.lifted, scenarios.counts
+    point, excess = found.point, found.excess
     size, layers = sizes[0], len(sizes) - 1
     chebyshev = norm == LINF
     columns = 2 * size + (1 if chebyshev else 0)
     cost, ends_low, ends_high = np.zeros(columns), np.zeros(columns), np.empty(columns)
     rows, sides = np.zeros((ROWS, columns)), np.zeros(ROWS)
+    program = Rows(rows, sides)
     m, most = 0, budget + ROOMY * (1.0 + budget)
     for j in range(size):
         ends_high[j], ends_high[size + j] = min(high[j], most), min(-low[j], most)
@@ -318,11 +405,11 @@ def node(
     for turn in range(ROUNDS):
         room = TIGHT if turn == 0 else -MISSED
         while count[1] < count[0]:
-            lift(moves[count[1]], weights, sizes, lifted[count[1]])
+            lift(net, moves[count[1]], lifted[count[1]])
             count[1] += 1
         known = count[0]
         before = m
-        sums(point, weights, shifts, sizes, active)
+        sums(net, point, active)
         here[:] = active[0, : sizes[1]]
         for i in range(sizes[1]):
             for side in range(2):
@@ -336,9 +423,10 @@ def node(
                     sides[m] += sign * weights[0, i, j] * (origin[j] - point[j])
                 m += 1
         for s in range(known):
+            at = Where(origin, moves[s], point)
             for i in range(sizes[1]):
                 active[0, i] = here[i] + lifted[s, i]
-            values = later(weights, shifts, sizes, active)
+            values = later(net, active)
             total = constant
             for i in range(len(values)):
                 total += last[i] * values[i]
@@ -347,16 +435,14 @@ def node(
                 continue
             if not ready[s]:
                 ready[s] = True
-                if not bounds(
-                    origin, moves[s], lifted[s], low, high, budget, norm, first_low, first_high, phases[s], weights,
-                    shifts, sizes, bottom[s], top[s],
-                ):  # fmt: skip
+                scenario = Scenario(moves[s], lifted[s], phases[s])
+                if not bounds(net, reach, scenario, first_low, first_high, bottom[s], top[s]):
                     return EMPTY, np.inf
             if total < margin + room:
                 for j in range(sizes[layers]):
                     form[j] = last[j]
-                height = above(form, constant, layers, active, bottom[s], top[s], weights, shifts, sizes, gaps)
-                m += _row(form, height, margin, room, origin, point, moves[s], rows, sides, m, size)
+                height = above(net, form, constant, layers, active, bottom[s], top[s], gaps)
+                m += _row(form, height, margin, room, at, program, m)
             for k in range(1, layers):
                 for i in range(sizes[k + 1]):
                     if phases[s, k, i] == 0:
@@ -364,16 +450,14 @@ def node(
                     sign = float(phases[s, k, i])
                     for j in range(sizes[k]):
                         form[j] = sign * weights[k, i, j]
-                    height = above(
-                        form, sign * shifts[k, i], k, active, bottom[s], top[s], weights, shifts, sizes, gaps
-                    )
-                    m += _row(form, height, 0.0, room, origin, point, moves[s], rows, sides, m, size)
+                    height = above(net, form, sign * shifts[k, i], k, active, bottom[s], top[s], gaps)
+                    m += _row(form, height, 0.0, room, at, program, m)
         if m == before and turn > 0:
             worst = 0
             for s in range(known):
                 if true[s] < true[worst]:
                     worst = s
-            met = quick(point, radius, euclidean, moving, weights, shifts, sizes, last, constant, fresh)
+            met = quick(net, ball, point, fresh)
             if met < margin - 2 * MISSED and met < true[worst] - MISSED and count[0] < capacity:
                 moves[count[0]] = fresh
                 count[0] += 1
@@ -393,35 +477,32 @@ def node(
             point[j] = origin[j] + solution[j] - solution[size + j]
         if bound > tightened + RISE * budget:
             tightened = bound
-            tighten(
-                origin, low, high, budget, norm, rows, sides, multipliers, size if chebyshev else 0, weights, shifts,
-                sizes, first_low, first_high,
-            )  # fmt: skip
+            tighten(net, reach, program, multipliers, size if chebyshev else 0, first_low, first_high)
             ready[:] = False
     # To be branched on where the lines of the most violated scenario lie too high.
     worst = 0
     for s in range(known):
         if true[s] < true[worst]:
             worst = s
-    if not ready[worst] and not bounds(
-        origin, moves[worst], lifted[worst], low, high, budget, norm, first_low, first_high, phases[worst], weights,
-        shifts, sizes, bottom[worst], top[worst],
-    ):  # fmt: skip
+    scenario = Scenario(moves[worst], lifted[worst], phases[worst])
+    if not ready[worst] and not bounds(net, reach, scenario, first_low, first_high, bottom[worst], top[worst]):
         return EMPTY, np.inf
     for i in range(sizes[1]):
         active[0, i] = here[i] + lifted[worst, i]
-    later(weights, shifts, sizes, active)
+    later(net, active)
     for j in range(sizes[layers]):
         form[j] = last[j]
     excess[:] = 0.0
-    above(form, constant, layers, active, bottom[worst], top[worst], weights, shifts, sizes, excess)
-    scenario[0] = worst
+    above(net, form, constant, layers, active, bottom[worst], top[worst], excess)
+    found.scenario[0] = worst
     return BRANCH, bound
 
 
 @njit(cache=True)
-def reached(origin, low, high, budget, norm, weights, shifts, sizes, bottom, top):
+def reached(net, reach, bottom, top):
     """Bounds of the first layer's sums at x, within the ends and the budget."""
+    net, reach = Layers(*net), Reach(*reach)
+    weights, shifts, sizes, origin = net.weights, net.shifts, net.sizes, reach.origin
     form = np.empty(sizes[0])
     for i in range(sizes[1]):
         here = shifts[0, i]
@@ -429,19 +510,21 @@ def reached(origin, low, high, budget, norm, weights, shifts, sizes, bottom, top
             here += weights[0, i, j] * origin[j]
         for j in range(sizes[0]):
             form[j] = weights[0, i, j]
-        top[i] = here + greatest(form, sizes[0], low, high, budget, norm)
+        top[i] = here + greatest(form, reach)
         for j in range(sizes[0]):
             form[j] = -form[j]
-        bottom[i] = here - greatest(form, sizes[0], low, high, budget, norm)
+        bottom[i] = here - greatest(form, reach)
 
 
 @njit(cache=True)
-def _least_in_ball(form, constant, rows, sides, m, size, moving, radius, move):
+def _least_in_ball(form, constant, program, m, ball, move):
     """A lower bound on an affine function over a ball cut by rows, and the point in the ball that it belongs to.
 
     The multipliers of the rows climb the dual one at a time, each by a closed formula. Infinite where a row excludes
     the ball.
     """
+    rows, sides, radius, moving = program.rows, program.sides, ball.radius, ball.moving
+    size = len(moving)
     slope, multipliers, total = np.zeros(size), np.zeros(m), 0.0
     for j in range(size):
         if moving[j]:
@@ -486,7 +569,7 @@ def _least_in_ball(form, constant, rows, sides, m, size, moving, radius, move):
 
 
 @njit(cache=True)
-def worst(stack, depth, point, radius, euclidean, moving, weights, shifts, sizes, last, constant, need, nodes, move):
+def worst(net, ball, stack, depth, point, need, nodes, move):
     """Look at up to ``nodes`` boxes of phases for a perturbation with a margin of at most ``need``, left in ``move``.
 
     Parameters
@@ -495,8 +578,6 @@ def worst(stack, depth, point, radius, euclidean, moving, weights, shifts, sizes
         The open boxes, shape (boxes, layers, units), and their number, shape (1,): to begin with one, all open.
     point
         x, scaled.
-    radius, euclidean, moving
-        The perturbations: of which norm, and which numbers they move.
     need
         At least 0, and less than the margin asked of x: perturbations with a margin in between count as violations, so
         that no proof has to tell a margin from 0.
@@ -506,15 +587,18 @@ def worst(stack, depth, point, radius, euclidean, moving, weights, shifts, sizes
     ``VIOLATED``; ``PROVEN``, that all margins are above 0; ``MORE``, to be asked again; ``OPEN``, that rounding leaves
     it undecided.
     """
+    net, ball = Layers(*net), Ball(*ball)
+    weights, shifts, sizes, last, constant = net.weights, net.shifts, net.sizes, net.last, net.constant
+    radius, euclidean, moving = ball.radius, ball.euclidean, ball.moving
     layers, size = len(sizes) - 1, sizes[0]
-    norm = L2 if euclidean else LINF
     low, high, still, unlifted = np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(sizes[1])
     for j in range(size):
         if moving[j]:
             low[j], high[j] = -radius, radius
     first_low, first_high = np.empty(sizes[1]), np.empty(sizes[1])
     near_low, near_high = np.empty(sizes[1]), np.empty(sizes[1])
-    reached(point, low, high, radius, norm, weights, shifts, sizes, first_low, first_high)
+    reach = Reach(point, low, high, radius, L2 if euclidean else LINF)
+    reached(net, reach, first_low, first_high)
     bottom, top = np.zeros(shifts.shape), np.zeros(shifts.shape)
     active, gaps = np.zeros(shifts.shape), np.zeros(shifts.shape)
     phases = np.zeros(shifts.shape, np.int8)
@@ -523,6 +607,8 @@ def worst(stack, depth, point, radius, euclidean, moving, weights, shifts, sizes
     cost[size] = 1.0
     ends_low[:size], ends_high[:size] = low, high
     rows, sides, planes = np.zeros((ROWS, size + 1)), np.zeros(ROWS), np.zeros(ROWS, np.bool_)
+    program = Lines(rows, sides, planes)
+    still_at = Scenario(still, unlifted, phases)
     proven = POSITIVE * (1.0 + abs(constant))
     for _ in range(nodes):
         if depth[0] == 0:
@@ -532,10 +618,7 @@ def worst(stack, depth, point, radius, euclidean, moving, weights, shifts, sizes
         for i in range(sizes[1]):
             near_low[i] = max(first_low[i], 0.0) if phases[0, i] > 0 else first_low[i]
             near_high[i] = min(first_high[i], 0.0) if phases[0, i] < 0 else first_high[i]
-        if not bounds(
-            point, still, unlifted, low, high, radius, norm, near_low, near_high, phases, weights, shifts, sizes,
-            bottom, top,
-        ):  # fmt: skip
+        if not bounds(net, reach, still_at, near_low, near_high, bottom, top):
             continue
         m, closed, excess = 0, False, 0.0
         for i in range(sizes[1]):
@@ -558,7 +641,7 @@ def worst(stack, depth, point, radius, euclidean, moving, weights, shifts, sizes
                         sign = float(phases[k, i])
                         for j in range(sizes[k]):
                             form[j] = sign * weights[k, i, j]
-                        height = above(form, sign * shifts[k, i], k, active, bottom, top, weights, shifts, sizes, gaps)
+                        height = above(net, form, sign * shifts[k, i], k, active, bottom, top, gaps)
                         for j in range(size):
                             rows[last_row, j] = -form[j]
                             height += form[j] * point[j]
@@ -567,12 +650,12 @@ def worst(stack, depth, point, radius, euclidean, moving, weights, shifts, sizes
             if open_units == 0:  # one affine function, on one cell: no planes
                 for i in range(sizes[layers]):
                     form[i] = last[i]
-                height = above(form, constant, layers, active, bottom, top, weights, shifts, sizes, gaps)
+                height = above(net, form, constant, layers, active, bottom, top, gaps)
                 for j in range(size):
                     height += form[j] * point[j]
-                if _least_in_ball(form, height, rows, sides, last_row, size, moving, radius, move) > proven:
+                if _least_in_ball(form, height, program, last_row, ball, move) > proven:
                     continue
-                values = sums(point + move, weights, shifts, sizes, active)
+                values = sums(net, point + move, active)
                 total = constant
                 for i in range(len(values)):
                     total += last[i] * values[i]
@@ -589,7 +672,7 @@ def worst(stack, depth, point, radius, euclidean, moving, weights, shifts, sizes
             for turn in range(2 if euclidean else 1):
                 # Where the solution is, pulled back to the ball, and where the ball is worst for the sum of functions.
                 trial = ahead if turn else s / (1.0 + excess) if excess > 0.0 else s
-                values = sums(point + trial, weights, shifts, sizes, active)
+                values = sums(net, point + trial, active)
                 total = constant
                 for i in range(len(values)):
                     total += last[i] * values[i]
@@ -597,12 +680,12 @@ def worst(stack, depth, point, radius, euclidean, moving, weights, shifts, sizes
                     move[:] = trial
                     return VIOLATED
                 if turn == 0 and excess > 0.0:
-                    sums(point + s, weights, shifts, sizes, active)
+                    sums(net, point + s, active)
                 here, there = (ahead, -np.inf) if turn else (s, value)
                 for i in range(sizes[layers]):
                     form[i] = -last[i]
-                height = above(form, -constant, layers, active, bottom, top, weights, shifts, sizes, gaps)
-                m = _beneath(form, height, 1.0, there, point, here, rows, sides, planes, m, size)
+                height = above(net, form, -constant, layers, active, bottom, top, gaps)
+                m = _beneath(form, height, 1.0, there, point, here, program, m)
                 for k in range(1, layers):
                     for i in range(sizes[k + 1]):
                         if phases[k, i] == 0:
@@ -610,8 +693,8 @@ def worst(stack, depth, point, radius, euclidean, moving, weights, shifts, sizes
                         sign = float(phases[k, i])
                         for j in range(sizes[k]):
                             form[j] = sign * weights[k, i, j]
-                        height = above(form, sign * shifts[k, i], k, active, bottom, top, weights, shifts, sizes, gaps)
-                        m = _beneath(form, height, 0.0, 0.0, point, here, rows, sides, planes, m, size)
+                        height = above(net, form, sign * shifts[k, i], k, active, bottom, top, gaps)
+                        m = _beneath(form, height, 0.0, 0.0, point, here, program, m)
                 if turn == 0 and m == before and excess <= ROUND:
                     break
                 length = np.sqrt(np.sum(here * here))
@@ -622,7 +705,7 @@ def worst(stack, depth, point, radius, euclidean, moving, weights, shifts, sizes
                 break
             status, least, solution, multipliers = minimum(cost, rows[:m].copy(), sides[:m].copy(), ends_low, ends_high)
             if euclidean and status != INFEASIBLE:
-                bound = _worst_in_ball(rows, sides, planes, multipliers, m, size, moving, radius, ahead)
+                bound = _worst_in_ball(program, multipliers, m, ball, ahead)
                 least = max(least, bound)
             if status == INFEASIBLE or least > proven:
                 closed = True
@@ -631,10 +714,10 @@ def worst(stack, depth, point, radius, euclidean, moving, weights, shifts, sizes
         if closed:
             continue
         # Branch on the unit whose line is the most wrong.
-        sums(point + s, weights, shifts, sizes, active)
+        sums(net, point + s, active)
         for i in range(sizes[layers]):
             form[i] = -last[i]
-        above(form, -constant, layers, active, bottom, top, weights, shifts, sizes, gaps)
+        above(net, form, -constant, layers, active, bottom, top, gaps)
         where, unit, widest, right = -1, -1, 0.0, True
         for k in range(layers):
             for i in range(sizes[k + 1]):
@@ -651,8 +734,9 @@ def worst(stack, depth, point, radius, euclidean, moving, weights, shifts, sizes
 
 
 @njit(cache=True)
-def _beneath(form, height, share, value, point, s, rows, sides, planes, m, size):
+def _beneath(form, height, share, value, point, s, program, m):
     """Add the row ``-(form @ (point + s) + height) <= share * value`` where violated; returns the number of rows."""
+    rows, sides, planes, size = program.rows, program.sides, program.planes, len(point)
     for j in range(size):
         height += form[j] * point[j]
     here = height
@@ -667,8 +751,10 @@ def _beneath(form, height, share, value, point, s, rows, sides, planes, m, size)
 
 
 @njit(cache=True)
-def _worst_in_ball(rows, sides, planes, multipliers, m, size, moving, radius, ahead):
+def _worst_in_ball(program, multipliers, m, ball, ahead):
     """The least value on a ball of the functions of the rows, weighted by their multipliers, reached at ``ahead``."""
+    rows, sides, planes, radius, moving = program.rows, program.sides, program.planes, ball.radius, ball.moving
+    size = len(moving)
     slope, constant, weight = np.zeros(size), 0.0, 0.0
     for i in range(m):
         if multipliers[i] > 0.0 and not planes[i]:

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from methods.robust.network_kernels import Layers
+
 ROOM = 64  # perturbations that there is room for at first; half of the room is for those that a node finds
 RELIABLE = 4  # times that a unit was decided, to know what it gains
 TRIALS = 6  # units that are tried at a node
@@ -27,7 +29,7 @@ class Slice:
     places: tuple[int, ...]
     last: int
     categories: dict[str, Any]
-    layers: tuple[Any, ...]
+    layers: Layers
 
 
 @dataclass

@@ -14,7 +14,7 @@ from support.plane import SPACE, rows
 from harness.certificate import Ball
 from harness.certificate.linear import Linear
 from harness.certificate.margins import margins, readable
-from harness.certificate.network_kernels import _cell, _over_ball, _relax, bounds, forward
+from harness.certificate.network_kernels import Layers, Program, Region, _cell, _over_ball, _relax, bounds, forward
 from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import space_inputs
@@ -104,6 +104,8 @@ class Network:
         self.weights, self.shifts = rng.normal(size=(2, 4, 4)), rng.normal(scale=0.3, size=(2, 4))
         self.last, self.constant = rng.choice([-1.0, 1.0], 3) * rng.uniform(0.5, 1.5, 3), 0.25
         self.low, self.high = -np.ones(2), np.ones(2)
+        self.layers = Layers(self.weights, self.shifts, self.sizes, self.last, self.constant)
+        self.region = Region(self.low, self.high, 1.0, False)
         self.points = rng.uniform(-1, 1, (4000, 2))
         self.sums: list[np.ndarray] = []
         values = self.points
@@ -115,8 +117,7 @@ class Network:
 
     def bounded(self, phases: np.ndarray) -> tuple[np.ndarray, np.ndarray, bool]:
         bottom, top = np.zeros((2, 4)), np.zeros((2, 4))
-        known = (self.weights, self.shifts, self.sizes)
-        return bottom, top, bounds(phases, self.low, self.high, 1.0, False, *known, bottom, top)
+        return bottom, top, bounds(self.layers, self.region, phases, bottom, top)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -133,8 +134,7 @@ def test_bounds_hold_every_sum(seed: int) -> None:
     reach = np.abs(weights).sum(axis=1)  # of the first layer the bounds are exact
     np.testing.assert_allclose(bottom[0], network.shifts[0] - reach)
     np.testing.assert_allclose(top[0], network.shifts[0] + reach)
-    known = (network.weights, network.shifts, network.sizes, network.last, network.constant)
-    assert forward(network.points[0], *known) == pytest.approx(network.outputs[0])
+    assert forward(tuple(network.layers), network.points[0]) == pytest.approx(network.outputs[0])
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -150,8 +150,7 @@ def test_a_relaxation_has_the_points_of_its_phases_and_no_others(seed: int) -> N
         phases[k, i] = 1 if network.sums[k][place_of, i] > 0 else -1
     bottom, top, some = network.bounded(phases)
     assert some
-    known = (network.weights, network.shifts, network.sizes, network.last, network.constant)
-    cost, rest, rows_of, sides, low, high, place = _relax(phases, bottom, top, network.low, network.high, *known)
+    cost, rest, rows_of, sides, low, high, place = _relax(network.layers, network.region, phases, bottom, top)
     agree = np.all([(network.sums[k][:, i] > 0) == (phases[k, i] > 0) for k, i in fixed], axis=0)
     columns = np.zeros((len(network.points), len(cost)))
     columns[:, :2] = network.points
@@ -180,6 +179,11 @@ def test_a_relaxation_has_the_points_of_its_phases_and_no_others(seed: int) -> N
     assert line.fun + rest <= network.outputs[agree].min() + 1e-9
 
 
+def program(cost: np.ndarray, *rest: np.ndarray) -> Program:
+    """Of rows, sides and ends, without open units."""
+    return Program(cost, 0.0, *rest, place=np.full((1, 1), -1))
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_the_dual_of_a_ball_is_tight(seed: int) -> None:
     """The least of a linear form over a ball cut by two planes, by SLSQP; a plane beyond the ball leaves no point."""
@@ -204,7 +208,7 @@ def test_the_dual_of_a_ball_is_tight(seed: int) -> None:
     assert found <= best.fun + 1e-7
     assert found == pytest.approx(best.fun, abs=2e-6)
     multipliers = rng.uniform(0, 1, 2)
-    bound = _over_ball(3, cost, planes, sides, np.zeros(3), np.zeros(3), multipliers, radius, slope)
+    bound = _over_ball(3, program(cost, planes, sides, np.zeros(3), np.zeros(3)), multipliers, radius, slope)
     assert bound == pytest.approx(-multipliers @ sides - radius * np.linalg.norm(cost + multipliers @ planes))
     assert bound <= found + 1e-9
     away = np.array([-radius * float(np.linalg.norm(planes[0])) - 0.1, 1.0])
@@ -217,4 +221,4 @@ def test_columns_beside_the_ball_lie_at_an_end() -> None:
     for slope_of, end in ((2.0, -2.0), (-2.0, -6.0)):
         cost, slope = np.array([3.0, 4.0, slope_of]), np.zeros(3)
         ends = np.array([0.0, 0.0, -1.0]), np.array([0.0, 0.0, 3.0])
-        assert _over_ball(2, cost, empty, np.zeros(1), *ends, np.zeros(1), 2.0, slope) == end - 2.0 * 5.0
+        assert _over_ball(2, program(cost, empty, np.zeros(1), *ends), np.zeros(1), 2.0, slope) == end - 2.0 * 5.0

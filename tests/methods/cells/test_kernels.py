@@ -15,6 +15,7 @@ from support.forests import SPACE, factuals, problem_with, searcher
 
 from methods.ce_ocl import CeOcl
 from methods.cells import kernels, masks, search
+from methods.cells.records import Box, Clauses, Intervals, Laid, Node, Numbers, States
 
 # Positions in a state's arrays: three features, the second without order.
 STATES = np.array([4, 3, 4])
@@ -37,33 +38,46 @@ def instances(draw: st.DrawFn) -> tuple[Any, ...]:
             nearer = cost[OFFSET[f] + s + (1 if s < factual_state[f] else -1)]
             cost[OFFSET[f] + s] = (nearer or change_cost) + draw(steps)
 
-    def box() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def box() -> Box:
         ends = [sorted((draw(st.integers(0, count - 1)), draw(st.integers(0, count - 1)))) for count in STATES]
         low, high = (np.array([pair[side] for pair in ends]) for side in (0, 1))
         sets = np.where(UNORDERED == 1, [0, draw(st.integers(1, 7)), 0], 0).astype(np.uint64)
-        return low, high, sets
+        return Box(low, high, sets)
 
-    return factual_state, cost, box(), entered([box() for _ in range(draw(st.integers(1, 6)))])
+    states = States(UNORDERED, OFFSET, np.zeros(OFFSET[-1], np.int64), cost, factual_state, np.ones(3), math.inf)
+    return states, box(), entered([box() for _ in range(draw(st.integers(1, 6)))], states)
 
 
-def entered(boxes: list[tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:
+def entered(boxes: list[Box], states: States) -> Clauses:
     """Boxes as clauses of the kernels."""
     clauses = search._clauses(len(boxes), 3, OFFSET[-1])
     for c, box in enumerate(boxes):
-        for target, part in zip(clauses, box, strict=False):
-            target[c] = part
-        kernels.enter(c, clauses, UNORDERED, OFFSET)
+        clauses.low[c], clauses.high[c], clauses.sets[c] = box.low, box.high, box.sets
+        kernels.enter(c, clauses, states)
     return clauses
 
 
-def contains(box: tuple[np.ndarray, ...], point: tuple[int, ...]) -> bool:
+def boxes_of(clauses: Clauses) -> list[Box]:
+    return [Box(*parts) for parts in zip(clauses.low, clauses.high, clauses.sets, strict=True)]
+
+
+def looked_at(box: Box, states: States, unused: float = np.inf) -> Node:
+    """A node at its nearest point, with residual costs; those that do not count are ``unused``."""
+    right, left = np.full(len(states.cost), unused), np.full(len(states.cost), unused)
+    node = Node(box, np.zeros(3, np.int64), right, left, np.zeros(3))
+    kernels.nearest(box, states, node.point)
+    kernels.residuals(node, states)
+    return node
+
+
+def contains(box: Box, point: tuple[int, ...]) -> bool:
     low, high, sets = box
     return all(int(sets[f]) >> s & 1 if UNORDERED[f] else low[f] <= s <= high[f] for f, s in enumerate(point))
 
 
-def left_over(node: tuple[np.ndarray, ...], clauses: tuple[np.ndarray, ...]) -> set[tuple[int, ...]]:
+def left_over(node: Box, clauses: Clauses) -> set[tuple[int, ...]]:
     """The points of a node that are in no clause's box."""
-    boxes = list(zip(*clauses[:3], strict=True))
+    boxes = boxes_of(clauses)
     return {point for point in ALL if contains(node, point) and not any(contains(box, point) for box in boxes)}
 
 
@@ -72,25 +86,23 @@ def left_over(node: tuple[np.ndarray, ...], clauses: tuple[np.ndarray, ...]) -> 
 def test_duals_bound_every_point_and_leave_no_negative_residual(instance: tuple[Any, ...]) -> None:
     """No residual gets negative or shrinks with distance, and nothing outside all boxes costs less than the
     bound; nor has such a point a state that ``fix`` drops, where it costs less than the slack above the bound."""
-    factual_state, cost, node, clauses = instance
-    point = np.zeros(3, np.int64)
-    bound = kernels.nearest(node, UNORDERED, factual_state, cost, OFFSET, point)
-    residual = (np.full(len(cost), np.inf), np.full(len(cost), np.inf), np.zeros(3))
-    kernels.residuals(node, UNORDERED, cost, OFFSET, factual_state, point, residual)
-    for c in range(len(clauses[0])):
-        if kernels.inside(c, clauses, UNORDERED, point) and kernels.live_faces(c, clauses, UNORDERED, node):
-            bound += kernels.raise_dual(c, clauses, UNORDERED, node, residual, point, OFFSET)
-    right, left, change = residual
+    states, box, clauses = instance
+    node, cost = looked_at(box, states), states.cost
+    point, right, left, change = node.point, node.right, node.left, node.change
+    bound = kernels.nearest(box, states, point)
+    for c in range(len(clauses.low)):
+        if kernels.inside(c, clauses, states, point) and kernels.live_faces(c, clauses, states, box):
+            bound += kernels.raise_dual(c, clauses, states, node)
     assert min(right.min(), left.min(), change.min()) >= 0
     for f in (0, 2):
-        onwards = right[OFFSET[f] + point[f] + 1 : OFFSET[f] + node[1][f] + 1]
-        back = left[OFFSET[f] + node[0][f] : OFFSET[f] + point[f]]
+        onwards = right[OFFSET[f] + point[f] + 1 : OFFSET[f] + box.high[f] + 1]
+        back = left[OFFSET[f] + box.low[f] : OFFSET[f] + point[f]]
         assert (np.diff(onwards) >= 0).all()
         assert (np.diff(back) <= 0).all()
-    costs = {p: sum(cost[OFFSET[f] + s] for f, s in enumerate(p)) for p in left_over(node, clauses)}
+    costs = {p: sum(cost[OFFSET[f] + s] for f, s in enumerate(p)) for p in left_over(box, clauses)}
     assert min(costs.values(), default=math.inf) >= bound
-    kernels.fix(node, UNORDERED, OFFSET, point, residual, 3.0)
-    assert all(contains(node, p) for p, cost_at in costs.items() if cost_at < bound + 3.0)
+    kernels.fix(node, states, 3.0)
+    assert all(contains(box, p) for p, cost_at in costs.items() if cost_at < bound + 3.0)
 
 
 @settings(max_examples=300, deadline=None)
@@ -98,14 +110,14 @@ def test_duals_bound_every_point_and_leave_no_negative_residual(instance: tuple[
 def test_a_node_loses_only_what_a_clause_or_the_bound_on_changes_rules_out(
     instance: tuple[Any, ...], most: int
 ) -> None:
-    factual_state, _, node, clauses = instance
+    states, node, clauses = instance
     expected = left_over(node, clauses)
-    possible = kernels.propagate(clauses, len(clauses[0]), UNORDERED, OFFSET, *node)
+    possible = kernels.propagate(clauses, len(clauses.low), states, node)
     assert possible or not expected
     if possible:
         assert left_over(node, clauses) == expected
-        kept = {p for p in expected if sum(s != own for s, own in zip(p, factual_state, strict=True)) <= most}
-        if kernels.limit_changes(node, UNORDERED, factual_state, np.ones(3), float(most)):
+        kept = {p for p in expected if sum(s != own for s, own in zip(p, states.factual, strict=True)) <= most}
+        if kernels.limit_changes(node, states._replace(most=float(most))):
             assert kept <= left_over(node, clauses)
         else:
             assert not kept
@@ -115,36 +127,34 @@ def test_a_node_loses_only_what_a_clause_or_the_bound_on_changes_rules_out(
 @given(instances(), st.integers(1, 130))
 def test_the_clauses_that_hold_a_point_are_named(instance: tuple[Any, ...], number: int) -> None:
     """Of any number of clauses, by the table and one by one."""
-    boxes = list(zip(*instance[3][:3], strict=True))
+    states, _, clauses = instance
+    boxes = boxes_of(clauses)
     boxes = [boxes[c % len(boxes)] for c in range(number)]
-    clauses, found = entered(boxes), np.full(3, 2**64 - 1, np.uint64)
+    clauses, found = entered(boxes, states), np.full(3, 2**64 - 1, np.uint64)
     for point in ALL:
-        kernels.clauses_around(clauses, number, UNORDERED, OFFSET, np.array(point), found)
+        kernels.clauses_around(clauses, number, states, np.array(point), found)
         words = -(-number // 64)
         named = np.unpackbits(found[:words].view(np.uint8), bitorder="little")
         expected = [contains(box, point) for box in boxes]
         assert named[:number].tolist() == expected
         assert not named[number:].any()
-        assert [kernels.inside(c, clauses, UNORDERED, np.array(point)) for c in range(number)] == expected
+        assert [kernels.inside(c, clauses, states, np.array(point)) for c in range(number)] == expected
 
 
 @settings(max_examples=300, deadline=None)
 @given(instances())
 def test_faces_without_residual_cost_lead_out_of_all_clauses(instance: tuple[Any, ...]) -> None:
     """The point reached is in the node, in no box, and each of its features has no residual cost."""
-    factual_state, cost, node, clauses = instance
-    point, trial, used = np.zeros(3, np.int64), np.zeros(3, np.int64), len(clauses[0])
-    kernels.nearest(node, UNORDERED, factual_state, cost, OFFSET, point)
-    residual = (np.full(len(cost), np.inf), np.full(len(cost), np.inf), np.zeros(3))
-    kernels.residuals(node, UNORDERED, cost, OFFSET, factual_state, point, residual)
+    states, box, clauses = instance
+    node, trial, used = looked_at(box, states), np.zeros(3, np.int64), len(clauses.low)
+    point, right, left, change = node.point, node.right, node.left, node.change
     for c in range(used):
-        if kernels.inside(c, clauses, UNORDERED, point) and kernels.live_faces(c, clauses, UNORDERED, node):
-            kernels.raise_dual(c, clauses, UNORDERED, node, residual, point, OFFSET)
+        if kernels.inside(c, clauses, states, point) and kernels.live_faces(c, clauses, states, box):
+            kernels.raise_dual(c, clauses, states, node)
     containing = np.zeros(1, np.uint64)
-    if not kernels.through_free_faces(clauses, used, UNORDERED, node, residual, OFFSET, point, containing, trial):
+    if not kernels.through_free_faces(clauses, used, states, node, containing, trial):
         return
-    assert tuple(trial) in left_over(node, clauses)
-    right, left, change = residual
+    assert tuple(trial) in left_over(box, clauses)
     for f in (0, 2):
         assert trial[f] == point[f] or (right if trial[f] > point[f] else left)[OFFSET[f] + trial[f]] <= kernels.CLOSE
     assert trial[1] == point[1] or change[1] <= kernels.CLOSE
@@ -154,21 +164,18 @@ def test_faces_without_residual_cost_lead_out_of_all_clauses(instance: tuple[Any
 @given(instances(), st.integers(0, 5))
 def test_the_children_of_a_node_share_out_what_is_outside_a_clause(instance: tuple[Any, ...], chosen: int) -> None:
     """No point is lost or in two of them, and no child's key is above its cheapest point."""
-    factual_state, cost, node, clauses = instance
-    c = chosen % len(clauses[0])
-    point, box = np.zeros(3, np.int64), tuple(part[[c]] for part in clauses[:3])
-    kernels.nearest(node, UNORDERED, factual_state, cost, OFFSET, point)
-    if not kernels.inside(c, clauses, UNORDERED, point):
+    states, box, clauses = instance
+    c = chosen % len(clauses.low)
+    node, only = looked_at(box, states, 0.0), Clauses(*(part[[c]] for part in clauses))
+    if not kernels.inside(c, clauses, states, node.point):
         return
-    residual = (np.zeros(len(cost)), np.zeros(len(cost)), np.zeros(3))
-    kernels.residuals(node, UNORDERED, cost, OFFSET, factual_state, point, residual)
     nodes, counters = search._nodes(16, 3), np.zeros(16, np.int64)
-    kernels.branch(c, clauses, UNORDERED, node, residual, OFFSET, factual_state, cost, point, 0.0, nodes, counters)
-    children = [tuple(part[place] for part in nodes[:3]) for place in range(counters[kernels.TOP])]
+    kernels.branch(c, clauses, states, node, 0.0, nodes, counters)
+    children = [Box(nodes.low[place], nodes.high[place], nodes.sets[place]) for place in range(counters[kernels.TOP])]
     shares = Counter(p for child in children for p in ALL if contains(child, p))
-    assert shares == Counter(left_over(node, box))
-    for child, key in zip(children, nodes[3], strict=False):
-        assert key <= min(sum(cost[OFFSET[f] + s] for f, s in enumerate(p)) for p in ALL if contains(child, p))
+    assert shares == Counter(left_over(box, only))
+    for child, key in zip(children, nodes.keys, strict=False):
+        assert key <= min(sum(states.cost[OFFSET[f] + s] for f, s in enumerate(p)) for p in ALL if contains(child, p))
 
 
 @pytest.mark.parametrize("same", [False, True])
@@ -180,30 +187,25 @@ def test_a_strengthened_box_is_wrong_throughout(model: str, same: bool) -> None:
     grid, rng = cells.grid, np.random.default_rng(0)
     for factual in factuals(problem, 3):
         layout = search.Layout(cells, factual.to_dict("records")[0], [], 0.2)
-        states, count = np.diff(layout.state_start), len(layout.factual_state)
-        free = (np.zeros(len(layout.cost)), np.zeros(len(layout.cost)), np.zeros(count))
-        node = (layout.low, layout.high, layout.sets)
+        counts, count = np.diff(layout.state_start), len(layout.factual_state)
+        state = search.State(cells, layout)
 
-        def score(point: np.ndarray, layout: search.Layout = layout) -> tuple[float, int]:
-            return kernels.score_point(
-                cells._grid, grid.base, grid.sums, grid.unordered, layout.cell_of, layout.state_start, point
-            )
+        def score(point: np.ndarray, state: search.State = state) -> tuple[float, int]:
+            return kernels.score_point(state.grid, state.states, point)
 
         grown = 0
-        for seed in rng.integers(0, states, (40, count)):
+        for seed in rng.integers(0, counts, (40, count)):
             least, which = score(seed)
             if least >= -kernels.TINY:
                 continue
-            low, high, sets = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.uint64)
-            kernels.strengthen(
-                cells._grid, grid.base, grid.sums, which, same, grid.unordered, layout.cell_of, layout.state_start,
-                node, free, layout.factual_state, seed, low, high, sets,
-            )  # fmt: skip
+            box = Box(np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.uint64))
+            node = state.node_at(layout.factual_state)
+            kernels.strengthen(state.grid, state.states, kernels.ANY if same else which, node, seed, box)
             allowed = [
                 [
                     s
-                    for s in range(states[f])
-                    if (int(sets[f]) >> s & 1 if grid.unordered[f] else low[f] <= s <= high[f])
+                    for s in range(counts[f])
+                    if (int(box.sets[f]) >> s & 1 if grid.unordered[f] else box.low[f] <= s <= box.high[f])
                 ]
                 for f in range(count)
             ]
@@ -222,22 +224,16 @@ def test_a_step_changes_the_score_by_what_it_changes_for_the_model(model: str) -
     cells = searcher(CeOcl("l1"), problem)
     grid, rng = cells.grid, np.random.default_rng(0)
     layout = search.Layout(cells, factuals(problem, 1)[0].to_dict("records")[0], [], 0.2)
-    place = (cells._grid, grid.base, grid.sums, grid.unordered, layout.cell_of, layout.state_start)
-    totals = np.zeros(len(grid.walks))
-    leaf_masks = np.zeros((len(grid.members), grid.upto.shape[2]), np.uint64)
-    leaf_values, point = np.zeros(len(grid.values)), layout.factual_state.copy()
-    kernels.evaluate(
-        cells._grid, grid.base, grid.sums, layout.cell_of, layout.state_start, point, leaf_masks, leaf_values, totals
-    )
+    states, leaves = layout.states(cells.weights, cells.most), kernels.leaves_room(cells._grid)
+    point, totals = layout.factual_state.copy(), leaves.totals
+    assert len(totals) == len(grid.walks)
+    kernels.evaluate(cells._grid, states, point, leaves)
     for _ in range(300):
         f = int(rng.integers(len(point)))
         s = int(rng.integers(layout.state_start[f + 1] - layout.state_start[f]))
-        score = kernels.step(
-            cells._grid, grid.sums, grid.unordered, layout.cell_of, layout.state_start, point, leaf_masks, leaf_values,
-            totals, f, s,
-        )  # fmt: skip
+        score = kernels.step(cells._grid, states, point, leaves, f, s)
         assert point[f] == s
-        assert score == pytest.approx(kernels.score_point(*place, point)[0], abs=1e-9)
+        assert score == pytest.approx(kernels.score_point(cells._grid, states, point)[0], abs=1e-9)
         raw = problem.classifier.raw(SPACE.frame([layout.row(point)]))[0]
         lead = raw - problem.classifier.raw_threshold if len(totals) == 1 else raw[1] - max(raw[0], raw[2])
         assert score == pytest.approx(lead, abs=1e-9)
@@ -281,9 +277,20 @@ def test_the_states_of_a_number_are_its_cells_at_their_nearest_values(
     """In order, one for each cell that the bounds meet, with a cost that grows from 0 at the factual."""
     low, high = -2.0, 6.0
     borders = np.array(ends, dtype=float)
-    cells, values, costs, factual_state = kernels.lay_number(
-        borders, np.array(cuts, dtype=float), float(value), low, high, 4.0, integer, 0.5, 1.0, 2.0
+    numbers = Numbers(
+        borders,
+        np.array([0, len(ends)]),
+        np.array([4.0]),
+        np.array([integer]),
+        *(np.array([c]) for c in (0.5, 1.0, 2.0)),
     )
+    intervals = Intervals(
+        np.array([float(value)]), np.array([low]), np.array([high]), np.array(cuts, dtype=float),
+        np.array([0, len(cuts)]),
+    )  # fmt: skip
+    laid: Laid = kernels.lay_numbers(tuple(numbers), tuple(intervals))
+    cells, values, costs = (part[: laid.start[1]] for part in (laid.cell, laid.values, laid.cost))
+    factual_state = laid.factual[0]
     assert values[factual_state] == value
     assert costs[factual_state] == 0
     assert (np.diff(values) > 0).all()
