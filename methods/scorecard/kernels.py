@@ -291,7 +291,7 @@ def together(costs, caps, floors, features, options, separated, penalty, state, 
     caps, floors
         Per form: what a set may cost, and the least that one choice of it can. ``caps[0]`` falls with what is found.
     features, options
-        Bit masks of what each choice changes: shapes (choices,) and (choices, words).
+        Bit masks of what each choice changes, shapes (choices, words).
     separated
         Whether features, and options, of two choices have to differ: as sets, and in every element.
     penalty
@@ -324,16 +324,18 @@ def together(costs, caps, floors, features, options, separated, penalty, state, 
         fits = True
         for d in range(depth):
             other = place[d] - 1
-            if separated[0] and features[i] == features[other]:
+            both, alike, shared = 0, True, 0
+            for w in range(features.shape[1]):
+                both += common(features[i, w], features[other, w])
+                alike = alike and features[i, w] == features[other, w]
+            if separated[0] and alike:
                 fits = False
                 break
-            shared = 0
             for w in range(options.shape[1]):
                 shared += common(options[i, w], options[other, w])
             if separated[1] and shared:
                 fits = False
                 break
-            both = common(features[i], features[other])
             for q in range(count):
                 total[q] += penalty[q, 0] * both + penalty[q, 1] * shared
         if not fits:

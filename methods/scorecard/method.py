@@ -32,6 +32,7 @@ OBJECTIVES = (*PARTS, "diversity_features", "diversity_values")
 CLOSED = 1e-9  # distance kept from an included end of the score: sums in another order differ by rounding
 COMPILED = 20  # training rows tried, until one has two counterfactuals and every kernel is compiled
 COMPILING = 60.0  # seconds for that
+TRIED = 0.8  # of the time left for several counterfactuals at once, before fewer are asked for
 RESERVE = 0.02  # of the time limit: for reading the result
 
 
@@ -83,7 +84,8 @@ class Scorecard:
     margin
         :math:`\delta` > 0, where the target does not include its end.
     engine
-        ``search`` (``methods/scorecard/search.py``), exact for every objective; or ``milp``, the mixed-integer
+        ``search`` (``methods/scorecard/search.py``), exact for every objective, and a knapsack where costs only add
+        up (``methods/scorecard/knapsack.py``); or ``milp``, the mixed-integer
         program, where P of ``outcome`` is piecewise linear, its error bounded by ``error``.
     error
         > 0: greatest error of a probability in the program.
@@ -277,18 +279,23 @@ class _Explainer:
         deadline = Deadline(deadline.at - RESERVE * deadline.left)
         origin = _plain(factual)
         moves = self.setup.finder.moves(origin)
+        none = True  # proven of all larger sets that were asked for
         for count in range(n, 0, -1):
-            found = self._best(self.setup, moves, count, deadline)
-            if found.choices or not found.proven:
+            until = deadline if count == 1 else Deadline.after(TRIED * deadline.left)
+            found = self._best(self.setup, moves, count, until)
+            if found.choices:
                 break
+            none &= found.proven
         conflict: tuple[str, ...] | None = ()
         if len(found.choices) == n:
             filler = Answer(Status.GAVE_UP)
-        elif found.proven:
+        elif none:
             conflict = self._conflict(origin, len(found.choices) + 1, deadline)
             filler = Answer(Status.INFEASIBLE, None, Reason.PROOF, detail=_nothing(len(found.choices), conflict))
         else:
-            filler = Answer(Status.GAVE_UP, None, Reason.TIME_LIMIT, detail="nothing was found within the time limit")
+            further = "no further one" if found.choices else "nothing"
+            detail = f"{further} was found within the time limit"
+            filler = Answer(Status.GAVE_UP, None, Reason.TIME_LIMIT, detail=detail)
         answers, trace = self._answers(origin, moves, found)
         return Explanation(tuple(answers), conflict or (), tuple(trace)).padded(n, filler)
 
@@ -301,7 +308,7 @@ class _Explainer:
             order = [level, *range(level)]
             found = engine.best(n, [forms[q] for q in order], np.array([caps[q] for q in order]), deadline)
             if not found.choices or not found.proven:
-                return found
+                return found if level == len(forms) - 1 else replace(found, bound=-math.inf)  # of another objective
             caps[level] = found.cost + setup.method.degradation * abs(found.cost) + CLOSED * max(1.0, abs(found.cost))
         return found
 
@@ -331,7 +338,8 @@ class _Explainer:
             picks = found.choices[rank]
             changes = self._changes(origin, moves, picks[picks >= 0])
             detail = "; ".join(f"{c['feature']} {c['current']} → {c['required']}" for c in changes)
-            answers.append(Answer(status, rows[rank], reason, share, share - gap, detail=detail))
+            bound = share - gap if math.isfinite(gap) else None
+            answers.append(Answer(status, rows[rank], reason, share, bound, detail=detail))
             trace += [{"ce": len(answers), **change} for change in changes]
         return answers, trace
 

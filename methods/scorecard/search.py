@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from harness.core.method import Deadline
 from harness.solvers.lp import Lp
 from methods.scorecard import kernels
+from methods.scorecard.knapsack import Items, greedy, packed
 from methods.scorecard.moves import Moves
 
 FIRST = 64  # cheapest choices that are tried first, a counterfactual of the set
 GROWTH = 8  # factor by which more are tried where those prove nothing
 MOST = 400_000  # choices that are kept at most
-ROUNDS = 40  # of the subgradient method
+ROUNDS = 400  # of the subgradient method: with 40 a card of 60 features has a bound near 0
 CERTAIN = 1e-6  # by how much a share has to be greater: the solver's tolerances
 BUDGET = 200_000  # steps between looks at the clock
 WORD = 63  # bits of a mask
+FLOOR, LISTING = 0.7, 0.9  # shares of the time left for the cheapest choice alone, and for a list of them
+PACKING = 0.6  # share of it for the knapsack
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +71,8 @@ class Rules:
 class Listed:
     """The cheapest choices: options (-1 for none) and parts by choice, and how the forms weigh them, ascending.
 
-    ``complete`` where no other choice keeps to the caps; ``ended`` where the search was not cut short.
+    ``complete`` where no other choice keeps to the caps; ``ended`` where the search was not cut short; ``bound`` on the
+    first form of every choice, those that a search cut short has not come to included.
     """
 
     picks: np.ndarray
@@ -76,6 +80,7 @@ class Listed:
     costs: np.ndarray
     complete: bool
     ended: bool
+    bound: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +165,37 @@ class Search:
         parts, picks = parts[:kept], picks[:kept]
         costs = parts @ weights.T
         ranked = np.argsort(costs[:, 0], kind="stable")
-        return Listed(picks[ranked], parts[ranked], costs[ranked], ended and kept < room, ended)
+        least = float(costs[ranked[0], 0]) if kept else math.inf
+        for d in range(int(state[0]) + 1):  # what each depth of the search still has before it
+            least = min(least, float(base[0] + bounds[d, 0] + tail[0, place[d], most - d]))
+        return Listed(picks[ranked], parts[ranked], costs[ranked], ended and kept < room, ended, least)
+
+    def _packed(self, forms: Sequence[Form], deadline: Deadline) -> Sets:
+        """The cheapest choice as a knapsack, where costs of moves add up and the score has one end; else none."""
+        weights, rules, moves, size, most = forms[0].weights, self.rules, self.moves, len(self.deviation), self.most
+        sign = 1.0 if math.isinf(rules.high) else -1.0
+        need = rules.low - moves.score if sign > 0 else moves.score - rules.high
+        cost = weights[kernels.PROXIMITY] * self.near + weights[kernels.CHANGES]
+        others = weights[kernels.CLOSENESS] or weights[kernels.OUTCOME] or len(forms) > 1
+        two = math.isfinite(rules.low) and math.isfinite(rules.high)
+        if others or two or need <= 0 or not len(cost) or cost.min() < 0:
+            return _none(False)
+        reduced, tail = np.empty(len(cost)), np.empty((size + 1, most + 1))
+        base = kernels.dual(
+            moves.start, moves.delta, self.gain, cost, 0.0, self.factor, self.deviation, moves.score, rules.low,
+            rules.high, most, ROUNDS, reduced,
+        )  # fmt: skip
+        kernels.tails(moves.start, self.sequence, reduced, most, tail)
+        groups = [np.arange(moves.start[f], moves.start[f + 1]) for f in self.sequence]
+        items = Items(groups, cost, sign * self.gain, reduced, base, tail, need, most)
+        first = greedy(items)
+        found = packed(items, math.inf if first is None else float(cost[first].sum()), _part(deadline, PACKING))
+        proven = found.bound >= found.cost - kernels.SLACK * max(1.0, found.cost)
+        picks = first if found.picks is None else found.picks
+        if picks is None:
+            return replace(_none(proven), bound=found.bound)
+        parts = np.array([[self.near[picks].sum(), 0.0, 0.0, len(picks)]])
+        return Sets((picks,), parts, found.cost, found.bound, proven)
 
     def best(self, n: int, forms: Sequence[Form], caps: np.ndarray, deadline: Deadline, first: bool = False) -> Sets:
         """The cheapest set of n different choices by the first form, whose other forms keep to ``caps[1:]``.
@@ -170,21 +205,25 @@ class Search:
         caps = np.array(caps, dtype=float)
         caps[0] = math.inf
         if n == 1:
+            known = self._packed(forms, deadline)
+            if known.proven:
+                return known
             listed = self.cheapest(forms, caps, 1, deadline)
-            if not len(listed.picks):
-                return _none(listed.ended)
-            cost = float(listed.costs[0, 0])
-            return Sets((listed.picks[0],), listed.parts[:1], cost, cost if listed.ended else -math.inf, listed.ended)
+            if listed.ended and not len(listed.picks):
+                return _none(True)
+            if len(listed.picks) and (cost := float(listed.costs[0, 0])) <= known.cost:
+                known = Sets((listed.picks[0],), listed.parts[:1], cost, known.bound, listed.ended)
+            return replace(known, bound=min(max(known.bound, listed.bound), known.cost))
         floors = np.zeros(len(forms))
         for q, form in enumerate(forms):
-            least = self.cheapest([form], np.array([math.inf]), 1, deadline)
-            if not len(least.picks):
-                return _none(least.ended)
-            floors[q] = least.costs[0, 0] if least.ended else -math.inf
+            least = self.cheapest([form], np.array([math.inf]), 1, _part(deadline, FLOOR))
+            if least.ended and not len(least.picks):
+                return _none(True)
+            floors[q] = least.bound
         alone = caps - (n - 1) * floors  # the most that one choice may cost beside the cheapest others
         room, found = FIRST * n, _none(False)
         while True:
-            listed = self.cheapest(forms, alone, room, deadline)
+            listed = self.cheapest(forms, alone, room, _part(deadline, LISTING))
             found = self._compatible(listed, n, forms, caps, floors, found, deadline)
             if found.proven:
                 return found
@@ -263,15 +302,21 @@ class Search:
         return Sets(tuple(listed.picks[i] for i in best), listed.parts[best], float(caps[0]), bound, False)
 
     def _masks(self, picks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Which features and which options each choice changes, as bits: shapes (choices,) and (choices, words)."""
-        taken = picks >= 0
-        owners = self.moves.owner[np.where(taken, picks, 0)]
-        one = np.uint64(1)
-        features = np.where(taken, one << owners.astype(np.uint64), np.uint64(0)).sum(axis=1, dtype=np.uint64)
-        words = len(self.moves.delta) // WORD + 1
-        options = np.zeros((len(picks), words), dtype=np.uint64)
-        for word in range(words):
-            within = taken & (picks // WORD == word)
-            bits = one << (np.where(within, picks, 0) % WORD).astype(np.uint64)
-            options[:, word] = np.where(within, bits, np.uint64(0)).sum(axis=1, dtype=np.uint64)
-        return features, options
+        """Which features and which options each choice changes, as bits: shapes (choices, words)."""
+        owners = np.where(picks >= 0, self.moves.owner[np.maximum(picks, 0)], -1)
+        return _bits(owners, len(self.deviation)), _bits(picks, len(self.moves.delta))
+
+
+def _bits(taken: np.ndarray, size: int) -> np.ndarray:
+    """Sets of numbers below a size, one a row and -1 for none, as bits, shape (rows, words)."""
+    words = np.zeros((len(taken), size // WORD + 1), dtype=np.uint64)
+    for word in range(words.shape[1]):
+        within = (taken >= 0) & (taken // WORD == word)
+        bits = np.uint64(1) << (np.where(within, taken, 0) % WORD).astype(np.uint64)
+        words[:, word] = np.where(within, bits, np.uint64(0)).sum(axis=1, dtype=np.uint64)
+    return words
+
+
+def _part(deadline: Deadline, share: float) -> Deadline:
+    """A share of the time left."""
+    return Deadline.after(share * deadline.left)

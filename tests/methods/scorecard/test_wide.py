@@ -1,0 +1,160 @@
+"""Scorecards of many features: within the time limit, with a true bound, and proven where moves only add up."""
+
+from __future__ import annotations
+
+import math
+import time
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import Bounds, LinearConstraint, milp
+from support.scorecards import Enumeration, ask, toy, undesired
+
+from harness.core.classifier import Classifier
+from harness.core.explanation import Status
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Feature, Space
+from harness.core.target import Label
+from harness.models.card import Bin, Card, Variable
+from harness.models.scorecard import ScorecardClassifier
+from methods.scorecard import Scorecard, search
+from methods.scorecard.method import _plain, _Setup
+
+
+@cache
+def wide(size: int, wanted: str = "yes") -> Problem:
+    """A card of so many correlated features of two or five bins; it accepts a fifth of the rows."""
+    rng = np.random.default_rng(size)
+    features, variables = [], []
+    for k in range(size):
+        codes = tuple(range(5 if k % 3 else 2))
+        features.append(Feature(f"x{k}", "categorical" if k % 3 else "binary", codes))
+        bins = (*(Bin("categories", members=(code,)) for code in codes), Bin("missing"), Bin("unknown"))
+        values = np.append(np.sort(rng.normal(size=len(codes))), [0.0, 0.0])
+        variables.append(Variable(f"x{k}", bins, values, abs(rng.normal()) / 2, values))
+    space, signals = Space(tuple(features)), rng.normal(size=(300, 4)) @ rng.normal(size=(4, size)) / 2
+    signals += rng.normal(size=(300, size))
+    codes = [
+        np.searchsorted(np.quantile(signals[:, k], np.linspace(0, 1, len(f.categories) + 1)[1:-1]), signals[:, k])
+        for k, f in enumerate(features)
+    ]
+    rows = space.frame(pd.DataFrame(dict(zip(space.names, codes, strict=True))).to_dict("records"))
+    card = Card(tuple(variables), 0.0, True)
+    middle = float(np.quantile(card.score(card.bins(rows)), 0.8 if wanted == "yes" else 0.2))
+    estimator: Any = ScorecardClassifier()
+    estimator.card_, estimator.classes_ = Card(tuple(variables), -middle, True), np.array([0, 1])
+    classifier = Classifier(estimator, estimator.card_.inputs(space), ("no", "yes"))
+    return Problem(space, classifier, rows, np.zeros(len(rows)), Label(wanted))
+
+
+def refused(problem: Problem, count: int) -> list[pd.DataFrame]:
+    """Some of the rows that are not as wanted, from near to far."""
+    rows = problem.train.loc[~problem.valid(problem.train)]
+    order = np.argsort(np.abs(problem.classifier.raw(rows)))
+    return [rows.iloc[[place]] for place in order[np.linspace(0, len(rows) - 1, count).astype(int)]]
+
+
+@pytest.mark.parametrize("most", [None, 4, 1])
+@pytest.mark.parametrize("size", [60, 130])
+@pytest.mark.parametrize("wanted", ["yes", "no"])
+def test_what_adds_up_is_proven(size: int, most: int | None, wanted: str) -> None:
+    """Optima are those of scipy's solver, also beyond one machine word of features; none where it has none."""
+    problem = wide(size, wanted)
+    method = Scorecard({"proximity": 1.0, "changes": 0.01}, max_changes=most)
+    setup = _Setup(method, problem)
+    for factual in refused(problem, 4):
+        moves = setup.finder.moves(_plain(factual))
+        gain, cost = setup.coefficients[moves.owner] * moves.delta, np.abs(moves.delta) / setup.unit[moves.owner] + 0.01
+        one = (moves.owner == np.arange(size)[:, None]).astype(float)
+        expected = milp(
+            cost,
+            constraints=[
+                LinearConstraint(one, -np.inf, 1),
+                LinearConstraint(gain, setup.rules.low - moves.score, setup.rules.high - moves.score),
+                LinearConstraint(np.ones(len(cost)), 0, most or size),
+            ],
+            integrality=np.ones(len(cost)),
+            bounds=Bounds(0, 1),
+            options={"mip_rel_gap": 0.0},
+        )
+        (answer,) = ask(method, problem, factual, 1).answers
+        if expected.x is None:
+            assert answer.status is Status.INFEASIBLE
+            continue
+        assert answer.status is Status.OPTIMAL
+        assert answer.objective == pytest.approx(expected.fun, abs=2e-6)
+        assert problem.valid(problem.space.frame([answer.row]))[0]
+
+
+class Looks(Deadline):
+    """A deadline that has passed after so many looks at the clock."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(math.inf)
+        object.__setattr__(self, "count", [count])
+
+    @property
+    def passed(self) -> bool:
+        self.count[0] -= 1  # type: ignore[attr-defined]
+        return bool(self.count[0] < 0)  # type: ignore[attr-defined]
+
+
+def test_a_search_cut_short_has_a_true_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At whichever step: never above the optimum, and at last there."""
+    monkeypatch.setattr(search, "BUDGET", 3)
+    method, met = Scorecard(), set()
+    for seed in range(4):
+        problem = toy(seed, Label("yes"))
+        for factual in undesired(problem, 2):
+            best = Enumeration(problem, factual, method.weights).best(method, 1)
+            if best is None:
+                continue
+            setup = _Setup(method, problem)
+            moves = setup.finder.moves(_plain(factual))
+            for looks in (*range(1, 40), 10_000):
+                engine = setup.engine(moves, setup.rules)
+                found = engine.best(1, method.forms(1), np.full(1, math.inf), Looks(looks))
+                assert -1.0 <= found.bound <= best[0] + 1e-9
+                met.add(found.proven)
+            assert found.proven
+            assert found.bound == pytest.approx(best[0], abs=1e-9)
+    assert met == {False, True}
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_many_features_without_a_limit_on_changes(n: int) -> None:
+    """All that is asked for is found in time, with a bound that is more than nothing."""
+    problem = wide(60)
+    explainer = Scorecard(max_changes=None).fit(problem)
+    for factual in refused(problem, 2)[1:]:
+        began = time.monotonic()
+        found = explainer.explain(factual, n, np.random.default_rng(0), Deadline.after(2.0))
+        assert time.monotonic() - began < 2.4
+        assert [answer.status for answer in found.answers] == [Status.FOUND] * n
+        assert len({tuple(sorted(answer.row.items())) for answer in found.answers if answer.row}) == n
+        if n == 1:
+            (answer,) = found.answers
+            assert answer.bound is not None
+            assert 0.0 < answer.bound <= answer.objective
+
+
+def test_sets_of_features_beyond_a_word_are_told_apart() -> None:
+    """Choices of one move each, each in a feature of its own: the cheapest three."""
+    problem = wide(130)
+    method = Scorecard({"proximity": 1.0}, max_changes=1)
+    setup = _Setup(method, problem)
+    met = 0
+    for factual in refused(problem, 40)[:6]:
+        moves = setup.finder.moves(_plain(factual))
+        gain, cost = setup.coefficients[moves.owner] * moves.delta, np.abs(moves.delta) / setup.unit[moves.owner]
+        enough = moves.score + gain >= setup.rules.low
+        cheapest = sorted(float(cost[enough & (moves.owner == f)].min()) for f in set(moves.owner[enough].tolist()))
+        found = ask(method, problem, factual, 3).answers
+        objectives = [answer.objective for answer in found if answer.row is not None]
+        assert objectives == pytest.approx(cheapest[:3], abs=1e-9)
+        met += bool((moves.owner[enough] >= 64).any() and len(cheapest) >= 3)
+    assert met
