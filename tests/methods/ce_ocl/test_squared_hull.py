@@ -96,6 +96,38 @@ def test_the_program_of_a_box_is_solved_to_the_gap_asked_for(size: int) -> None:
     assert 0 < empty < 60
 
 
+def test_a_price_beside_a_square_has_its_convex_envelope() -> None:
+    """Over a box that holds the factual's value, either way: the least chord from there to a point further on."""
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        ends, fixed, linear, square = rng.uniform(0.05, 1.0, 2), *rng.uniform(0.01, 0.5, 2), rng.uniform(0.1, 5.0)
+        cost, start, low, high = np.zeros((4, 2))
+        one = np.ones(1)
+        kernels.prepare(
+            -ends[1:], ends[:1], 0 * one, 0 * one, one, fixed * one, linear * one, square * one, one, one < 0, 1, cost,
+            start, low, high, np.zeros((0, 2)), False,
+        )  # fmt: skip
+        for way, end in enumerate(ends):
+            for point in np.linspace(0.0, end, 11)[1:]:
+                beyond = np.linspace(point, end, 1000)
+                chords = point / beyond * (fixed + linear * beyond + square * beyond**2)
+                ours = cost[way] * point + square * max(point - start[way], 0.0) ** 2
+                assert ours == pytest.approx(chords.min(), abs=1e-5)
+                assert ours <= chords.min() + 1e-12
+
+
+def test_the_least_of_a_square_that_begins_later_is_found() -> None:
+    """No point of a fine grid costs less."""
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        slope, square, start = rng.uniform(-3, 3), rng.choice([0.0, 0.5, 2.0]), rng.uniform(0, 1)
+        low, high = np.sort(rng.uniform(0, 2, 2))
+        points = np.append(np.linspace(low, high, 400), kernels.lowest.py_func(slope, square, start, low, high))
+        values = slope * points + square * np.maximum(points - start, 0.0) ** 2
+        assert low <= points[-1] <= high
+        assert values[-1] <= values.min() + 1e-12
+
+
 def forest(seed: int, size: int, trees: int, depth: int, rows: int = 120) -> Problem:
     """A forest on continuous numbers, whose hull is that of the rows labelled yes; the labels have noise."""
     rng = np.random.default_rng(seed)
