@@ -42,6 +42,7 @@ from harness.execution.task import make_task
 from harness.models.train import train
 from methods.ce_ocl import CeOcl
 from methods.ce_ocl.cell_engine import CellEngine
+from methods.ce_ocl.explainer import start
 from methods.ce_ocl.program_engine import Request
 from methods.cells import kernels, search
 from methods.cells.search import Closest
@@ -50,7 +51,7 @@ from methods.cells.search import Closest
 def assert_same_optimum(method: CeOcl, problem: Problem, factual: pd.DataFrame, n: int = 1) -> list[Closest]:
     """Each answer is permitted, apart from those before it, and as good as the program's; so is a proof of none."""
     space, cells = problem.space, searcher(method, problem)
-    program, earlier = replace(method, engine="milp").start(problem), list[dict[str, Any]]()
+    program, earlier = start(replace(method, engine="milp"), problem), list[dict[str, Any]]()
     answers = []
     for _ in range(n):
         found = closest(cells, factual, earlier, method.separation)

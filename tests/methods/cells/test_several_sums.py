@@ -33,6 +33,7 @@ from harness.core.space import Feature, Space
 from harness.core.target import Interval, Label, Probability, Target
 from methods.ce_ocl import CeOcl
 from methods.ce_ocl.cell_engine import CellEngine
+from methods.ce_ocl.explainer import start
 
 SPACE = Space(
     (
@@ -79,7 +80,7 @@ def fitted(kind: str, model: str, seed: int) -> Classifier:
 
 
 def asked(method: CeOcl, problem: Problem, factual: pd.DataFrame) -> Answer:
-    return method.start(problem).answers(factual, 1, Deadline.after(60.0))[0]
+    return start(method, problem).answers(factual, 1, Deadline.after(60.0))[0]
 
 
 def assert_as_enumerated(method: CeOcl, judge: Classifier, target: Target, factual: pd.DataFrame) -> bool:
@@ -155,7 +156,7 @@ def test_trees_need_no_program() -> None:
     for kind, models, target in (("numbers", REGRESSORS, Interval(0.0, 1.0)), ("classes", CLASSIFIERS, Label("x"))):
         for model in models:
             problem = Problem(SPACE, fitted(kind, model, 0), POINTS, np.empty(len(POINTS), dtype=object), target)
-            assert isinstance(CeOcl().start(problem), CellEngine)
+            assert isinstance(start(CeOcl(), problem), CellEngine)
 
 
 @pytest.mark.slow

@@ -43,6 +43,7 @@ from harness.execution import task as tasks
 from harness.library import explain, pose
 from harness.models.train import train
 from methods.ce_ocl import CeOcl
+from methods.ce_ocl.explainer import start
 from methods.ce_ocl.program_engine import ProgramEngine
 from methods.cells.search import CellSearch
 from methods.estimators.fast_predict import fast_decide
@@ -197,7 +198,7 @@ FAMILIES = ["tree", "extra trees", "histogram", "xgboost", "lightgbm"]
 
 def searched(method: CeOcl, problem: Problem) -> str:
     """Which of the three exact ways the method takes."""
-    engine = method.start(problem)
+    engine = start(method, problem)
     if not isinstance(engine, ProgramEngine):
         assert isinstance(engine.search, CellSearch)
         return "search"
