@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from harness.core.conflict import equations_of, groups_of, irreducible, lifted
+from harness.core.conflict import equations_of, groups_of, irreducible, lifted, told
 from harness.core.errors import UnsupportedError
 from harness.core.explanation import Explanation, Status
 from harness.core.method import Deadline
@@ -77,18 +77,19 @@ class CeOclExplainer:
         if answers[0].status is Status.INFEASIBLE:
             conflict = self._conflict(factual, deadline)
             if conflict:
-                detail = f"{answers[0].detail}; these cannot hold together: {', '.join(conflict)}"
+                detail = f"{answers[0].detail}; these cannot hold together: {told(conflict)}"
                 answers[0] = replace(answers[0], detail=detail)
         return Explanation(tuple(answers), conflict).padded(n, answers[-1])
 
     def _conflict(self, factual: pd.DataFrame, deadline: Deadline) -> tuple[str, ...]:
         """Constraint groups that leave no valid point, none of which can be spared."""
+        most = f"max_changes={self.method.max_changes}"
 
         def infeasible(without: frozenset[str]) -> bool | None:
             if deadline.passed:
                 return None
             method = self.method
-            if "max_changes" in without:
+            if most in without:
                 method = replace(method, max_changes=None)
             if MANIFOLD in without:
                 method = replace(method, hull="none", diversity="distance")
@@ -103,7 +104,7 @@ class CeOclExplainer:
             return None if answer.status is Status.GAVE_UP else answer.status is Status.INFEASIBLE
 
         groups = [*groups_of(self.problem)]
-        groups += [] if self.method.max_changes is None else ["max_changes"]
+        groups += [] if self.method.max_changes is None else [most]
         groups += equations_of(self.problem) if self.method.causality else []
         groups += [MANIFOLD] if self.method.hull == "hard" else []
         return irreducible(groups, infeasible)

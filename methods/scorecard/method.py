@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import pandas as pd
 
-from harness.core.conflict import groups_of, irreducible, lifted
+from harness.core.conflict import groups_of, irreducible, lifted, told
 from harness.core.errors import UnsupportedError, choices
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
@@ -369,13 +369,14 @@ class _Explainer:
         None where there are none either with all requirements lifted.
         """
         method = self.method
-        own = ["max_changes"] if method.max_changes is not None else []
+        most = f"max_changes={method.max_changes}"
+        own = [] if method.max_changes is None else [most]
         own += [f"diversity of {name}" for name in method.diversity] if n > 1 else []
 
         def infeasible(without: frozenset[str]) -> bool | None:
             free = replace(
                 method,
-                max_changes=None if "max_changes" in without else method.max_changes,
+                max_changes=None if most in without else method.max_changes,
                 diversity=tuple(name for name in method.diversity if f"diversity of {name}" not in without),
                 objectives={"proximity": 1.0}, priorities=None, wish=None,
             )  # fmt: skip
@@ -397,4 +398,4 @@ def _nothing(have: int, conflict: tuple[str, ...] | None) -> str:
     stated = f"there are no {have + 1} such counterfactuals" if have else "there is no counterfactual"
     if conflict is None:
         return f"{stated}: too few of this scorecard's bins reach the target, whatever else is asked"
-    return f"{stated}; these cannot hold together: {', '.join(conflict)}" if conflict else stated
+    return f"{stated}; these cannot hold together: {told(conflict)}" if conflict else stated

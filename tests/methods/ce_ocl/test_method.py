@@ -450,9 +450,9 @@ def test_refusals_have_a_reason() -> None:
     [
         ({"member": "immutable"}, None, ("immutable member",)),
         ({"member": "immutable", "grade": "decrease"}, None, ("decrease grade",)),
-        ({}, 1, ("max_changes",)),
-        ({"age": "immutable", "debt": "decrease"}, 1, ("max_changes",)),
-        ({"age": "immutable", "member": "immutable"}, 1, ("max_changes",)),
+        ({}, 1, ("max_changes=1",)),
+        ({"age": "immutable", "debt": "decrease"}, 1, ("max_changes=1",)),
+        ({"age": "immutable", "member": "immutable"}, 1, ("max_changes=1",)),
     ],
     ids=str,
 )
@@ -473,7 +473,8 @@ def test_an_impossible_question_names_what_conflicts(
     explained = ask(CeOcl(max_changes=changes, engine=engine), problem, factual, n=2)
     assert [answer.status for answer in explained.answers] == [Status.INFEASIBLE] * 2
     assert explained.conflict == conflict
-    assert conflict[0] in explained.answers[0].detail
+    words = ", ".join(conflict) if len(conflict) > 1 else f"{conflict[0]} and the model"
+    assert explained.answers[0].detail.endswith(f"these cannot hold together: {words}")
 
 
 def test_a_possible_question_has_no_conflict() -> None:

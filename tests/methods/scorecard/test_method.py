@@ -208,7 +208,7 @@ def test_a_conflict_is_irreducible(case: str) -> None:
 def possible(problem: Problem, factual: pd.DataFrame, kept: frozenset[str], n: int, method: Scorecard) -> bool:
     """Whether enumeration finds n counterfactuals that keep to these requirements only."""
     free = lifted(problem, frozenset(groups_of(problem)) - kept)
-    most = method.max_changes if "max_changes" in kept else None
+    most = method.max_changes if f"max_changes={method.max_changes}" in kept else None
     diversity = [name for name in method.diversity if f"diversity of {name}" in kept]
     return next(Enumeration(free, factual).sets(n, most, diversity), None) is not None
 
