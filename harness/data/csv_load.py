@@ -17,6 +17,7 @@ from harness.data.csv_columns import CATEGORIES, ColumnParser, check_complete, d
 from harness.data.csv_settings import settle
 from harness.data.dataset import OPPOSITE, Dataset
 from harness.data.description import SPLIT
+from harness.data.leaks import leaks
 from harness.data.load import load_dataset
 from harness.data.reader import COLUMNS, MEGABYTES, NA, Column, Form, Table, read_table
 
@@ -95,7 +96,7 @@ def _load(settled: Mapping[str, Any], split: Mapping[str, Any] | str | None) -> 
     for feature in dataset.space.names:
         if (dataset.frame[feature] == dataset.frame[feature].iloc[0]).all():
             reasons[feature] = f"constant: {dataset.space[feature].actionability}"
-    for notice in notices:
+    for notice in (notices := [*notices, *leaks(dataset)]):
         logger.info(notice)
     form = replace(form, sep=given.sep)
     return replace(dataset, notices=(*notices, *dataset.notices), form=form, reasons=reasons)

@@ -1,0 +1,65 @@
+"""A column that gives the target away is named; one that is only a good guess is not."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from harness.data.csv_load import load_csv
+
+ROWS = 200
+RNG = np.random.default_rng(0)
+PAID = np.arange(ROWS) % 3 == 0
+FRAME = pd.DataFrame(
+    {
+        "days_late": np.where(PAID, RNG.integers(0, 5, ROWS), RNG.integers(5, 90, ROWS)),  # known afterwards
+        "fee": np.where(PAID, 9, 0) + RNG.integers(0, 3, ROWS),  # the other way round
+        "letter": np.where(PAID, "thanks", np.where(RNG.random(ROWS) < 0.5, "first", "second")),
+        "income": np.where(PAID, 30, 20) + RNG.integers(0, 15, ROWS),  # a good guess
+        "town": RNG.choice([f"town {k}" for k in range(60)], ROWS),  # three rows each: in sample it would tell a lot
+        "paid": np.where(PAID, "yes", "no"),
+    }
+)
+
+
+def named(frame: pd.DataFrame, path: Path, caplog: pytest.LogCaptureFixture, **settings: object) -> list[str]:
+    frame.to_csv(path / "loans.csv", index=False)
+    with caplog.at_level(logging.INFO):
+        dataset = load_csv(path / "loans.csv", "paid", **settings)
+    told = [notice for notice in dataset.notices if "alone tells" in notice]
+    assert all(notice in caplog.text for notice in told)
+    return [notice.split("'")[1] for notice in told]
+
+
+def test_what_gives_the_target_away_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert named(FRAME, tmp_path, caplog) == ["days_late", "fee", "letter"]
+    assert "column 'days_late' alone tells the classes apart (AUC 1.000)" in caplog.text
+
+
+def test_the_limit_is_an_area_of_99_hundredths(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """10 of 20 are paid: 100 pairs, of which a number that lies too high costs one for each that it passes."""
+    for passed, expected in ((0, ["score"]), (1, []), (2, [])):
+        paid = np.arange(10.0)
+        low = np.concatenate([np.arange(-9.0, 0.0), [passed - 0.5]])
+        frame = pd.DataFrame(
+            {"score": [*paid, *low], "noise": np.tile([1, 2, 3, 4], 5), "paid": ["yes"] * 10 + ["no"] * 10}
+        )
+        assert named(frame, tmp_path, caplog) == expected
+
+
+def test_few_rows_and_numbers_are_left_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    few = pd.concat([FRAME[PAID].head(9), FRAME[~PAID].head(40)])
+    assert named(few, tmp_path, caplog) == []
+    amounts = FRAME.assign(paid=np.arange(ROWS) * 1.5, copy=np.arange(ROWS) * 3.0)
+    assert named(amounts, tmp_path, caplog, task="regression", desired=">= 20") == []
+
+
+def test_a_class_of_three_is_told_by_what_tells_all(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A number tells the ends of three ordered classes apart, and not the middle one; a text tells them all."""
+    kind = np.arange(ROWS) % 3
+    frame = pd.DataFrame({"level": kind * 10 + RNG.integers(0, 9, ROWS), "word": np.array(["a", "b", "c"])[kind]})
+    assert named(frame.assign(paid=np.array(["x", "y", "z"])[kind]), tmp_path, caplog, desired="x") == ["word"]
