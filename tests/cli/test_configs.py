@@ -165,6 +165,19 @@ def test_an_experiment_names_what_exists(experiment: str) -> None:
                 assert choice.strip() in choices(key)
 
 
+@pytest.mark.parametrize("experiment", choices("experiment"))
+def test_an_experiment_asks_about_rows_that_exist(experiment: str) -> None:
+    """Of the packaged data; rows that lack a value may have been left out."""
+    config = composed(f"+experiment={experiment}")
+    named = str((config.hydra.sweeper.get("params") or {}).get("dataset", config.hydra.runtime.choices.dataset))
+    asked = config.factuals if OmegaConf.is_list(config.factuals) else [config.factuals]
+    rows = {row for row in asked if isinstance(row, int)}
+    for name in named.split(",") if rows else ():
+        entry = OmegaConf.to_container(composed(f"dataset={name}").dataset, resolve=True)
+        if all(source["file"].startswith("packaged/") for source in entry["sources"]):  # type: ignore[index, call-overload]
+            assert rows <= set(load_dataset(**entry, split="none").frame.index), name  # type: ignore[arg-type]
+
+
 def test_each_setting_is_explained() -> None:
     """Every top-level key of ``config.yaml`` has a comment on its line."""
     text = (CONF / "config.yaml").read_text()
