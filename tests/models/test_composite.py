@@ -37,6 +37,7 @@ from harness.library import explain, pose
 from methods.ce_ocl import CeOcl
 from methods.md_pso import MdPso
 from methods.nearest import Nearest
+from methods.robust import Robust
 
 HOUSING = ("free", "own", "rent")
 GRID = pd.DataFrame(
@@ -195,6 +196,25 @@ def test_what_cannot_be_read_is_named_and_methods_that_predict_run(name: str) ->
         (found,) = explain(method, task, row).answers
         assert found.status.name == "FOUND"
         assert model.predict(pd.DataFrame([found.row])[["age", "debt", "housing"]])[0] == "yes"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["soft votes", "isotonic of a forest", "sigmoid of a line", "isotonic of a network", "bagging of some columns"],
+)
+def test_a_region_is_accepted_by_the_composite_itself(name: str) -> None:
+    """At 2,000 random points of the region, and certified."""
+    model = fitted(READ[name])
+    features = {"age": {"kind": "continuous"}, "debt": {"kind": "continuous"}, "housing": {}}
+    (answer,) = explain(Robust(rho=0.05), asked(model, features=features), refused(model)).answers
+    assert answer.status.name == "OPTIMAL"
+    assert answer.row is not None
+    assert answer.region is not None
+    rng, columns = np.random.default_rng(0), ["age", "debt", "housing"]
+    points = {name: rng.uniform(*answer.region[name], 2000) for name in columns if name in answer.region}
+    assert len(points) == 2
+    frame = pd.DataFrame({**{name: [answer.row[name]] * 2000 for name in columns}, **points})[columns]
+    assert (model.predict(frame) == "yes").all()
 
 
 def test_probabilities_of_a_composite_are_not_read() -> None:
