@@ -307,7 +307,9 @@ def test_the_rival_falls_short_in_most_rows_or_in_one(short: int, holds: tuple[b
     numbers = {"robust_table3": pd.DataFrame(measures | {"ours_validity": [*shares, None]})}
     found = [CLAIMS[name].decide(numbers) for name in ("robust_rival", "robust_invalid", "robust_valid")]
     assert tuple(each.holds for each in found) == (*holds, short == 0)
-    texts = [f"below 1 in {short} of 8 rows"] * 2 + [f"1.00 in {8 - short} of 8 rows"]
+    texts = [f"below 1 in {short} of 8 rows, of our implementation with a weight of 1"] * 2 + [
+        f"1.00 in {8 - short} of 8 rows"
+    ]
     assert [(each.settings, each.text) for each in found] == [(8, text) for text in texts]
 
 

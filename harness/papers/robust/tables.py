@@ -246,7 +246,8 @@ class Rivals(OneFile):
             "*robustness*: share of factuals whose answer has a certified radius of at least ρ; *validity*: share "
             "predicted as desired. Of all factuals.",
             "*robust*: the paper's own method as published; *ours*: here.",
-            "*dominguez olmedo*: with a fixed weight of the distance, and the point that the descent ends in; "
+            "*dominguez olmedo*: with a fixed weight of the distance, and the point that the descent ends in; ours is "
+            "an implementation of our own with a weight of 1, as the paper does not say which it took; "
             "*lowered*: ours of it, whose weight falls until the worst case found is valid.",
         )
         note = "".join(f"- {sentence}\n" for sentence in notes)
