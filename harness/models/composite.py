@@ -118,7 +118,7 @@ def own_threshold(model: Any) -> float | None:
     if (inner := held(model)) is model:
         return None
     kinds, name = ("predict_proba", "decision_function"), type(model).__name__
-    asked = next(kind for kind in kinds if hasattr(inner, kind))
+    asked = kinds[0] if hasattr(inner, kinds[0]) else kinds[1]
     middle = 0.5 if asked == "predict_proba" else 0.0
     if isinstance(model, OneVsRestClassifier):
         return middle
@@ -156,13 +156,14 @@ def restated(model: Any, flow: Any, walk: Walk, threshold: float | None) -> tupl
     if isinstance(model, CalibratedClassifierCV) and len(model.calibrated_classifiers_) == 1:
         (own,) = model.calibrated_classifiers_
         cut = uncalibrated(own, 0.5 if threshold is None else threshold)
-        inner, flow = walk(own.estimator, flow)
-        if (moved := _moved(inner, cut)) is not None:
+        model, flow = walk(own.estimator, flow)
+        if (moved := _moved(model, cut)) is not None:
             return moved, [flow]
-        model, threshold = inner, cut
+    else:
+        cut = _cut(model, threshold)
     total = Sum(walk)
     _add(total, model, flow, 1.0)
-    total.constant -= _middle(model) if threshold is None else _linked(model, threshold)
+    total.constant -= cut
     return _boosting(total), total.parts
 
 
@@ -191,23 +192,22 @@ def _moved(model: Any, cut: float) -> Any | None:
     moved = copy.deepcopy(model)
     if isinstance(model, LogisticRegression | LinearSVC | RidgeClassifier):
         moved.intercept_ = np.atleast_1d(model.intercept_) - cut
-    elif isinstance(model, MLPClassifier):
+    elif isinstance(model, MLPClassifier) and 0 < cut < 1:
         moved.intercepts_[-1] = model.intercepts_[-1] - logit(cut)
     else:
         return None
     return moved
 
 
-def _middle(model: Any) -> float:
-    """The sum of trees beyond which a composite's own rule says class 1."""
-    return 0.0 if _signed(model) else 0.5
-
-
-def _linked(model: Any, score: float) -> float:
-    """The sum of trees at which a composite has a score; a probability, where there are any."""
+def _cut(model: Any, threshold: float | None) -> float:
+    """The sum of trees beyond which a composite says class 1, by a threshold of its score or its own rule."""
+    if threshold is None:
+        return 0.0 if _signed(model) else 0.5
     if isinstance(model, AdaBoostClassifier):
-        return float(logit(score))
-    return score
+        return float(logit(threshold))
+    if _signed(model):
+        raise UnsupportedError("hard votes have no score of which a threshold is read; leave the threshold out")
+    return threshold
 
 
 def _signed(model: Any) -> bool:
@@ -229,11 +229,11 @@ def _add(total: Sum, model: Any, flow: Any, weight: float, columns: np.ndarray |
         for member, drawn in zip(model.estimators_, model.estimators_features_, strict=True):
             used = drawn if columns is None else columns[drawn]
             all_of_them = columns is None and np.array_equal(drawn, np.arange(model.n_features_in_))
-            _add(total, member, flow, weight / len(model.estimators_), None if all_of_them else used)
+            _add_share(total, member, flow, weight / len(model.estimators_), None if all_of_them else used)
     elif isinstance(model, VotingClassifier) and model.voting == "soft":
         weights = _weights(model)
         for member, own in zip(model.estimators_, weights, strict=True):
-            _add(total, member, flow, weight * own)
+            _add_share(total, member, flow, weight * own, columns)
     elif isinstance(model, VotingClassifier):
         for member, own in zip(model.estimators_, _weights(model), strict=True):
             _add_votes(total, member, flow, weight * own, columns)
@@ -241,10 +241,10 @@ def _add(total: Sum, model: Any, flow: Any, weight: float, columns: np.ndarray |
         all_weights = model.estimator_weights_[: len(model.estimators_)]
         for member, own in zip(model.estimators_, all_weights / model.estimator_weights_.sum(), strict=True):
             _add_votes(total, member, flow, weight * own * 2.0, columns)
-    elif isinstance(model, GradientBoostingClassifier) and (model.init_ == "zero" or _prior(model) is not None):
+    elif isinstance(model, GradientBoostingClassifier) and (start := _start(model)) is not None:
         for (tree,) in model.estimators_:
             total.add(tree.tree_, weight * model.learning_rate * tree.tree_.value.ravel(), flow, columns)
-        total.constant += 0.0 if model.init_ == "zero" else weight * logit(_prior(model))
+        total.constant += weight * start
     elif isinstance(model, CalibratedClassifierCV):
         for part in model.calibrated_classifiers_:
             inner, own_flow = total.walk(part.estimator, flow)
@@ -254,6 +254,14 @@ def _add(total: Sum, model: Any, flow: Any, weight: float, columns: np.ndarray |
             total.add(inner.tree_, weight / len(model.calibrated_classifiers_) * values, own_flow, columns)
     else:
         raise UnsupportedError(f"{name} among others is no sum of trees")
+
+
+def _add_share(total: Sum, model: Any, flow: Any, weight: float, columns: np.ndarray | None) -> None:
+    """Add a member of an average, which has to be one of probabilities."""
+    inner = total.walk(model, flow)[0] if columns is None else model
+    if _signed(inner):
+        raise UnsupportedError(f"the probability of {type(inner).__name__} is no sum of trees")
+    _add(total, model, flow, weight, columns)
 
 
 def _add_votes(total: Sum, model: Any, flow: Any, weight: float, columns: np.ndarray | None) -> None:
@@ -270,10 +278,12 @@ def _weights(model: VotingClassifier) -> np.ndarray:
     return weights / weights.sum()
 
 
-def _prior(model: GradientBoostingClassifier) -> float | None:
-    """The share of class 1 from which boosting starts, where it does from one."""
+def _start(model: GradientBoostingClassifier) -> float | None:
+    """The decision value from which boosting starts, where that is 0 or the log odds of class 1."""
     start = model.init_
-    return float(start.class_prior_[1]) if isinstance(start, DummyClassifier) and start.strategy == "prior" else None
+    if isinstance(start, DummyClassifier) and start.strategy == "prior" and model.loss == "log_loss":
+        return float(logit(start.class_prior_[1]))
+    return 0.0 if start == "zero" else None
 
 
 def _share(tree: DecisionTreeClassifier) -> np.ndarray:

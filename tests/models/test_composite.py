@@ -88,6 +88,12 @@ READ: dict[str, Callable[[], Any]] = {
     "calibrated afterwards": lambda: CalibratedClassifierCV(
         FrozenEstimator(behind(FOREST).fit(PEOPLE.drop(columns="paid"), PEOPLE["paid"])), cv=2
     ),
+    "sigmoid of AdaBoost": lambda: CalibratedClassifierCV(
+        behind(AdaBoostClassifier(n_estimators=7, random_state=0)), ensemble=False, cv=3
+    ),
+    "isotonic of AdaBoost": lambda: CalibratedClassifierCV(
+        behind(AdaBoostClassifier(n_estimators=7, random_state=0)), method="isotonic", ensemble=False, cv=3
+    ),
     "average of calibrated trees": lambda: CalibratedClassifierCV(behind(tree()), cv=3, method="isotonic"),
     "bagging": lambda: behind(BaggingClassifier(tree(), 5, random_state=0)),
     "bagging of some columns": lambda: behind(
@@ -125,6 +131,20 @@ UNREAD: dict[str, tuple[Callable[[], Any], str]] = {
     "votes of forests": (
         lambda: VotingClassifier([("a", behind(FOREST)), ("b", behind(tree()))]),
         "a vote of RandomForestClassifier is no sum of trees",
+    ),
+    "votes of boosting": (
+        lambda: VotingClassifier([("a", behind(BOOSTING)), ("b", behind(tree()))], voting="soft"),
+        "the probability of GradientBoostingClassifier is no sum of trees",
+    ),
+    "bagging of AdaBoost": (
+        lambda: behind(BaggingClassifier(AdaBoostClassifier(n_estimators=3), 3, random_state=0)),
+        "the probability of AdaBoostClassifier is no sum of trees",
+    ),
+    "sigmoid of boosting by another loss": (
+        lambda: CalibratedClassifierCV(
+            behind(GradientBoostingClassifier(loss="exponential", n_estimators=6)), ensemble=False, cv=3
+        ),
+        "GradientBoostingClassifier among others is no sum of trees",
     ),
     "stacking": (
         lambda: StackingClassifier([("a", behind(LogisticRegression())), ("b", behind(tree()))]),
@@ -215,6 +235,13 @@ def test_a_region_is_accepted_by_the_composite_itself(name: str) -> None:
     assert len(points) == 2
     frame = pd.DataFrame({**{name: [answer.row[name]] * 2000 for name in columns}, **points})[columns]
     assert (model.predict(frame) == "yes").all()
+
+
+def test_hard_votes_take_no_threshold() -> None:
+    model = fitted(READ["hard votes"])
+    (answer,) = explain(CeOcl(), asked(model, threshold=0.3), refused(model)).answers
+    assert answer.status.name == "UNSUPPORTED"
+    assert "hard votes have no score" in answer.detail
 
 
 def test_probabilities_of_a_composite_are_not_read() -> None:
