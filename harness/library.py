@@ -56,7 +56,7 @@ from harness.core.classifier import Classifier
 from harness.core.doubts import doubts, told
 from harness.core.errors import DatasetError, HarnessError, choices
 from harness.core.explanation import Explanation
-from harness.core.method import Deadline, Explainer, Method
+from harness.core.method import Deadline, Explainer, Method, prepare
 from harness.core.metric import Metric
 from harness.core.objective import Objective
 from harness.core.problem import Problem
@@ -186,6 +186,7 @@ def explain(
     if n < 1 or time_limit <= 0:
         raise HarnessError(f"n={n} and time_limit={time_limit} do not fit; give at least 1, and seconds above 0.")
     factual, problem = _person(task, person)
+    prepare(method)
     claim: Objective | None = None
     with _random_state():
         # Of rows of the table many are asked about at once, which takes a library hardly longer than one.
@@ -206,6 +207,7 @@ def _ask(
 ) -> tuple[Explanation, Objective | None]:
     """The answers, and what the method claims to minimise."""
     explainer = next((kept for known, of, kept in _recent if of is problem and known == method), None)
+    explainer = None if getattr(explainer, "lost", False) else explainer
     if explainer is None:
         if why := method.refuses(problem):
             return refused(n, why), None

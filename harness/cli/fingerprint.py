@@ -50,6 +50,8 @@ def fingerprint_of(plain: Mapping[str, Any], task: Task, method: Any) -> str:
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode())
     digest.update(sources_of(PACKAGE.parent))
     digest.update(_plugged(sys.modules[type(method).__module__].__file__ or ""))
+    for path in getattr(method, "files", ()):
+        digest.update(Path(path).read_bytes())
     return digest.hexdigest()
 
 

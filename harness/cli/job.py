@@ -22,6 +22,7 @@ from harness.cli.mlflow_run import log_run
 from harness.cli.process import CELLS, FULL, SWEEP, VARIED, log, settle_in, stopping_where_full, study_name, talk
 from harness.cli.progress import Progress, say_what_is_left
 from harness.core.errors import HarnessError, choices
+from harness.core.method import prepare
 from harness.core.metric import Metric
 from harness.evaluation import checker, export, scoring
 from harness.evaluation.contest import metrics_of
@@ -149,6 +150,7 @@ def _answer(
     seconds = plain["group_time_limit" if group else "time_limit"]
     limits = Limits(seconds, plain["fit_time_limit"], plain["memory_limit"], plain["threads"])
     workers = Workers(Pool(plain["first_use"]), limits, plain["jobs"], _beside())
+    prepare(method)
     if group:
         run_groups(stored, task, method, group, seed, workers, progress)
     else:

@@ -18,11 +18,12 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
-from harness.cli import composition, listing, plugins, warm
+from harness.cli import composition, environments, listing, plugins, warm
 from harness.cli.arguments import readable, sentence
 from harness.cli.process import CONF, log, study_name, talk
 from harness.cli.sweep import Sweep
 from harness.core import packages
+from harness.core.errors import HarnessError
 
 # Where a job runs in another process, importing this module is all the set-up it gets.
 composition.quicken()
@@ -37,6 +38,9 @@ def main() -> None:
         return
     if sys.argv[1:] == ["warm"]:
         warm.compile_all()
+        return
+    if sys.argv[1:2] == ["environments"]:
+        _environments(sys.argv[2:])
         return
     if sys.argv[1:2] == ["list"]:
         _list(sys.argv[2:])
@@ -73,9 +77,23 @@ def _cause(fault: Exception) -> Exception:
     return fault
 
 
+def _folders() -> list[Path]:
+    """Where choices are: this package's own, then those of plug-ins."""
+    return [CONF, *(folder for _, where in plugins.installed() if (folder := packages.locate(where)) is not None)]
+
+
+def _environments(arguments: list[str]) -> None:
+    """List, make or remove environments of methods."""
+    try:
+        environments.run(arguments, _folders())
+    except (HarnessError, OSError) as fault:
+        log.error("%s", fault)
+        sys.exit(1)
+
+
 def _list(arguments: list[str]) -> None:
     """Print the choices of the kinds that are named, plug-ins' included."""
-    folders = [CONF, *(folder for _, where in plugins.installed() if (folder := packages.locate(where)) is not None)]
+    folders = _folders()
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # head and less may have seen enough
     try:
         print("\n\n".join(listing.listed(kind, folders) for kind in arguments or listing.KINDS))

@@ -14,6 +14,11 @@ from harness.core.objective import Objective
 from harness.core.problem import Problem
 
 
+def prepare(method: object) -> None:
+    """Have a method make what it needs once a machine, where it needs anything."""
+    getattr(method, "prepare", lambda: None)()
+
+
 @dataclass(frozen=True)
 class Deadline:
     """A moment by which to answer. The harness keeps the clock; a method only asks what is left."""
@@ -54,7 +59,11 @@ class LibraryDefault(NamedTuple):
 
 
 class Explainer(Protocol):
-    """A method fitted to one problem. It holds all state, lives in one process and is never pickled."""
+    """A method fitted to one problem. It holds all state, lives in one process and is never pickled.
+
+    Two attributes are optional: ``lost``, bool, whether it can answer no more, so that another is fitted for the next
+    factual; and ``cpu_seconds``, float, what processes that it started and that still run have taken so far.
+    """
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
         """``n`` answers for a one-row decoded frame whose index is the factual's id."""
@@ -73,7 +82,7 @@ class GroupExplainer(Protocol):
 class Method(Protocol):
     """A frozen dataclass of parameters. Anything with these three can be benchmarked.
 
-    Four attributes are optional, of the class or, where they depend on a parameter, properties:
+    Six attributes are optional, of the class or, where they depend on a parameter, properties:
 
     ``deterministic``, bool
         Whether the answers are the same whatever generator ``explain`` and ``explain_group`` are given, as long as time
@@ -84,6 +93,10 @@ class Method(Protocol):
     ``sees_reference``, bool
         Whether it uses ``problem.reference``, which by a setting holds rows that no other method sees; such a method
         is marked. False where it is missing.
+    ``prepare()``
+        Called once before a run, outside every clock, and never fails: what is missing is for ``refuses`` to say.
+    ``files``, sequence of paths
+        What its answers depend on beside its package's Python files.
     ``library_defaults``, mapping of names of parameters to ``LibraryDefault``
         Of a method that runs another library: every parameter but the one that chooses the algorithm.
     """

@@ -75,12 +75,14 @@ class ExplainRequest:
 class ExplainReply:
     """An explanation, the wall-clock seconds it took, and the worker's processor seconds.
 
-    ``cpu_seconds`` are those of children that ended meanwhile, too; None of a worker that was killed or crashed.
+    ``cpu_seconds`` are those of processes that it started, too; None of a worker that was killed or crashed. ``last``:
+    whether it can answer no more.
     """
 
     explanation: Explanation
     seconds: float
     cpu_seconds: float | None = None
+    last: bool = False
 
 
 @dataclass(frozen=True)

@@ -147,8 +147,8 @@ class Worker:
         """Explain; a worker that does not answer in time is killed, which is an answer too."""
         reply = self._exchange(ExplainRequest(factual, count, seed, limits.time), limits.time + limits.grace)
         if reply is not None:
-            if any(answer.reason is Reason.MEMORY for answer in reply.explanation.answers):
-                self.kill()  # what it has not freed is not to cost the next factual its answer
+            if reply.last:
+                self.kill()  # what it has not freed, or has lost, is not to cost the next factual its answer
             return reply
         status, reason, seconds, why = self._silent(limits)
         return ExplainReply(Explanation.none(count, status, reason, why), seconds)

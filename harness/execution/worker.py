@@ -90,7 +90,7 @@ def _fit(request: FitRequest, compiling: CompileClock) -> tuple[Explainer | None
 
 def _explain(explainer: Explainer, problem: Problem, request: ExplainRequest) -> ExplainReply:
     count, rng = request.count, np.random.default_rng(np.random.SeedSequence(request.seed))
-    start, spent = time.perf_counter(), processor_seconds()
+    start, spent = time.perf_counter(), _processor_seconds(explainer)
     try:
         with doubts() as met:
             explanation = explainer.explain(request.factual.copy(), count, rng, Deadline.after(request.limit))
@@ -102,7 +102,13 @@ def _explain(explainer: Explainer, problem: Problem, request: ExplainRequest) ->
         explanation = Explanation.none(count, Status.GAVE_UP, Reason.MEMORY, "the memory limit was reached")
     except Exception:
         explanation = Explanation.none(count, Status.FAILED, Reason.CRASH, traceback.format_exc())
-    return ExplainReply(explanation, time.perf_counter() - start, processor_seconds() - spent)
+    last = bool(getattr(explainer, "lost", False)) or any(each.reason is Reason.MEMORY for each in explanation.answers)
+    return ExplainReply(explanation, time.perf_counter() - start, _processor_seconds(explainer) - spent, last)
+
+
+def _processor_seconds(explainer: Explainer) -> float:
+    """Of this process and of what the explainer has running elsewhere."""
+    return processor_seconds() + float(getattr(explainer, "cpu_seconds", 0.0))
 
 
 def _explain_group(explainer: Explainer, problem: Problem, request: GroupRequest) -> GroupReply:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -275,3 +276,24 @@ def test_a_clean_installation(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     done = command(tmp_path / "venv" / "bin" / "ce-harness", "--help", cwd=folder, env=environment)
     assert "stump_forest" in done.stdout
+
+
+def test_a_method_in_an_environment_of_its_own(site: Path, tmp_path: Path) -> None:
+    """The environment is made before the run; another Python that is not there costs one sentence."""
+    if shutil.which("uv") is None:
+        pytest.skip("uv is not on this machine")
+    done = command(tmp_path, "method=fewest", *LOANS, site=site)
+    assert done.returncode == 0, done.stderr
+    assert "making the environment of fewest once" in done.stdout
+    (run,) = stored_runs(tmp_path / "results" / "adhoc")
+    answers = [row for row in run.rows() if row["status"] == "FOUND"]
+    assert len(answers) == 6
+    listed = command(tmp_path, "environments", site=site).stdout
+    assert re.search(r"^fewest  the harness's Python  \d+ MiB in ", listed, re.MULTILINE)
+    lacking = command(tmp_path, "method=fewest", "+method.environment.python='3.2'", *LOANS, site=site)
+    assert "the environment of fewest is not there (" in lacking.stderr + lacking.stdout
+    assert "Traceback" not in lacking.stderr
+    assert (
+        "fewest  the harness's Python  not made"
+        in command(tmp_path, "environments", "remove", "fewest", site=site).stdout
+    )

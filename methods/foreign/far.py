@@ -1,0 +1,170 @@
+"""The far side of a method in an environment of its own: one file, the standard library and, where it is there, numpy.
+
+The harness copies nothing and imports nothing here: it runs a script of the method with that environment's Python, with
+this file's folder on the path. The script hands a class to ``serve``::
+
+    import far
+
+    class Mine:
+        def __init__(self, problem, settings): ...
+        def explain(self, factual, count, seed, limit): return [{"row": {...}}]
+
+    far.serve(Mine)
+
+Python 3.8 and later. Version 1 of the protocol: one JSON object a line, on the standard input and output.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+import time
+import traceback
+from typing import Any, Dict
+
+try:
+    import numpy
+except ImportError:  # lists of numbers then
+    numpy = None  # type: ignore[assignment]
+
+VERSION = 1
+Row = Dict[str, Any]  # from feature to value
+
+
+class Refused(Exception):
+    """Raised by a method's constructor where it does not take the problem; its text is the sentence for the user."""
+
+
+class Lines:
+    """The two ends of the pipe; what the method prints goes to the standard error."""
+
+    def __init__(self) -> None:
+        self.source = os.fdopen(os.dup(0), "r", encoding="utf-8", newline="\n")
+        self.sink = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
+        os.dup2(2, 1)
+
+    def read(self) -> Any:
+        line = self.source.readline()
+        if not line:
+            raise SystemExit(0)  # the harness has ended
+        return json.loads(line, object_hook=_array)
+
+    def write(self, message: Any) -> None:
+        self.sink.write(json.dumps(message, default=_plain, allow_nan=False) + "\n")
+        self.sink.flush()
+
+    def ask(self, what: str, **more: Any) -> Any:
+        """Ask the harness, which answers before it asks anything else."""
+        self.write(dict(more, ask=what))
+        reply = self.read()
+        if "error" in reply:
+            raise RuntimeError(reply["error"])
+        return reply["reply"]
+
+
+def _array(found: Any) -> Any:
+    if set(found) == {"npy"}:
+        return numpy.load(io.BytesIO(base64.b64decode(found["npy"])), allow_pickle=False)
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """Numpy's numbers and arrays for JSON."""
+    if numpy is not None and isinstance(value, numpy.ndarray):
+        buffer = io.BytesIO()
+        numpy.save(buffer, value, allow_pickle=False)
+        return {"npy": base64.b64encode(buffer.getvalue()).decode("ascii")}
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"{value!r} cannot be sent; give numbers, strings, lists or numpy arrays")
+
+
+class Problem:
+    """What a method is fitted to.
+
+    ``features``: a list of dictionaries, one a feature: name, kind, categories, scale, bounds, actionability, order.
+    ``train``: rows, a list of dictionaries from feature to value; ``labels``: what the data say of each, if anything.
+    ``target``: the wanted class as {"class": ...}, or an interval of a number or probability.
+    ``inputs``: how the estimator's columns come of the features. ``classes``: what the model tells apart.
+    """
+
+    def __init__(self, lines: Lines, message: Any) -> None:
+        self._lines = lines
+        self.features, self.target = message["features"], message["target"]
+        self.inputs, self.classes = message["inputs"], message["classes"]
+        self.train, self.labels = self.rows(message["train"]), message["labels"]
+        self.limit = message["limit"]
+
+    def rows(self, values: list[list[Any]]) -> list[Row]:
+        """Rows of values as dictionaries."""
+        names = [feature["name"] for feature in self.features]
+        return [dict(zip(names, row)) for row in values]
+
+    def values(self, rows: list[Row]) -> list[list[Any]]:
+        """Dictionaries as rows of values, in the order of the features."""
+        return [[row[feature["name"]] for feature in self.features] for row in rows]
+
+    def predict(self, rows: list[Row]) -> Any:
+        """The class, or the number, that the real model gives each row."""
+        return self._lines.ask("predict", rows=self.values(rows))
+
+    def score(self, rows: list[Row]) -> Any:
+        """The probability of the second of two classes, or of each class; or the number."""
+        return self._lines.ask("score", rows=self.values(rows))
+
+    def accepts(self, rows: list[Row]) -> Any:
+        """Whether the real model says of each row what is wanted."""
+        return self._lines.ask("accepts", rows=self.values(rows))
+
+    def matrix(self, rows: list[Row]) -> Any:
+        """The estimator's own columns of rows."""
+        return self._lines.ask("matrix", rows=self.values(rows))
+
+    def gradient(self, rows: list[Row]) -> Any:
+        """Of a linear model or a network: the score's derivative by each of the estimator's columns, a row each."""
+        return self._lines.ask("gradient", rows=self.values(rows))
+
+    def layers(self) -> Any:
+        """Of a linear model or a network: a list of {"weights", "intercepts"}; the score is above 0 for class 1."""
+        return self._lines.ask("layers")
+
+    def trees(self) -> Any:
+        """Of trees: {"base", "weight", "single", "trees": [{"left", "right", "column", "threshold", "value"}]}."""
+        return self._lines.ask("trees")
+
+    def estimator(self) -> bytes:
+        """The fitted scikit-learn estimator as bytes in the format of skops, for ``skops.io.loads``."""
+        return base64.b64decode(self._lines.ask("estimator"))
+
+
+def serve(method: Any) -> None:
+    """Answer the harness until it closes the pipe."""
+    lines = Lines()
+    explainer: Any = None
+    problem: Any = None
+    while True:
+        message = lines.read()
+        spent = time.process_time()
+        try:
+            if message["do"] == "hello":
+                reply = {"version": VERSION, "arrays": "json" if numpy is None else "npy"}
+            elif message["do"] == "fit":
+                problem = Problem(lines, message)
+                explainer = method(problem, message["settings"])
+                reply = {"ok": True}
+            else:
+                factual = problem.rows([message["factual"]])[0]
+                found = explainer.explain(factual, message["count"], message["seed"], message["limit"])
+                reply = {"answers": [dict(each, row=_row(problem, each)) for each in found]}
+        except Refused as refusal:
+            reply = {"refused": str(refusal)}
+        except Exception:
+            reply = {"error": traceback.format_exc()}
+        lines.write(dict(reply, cpu=time.process_time() - spent))
+
+
+def _row(problem: Problem, answer: Row) -> Any:
+    row = answer.get("row")
+    return None if row is None else problem.values([row])[0]

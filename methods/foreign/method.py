@@ -1,0 +1,223 @@
+"""A method whose code runs in a process of its own: another Python, other packages, or another language."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness.core.errors import HarnessError, choices
+from harness.core.explanation import Answer, Explanation, Reason, Status
+from harness.core.method import Deadline
+from harness.core.objective import Objective, Term
+from harness.core.problem import Problem
+from methods.foreign.environment import Environment, located
+from methods.foreign.process import VERSION, FarSide, LostError
+from methods.foreign.served import Served, described, read
+
+FIT_LIMIT = 120.0  # seconds that the far side is told it has to fit; the harness keeps its own
+STATUSES = ("OPTIMAL", "FOUND", "INFEASIBLE", "GAVE_UP", "UNSUPPORTED")
+WITHOUT = {  # status and reason of an answer without a point
+    "GAVE_UP": (Status.GAVE_UP, None, Reason.FINISHED),
+    "INFEASIBLE": (Status.INFEASIBLE, None, Reason.PROOF),
+    "UNSUPPORTED": (Status.UNSUPPORTED, None, Reason.REFUSED),
+}
+KEYS = ("python", "lock", "variables")
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """Answers of a program that speaks one JSON line at a time on its standard input and output.
+
+    The program is told the problem once (features, training rows, target, the model's inputs) and then asked a factual
+    at a time; before it answers it may ask about the model as often as it likes: predictions, scores, the estimator's
+    columns, gradients, layers, trees, or the estimator itself as bytes. ``far.py`` does that in Python. Limits, checks,
+    seeds and clocks are those of every method; the seconds in which the harness served the program's questions are
+    part of its time, and told apart in the trace. A program that ends, or says what it must not, costs one factual.
+
+    Parameters
+    ----------
+    name
+        What it is called in messages, and its environment.
+    script
+        Its file, by path or as ``package/path`` of an installed package.
+    program
+        What runs the script where that is no Python: program and arguments, ``{script}`` for the script's path.
+    environment
+        ``python``, a version, ``lock``, a file of pinned requirements (as ``script``), and ``variables``, for the
+        process; nothing for the harness's own Python.
+    settings
+        What the script is given, as it is.
+    distance
+        The distance that it claims to minimise (l1, l0, l2sq, ...), or null: it then cannot say OPTIMAL.
+    deterministic
+        Whether its answers are the same whatever the seed.
+    gives
+        ``one`` or ``several`` counterfactuals a factual.
+    """
+
+    name: str
+    script: str
+    program: tuple[str, ...] = ()
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    distance: str | None = None
+    deterministic: bool = False
+    gives: str = "one"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "program", tuple(self.program))
+        for key in self.environment:
+            if key not in KEYS:
+                raise ValueError(f"environment of {self.name} has no {key!r}; {choices(key, KEYS)}.")
+        if self.gives not in ("one", "several"):
+            raise ValueError(f"gives is {self.gives!r}; allowed: one, several.")
+        if self.distance is not None:
+            Term(self.distance)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Files beside the harness's own that its answers depend on."""
+        lock = self.environment.get("lock")
+        return (located(self.script), *([located(str(lock))] if lock else []))
+
+    @cached_property
+    def home(self) -> Environment:
+        """Its environment."""
+        return Environment(
+            self.name, str(self.environment.get("lock") or ""), str(self.environment.get("python") or "")
+        )
+
+    def prepare(self) -> None:
+        """Make its environment, once a machine; what is in the way is what ``refuses`` then says."""
+        if self.home.lacking is not None:
+            print(f"making the environment of {self.name} once ({self.home.folder})", flush=True)
+            try:
+                self.home.make()
+            except HarnessError:
+                return
+
+    def refuses(self, problem: Problem) -> str | None:
+        """A missing file or environment. Other refusals are the script's, in ``fit``."""
+        try:
+            located(self.script)
+            return self.home.lacking
+        except HarnessError as fault:
+            return str(fault)
+
+    def objective(self, problem: Problem) -> Objective | None:
+        return None if self.distance is None else Objective((Term(self.distance),))
+
+    def fit(self, problem: Problem) -> _Explainer:
+        """Start the program and tell it the problem.
+
+        Raises
+        ------
+        HarnessError
+            Where it refuses the problem, or ends.
+        """
+        return _Explainer(self, problem)
+
+    def start(self) -> FarSide:
+        """The running program."""
+        script = str(located(self.script))
+        command = [part.replace("{script}", script) for part in self.program]
+        here = str(Path(__file__).parent)
+        variables = {"PYTHONPATH": here, "PYTHONHASHSEED": "0", "PYTHONNOUSERSITE": "1"}
+        variables |= {str(name): str(value) for name, value in dict(self.environment.get("variables") or {}).items()}
+        errors = Path(tempfile.gettempdir()) / f"ce-harness-{self.name}-{os.getpid()}.log"
+        return FarSide(command or [str(self.home.interpreter), script], variables, errors)
+
+
+class _Explainer:
+    """The program, fitted to one problem."""
+
+    def __init__(self, method: Foreign, problem: Problem) -> None:
+        self.method, self.problem, self.claim = method, problem, method.objective(problem)
+        self.served, self.spent = Served(problem), 0.0
+        self.far = method.start()
+        hello = self._ask({"do": "hello", "version": VERSION})
+        if hello.get("version") != VERSION:
+            raise HarnessError(f"{method.name} speaks version {hello.get('version')!r} of the protocol, not {VERSION}.")
+        self.far.arrays = hello.get("arrays") == "npy"
+        told = self._ask({"do": "fit", "settings": dict(method.settings), **described(problem, FIT_LIMIT)})
+        if not told.get("ok"):
+            raise LostError(f"{method.name} neither took the problem nor refused it.")
+
+    @property
+    def lost(self) -> bool:
+        """Whether the program cannot be asked again."""
+        return self.far.lost
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Processor seconds of the program, which runs on."""
+        return self.far.processor_seconds
+
+    def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
+        names, before, self.spent = self.problem.space.names, dict(self.far.called), 0.0
+        row = list(factual[list(names)].astype(object).iloc[0])
+        question = {
+            "do": "explain",
+            "factual": row,
+            "count": n,
+            "seed": int(rng.integers(2**31)),
+            "limit": deadline.left,
+        }
+        reply = self._ask(question).get("answers")
+        if not isinstance(reply, list) or not all(isinstance(each, dict) for each in reply):
+            raise HarnessError(f"{self.method.name} did not give a list of answers.")
+        answers = [self._answer(each, factual) for each in reply[:n]]
+        called = {f"asked {name}": count - before.get(name, 0) for name, count in self.far.called.items()}
+        trace = ({"seconds in the harness": self.spent, **called},)
+        last = answers[-1] if answers and answers[-1].row is None else Answer(Status.GAVE_UP)
+        return Explanation(tuple(answers), trace=trace).padded(n, last)
+
+    def _ask(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        reply = self.far.ask(message, self._serve)
+        if "refused" in reply:
+            raise HarnessError(str(reply["refused"]))
+        if "error" in reply:
+            raise RuntimeError(f"{self.method.name}: {reply['error']}")
+        return reply
+
+    def _serve(self, question: Mapping[str, Any]) -> Any:
+        start = time.perf_counter()
+        try:
+            return self.served(question)
+        finally:
+            self.spent += time.perf_counter() - start
+
+    def _answer(self, told: Mapping[str, Any], factual: pd.DataFrame) -> Answer:
+        """An answer of the program; OPTIMAL only with a claim, and where the model says what is wanted."""
+        status = str(told.get("status") or ("GAVE_UP" if told.get("row") is None else "FOUND"))
+        if status not in STATUSES:
+            raise HarnessError(f"{self.method.name} gave the status {status!r}; {choices(status, STATUSES)}.")
+        detail = str(told.get("detail") or "")
+        if told.get("row") is None:
+            return Answer(*WITHOUT.get(status, WITHOUT["GAVE_UP"]), detail=detail)
+        row = read(self.problem, told["row"])
+        frame = self.problem.space.frame([row])
+        bound = told.get("bound")
+        bound = float(bound) if isinstance(bound, int | float) and math.isfinite(bound) else None
+        value = None
+        if self.claim is not None:
+            value = float(self.claim.evaluate(self.problem.space, factual, frame)[0])
+        proven = status == "OPTIMAL" and value is not None and bool(self.problem.valid(frame)[0])
+        return Answer(
+            Status.OPTIMAL if proven else Status.FOUND,
+            row,
+            Reason.PROOF if proven else Reason.FINISHED,
+            objective=value,
+            bound=None if value is None else (value if proven and bound is None else bound),
+            detail=detail,
+        )

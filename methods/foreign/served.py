@@ -1,0 +1,158 @@
+"""What the harness answers where the far side asks about the model."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import skops.io
+
+from harness.core.errors import HarnessError, UnsupportedError
+from harness.core.problem import Problem
+from harness.core.space import Feature
+from harness.core.target import Interval, Label
+from methods.estimators.linear import is_linear, weights_of
+from methods.estimators.network import NETWORKS
+from methods.estimators.trees import ensemble
+
+
+def described(problem: Problem, limit: float) -> dict[str, Any]:
+    """The problem as a message: features, training rows, target, the model's inputs and classes."""
+    space, classifier, target = problem.space, problem.classifier, problem.target
+    wanted: dict[str, Any]
+    if isinstance(target, Label):
+        wanted = {"class": target.value}
+    elif isinstance(target, Interval):
+        wanted = {"interval": _ends((target.low, target.high))}
+    else:
+        wanted = {"probability": [target.low, target.high], "class": target.label}
+    return {
+        "features": [_feature(feature) for feature in space.features],
+        "train": values(problem.train[list(space.names)]),
+        "labels": np.asarray(problem.labels).tolist(),
+        "target": wanted,
+        "inputs": [{"type": type(source).__name__.lower(), **asdict(source)} for source in classifier.inputs],
+        "classes": list(classifier.classes),
+        "limit": limit,
+    }
+
+
+def _feature(feature: Feature) -> dict[str, Any]:
+    told = asdict(feature)
+    return {**told, "kind": str(feature.kind), "actionability": str(feature.actionability)} | {
+        name: _ends(told[name]) for name in ("scale", "bounds")
+    }
+
+
+def _ends(pair: tuple[float, float]) -> list[float | None]:
+    """Two ends, None for an infinite one, which JSON has not."""
+    return [float(end) if np.isfinite(end) else None for end in pair]
+
+
+def values(frame: pd.DataFrame) -> list[list[Any]]:
+    """Rows of plain values."""
+    return [list(row) for row in frame.astype(object).itertuples(index=False, name=None)]
+
+
+class Served:
+    """Answers questions about a problem's model."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    def __call__(self, message: Mapping[str, Any]) -> Any:
+        """The reply to ``{"ask": ..., "rows": ...}``.
+
+        Raises
+        ------
+        HarnessError
+            For a question that is none, rows that are none, or a model that has no such thing.
+        """
+        rows: dict[str, Callable[[pd.DataFrame], Any]] = {
+            "predict": self.problem.classifier.predict,
+            "score": self.problem.classifier.score,
+            "accepts": self.problem.valid,
+            "matrix": self.problem.classifier.matrix,
+            "gradient": self._gradient,
+        }
+        whole: dict[str, Callable[[], Any]] = {
+            "layers": self._layers, "trees": self._trees, "estimator": self._estimator,
+        }  # fmt: skip
+        asked = message["ask"]
+        if asked in rows:
+            return rows[asked](self._frame(message.get("rows")))
+        if asked in whole:
+            return whole[asked]()
+        raise HarnessError(f"nothing is known of {asked!r}; ask for {', '.join([*rows, *whole])}.")
+
+    def _frame(self, rows: Any) -> pd.DataFrame:
+        names = self.problem.space.names
+        if not isinstance(rows, list) or any(not isinstance(row, list) or len(row) != len(names) for row in rows):
+            raise HarnessError(f"'rows' must be lists of {len(names)} values, one a feature.")
+        found = [read(self.problem, row) for row in rows]
+        return self.problem.space.frame(found)
+
+    def _layers(self) -> list[dict[str, np.ndarray]]:
+        """From columns to outputs: weights, shape (inputs, outputs), and intercepts, shape (outputs,)."""
+        estimator = self.problem.classifier.estimator
+        if is_linear(estimator):
+            weights, shifts = weights_of(estimator)
+            return [{"weights": weights.T, "intercepts": np.array(shifts)}]
+        if isinstance(estimator, NETWORKS):
+            layers = zip(estimator.coefs_, estimator.intercepts_, strict=True)
+            return [{"weights": np.asarray(weights), "intercepts": np.asarray(shifts)} for weights, shifts in layers]
+        raise UnsupportedError(f"{type(estimator).__name__} has no layers; ask about a linear model or a network.")
+
+    def _gradient(self, frame: pd.DataFrame) -> np.ndarray:
+        """Of the first output's sum by the estimator's columns, shape (rows, columns)."""
+        layers, matrix = self._layers(), self.problem.classifier.matrix(frame)
+        if len(layers) > 1 and self.problem.classifier.estimator.activation != "relu":
+            raise UnsupportedError("gradients are told of networks of ReLUs only.")
+        slopes = np.broadcast_to(np.eye(matrix.shape[1]), (len(matrix), matrix.shape[1], matrix.shape[1]))
+        for depth, layer in enumerate(layers):
+            if depth:
+                slopes, matrix = slopes * (matrix > 0)[:, None, :], np.maximum(matrix, 0.0)
+            slopes, matrix = slopes @ layer["weights"], matrix @ layer["weights"] + layer["intercepts"]
+        return slopes[:, :, 0]
+
+    def _trees(self) -> dict[str, Any]:
+        found = ensemble(self.problem.classifier.estimator)
+        trees = [
+            {name: getattr(tree, name) for name in ("left", "right", "column", "threshold", "value")}
+            | {"outputs": list(tree.outputs)}
+            for tree in found.trees
+        ]
+        return {"base": found.base, "weight": found.weight, "single": found.single, "trees": trees}
+
+    def _estimator(self) -> str:
+        return base64.b64encode(skops.io.dumps(self.problem.classifier.estimator)).decode("ascii")
+
+
+def read(problem: Problem, row: Any) -> dict[str, Any]:
+    """A row of values from the far side as a row of the space.
+
+    Raises
+    ------
+    HarnessError
+        For a value that is none of its feature.
+    """
+    names = problem.space.names
+    if not isinstance(row, list) or len(row) != len(names):
+        raise HarnessError(f"a row must be a list of {len(names)} values, one a feature; it is {str(row)[:60]}.")
+    found = {}
+    for feature, value in zip(problem.space.features, row, strict=True):
+        if feature.numeric:
+            number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else np.nan
+            if not np.isfinite(number) or (feature.kind == "integer" and number % 1):
+                raise HarnessError(f"{feature.name} is {feature.kind}, and cannot be {value!r}.")
+            found[feature.name] = int(number) if feature.kind == "integer" else number
+        elif value in feature.categories:
+            found[feature.name] = feature.categories[feature.categories.index(value)]
+        else:
+            allowed = ", ".join(map(str, feature.categories))
+            raise HarnessError(f"{feature.name} cannot be {value!r}; its categories are {allowed}.")
+    return found

@@ -1,0 +1,60 @@
+"""Far sides for tests: ``python far_sides.py KIND MARKER``; one factual of a run meets the fault."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+kind, marker = sys.argv[1], sys.argv[2]
+
+
+def tell(message: dict[str, Any]) -> None:
+    print(json.dumps(message), flush=True)
+
+
+def misbehave() -> None:
+    """Once: the marker is a file that says it was."""
+    try:
+        os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return
+    if kind == "garbage":
+        print("this is no JSON", flush=True)
+    elif kind == "list":
+        print("[1, 2]", flush=True)
+    elif kind == "silence":
+        time.sleep(60)
+    elif kind == "half":
+        sys.stdout.write('{"answers": [')
+        sys.stdout.flush()
+        os._exit(0)
+    elif kind == "flood":
+        for _ in range(1024):
+            sys.stdout.write("x" * 2**20)
+    elif kind == "exit":
+        os._exit(3)
+    elif kind == "question":
+        tell({"ask": "the weather"})
+        sys.stdin.readline()
+        os._exit(4)
+    elif kind == "category":
+        tell({"answers": [{"row": [-1.0] * 100}]})
+    elif kind == "status":
+        tell({"answers": [{"row": None, "status": "PERFECT"}]})
+
+
+for line in sys.stdin:
+    message = json.loads(line)
+    if message["do"] == "hello":
+        tell({"version": 1})
+    elif message["do"] == "fit":
+        train = message["train"]
+        tell({"ask": "accepts", "rows": train})
+        accepted = [row for row, says in zip(train, json.loads(sys.stdin.readline())["reply"], strict=True) if says]
+        tell({"ok": True})
+    else:
+        misbehave()
+        tell({"answers": [{"row": next(row for row in accepted if row != message["factual"])}]})
