@@ -41,7 +41,7 @@ def log_run(stored: StoredRun, plain: Mapping[str, Any]) -> None:
             "ce": row["ce"],
             "status": row["status"],
             "verdict": verdicts[row["factual"], row["ce"]],
-            "changes": changes(known[row["factual"]], row["row"] or {}),
+            "changes": changes(stored.space.features, known[row["factual"]], row["row"] or {}),
             **(row["row"] or {}),
         }
         for row in stored.rows()

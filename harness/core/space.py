@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.errors import DatasetError, choices
+from harness.core.notation import Notation, number
 
 SAME = 1e-9  # two scaled values this near are the same value: rounding of one encode / decode, nothing else
 
@@ -57,6 +58,8 @@ class Feature:
     special
         Codes of a numeric feature (such as -8 for "no record") that rows may hold and no counterfactual may move to;
         the categories of such codes, where its numbers were made intervals.
+    notation
+        How the data write its numbers, where not as ``number`` does.
     """
 
     name: str
@@ -67,6 +70,7 @@ class Feature:
     actionability: Actionability = Actionability.FREE
     order: tuple[Any, ...] = ()
     special: tuple[Any, ...] = ()
+    notation: Notation | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", _choice(Kind, self.kind, f"kind of {self.name}"))
@@ -112,6 +116,12 @@ class Feature:
     def numeric(self) -> bool:
         """Whether the feature holds numbers: continuous or integer."""
         return self.kind in {Kind.CONTINUOUS, Kind.INTEGER}
+
+    def text(self, value: Any) -> str:
+        """A value for a reader, written as the data write it."""
+        if self.notation is None or not isinstance(value, int | float | np.number):
+            return number(value)
+        return self.notation.text(float(value))
 
     @property
     def width(self) -> int:

@@ -9,7 +9,9 @@ import numpy as np
 import pandas as pd
 
 from harness.core.classifier import Classifier
+from harness.core.notation import number
 from harness.core.objective import Objective
+from harness.core.space import Feature
 from harness.core.target import Interval, Label, Target
 
 TERMS = {  # of an objective, as a reader calls them
@@ -79,14 +81,6 @@ def _next_to_shorter(end: float, outwards: float) -> bool:
     return len(repr(float(np.nextafter(end, outwards)))) < len(repr(float(end)))
 
 
-def number(value: Any) -> str:
-    """A value as text: numbers to six digits, integers in full."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        return str(value)
-    real = float(value)
-    return str(int(real)) if real.is_integer() and abs(real) < 1e15 else f"{real:.6g}"
-
-
 def minimised(claim: Objective) -> str:
     """What an objective is the sum of.
 
@@ -107,11 +101,12 @@ def objective_text(value: float) -> str:
     return number(value) if abs(value) < 100 else f"{value:.4f}".rstrip("0").rstrip(".")
 
 
-def changes(factual: Mapping[str, Any], row: Mapping[str, Any]) -> str:
-    """What changes between two decoded rows, in one line.
+def changes(features: Sequence[Feature], factual: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    """What changes between two decoded rows, in one line; the second may be empty.
 
-    >>> changes({"age": 30, "job": "none"}, {"age": 30, "job": "clerk"})
+    >>> job = Feature("job", "categorical", ("none", "clerk"))
+    >>> changes([Feature("age", "integer"), job], {"age": 30, "job": "none"}, {"age": 30, "job": "clerk"})
     'job: none → clerk'
     """
-    moved = {name: value for name, value in row.items() if value != factual[name]}
-    return "; ".join(f"{name}: {number(factual[name])} → {number(value)}" for name, value in moved.items())
+    moved = [feature for feature in features if row.get(feature.name, factual[feature.name]) != factual[feature.name]]
+    return "; ".join(f"{f.name}: {f.text(factual[f.name])} → {f.text(row[f.name])}" for f in moved)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 
 import numpy as np
 import pandas as pd
 
 from harness.core.errors import DatasetError
+from harness.core.notation import Notation
 from harness.core.space import Kind
+from harness.data.csv_notation import OF_VALUES, says, unlike
 from harness.data.features import EXACT
 from harness.data.reader import Column, Form, Table
 
@@ -21,47 +21,9 @@ LARGEST, SMALLEST = 1e30, 1e-30  # numbers beyond do not survive scaling, or a m
 ID_ROWS = 20  # a table of so few rows may have a different value in each by chance
 CODES = 10  # so few different whole numbers may be codes
 SHOWN = 48  # characters of a name or list in the table
-NUMBERS, OF_VALUES = (Kind.CONTINUOUS, Kind.INTEGER), (Kind.BINARY, Kind.ORDINAL, Kind.CATEGORICAL)
-_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ].*)?|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}/\d{1,2}/\d{1,2}", re.ASCII)
+NUMBERS = (Kind.CONTINUOUS, Kind.INTEGER)
 _ID = re.compile(r"(^|[\s_.-])(id|no|nr|number|key|index|row)$|Id$|ID$", re.ASCII)
 BOOLS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
-
-
-@lru_cache
-def _number_pattern(decimal: str, thousands: str | None) -> re.Pattern[str]:
-    """The texts that are numbers with these marks."""
-    grouped = rf"\d{{1,3}}(?:{re.escape(thousands)}\d{{3}})+|" if thousands else ""
-    point = re.escape(decimal)
-    return re.compile(rf"[-+]?(?:(?:{grouped}\d+)(?:{point}\d*)?|{point}\d+)(?:[eE][-+]?\d{{1,5}})?", re.ASCII)
-
-
-def parse_number(text: str, form: Form) -> float:
-    """The number that a cell stands for, or NaN where it is none."""
-    decimal, thousands = form.decimal or ".", form.thousands
-    if not _number_pattern(decimal, thousands).fullmatch(text):
-        return math.nan
-    return float((text.replace(thousands, "") if thousands else text).replace(decimal, "."))
-
-
-def decimal_mark(name: str, table: Table, selected: Iterable[str]) -> str:
-    """The decimal mark: a comma where it separates no cells and some columns are numbers only if it is one."""
-    if table.form.sep == ",":
-        return "."
-    thousands, na = table.form.thousands, {"", *table.form.na}
-    point, comma = _number_pattern(".", thousands), _number_pattern(",", thousands)
-    found: dict[str, tuple[str, str]] = {}
-    for feature in selected:
-        texts = [text for text in table.columns[feature].texts if text not in na]
-        for mark, pattern in ((".", point), (",", comma)):
-            if any(mark in text for text in texts) and all(map(pattern.fullmatch, texts)):
-                found.setdefault(mark, (feature, next(text for text in texts if mark in text)))
-    if len(found) == 2:
-        (one, first), (other, second) = found["."], found[","]
-        raise DatasetError(
-            f"{name} holds {first!r} in column {one!r} and {second!r} in column {other!r}: set 'decimal' to '.' or ','"
-            f", and 'thousands' to the other where it groups digits."
-        )
-    return next(iter(found), ".")
 
 
 def check_complete(name: str, table: Table, selected: Iterable[str], target: str, form: Form) -> None:
@@ -81,17 +43,26 @@ def check_complete(name: str, table: Table, selected: Iterable[str], target: str
             )
 
 
-class ColumnParser:
-    """The cells of one column as numbers or categories; ``notices`` are what a user should know of them."""
+def present(column: Column, form: Form) -> np.ndarray:
+    """Which different texts are no missing value, bool, shape (texts,)."""
+    return np.array([text not in {"", *form.na} for text in column.texts])
 
-    def __init__(self, table: str, name: str, column: Column, form: Form) -> None:
-        self.table, self.name, self.column = table, name, column
+
+class ColumnParser:
+    """The cells of one column as numbers or categories; ``notices`` are what a user should know of them.
+
+    Parameters
+    ----------
+    notation
+        How numbers are written; in a column of texts those among them.
+    """
+
+    def __init__(self, table: str, name: str, column: Column, form: Form, notation: Notation) -> None:
+        self.table, self.name, self.column, self.notation = table, name, column, notation
         self.notices: list[str] = []
-        missing = {"", *form.na}
-        self.present = np.array([text not in missing for text in column.texts])
-        self.numbers = np.array([parse_number(text, form) for text in column.texts], dtype=float)
+        self.present = present(column, form)
+        self.numbers = np.array([notation.parse(text) for text in column.texts], dtype=float)
         self.counts = np.bincount(column.codes, minlength=len(column.texts))
-        self.comma = form.decimal == ","
 
     @property
     def texts(self) -> list[str]:
@@ -122,9 +93,11 @@ class ColumnParser:
             self._not_mixed(kind)
         distinct = len(self.texts)
         about = f"{distinct:,} different texts"
-        dates = distinct > 1 and all(_DATE.fullmatch(text) for text in self.texts[:1000])
-        if dates:
-            about += ", dates by their look, which are no numbers here"
+        if kind is None and (units := unlike(self.texts)):
+            self.notices.append(
+                f"{self.table}: column {self.name!r} holds numbers in different units or ways ({units}), so it stays "
+                f"text; write all of them alike to have numbers."
+            )
         example = f"{about}, such as {self.texts[0][:SHOWN]!r}" if distinct else about
         if kind is None and distinct == self.counts[self.present].sum() > ID_ROWS:
             raise DatasetError(
@@ -139,7 +112,7 @@ class ColumnParser:
         if bools:
             return self.as_values(), "true and false"
         plain = {1: "one text", 2: "two texts"}.get(distinct, about)
-        return self.as_values(), about if dates else plain
+        return self.as_values(), plain
 
     def _not_mixed(self, kind: str | None) -> None:
         """Refuse a column of numbers with a few texts among them."""
@@ -187,9 +160,17 @@ class ColumnParser:
         return pd.Series(lookup[self.column.codes], dtype=object)
 
     def _why_numbers(self) -> str:
+        """What the numbers are, and how they are written."""
+        if self.notation.date:
+            hours = any(len(text) > len("2024-01-31") for text in self.texts)
+            return says(self.notation) + ("; times of the day are left out" if hours else "")
+        what, how = self._numbers_by_look(), says(self.notation, self._whole)
+        return f"{what}, {how}" if how else what
+
+    def _numbers_by_look(self) -> str:
         known = np.unique(self.numbers[self.present])
         if not self._whole:
-            return "numbers with decimal commas" if self.comma else "numbers"
+            return "numbers"
         if set(known) == {0, 1}:
             return "0 and 1"
         if np.abs(known).max() > EXACT:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,15 @@ from typing import Any
 import pandas as pd
 
 from harness.core.errors import DatasetError, choices
+from harness.core.notation import ISO, Notation
 from harness.core.space import Feature, Kind
-from harness.data.csv_columns import BOOLS, LARGEST, SHOWN, SMALLEST, parse_number
+from harness.data.csv_columns import BOOLS, LARGEST, SHOWN, SMALLEST
 from harness.data.csv_load import one_line
 from harness.data.csv_report import listed
 from harness.data.dataset import Dataset
 from harness.data.discretise import Intervals
 from harness.data.features import EXACT, MISSED
-from harness.data.reader import Form, read_table
+from harness.data.reader import read_table
 
 logger = logging.getLogger(__name__)
 
@@ -56,8 +57,10 @@ def _factuals(dataset: Dataset, path: Path) -> pd.DataFrame:
     data = {}
     for feature in dataset.space.features:
         column = table.columns[feature.name]
-        forms, intervals = [replace(form, decimal=mark) for mark in marks], dataset.intervals.get(feature.name)
-        meanings = [_meaning(feature, text, forms, intervals) for text in column.texts]
+        ways = _ways(feature, [Notation(mark, form.thousands or "") for mark in marks])
+        texts, gaps = column.texts, {"", *form.na}
+        intervals = dataset.intervals.get(feature.name)
+        meanings = [_meaning(feature, text, ways, intervals, text in gaps) for text in texts]
         for code in range(len(meanings)):
             if isinstance(value := meanings[code], _Fault):
                 row = column.first(code)
@@ -78,8 +81,21 @@ def _warn_of_far(feature: Feature, values: pd.Series, path: Path) -> None:
     far = values[~values.between(low, high) & ~values.isin(feature.special)]
     if len(far):
         more = f" (and of {len(far) - 1} more)" if len(far) > 1 else ""
-        found = f"{feature.name} {far.iloc[0]:.10g} in row {far.index[0]}{more}"
-        logger.warning(f"{path}: {found} is outside the training rows' {low:.10g} to {high:.10g}.")
+        first, low_text, high_text = map(_shown(feature), (far.iloc[0], low, high))
+        found = f"{feature.name} {first} in row {far.index[0]}{more}"
+        logger.warning(f"{path}: {found} is outside the training rows' {low_text} to {high_text}.")
+
+
+def _shown(feature: Feature) -> Callable[[float], str]:
+    return "{:.10g}".format if feature.notation is None else feature.text
+
+
+def _ways(feature: Feature, plain: list[Notation]) -> list[Notation]:
+    """How a feature's cells may be written: as in the dataset, also without the unit; else plainly."""
+    own = feature.notation
+    if own is None:
+        return plain
+    return [own, Notation(date=ISO)] if own.date else [own, replace(own, before="", after=""), *plain]
 
 
 class _Fault:
@@ -89,10 +105,9 @@ class _Fault:
         self.text, self.remedy = text, remedy
 
 
-def _meaning(feature: Feature, text: str, forms: Sequence[Form], intervals: Intervals | None) -> Any:
+def _meaning(feature: Feature, text: str, ways: Sequence[Notation], intervals: Intervals | None, missing: bool) -> Any:
     """The value of a feature that a cell stands for, or a ``_Fault``; of ``intervals``, also by a number."""
-    missing = text in {"", *forms[0].na}
-    found = _number(feature, text, forms) if feature.numeric else _category(feature, text, forms, intervals, missing)
+    found = _number(feature, text, ways) if feature.numeric else _category(feature, text, ways, intervals, missing)
     if missing and (feature.numeric or found is None):
         return _Fault("has a missing value", "fill it in")
     if found is None:
@@ -101,7 +116,7 @@ def _meaning(feature: Feature, text: str, forms: Sequence[Form], intervals: Inte
 
 
 def _category(
-    feature: Feature, text: str, forms: Sequence[Form], intervals: Intervals | None, missing: bool
+    feature: Feature, text: str, ways: Sequence[Notation], intervals: Intervals | None, missing: bool
 ) -> Any | None:
     """The category that a cell stands for; None where there is none."""
     by_text = {str(category): category for category in feature.categories}
@@ -111,8 +126,8 @@ def _category(
         return by_text[MISSED]
     if text in BOOLS and str(BOOLS[text]) in by_text:
         return by_text[str(BOOLS[text])]
-    for form in forms:
-        number = parse_number(text, form)
+    for way in ways:
+        number = way.parse(text)
         for category in feature.categories:
             if not isinstance(category, str) and category == number:
                 return category
@@ -121,10 +136,10 @@ def _category(
     return None
 
 
-def _number(feature: Feature, text: str, forms: Sequence[Form]) -> float | _Fault:
-    """The number that a cell stands for, in the first form that fits."""
-    for form in forms:
-        number = parse_number(text, form)
+def _number(feature: Feature, text: str, ways: Sequence[Notation]) -> float | _Fault:
+    """The number that a cell stands for, in the first notation that fits."""
+    for way in ways:
+        number = way.parse(text)
         if math.isnan(number):
             continue
         if abs(number) > LARGEST or 0 < abs(number) < SMALLEST:
@@ -132,4 +147,7 @@ def _number(feature: Feature, text: str, forms: Sequence[Form]) -> float | _Faul
         if feature.kind is Kind.INTEGER and (number != round(number) or abs(number) > EXACT):
             return _Fault(f"holds {text[:SHOWN]}, which is no whole number that fits,", "the feature is integer")
         return number
+    notation = feature.notation
+    if notation is not None and notation.date:
+        return _Fault(f"holds {text[:SHOWN]!r}", f"give a date such as {notation.text(feature.scale[0])}")
     return _Fault(f"holds {text[:SHOWN]!r}", f"the feature is {feature.kind}, so give a number")

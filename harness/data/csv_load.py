@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ import numpy as np
 import pandas as pd
 
 from harness.core.errors import DatasetError, choices
-from harness.data.csv_columns import CATEGORIES, ColumnParser, check_complete, decimal_mark, target_values
+from harness.core.notation import Notation
+from harness.data.csv_columns import CATEGORIES, ColumnParser, check_complete, present, target_values
+from harness.data.csv_notation import READING, notations
 from harness.data.csv_settings import settle
 from harness.data.dataset import OPPOSITE, Dataset
 from harness.data.description import SPLIT
@@ -65,17 +68,24 @@ def _load(settled: Mapping[str, Any], split: Mapping[str, Any] | str | None) -> 
     table, rows = _stacked([read_table(Path(path).expanduser(), given) for path in settled["path"]])
     column = str((label or {}).get("column", target))
     selected = _selected(settled, table, column)
-    form = replace(given, decimal=given.decimal or decimal_mark(name, table, selected))
+    regression = settled["task"] == "regression"
+    written, unread, mark = notations(
+        name, _texts(table, [*selected, *([column] if regression else [])], given), settled["features"], given
+    )
+    form, notices = replace(given, decimal=mark), [*table.notices, *unread.values()]
+    selected = [feature for feature in selected if feature not in unread]
+    if not selected:
+        raise DatasetError(f"{name} has no column left beside the target {column!r}: {' '.join(unread.values())}")
     if missing == "error":
         check_complete(name, table, selected, column, form)
-    raw, reasons, notices = {}, {}, list(table.notices)
+    raw, reasons, plain = {}, {}, Notation(mark, given.thousands or "")
     for feature in selected:
-        parser = ColumnParser(name, feature, table.columns[feature], form)
+        parser = ColumnParser(name, feature, table.columns[feature], form, written[feature] or plain)
         kind = settled["features"].get(feature, {}).get("kind")
         raw[feature], reasons[feature] = parser.typed(kind, settled["max_categories"] or CATEGORIES)
         notices += parser.notices
-    parser = ColumnParser(name, column, table.columns[column], form)
-    raw[column] = target_values(parser, settled["task"] == "regression", bool(label or settled["classes"]))
+    parser = ColumnParser(name, column, table.columns[column], form, written.get(column) or plain)
+    raw[column] = target_values(parser, regression, bool(label or settled["classes"]))
     frame, ends = pd.DataFrame(raw), np.cumsum(rows)
     parts = [frame.iloc[end - count : end] for end, count in zip(ends, rows, strict=True)]
     dataset = load_dataset(
@@ -89,7 +99,7 @@ def _load(settled: Mapping[str, Any], split: Mapping[str, Any] | str | None) -> 
         missing=missing,
         unbounded=bool(settled["unbounded"]),
         split=split,
-        overrides={feature: entry for feature, entry in settled["features"].items() if feature in selected},
+        overrides=_overrides(settled["features"], {feature: written[feature] for feature in selected}),
         **{key: settled[key] for key in ("label", "classes", "empty", "outliers", "causality", "discretise")},
     )
     _check_columns(dataset)
@@ -99,7 +109,50 @@ def _load(settled: Mapping[str, Any], split: Mapping[str, Any] | str | None) -> 
     for notice in (notices := [*notices, *leaks(dataset)]):
         logger.info(notice)
     form = replace(form, sep=given.sep)
-    return replace(dataset, notices=(*notices, *dataset.notices), form=form, reasons=reasons)
+    unusual = {
+        f.name: {"notation": written[f.name]} for f in dataset.space.features if f.numeric and _marked(written[f.name])
+    }
+    space = dataset.space.replace(unusual)
+    return replace(dataset, space=space, notices=(*notices, *dataset.notices), form=form, reasons=reasons)
+
+
+def _texts(table: Table, names: Iterable[str], form: Form) -> dict[str, list[str]]:
+    """The different texts of columns that are no missing value."""
+    found = {}
+    for name in names:
+        column = table.columns[name]
+        found[name] = [text for text, there in zip(column.texts, present(column, form), strict=True) if there]
+    return found
+
+
+def _marked(notation: Notation | None) -> bool:
+    """Whether a column is written otherwise than numbers are printed."""
+    return notation is not None and replace(notation, places=0) != Notation()
+
+
+def _overrides(
+    entries: Mapping[str, Mapping[str, Any]], written: Mapping[str, Notation | None]
+) -> dict[str, dict[str, Any]]:
+    """Attributes of the features that are read, without those that say how; bounds may be written as the column is."""
+    found = {}
+    for feature, entry in entries.items():
+        if feature not in written:
+            continue
+        found[feature] = {key: value for key, value in entry.items() if key not in READING}
+        ends = [_end(feature, end, written[feature]) for end in entry.get("bounds", ())]
+        found[feature] |= {"bounds": ends} if ends else {}
+    return found
+
+
+def _end(feature: str, end: Any, notation: Notation | None) -> Any:
+    """An end of bounds as a number."""
+    if not isinstance(end, str):
+        return end
+    value = math.nan if notation is None else notation.parse(end)
+    if math.isnan(value):
+        what, like = ("dates" if notation and notation.date else "numbers"), (notation or Notation()).text(12000)
+        raise DatasetError(f"bounds of {feature} hold {end[:80]!r}; give two {what} as its column has, such as {like}.")
+    return value
 
 
 def _form(settled: Mapping[str, Any]) -> Form:

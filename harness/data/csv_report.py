@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.data.csv_columns import SHOWN
+from harness.data.csv_notation import READING
 from harness.data.csv_settings import LINE
 from harness.data.dataset import OPPOSITE, Dataset
 from harness.data.features import ATTRIBUTES
@@ -23,7 +24,8 @@ def introduce(dataset: Dataset, origins: Mapping[str, str]) -> str:
         head += f" (of what the model says of each person; name one by desired={classes[0]} or desired={classes[1]})"
     lines = [("feature", "kind", "values", "actionability", "why")]
     for feature in dataset.space.features:
-        values = listed(feature.categories, SHOWN) if not feature.numeric else " to ".join(map(_short, feature.bounds))
+        shown = _short if feature.notation is None else feature.text
+        values = listed(feature.categories, SHOWN) if not feature.numeric else " to ".join(map(shown, feature.bounds))
         lines.append(
             (
                 _cut(feature.name, SHOWN),
@@ -43,7 +45,7 @@ def introduce(dataset: Dataset, origins: Mapping[str, str]) -> str:
 
 def _why(inferred: str, name: str, origins: Mapping[str, str]) -> str:
     places: dict[str, list[str]] = {}
-    for key in ATTRIBUTES:
+    for key in (*ATTRIBUTES, *READING):
         if origin := origins.get(f"{name}.{key}"):
             places.setdefault("set on the command line" if origin == LINE else f"set in {origin}", []).append(key)
     settings = [f"{' and '.join(keys)} {place}" for place, keys in places.items()]

@@ -11,9 +11,9 @@ from typing import Any
 
 from harness.core.errors import DatasetError, choices
 from harness.core.space import Actionability, Kind
-from harness.data.csv_columns import LARGEST
+from harness.data.csv_columns import LARGEST, SHOWN
+from harness.data.csv_notation import is_format
 from harness.data.description import MISSING, TASKS
-from harness.data.features import ATTRIBUTES
 from harness.data.sidecar import read_sidecar
 
 LINE = "the command line"
@@ -51,7 +51,8 @@ def _number(value: Any) -> bool:
 
 
 def _end(value: Any) -> bool:
-    return value is None or _number(value) or value in (math.inf, -math.inf)
+    written = isinstance(value, str) and 0 < len(value) <= SHOWN
+    return value is None or written or _number(value) or value in (math.inf, -math.inf)
 
 
 def _mark(value: Any) -> bool:
@@ -94,11 +95,14 @@ ATTRIBUTE_CHECKS: dict[str, Check] = {
     "actionability": (lambda value: value in list(Actionability), f"one of {', '.join(Actionability)}"),
     "bounds": (
         lambda value: isinstance(value, list | tuple) and all(map(_end, value)) and len(value) in (0, 2),
-        f"two numbers within ±{LARGEST:g}, null (the data's own) or .inf",
+        f"two numbers within ±{LARGEST:g}, as numbers or as the column writes them, null (the data's own) or .inf",
     ),
     "special": (lambda value: isinstance(value, list | tuple) and all(map(_number, value)), "a list of numbers"),
     "categories": _VALUES,
     "order": _VALUES,
+    "decimal": CHECKS["decimal"],
+    "thousands": CHECKS["thousands"],
+    "format": (is_format, "a format of dates such as '%d.%m.%Y'"),
 }
 
 
@@ -155,8 +159,10 @@ def _checked(given: Mapping[str, Any], where: str, allowed: Iterable[str]) -> di
 
 def _check_attributes(feature: str, entry: Mapping[str, Any], where: str) -> None:
     for key, value in entry.items():
-        if key not in ATTRIBUTES:
-            raise DatasetError(f"feature {feature} has no attribute {key!r} in {where}; {choices(key, ATTRIBUTES)}.")
+        if key not in ATTRIBUTE_CHECKS:
+            raise DatasetError(
+                f"feature {feature} has no attribute {key!r} in {where}; {choices(key, ATTRIBUTE_CHECKS)}."
+            )
         fits, what = ATTRIBUTE_CHECKS[key]
         if value is not None and not fits(value):
             raise DatasetError(f"{key} of {feature} in {where} is {str(value)[:80]!r}; give {what}.")

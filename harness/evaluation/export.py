@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from harness.core.notation import Notation
+from harness.core.space import Space
 from harness.core.wording import scored
 from harness.store.run import StoredRun
 
@@ -33,7 +36,7 @@ def write(run: StoredRun) -> Path:
 
     One row for each counterfactual asked for, with or without a point, after the factual's own as number 0. Its
     columns are ``OURS``, with an underscore behind a name that a feature has too, then the features. Numbers are
-    written to the last bit; scores are as ``harness.core.wording.scored`` gives them.
+    written to the last bit, dates as the data write them; scores are as ``harness.core.wording.scored`` gives them.
     """
     space, classifier, verdicts = run.space, run.classifier, {}
     frame, targets = run.factuals()
@@ -54,14 +57,12 @@ def write(run: StoredRun) -> Path:
         score, label = before[identity]
         if number == 1:
             values = origins[identity]
-            lines.append([identity, 0, *[None] * 5, score, None, label, None, *(values[name] for name in space.names)])
+            lines.append([identity, 0, *[None] * 5, score, None, label, None, *_cells(space, values)])
         objective, bound = row["objective"], row["bound"]
         score_after, label_after = after_of.get((identity, number), (None, None))
-        lines.append(
-            [identity, number, row["status"], verdicts[identity, number]["verdict"]]
-            + [objective, bound, _gap(objective, bound), score, score_after, label, label_after]
-            + [(row["row"] or {}).get(name) for name in space.names]
-        )
+        how = [row["status"], verdicts[identity, number]["verdict"], objective, bound, _gap(objective, bound)]
+        scores = [score, score_after, label, label_after]
+        lines.append([identity, number, *how, *scores, *_cells(space, row["row"] or {})])
     path = run.path / NAME
     temporary = path.with_name(path.name + ".tmp")
     with temporary.open("w", newline="", encoding="utf-8") as file:
@@ -72,10 +73,21 @@ def write(run: StoredRun) -> Path:
     return path
 
 
+def _cells(space: Space, row: Mapping[str, Any]) -> list[Any]:
+    """The values of all features; whole days as the dates that they are."""
+    found = []
+    for feature in space.features:
+        value = row.get(feature.name)
+        dates = feature.notation is not None and feature.notation.date
+        found.append(feature.text(value) if dates and value is not None and float(value).is_integer() else value)
+    return found
+
+
 def read(path: Path | str) -> pd.DataFrame:
     """Read such a file as it was meant: without the apostrophes that guard against spreadsheets, numbers exact.
 
-    Where ``cell.json`` lies beside it, categories and classes are the dataset's own values. What is empty is missing.
+    Where ``cell.json`` lies beside it, categories and classes are the dataset's own values, and dates the days that
+    they stand for. What is empty is missing.
     """
     path = Path(path)
     with path.open(newline="", encoding="utf-8") as file:
@@ -83,9 +95,18 @@ def read(path: Path | str) -> pd.DataFrame:
     columns = dict(zip(header, map(list, zip(*lines, strict=True)), strict=True)) if lines else {n: [] for n in header}
     run, own = StoredRun(path.parent), {}
     if run.started:
+        for feature in run.space.features:
+            if feature.name in columns and feature.notation is not None and feature.notation.date:
+                columns[feature.name] = [_days(text, feature.notation) for text in columns[feature.name]]
         own = {feature.name: feature.categories for feature in run.space.features if feature.categories}
         own |= dict.fromkeys(header[len(OURS) - 2 : len(OURS)], tuple(run.meta["classes"]))
     return pd.DataFrame({name: _values(texts, own.get(name, ())) for name, texts in columns.items()})
+
+
+def _days(text: str, notation: Notation) -> str:
+    """The days that a date stands for, as text; other cells as they are."""
+    days = notation.parse(text)
+    return text if math.isnan(days) else str(int(days))
 
 
 def _values(texts: Sequence[str], categories: Sequence[Any]) -> pd.Series:

@@ -84,16 +84,16 @@ def _explanation(
     point: int, members: pd.DataFrame, values: Mapping[str, Any], changed: Sequence[str], features: Sequence[Feature]
 ) -> str:
     """Two sentences: what these factuals change and to what; in what they are alike."""
-    order = [feature.name for feature in features]
+    order, text = [feature.name for feature in features], {feature.name: feature.text for feature in features}
     moved = sorted(changed, key=order.index)
     says = []
     for name in moved:
-        before = Counter(number(value) for value in members[name])
-        before.pop(number(values[name]), None)
+        before = Counter(map(text[name], members[name]))
+        before.pop(text[name](values[name]), None)
         stay = len(members) - sum(before.values())
         already = f"; {stay} already there" if stay else ""
-        says.append(f"{name} to {number(values[name])} (from {_counted(before)}{already})")
-    alike = [f"{name} {number(values[name])}" for name in order if name not in changed]
+        says.append(f"{name} to {text[name](values[name])} (from {_counted(before)}{already})")
+    alike = [f"{name} {text[name](values[name])}" for name in order if name not in changed]
     who = f"{point + 1}. {line_count(len(members), 'factual')} ({_some(members.index)})"
     return _wrapped(f"{who}: change {', '.join(says)}.") + (
         "\n" + _wrapped(f"Alike in {_some(alike)}.", indent="   ") if alike else ""

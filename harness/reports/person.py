@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +16,7 @@ from harness.core.conflict import told
 from harness.core.explanation import Answer, Explanation, Status
 from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
+from harness.core.space import Feature
 from harness.core.wording import (
     SATISFIED,
     UNCHECKED,
@@ -109,9 +111,10 @@ def _table(explanation: Explained) -> _Table:
     names = [f"CE {place}" for place in range(1, len(answers) + 1)]
     features: list[list[str]] = []
     unchanged: list[list[str]] = []
-    for feature in problem.space.names:
-        texts = [_change(*pair, feature, origin[feature]) for pair in zip(answers, cards, strict=True)]
-        (features if any(texts) else unchanged).append([feature, _value(feature, origin[feature], card), *texts])
+    for feature in problem.space.features:
+        before = origin[feature.name]
+        texts = [_change(*pair, feature, before) for pair in zip(answers, cards, strict=True)]
+        (features if any(texts) else unchanged).append([feature.name, _value(feature, before, card), *texts])
     score, label = context.before
     of = scored_class(classifier, target)
     facts = [
@@ -134,10 +137,10 @@ def _table(explanation: Explained) -> _Table:
         facts.append(["Gower distance", "", *(_distance(explanation, place) for place in range(len(answers)))])
     if any(answer.gap is not None for answer in answers):
         facts.append(["gap", "", *("" if answer.gap is None else number(round(answer.gap, 9)) for answer in answers)])
-    for feature in problem.space.names:
+    for feature in problem.space.features:
         intervals = [_interval(answer, feature) for answer in answers]
         if any(intervals):
-            facts.append([f"{feature} may be", "", *intervals])
+            facts.append([f"{feature.name} may be", "", *intervals])
     title = f"Factual {context.factual.index[0]}: the model says {number(label)}, wanted is {target_text(target)}."
     return _Table(title, ["", "factual", *names], features, facts, unchanged, _notes(explanation, names))
 
@@ -151,31 +154,34 @@ def _distance(explanation: Explained, place: int) -> str:
     return number(GOWER.evaluate(space, context.factual, space.frame([row]))[0])
 
 
-def _interval(answer: Answer, feature: str) -> str:
+def _interval(answer: Answer, feature: Feature) -> str:
     """The interval of a feature within which an answer stays valid; nothing where that is a single value."""
-    low, high = (answer.region or {}).get(feature, (0.0, 0.0))
-    return f"{number(low)} to {number(high)}" if low < high else ""
+    low, high = (answer.region or {}).get(feature.name, (0.0, 0.0))
+    if feature.notation is not None and feature.notation.date:  # whole days within
+        low, high = math.ceil(low), math.floor(high)
+    return f"{feature.text(low)} to {feature.text(high)}" if low < high else ""
 
 
-def _change(answer: Answer, card: Card | None, feature: str, origin: Any) -> str:
-    value = None if answer.row is None else answer.row.get(feature)
+def _change(answer: Answer, card: Card | None, feature: Feature, origin: Any) -> str:
+    value = None if answer.row is None else answer.row.get(feature.name)
     if value is None or value == origin:
         return ""
     text = _value(feature, value, card)
     text = f"→ {text}" if text != _value(feature, origin, card) else f"→ {value!r}"  # a change too small for six digits
-    if card is None or feature not in card.names:
+    if card is None or feature.name not in card.names:
         return text
-    points, bins = card[feature].points, card[feature].bins_of([origin, value])
+    points, bins = card[feature.name].points, card[feature.name].bins_of([origin, value])
     return f"{text}, {points[bins[1]] - points[bins[0]]:+.4g} points" if bins[0] != bins[1] else text
 
 
-def _value(feature: str, value: Any, card: Card | None) -> str:
+def _value(feature: Feature, value: Any, card: Card | None) -> str:
     """A value, and the bin of a scorecard that it lies in."""
-    if card is None or feature not in card.names:
-        return number(value)
-    variable = card[feature]
+    text = feature.text(value)
+    if card is None or feature.name not in card.names:
+        return text
+    variable = card[feature.name]
     found = str(variable.bins[variable.bin_of(value)])
-    return number(value) if found == number(value) else f"{number(value)} in {found}"
+    return text if found == number(value) else f"{text} in {found}"
 
 
 def _points(card: Card, rows: Sequence[dict[str, Any] | None]) -> list[str]:

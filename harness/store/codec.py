@@ -11,6 +11,7 @@ import numpy as np
 
 from harness.core.equation import Formula
 from harness.core.inputs import Affine, Chain, Indicator, Lookup, Step
+from harness.core.notation import Notation
 from harness.core.objective import Limit, Objective, Term
 from harness.core.space import Feature, Space
 from harness.core.target import Interval, Label, Probability
@@ -19,8 +20,8 @@ _TAG, _ARRAY = "__type__", "__array__"
 _TYPES = {
     kind.__name__: kind
     for kind in (
-        Feature, Space, Label, Interval, Probability, Affine, Chain, Indicator, Lookup, Step, Formula, Objective, Term,
-        Limit,
+        Feature, Notation, Space, Label, Interval, Probability, Affine, Chain, Indicator, Lookup, Step, Formula,
+        Objective, Term, Limit,
     )
 }  # fmt: skip
 

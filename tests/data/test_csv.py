@@ -148,7 +148,7 @@ def test_the_yaml_need_not_select(write: Write) -> None:
         ("target: y\ntarget: x", ["'target' twice", "line 2"]),
         ("immutable: {a: 1}", ["immutable of loans.yaml", "list of column names"]),
         ("features: {x: {kindd: integer}}", ["no attribute 'kindd'", "did you mean 'kind'"]),
-        ("features: {x: {bounds: [a, b]}}", ["bounds of x", "two numbers"]),
+        ("features: {x: {bounds: [a, b]}}", ["bounds of x", "'a'", "two numbers"]),
         ("missing: mean", ["missing of loans.yaml is 'mean'", "median"]),
         ("a: &a [1, 1]\nb: [*a, *a]", ["anchor or alias", "line 1"]),
         ("target: !!python/object/apply:os.system [id]", ["the tag", "line 1"]),
@@ -202,10 +202,10 @@ def test_decimal_commas(write: Write) -> None:
     usual = load_csv(write(), "approved")
     same(load_csv(write(sep=";", decimal=","), "approved"), usual)
     grouped = simple("z", ["1.234,5", "2.000,25", "17"] * 8, ";")
-    assert "decimal" not in load_csv(write(grouped), "y").reasons["z"]
+    assert "points between thousands" in load_csv(write(grouped), "y").reasons["z"]
     assert load_csv(write(grouped), "y", decimal=",", thousands=".").frame["z"].max() == 2000.25
-    mixed = simple("z", ["1,5", "2,5"] * 10, ";").replace("x;z;y", "x;z;y").replace("\n0;", "\n0.5;")
-    assert "set 'decimal'" in refused(write(mixed))
+    mixed = load_csv(write(simple("z", ["1,5", "2,5"] * 10, ";").replace("\n0;", "\n0.5;")), "y")
+    assert (mixed.frame["x"].iloc[0], mixed.frame["z"].iloc[0]) == (0.5, 1.5)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,6 @@ def test_decimal_commas(write: Write) -> None:
         (simple("z", ["", "", ""]), ["'z'", "no value at all"]),
         (simple("z", [f"name {i}" for i in range(30)]), ["'z'", "different text in every row", "'drop'"]),
         (simple("z", [f"name {i // 2}" for i in range(600)]), ["300 different texts", "200 are allowed"]),
-        (simple("z", [f"2024-01-{i + 1:02}" for i in range(25)]), ["dates by their look", "'drop'"]),
         ("x,y\n1,p\n2,p\n3,p\n", ["one class only, 'p'"]),
         ("x,y\n1,p\n2,\n3,q\n", ["missing value in column 'y', row 1"]),
         ("x,y\n1,p\n2,q\n3,q\n4,q\n", ["single row of class 'p'", "stratify: false"]),

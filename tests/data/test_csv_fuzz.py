@@ -23,14 +23,19 @@ NASTY = (
     "", " ", "NA", "None", "null", "nan", "inf", "-inf", "1e400", "1e-400", "1e31", "9223372036854775808", "10" * 30,
     "007", "1,5", "1.234,56", "1_000", "0x1F", "True", "FALSE", "yes", "2024-01-31", "31.12.2024", "=1+1", "@x", "a\nb",
     '"', "'", "a;b", "a,b", "\t", "|", "é", "Größe", "日本", "\u202e", "\u2028", "\ufeff", "\x00", "\x1b[31m", "a=b",
+    "$5", "5 %", "7 kg", "€ 1.200,50", "-£3", "12.03.2020", "2020-01-31T10:00", "1.200",
     "missing", "-0.0", "0.0", "5e-324", "1.7976931348623157e308", "99999999999999", "100000000000001", "١٢", "½", "+",
 )  # fmt: skip
 cell = st.one_of(
     st.integers(-5, 5).map(str), st.sampled_from(("a", "b", "c")), st.floats().map(str), st.sampled_from(NASTY),
     st.text(max_size=6),
 )  # fmt: skip
+units = st.sampled_from(("1 %", "2,5 %", "1.200 %", "-3%"))
+dates = st.sampled_from(("2020-01-31", "1969-12-01", "2024-02-29 12:00"))
 tame = st.sampled_from(("1", "2", "3.5", "-4", "100", "0.25"))
-mild = st.sampled_from((tame, tame, st.sampled_from(("x", "y")), st.sampled_from(("0", "1")), st.integers().map(str)))
+mild = st.sampled_from(
+    (tame, units, dates, st.sampled_from(("x", "y")), st.sampled_from(("0", "1")), st.integers().map(str))
+)
 column_cells = st.sampled_from(
     (tame, st.sampled_from(("x", "y")), st.sampled_from(("0", "1")), st.integers().map(str), cell)
 )
@@ -78,6 +83,9 @@ attributes = st.fixed_dictionaries(
         "special": st.lists(st.one_of(st.integers(-3, 3), st.floats()), max_size=2),
         "categories": st.lists(scalar, max_size=4),
         "order": st.lists(scalar, max_size=3),
+        "decimal": st.sampled_from((".", ",", "x")),
+        "thousands": st.sampled_from((".", ",", " ", "'")),
+        "format": st.sampled_from(("%d.%m.%Y", "%Y", "%d", "%%", "%d.%m.%y")),
     },
 )
 given_settings = st.fixed_dictionaries(

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from harness.core.explanation import Answer, Reason, Status
+from harness.core.notation import Notation
 from harness.core.problem import Problem
 from harness.core.space import Feature, Space
 from harness.core.target import Label
@@ -85,6 +86,21 @@ def test_numbers_come_back_to_the_last_bit(cell: StoredRun) -> None:
     plain = pd.read_csv(path)  # as anybody reads it
     assert (plain["income"].dtype, len(plain)) == (float, 8)
     np.testing.assert_allclose(plain["income"], table["income"], rtol=1e-15)
+
+
+def test_dates_are_written_as_the_data_write_them(problem: Problem, tmp_path: Path) -> None:
+    """And read back as the days that they stand for."""
+    space = problem.space.replace({"age": {"notation": Notation(date="%d.%m.%Y")}})
+    factual = problem.train.loc[~problem.valid(problem.train)].iloc[:1].assign(age=365)
+    cell = StoredRun(tmp_path / "cell")
+    meta = {"dataset": "d", "model": "lr", "method": "m", "n_counterfactuals": 1}
+    cell.start(meta, space, problem.classifier, dict.fromkeys(factual.index, problem.target), None, factual)
+    answer = Answer(Status.FOUND, {**factual.iloc[0].to_dict(), "age": 396})
+    cell.append([answer_row(int(factual.index[0]), 1, answer, seconds=0.1, fit_seconds=0.0)])
+    checker.judge(cell)
+    path = export.write(cell)
+    assert pd.read_csv(path)["age"].tolist() == ["01.01.1971", "01.02.1971"]
+    assert export.read(path)["age"].tolist() == [365, 396]
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from support.tables import GRANTED, MEMBER, YOUNGER, started
 
 from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, Reason, Status
+from harness.core.space import Feature
 from harness.core.target import Label
 from harness.evaluation import statistics
 from harness.evaluation.contest import Criterion, Standing, contests
@@ -210,7 +211,7 @@ def test_one_person_is_whom_most_methods_answer(second: dict[str, Any] | None, s
 def test_who_finds_nothing_for_one_person_says_so() -> None:
     """In its own line, below the factual's; who changes something shows the value."""
     rows = {"a": GRANTED, "b": None, "c": MEMBER}
-    figure = charts.strip(loans.factual.iloc[0], rows, loans.SPACE.names, charts.look(list(rows)))
+    figure = charts.strip(loans.factual.iloc[0], rows, loans.SPACE.features, charts.look(list(rows)))
     (axis,) = figure.axes
     texts = {text.get_text(): text.get_position() for text in axis.texts}
     assert texts["none found"][1] == 2
@@ -251,7 +252,7 @@ def fifteen() -> dict[str, Figure]:
     return {
         "critical": charts.critical(standings["proximity"], looks),
         "heat": charts.heat(standings, looks),
-        "strip": charts.strip(factual, rows, features, looks),
+        "strip": charts.strip(factual, rows, [Feature(name, "ordinal", ("a", "b")) for name in features], looks),
     }
 
 
@@ -320,7 +321,7 @@ def test_one_person_is_told_what_is_wrong() -> None:
     """A method that refuses the model has found nothing there; an answer that is not accepted has its fault beside."""
     rows = {"a": GRANTED, "b": None, "c": MEMBER}
     remarks = {"b": "refuses the model", "c": "not permitted"}
-    (axis,) = charts.strip(loans.factual.iloc[0], rows, loans.SPACE.names, charts.look(list(rows)), remarks).axes
+    (axis,) = charts.strip(loans.factual.iloc[0], rows, loans.SPACE.features, charts.look(list(rows)), remarks).axes
     assert "refuses the model" in {text.get_text() for text in axis.texts}
     assert "none found" not in {text.get_text() for text in axis.texts}
     assert [label.get_text().replace("\n", "") for label in axis.get_yticklabels()][1:] == [

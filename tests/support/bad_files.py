@@ -61,6 +61,10 @@ def make(folder: Path) -> None:
     good["job"] = rng.choice(["a", "b", "c"], 120)
     good["ok"] = np.where(good["inc"] + 20 * good["age"] > 3500, "yes", "no")
     good.to_csv(folder / "good.csv", index=False)
+    good.assign(inc=[f"{value / 1000:.3f}" for value in good["inc"] + 1000]).to_csv(folder / "marks.csv", index=False)
+    good.assign(job=[f"0{value % 9 + 1}/0{value % 7 + 1}/2021" for value in good["inc"]]).to_csv(
+        folder / "dates.csv", index=False
+    )
     good[good["ok"] == "yes"].head(2).drop(columns="ok").to_csv(folder / "people_already.csv", index=False)
     text = (folder / "good.csv").read_text()
     (folder / "latin.csv").write_bytes(text.replace("a,", "ä,").encode("latin-1"))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from harness.core.wording import number
+from harness.core.space import Feature
 from harness.evaluation.contest import SECONDS, Contest, Criterion, Standing
 from harness.evaluation.scoring import NEAREST
 from harness.evaluation.statistics import LEVEL, comparable, posthocs
@@ -244,7 +244,7 @@ def _name_rows(
 def strip(
     factual: pd.Series,
     rows: Mapping[str, Mapping[str, Any] | None],
-    names: Sequence[str],
+    features: Sequence[Feature],
     looks: Looks,
     remarks: Mapping[str, str] = types.MappingProxyType({}),
 ) -> Figure:
@@ -257,22 +257,23 @@ def strip(
     ----------
     rows
         First counterfactual by method, None where there is none.
-    names
-        All features, in order.
+    features
+        All of them, in order.
     remarks
         By method: why there is none, or what the checker has against it.
     """
-    moved = {n: [m for m, row in rows.items() if row is not None and row[n] != factual[n]] for n in names}
-    changed = sorted((name for name in names if moved[name]), key=lambda name: -len(moved[name]))
+    known = {feature.name: feature for feature in features}
+    moved = {n: [m for m, row in rows.items() if row is not None and row[n] != factual[n]] for n in known}
+    changed = sorted((name for name in known if moved[name]), key=lambda name: -len(moved[name]))
     parts = [changed[start : start + ACROSS] for start in range(0, len(changed), ACROSS)] or [[]]
     shown = [list(rows)] + [[m for m in rows if any(m in moved[name] for name in part)] for part in parts[1:]]
     lines = [len(methods) + 1 for methods in shown]
     labels = [f"{name}, {remarks.get(name, '')}" for name in rows]
-    heads = [max((_wrapped(str(name), SHORT).count("\n") + 1 for name in part), default=0) for part in parts]
+    heads = [max((_wrapped(name, SHORT).count("\n") + 1 for name in part), default=0) for part in parts]
     figure = blank(COLUMN, _row_height(labels) * sum(lines) + LINE * sum(heads) + 0.2 * len(parts))
     axes = figure.subplots(len(parts), 1, squeeze=False, height_ratios=lines).ravel()
     for axis, part, methods in zip(axes, parts, shown, strict=True):
-        _changes(axis, factual, {name: rows[name] for name in methods}, part, looks, remarks)
+        _changes(axis, factual, {name: rows[name] for name in methods}, [known[n] for n in part], looks, remarks)
     return figure
 
 
@@ -280,7 +281,7 @@ def _changes(
     axis: Axes,
     factual: pd.Series,
     rows: Mapping[str, Mapping[str, Any] | None],
-    part: Sequence[str],
+    part: Sequence[Feature],
     looks: Looks,
     remarks: Mapping[str, str],
 ) -> None:
@@ -288,18 +289,19 @@ def _changes(
     axis.set_xlim(-0.5, ACROSS - 0.5)
     axis.set_ylim(len(rows) + 0.5, -0.5)
     centred: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SMALL}
-    for j, name in enumerate(part):
-        axis.text(j, 0, _short(factual[name]), **centred)
+    for j, feature in enumerate(part):
+        name = feature.name
+        axis.text(j, 0, _cut(feature.text(factual[name])), **centred)
         for i, row in enumerate(rows.values(), start=1):
             if row is not None and row[name] != factual[name]:
                 add_rectangle(axis, (j - 0.48, i - 0.42), 0.96, 0.84, color=CHANGED, lw=0)
-                axis.text(j, i, _short(row[name]), **centred)
+                axis.text(j, i, _cut(feature.text(row[name])), **centred)
     for i, (method, row) in enumerate(rows.items(), start=1):
         if row is None:
             why = remarks.get(method, "none found")
             axis.text(-0.45, i, why, va="center", fontsize=SMALL, style="italic", color=GREY)
     axis.axhline(0.5, color="black", lw=0.5)
-    axis.set_xticks(range(len(part)), [_wrapped(str(name), SHORT) for name in part])
+    axis.set_xticks(range(len(part)), [_wrapped(feature.name, SHORT) for feature in part])
     axis.xaxis.tick_top()
     axis.tick_params(length=0)
     told = {name: f"{name}, {remarks[name]}" for name, row in rows.items() if row is not None and name in remarks}
@@ -308,6 +310,5 @@ def _changes(
         side.set_visible(False)
 
 
-def _short(value: Any) -> str:
-    text = number(value)
+def _cut(text: str) -> str:
     return text if len(text) <= SHORT else f"{text[: SHORT - 1]}…"

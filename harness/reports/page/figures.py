@@ -110,10 +110,10 @@ def _person(study: Study, looks: charts.Looks) -> Plan | None:
     chosen = max(frame.index, key=lambda i: answered[i])
     if not answered[chosen]:
         return None
-    rows, names = {name: found.get(chosen) for name, found in firsts.items()}, entries[0].runs[0].space.names
+    rows, features = {m: found.get(chosen) for m, found in firsts.items()}, entries[0].runs[0].space.features
     remarks = {entry.method: word for entry in entries if (word := _remark(entry, chosen))}
     text = f"Factual {chosen} of {study.tasks[0]}: the first counterfactual of each method, and why it is not accepted."
-    draw = lambda: charts.strip(frame.loc[chosen], rows, names, looks, remarks)  # noqa: E731
+    draw = lambda: charts.strip(frame.loc[chosen], rows, features, looks, remarks)  # noqa: E731
     return Plan("one_person", "What changes, for one person", text, draw)
 
 

@@ -1,0 +1,116 @@
+"""How a column writes its numbers: read from a text, and written again alike."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+ORIGIN = date(1970, 1, 1)  # dates are days since then
+ISO = "%Y-%m-%d"
+DIGITS = 6  # significant ones of a number for a reader
+_BLANKS = str.maketrans({"\xa0": " ", "\u202f": " ", "\u2009": " ", "’": "'"})
+_ISO = re.compile(r"(\d{4}-\d{2}-\d{2})([T ]\d{2}:\d{2}.*)?", re.ASCII)
+
+
+def number(value: Any) -> str:
+    """A value as text: numbers to six digits, integers in full."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        return str(value)
+    real = float(value)
+    return str(int(real)) if real.is_integer() and abs(real) < 1e15 else f"{real:.{DIGITS}g}"
+
+
+@dataclass(frozen=True)
+class Notation:
+    """How the numbers of a column are written.
+
+    Parameters
+    ----------
+    decimal
+        The decimal mark.
+    thousands
+        What may stand between groups of three digits; empty for nothing.
+    places
+        Decimals that every number has.
+    before, after
+        What stands at a number, such as ``€ `` and `` %``, with the blank between; texts may lack that blank.
+    date
+        The format of dates, as ``datetime.strptime`` has it: the numbers are days since ``ORIGIN``. Empty: no dates.
+    """
+
+    decimal: str = "."
+    thousands: str = ""
+    places: int = 0
+    before: str = ""
+    after: str = ""
+    date: str = ""
+
+    def parse(self, text: str) -> float:
+        """The number that a text stands for; NaN where it is not written in this notation.
+
+        >>> Notation(",", ".", before="€ ").parse("€ 1.200,50"), Notation(after=" %").parse("13.2%")
+        (1200.5, 13.2)
+        >>> Notation(date="%d.%m.%Y").parse("02.01.1970")
+        1.0
+        """
+        if self.date:
+            return _days(text, self.date)
+        match = _pattern(self).fullmatch(text.translate(_BLANKS))
+        if match is None or (match["sign"] and match["inner"]):
+            return math.nan
+        digits = match["number"].replace(self.thousands, "") if self.thousands else match["number"]
+        return float(match["sign"] + match["inner"] + digits.replace(self.decimal, "."))
+
+    def text(self, value: float) -> str:
+        """A number in this notation, to six digits, or to as many decimals as every number of the column has.
+
+        >>> Notation(",", ".", places=2, before="€ ").text(1187.5), Notation(date="%d.%m.%Y").text(31.0)
+        ('€ 1.187,50', '01.02.1970')
+        """
+        if self.date:
+            try:
+                return (ORIGIN + timedelta(days=round(value))).strftime(self.date)
+            except (OverflowError, ValueError):  # beyond the years 1 to 9999, as the ends of regions may be
+                return f"{number(value)} days"
+        size = abs(float(value))
+        if size != 0 and not 1e-4 <= size < 1e15:
+            digits = f"{size:.{DIGITS}g}".replace(".", self.decimal)
+        else:
+            plain = number(size)
+            decimals = max(self.places, len(plain.partition(".")[2]))
+            whole, _, rest = f"{size:.{decimals}f}".partition(".")
+            grouped = f"{int(whole):,}".replace(",", self.thousands)
+            digits = f"{grouped}{self.decimal}{rest}" if rest else grouped
+        return f"{'-' if value < 0 else ''}{self.before}{digits}{self.after}"
+
+
+@lru_cache(maxsize=256)
+def _pattern(notation: Notation) -> re.Pattern[str]:
+    """The texts in a notation, with ``sign``, ``inner`` (a sign behind what stands before) and ``number``."""
+    point, group = re.escape(notation.decimal), re.escape(notation.thousands)
+    grouped = rf"[1-9]\d{{0,2}}(?:{group}\d{{3}})+|" if notation.thousands else ""
+    body = rf"(?:(?:{grouped}\d+)(?:{point}\d*)?|{point}\d+)(?:[eE][-+]?\d{{1,5}})?"
+    before, after = notation.before.strip(), notation.after.strip()
+    ahead = rf"\s*{re.escape(before)}\s*" if before else ""
+    many = after.isalpha() and len(after) > 2  # 1 year, 2 years
+    unit = rf"{re.escape(after.removesuffix('s'))}s?" if many else re.escape(after)
+    behind = rf"\s*{unit}" if after else ""
+    inner = "[-+]?" if before else ""
+    return re.compile(rf"(?P<sign>[-+]?){ahead}(?P<inner>{inner})(?P<number>{body}){behind}", re.ASCII)
+
+
+def _days(text: str, form: str) -> float:
+    """Days from ``ORIGIN`` to a date; of a time of the day that follows an ISO date, nothing."""
+    if form == ISO:
+        match = _ISO.fullmatch(text)
+        text = match[1] if match else text
+    try:
+        return float((datetime.strptime(text, form).date() - ORIGIN).days)
+    except ValueError:
+        return math.nan

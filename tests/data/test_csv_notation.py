@@ -1,0 +1,217 @@
+"""Units, both decimal marks, groups of digits, dates: read where there is one way to read them, written back alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from harness.core.errors import DatasetError
+from harness.core.notation import Notation
+from harness.data import Dataset, load_csv
+from harness.data.csv_factuals import read_factuals
+from harness.data.csv_load import load_settled
+from harness.data.csv_report import introduce
+from harness.data.csv_settings import settle
+
+ROWS = 40
+NUMBERS = np.random.default_rng(0).uniform(-3e6, 3e6, ROWS).round(2)
+NUMBERS[:4] = 0.5, 12.0, 999.99, -1000.0
+DAYS = pd.date_range("1965-11-03", periods=ROWS, freq="397D")
+Read = Callable[..., Dataset]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """A dataset of a column z, of another w where it is given, and a target y; semicolons between the cells."""
+
+    def made(cells: Any, w: Any = None, beside: str = "", sep: str = ";", **entries: Any) -> Dataset:
+        table = pd.DataFrame({"z": list(cells)})
+        if w is not None:
+            table["w"] = list(w)
+        table["y"] = ["p", "q"] * (len(table) // 2)
+        table.to_csv(tmp_path / "t.csv", index=False, sep=sep)
+        if beside:
+            (tmp_path / "t.yaml").write_text(beside)
+        return load_csv(tmp_path / "t.csv", "y", features=entries or None)
+
+    return made
+
+
+def german(text: str) -> str:
+    return text.translate(str.maketrans(",.", ".,"))
+
+
+STYLES: dict[str, tuple[Callable[[float], str], str]] = {
+    "dollars": (lambda v: f"${v:,.2f}", "numbers, in $, commas between thousands"),
+    "euros": (lambda v: f"€ {german(f'{v:,.2f}')}", "numbers, in €, decimal comma, points between thousands"),
+    "minus first": (lambda v: f"{'-' if v < 0 else ''}£{abs(v):,.2f}", "numbers, in £, commas between thousands"),
+    "code behind": (lambda v: f"{german(f'{v:.2f}')} EUR", "numbers, in EUR, decimal comma"),
+    "per cent": (lambda v: f"{german(f'{v:.2f}')} %", "numbers, in %, decimal comma"),
+    "kilograms": (lambda v: f"{v:.2f}kg", "numbers, in kg"),
+    "kg/m2": (lambda v: f"{v:.2f} kg/m2", "numbers, in kg/m2"),
+    "narrow blanks": (lambda v: german(f"{v:,.2f}").replace(".", "\u202f"), "numbers, decimal comma, blanks between"),
+    "swiss": (lambda v: f"CHF {v:,.2f}".replace(",", "’"), "numbers, in CHF, apostrophes between thousands"),
+    "plain": (lambda v: f"{v:.2f}", "numbers"),
+}
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_numbers_are_read_as_python_wrote_them(read: Read, style: str) -> None:
+    """Whatever is around them and between their digits; text that is written back is read as the same number."""
+    write, says = STYLES[style]
+    dataset = read(map(write, NUMBERS))
+    assert dataset.frame["z"].tolist() == NUMBERS.tolist()
+    assert dataset.reasons["z"].startswith(says)
+    feature = dataset.space["z"]
+    for value in (1234.5, -0.25, 7.0):
+        text = feature.text(value)
+        assert (feature.notation or Notation()).parse(text) == value
+    if style != "plain":
+        wide = [text.replace("\u202f", " ").replace("’", "'") for text in (feature.text(999.99), write(999.99))]
+        assert wide[0] == wide[1]
+
+
+def test_the_worked_example(read: Read) -> None:
+    """The two of a reader's own: shares with a comma, and euros with points between thousands."""
+    dataset = read(["13,2 %", "7 %", "0,5%", "100 %"] * 5, ["€ 1.200,50", "€ 850,00", "€ 12.000,00", "€ 3,10"] * 5)
+    assert dataset.frame["z"].tolist()[:4] == [13.2, 7, 0.5, 100]
+    assert dataset.frame["w"].tolist()[:4] == [1200.5, 850, 12000, 3.1]
+    assert dataset.space["z"].text(12.75) == "12,75 %"
+    assert dataset.space["w"].text(1187.3333) == "€ 1.187,33"
+    assert dataset.space["w"].text(-14000.0) == "-€ 14.000,00"
+    text = introduce(dataset, {})
+    assert "0,5 % to 100 %" in text
+    assert "numbers, in €, decimal comma, points between thousands" in text
+
+
+def test_counts_of_years(read: Read) -> None:
+    """One year, two years: one unit; whole numbers."""
+    dataset = read(["1 year", "2 years", "12 years", "3 years"] * 5)
+    assert dataset.frame["z"].tolist()[:4] == [1, 2, 12, 3]
+    assert dataset.space["z"].kind == "integer"
+    assert dataset.reasons["z"].endswith("in years")
+
+
+AMBIGUOUS = ["1.200", "850", "2.500", "12.000"] * 5
+
+
+def test_two_ways_to_read_are_an_error_that_says_what_decides(read: Read, tmp_path: Path) -> None:
+    """A setting of the column, of the file, in the YAML beside it, or what another column shows."""
+    with pytest.raises(DatasetError, match=r"can be read in two ways: '1\.200' is 1.2 or 1200; set features.z.decimal"):
+        read(AMBIGUOUS)
+    with pytest.raises(DatasetError, match=r"'1,200' is 1\.2 or 1200"):
+        read([text.replace(".", ",") for text in AMBIGUOUS])
+    ways = {",": [1200, 850, 2500, 12000], ".": [1.2, 850, 2.5, 12]}
+    for mark, values in ways.items():
+        assert read(AMBIGUOUS, z={"decimal": mark}).frame["z"].tolist()[:4] == values
+        assert load_csv(tmp_path / "t.csv", "y", decimal=mark).frame["z"].tolist()[:4] == values
+        assert read(AMBIGUOUS, [f"0{mark}5", "3"] * 10).frame["z"].tolist()[:4] == values
+        line, origins = settle({"path": str(tmp_path / "t.csv"), "target": "y"}, {"z": {"decimal": mark}})
+        dataset = load_settled(line)
+        assert dataset.frame["z"].tolist()[:4] == values
+        assert "decimal set on the command line" in introduce(dataset, origins)
+    assert read(AMBIGUOUS, beside="features: {z: {decimal: ','}}").frame["z"].tolist()[:4] == ways[","]
+    assert read(AMBIGUOUS, beside="features: {z: {kind: categorical}}").space["z"].kind == "categorical"
+
+
+def test_one_decimal_that_is_none_decides(read: Read) -> None:
+    """A group never begins with a zero, and has three digits."""
+    for last, values in (("0.125", 0.125), ("1.25", 1.25), ("1.2345", 1.2345), ("1234.500", 1234.5)):
+        assert read([*AMBIGUOUS[:-1], last]).frame["z"].tolist()[-1] == values
+    assert read([*AMBIGUOUS[:-1], "1.200.500"]).frame["z"].tolist()[-1] == 1200500
+
+
+def test_what_is_not_alike_stays_text(read: Read) -> None:
+    """Different units, numbers without theirs, codes with letters before them; said where they look like numbers."""
+    dataset = read(["5 kg", "3 lb", "2 kg", "1 lb"] * 5)
+    assert dataset.space["z"].kind == "categorical"
+    assert "numbers in different units or ways ('5 kg' and '3 lb')" in " ".join(dataset.notices)
+    assert read(["A11", "A12", "A13", "A14"] * 5).space["z"].categories == ("A11", "A12", "A13", "A14")
+    assert not read(["4<=X<7", "<1", ">=7", "1<=X<4"] * 5, sep=",").notices
+    with pytest.raises(DatasetError, match="10 numbers, but '13 %' in row 0"):
+        read(["13 %", "0.13"] * 10)
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y"])
+def test_dates_are_days_since_a_stated_origin(read: Read, form: str) -> None:
+    """As pandas counts them, before 1970 too; written back as dates; bounds and people may be dates."""
+    texts = DAYS.strftime(form)
+    bounds = [str(texts[0]), str(texts[20])]
+    dataset = read(texts, z={"bounds": bounds, "actionability": "increase"})
+    days = (DAYS - pd.Timestamp("1970-01-01")).days
+    assert dataset.frame["z"].tolist() == days.tolist()
+    assert dataset.space["z"].kind == "integer"
+    assert dataset.space["z"].bounds == (days[0], days[20])
+    assert [dataset.space["z"].text(day) for day in days] == texts.tolist()
+    assert "days since 1970-01-01" in dataset.reasons["z"]
+    assert f"{texts[0]} to {texts[20]}" in introduce(dataset, {})
+
+
+def test_a_stated_format_decides_and_is_kept_to(read: Read) -> None:
+    texts = ["03/04/2021", "05/06/2020"] * 10
+    days = {"%d/%m/%Y": "2021-04-03", "%m/%d/%Y": "2021-03-04"}
+    for form, first in days.items():
+        dataset = read(texts, z={"format": form})
+        assert dataset.frame["z"].iloc[0] == (pd.Timestamp(first) - pd.Timestamp(0)).days
+        assert dataset.space["z"].text(dataset.frame["z"].iloc[0]) == "03/04/2021"
+    assert read(["3. Feb 98"] * 19 + ["4. Feb 99"], z={"format": "%d. %b %y"}).frame["z"].max() == 10626
+    with pytest.raises(DatasetError, match=r"holds '05/06/2020', which is no date of the format %d\.%m\.%Y"):
+        read(texts[::-1], z={"format": "%d.%m.%Y"})
+    with pytest.raises(DatasetError, match=r"format of z .* give a format of dates"):
+        read(texts, z={"format": "%m.%Y"})
+
+
+@pytest.mark.parametrize(
+    ("texts", "why"),
+    [
+        (["03/04/2021", "05/06/2020"], "day and month cannot be told apart; it is left out"),
+        (["03.04.21", "25.06.20"], "are not read by themselves; it is left out"),
+    ],
+)
+def test_other_dates_are_left_out_with_a_sentence(read: Read, texts: list[str], why: str) -> None:
+    dataset = read(texts * 10, range(20))
+    assert dataset.space.names == ("w",)
+    assert why in " ".join(dataset.notices)
+    with pytest.raises(DatasetError, match="no column left"):
+        read(texts * 10)
+    assert read(texts * 10, z={"kind": "categorical"}).space.names == ("z",)
+
+
+def test_a_time_of_the_day_is_left_out_and_that_is_said(read: Read) -> None:
+    dataset = read([f"2021-03-{day:02d}T10:22:00" for day in range(1, 21)])
+    assert np.ptp(dataset.frame["z"]) == 19
+    assert dataset.reasons["z"].endswith("times of the day are left out")
+    assert dataset.space["z"].text(dataset.frame["z"].iloc[0]) == "2021-03-01"
+
+
+def test_people_are_written_as_the_data_are(read: Read, tmp_path: Path) -> None:
+    """Or plainly; dates also as ISO has them; what is neither is one sentence."""
+    dataset = read([f"€ {german(f'{v:,.2f}')}" for v in np.arange(1000.5, 1020)], DAYS[:20].strftime("%d.%m.%Y"))
+    people = tmp_path / "people.csv"
+    for cells in (["€ 1.200,50", "03.11.1965"], ["1.200,50", "1965-11-03"], ["1200,5", "3.11.1965"]):
+        people.write_text(f"z;w\n{';'.join(cells)}\n")
+        assert read_factuals(dataset, people).to_numpy().tolist() == [[1200.5, -1520]]
+    for cells, words in (
+        ("$5;03.11.1965", "'z', row 0; the feature is"),
+        ("5;17000", "'w', row 0; give a date such as"),
+    ):
+        people.write_text(f"z;w\n{cells}\n")
+        with pytest.raises(DatasetError, match=words):
+            read_factuals(dataset, people)
+
+
+def test_a_number_to_reach_has_units_too(tmp_path: Path) -> None:
+    table = pd.DataFrame({"x": range(20), "y": [f"€ {v}.500,25" for v in range(1, 21)]})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    dataset = load_csv(tmp_path / "t.csv", "y", task="regression", desired=">= 3000")
+    assert dataset.labels.tolist() == [1000 * v + 500.25 for v in range(1, 21)]
+
+
+def test_bounds_that_are_no_values_are_one_sentence(read: Read) -> None:
+    with pytest.raises(DatasetError, match="bounds of z hold 'yesterday'; give two dates"):
+        read(DAYS.strftime("%Y-%m-%d"), z={"bounds": ["yesterday", "2020-01-01"]})
