@@ -46,6 +46,7 @@ import pkgutil
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -60,9 +61,11 @@ from harness.core.method import Deadline, Explainer, Method, prepare
 from harness.core.metric import Metric
 from harness.core.objective import Objective
 from harness.core.problem import Problem
+from harness.core.python import in_python, python_errors
 from harness.core.target import Label, Target
 from harness.core.wording import SATISFIED
 from harness.data import Dataset, load_dataset, parse_target
+from harness.data.dataset import OPPOSITE
 from harness.evaluation import checker
 from harness.execution.clocks import CompileClock, say_compiling
 from harness.execution.contract import breach, refused
@@ -82,10 +85,11 @@ _clock = CompileClock(say_compiling)
 _recent: list[tuple[Method, Problem, Explainer]] = []
 
 
+@python_errors()
 def pose(
-    frame: pd.DataFrame,
-    target: str,
-    model: Any,
+    frame: pd.DataFrame | Dataset,
+    target: str | None = None,
+    model: Any = None,
     desired: Any = None,
     immutable: Sequence[str] = (),
     features: Mapping[str, Mapping[str, Any] | None] | Sequence[str] | None = None,
@@ -99,13 +103,17 @@ def pose(
     ----------
     frame
         Features and the target's column; kinds, categories and bounds are inferred of all rows where ``features`` does
-        not say. A model that was trained on more than these columns cannot be asked.
+        not say. A model that was trained on more than these columns cannot be asked. Or what
+        ``harness.data.load_csv`` read, which knows how its columns are written.
+    target
+        The target's column; None where the table has none: what the model predicts stands for it.
     model
         A fitted scikit-learn estimator or pipeline, trained on columns of ``frame``; or a ``Classifier``.
     desired
         The class that a counterfactual should get, or for regression such as ``>= 12``; the other one where None.
     features
-        As in a dataset's YAML: names, or attributes by name, such as ``{"age": {"actionability": "increase"}}``.
+        Attributes of some columns by name, such as ``{"age": {"actionability": "increase"}}``; all columns stay
+        features. A list of names chooses features.
     threshold
         The model's second class iff its score exceeds this; the model's own rule where None.
     classes
@@ -119,16 +127,20 @@ def pose(
     HarnessError
         If table, model and target do not fit; among them ``DatasetError``, of the table.
     """
-    if not isinstance(frame, pd.DataFrame) or frame.empty:
+    if model is None:
+        raise HarnessError("there is no model to ask; give model=, a fitted scikit-learn estimator or pipeline.")
+    if isinstance(frame, Dataset):
+        dataset = _amended(frame, target, immutable, features, settings)
+    elif isinstance(frame, pd.DataFrame) and not frame.empty:
+        given = {"immutable": immutable, **settings}
+        given["overrides" if isinstance(features, Mapping) else "features"] = features
+        dataset = _loaded(frame, target, model, classes, given | ({} if desired is None else {"desired": desired}))
+    else:
         raise DatasetError("there is no table to ask about; give a DataFrame with rows, such as pandas.read_csv gives.")
-    known = model.classes == () if isinstance(model, Classifier) else is_regressor(as_scorecard(model))
-    digest = hashlib.sha256(pd.util.hash_pandas_object(frame.astype(str)).to_numpy().tobytes()).hexdigest()
-    task = "regression" if known else "classification"
-    given = {"immutable": immutable, "features": features, "task": task, "split": "none", **settings}
-    given |= {} if desired is None else {"desired": desired}
-    dataset = load_dataset("the table", (), target, **given, tables=([frame.reset_index(drop=True)], digest))
     classifier = _classifier(model, dataset, threshold, classes)
-    wanted = parse_target(dataset)
+    if target is None and not isinstance(frame, Dataset):
+        dataset = replace(dataset, labels=classifier.predict(dataset.frame))
+    wanted = parse_target(dataset, desired)
     if isinstance(wanted, str):
         first, second = classifier.classes
         predicted = classifier.predict(dataset.frame)
@@ -140,6 +152,49 @@ def pose(
     return Task(dataset, classifier, dataset.frame, dict(zip(dataset.frame.index, targets, strict=True)), problems)
 
 
+def _loaded(
+    frame: pd.DataFrame, target: str | None, model: Any, classes: Sequence[Any] | None, settings: Mapping[str, Any]
+) -> Dataset:
+    """The table as a dataset; without a target its classes are those of the model, and no row has a label."""
+    known = model if isinstance(model, Classifier) else as_scorecard(model)
+    regression = known.classes == () if isinstance(known, Classifier) else is_regressor(known)
+    digest = hashlib.sha256(pd.util.hash_pandas_object(frame.astype(str)).to_numpy().tobytes()).hexdigest()
+    frame, given = frame.reset_index(drop=True), {"split": "none", **settings}
+    if target is not None:
+        task = "regression" if regression else "classification"
+        return load_dataset("the table", (), target, **{"task": task, **given}, tables=([frame], digest))
+    column = "prediction"
+    while column in frame:
+        column += "_"
+    desired = given.pop("desired", OPPOSITE)
+    table = frame.assign(**{column: 0.0})
+    given |= {"task": "regression", "desired": ">= 0"}  # of the column of zeros
+    dataset = load_dataset("the table", (), column, **given, tables=([table], digest))
+    own = known.classes if isinstance(known, Classifier) else getattr(known, "classes_", ())
+    names = () if regression else tuple(np.asarray(own if classes is None else list(classes)).tolist())
+    return replace(dataset, classes=names, desired=desired)
+
+
+def _amended(
+    dataset: Dataset,
+    target: str | None,
+    immutable: Sequence[str],
+    features: Mapping[str, Mapping[str, Any] | None] | Sequence[str] | None,
+    settings: Mapping[str, Any],
+) -> Dataset:
+    """A dataset whose features have other attributes; all of its rows are asked about."""
+    if target is not None or settings or (features is not None and not isinstance(features, Mapping)):
+        raise DatasetError(
+            "a dataset that was read has its target and columns; give model, desired, immutable and attributes of "
+            "features, and all else to load_csv."
+        )
+    changes: dict[str, dict[str, Any]] = {name: {"actionability": "immutable"} for name in immutable}
+    for name, entry in (features or {}).items():
+        changes.setdefault(name, {}).update(entry or {})
+    every = np.arange(len(dataset.frame))
+    return replace(dataset, space=dataset.space.replace(changes), train=every, test=every)
+
+
 def _classifier(model: Any, dataset: Dataset, threshold: float | None, classes: Sequence[Any] | None) -> Classifier:
     if not isinstance(model, Classifier):
         data = dataset.space, dataset.frame, dataset.classes
@@ -149,6 +204,7 @@ def _classifier(model: Any, dataset: Dataset, threshold: float | None, classes: 
     return model
 
 
+@python_errors()
 def explain(
     method: Method,
     task: Task,
@@ -210,7 +266,7 @@ def _ask(
     explainer = None if getattr(explainer, "lost", False) else explainer
     if explainer is None:
         if why := method.refuses(problem):
-            return refused(n, why), None
+            return refused(n, in_python(why)), None
         explainer = method.fit(problem)
         _recent.append((method, problem, explainer))
         del _recent[:-RECENT]
@@ -278,6 +334,7 @@ def in_context(found: Explanation, claim: Objective | None, problem: Problem, fa
     return Explained(found.answers, found.conflict, found.trace, context=context)
 
 
+@python_errors()
 def measure(
     explanations: Explained | Sequence[Explained], metrics: Iterable[str | Metric], population: str = "accepted"
 ) -> pd.Series | pd.DataFrame:

@@ -6,6 +6,7 @@ import doctest
 import itertools
 import os
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from harness import library
 from harness.core.errors import DatasetError, HarnessError
 from harness.core.explanation import Answer, Explanation, Reason, Status
+from harness.data import load_csv
 from harness.library import explain, measure, pose
 from harness.store.rows import answer_row
 from methods.ce_ocl import CeOcl
@@ -193,6 +195,73 @@ def test_a_wrong_question_is_one_sentence(pipeline: Pipeline, change: dict[str, 
     with pytest.raises(HarnessError, match=words) as found:
         pose(**{"frame": FRAME, "target": "approved", "model": pipeline, **change})
     assert "\n" not in str(found.value)
+
+
+def test_settings_of_some_columns_keep_the_others(pipeline: Pipeline) -> None:
+    """A mapping overrides, a list selects; both are the command line's words in Python."""
+    question = pose(FRAME, "approved", pipeline, "yes", features={"age": {"actionability": "increase"}})
+    space = question.dataset.space
+    assert space.names == tuple(FRAME.columns[:-1])
+    assert (space["age"].actionability, space["income"].actionability) == ("increase", "free")
+    with pytest.raises(HarnessError, match="no feature 'agee'"):
+        pose(FRAME, "approved", pipeline, features={"agee": {}})
+    with pytest.raises(HarnessError, match="no attribute 'kindd'"):
+        pose(FRAME, "approved", pipeline, features={"age": {"kindd": "integer"}})
+
+
+def test_a_table_without_labels_can_be_asked_about(pipeline: Pipeline) -> None:
+    """The answers are those of the labelled table; also where the model says one class of everybody."""
+    row, inputs = rejected(pipeline)[0], FRAME.drop(columns="approved")
+    expected = explain(CeOcl(), pose(FRAME, "approved", pipeline, "yes", ["sex"]), row, n=2)
+    question = pose(inputs, model=pipeline, desired="yes", immutable=["sex"])
+    assert explain(CeOcl(), question, row, n=2) == expected
+    assert question.dataset.labels.tolist() == pipeline.predict(inputs).tolist()
+    alike = inputs.iloc[rejected(pipeline)]
+    assert explain(CeOcl(), pose(alike, model=pipeline), 0).answers[0].status is Status.OPTIMAL
+    named = pose(alike, model=pipeline, classes=["refused", "granted"], desired="granted")
+    assert "the model says refused, wanted is granted" in str(explain(CeOcl(), named, 0))
+    with pytest.raises(HarnessError, match="no class 'maybe'"):
+        pose(alike, model=pipeline, desired="maybe")
+    with pytest.raises(HarnessError, match="give model="):
+        pose(inputs)
+
+
+def test_numbers_without_labels() -> None:
+    frame = FRAME.drop(columns="approved").assign(rent=FRAME["income"] / 100 + FRAME["age"])
+    pipeline = fitted(frame, RandomForestRegressor(5, max_depth=3, random_state=0))
+    question = pose(frame.drop(columns="rent"), model=pipeline, desired=">= 500")
+    row = int(np.argmin(pipeline.predict(frame.iloc[:, :-1])))
+    (answer,) = explain(CeOcl(), question, row).answers
+    assert pipeline.predict(pd.DataFrame([answer.row]))[0] >= 500
+    with pytest.raises(HarnessError, match="allowed for numbers"):
+        pose(frame.drop(columns="rent"), model=pipeline)
+
+
+def test_what_was_read_of_a_csv_is_printed_as_it_was_written(tmp_path: Path) -> None:
+    """A dataset in place of a table: its notation, its target, its columns."""
+    table = FRAME.assign(income=[f"€ {value:,.2f}" for value in FRAME["income"]])
+    table.to_csv(tmp_path / "loans.csv", index=False)
+    dataset = load_csv(tmp_path / "loans.csv", "approved", na=[])
+    pipeline = fitted(dataset.frame.assign(approved=dataset.labels))
+    question = pose(
+        dataset, model=pipeline, desired="yes", immutable=["sex", "job"], features={"age": {"bounds": (18, 60)}}
+    )
+    explanation = explain(CeOcl(max_changes=1), question, rejected(pipeline, FRAME)[0])
+    (answer,) = explanation.answers
+    assert f"→ € {answer.row['income']:,.2f}" in str(explanation)
+    assert question.dataset.space["age"].bounds == (18, 60)
+    with pytest.raises(HarnessError, match="all else to load_csv"):
+        pose(dataset, "approved", pipeline)
+
+
+def test_errors_name_arguments(pipeline: Pipeline) -> None:
+    """Not settings of the command line."""
+    constant = FRAME.assign(income=[f"name {place}" for place in range(len(FRAME))])
+    with pytest.raises(HarnessError) as found:
+        pose(constant.assign(age=np.where(FRAME["age"] > 30, np.inf, 1.0)), "approved", pipeline)
+    assert not re.search(r"features\.\w+\.|model\.|dataset=", str(found.value))
+    with pytest.raises(HarnessError, match=r"name them in the model's order, such as classes=\['p', 'q'\]"):
+        pose(FRAME.replace({"approved": {"no": "p", "yes": "q"}}), "approved", pipeline)
 
 
 def test_without_a_wish_the_other_class_is_wanted(pipeline: Pipeline) -> None:

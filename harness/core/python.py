@@ -1,0 +1,55 @@
+"""Sentences that name settings of the command line, for who calls Python functions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from harness.core.errors import HarnessError
+
+_WORDS = {"true": "True", "false": "False", "null": "None"}
+_VALUE = r"\[[^\]]*\]|\"[^\"]*\"|'[^']*'|[^\s;,()]*[^\s;,().]"
+_OF_FEATURE = re.compile(rf"\bfeatures\.(?P<name>.+?)\.(?P<key>[a-z]+)\b(?:=(?P<value>{_VALUE}))?")
+_SETTING = re.compile(rf"(?<![\w.'\"])(?:(?:model|dataset|method)\.)?(?P<key>[a-z_]+)=(?P<value>{_VALUE})")
+
+
+@contextmanager
+def python_errors() -> Iterator[None]:
+    """Have errors name arguments instead of settings."""
+    try:
+        yield
+    except HarnessError as fault:
+        text = in_python(str(fault))
+        if text == str(fault):
+            raise
+        raise type(fault)(text) from fault
+
+
+def in_python(text: str) -> str:
+    """A sentence with arguments in place of settings.
+
+    >>> in_python("set features.the age.kind=categorical, or rho=null")
+    "set features={'the age': {'kind': 'categorical'}}, or rho=None"
+    >>> in_python("such as model.classes=[bad,good]")
+    "such as classes=['bad', 'good']"
+    """
+    text = _OF_FEATURE.sub(_attribute, text)
+    text = _SETTING.sub(lambda match: f"{match['key']}={_literal(match['value'])}", text)
+    return text.replace("'task: regression'", "task='regression'").replace("set task: regression", "task='regression'")
+
+
+def _attribute(match: re.Match[str]) -> str:
+    value = "..." if match["value"] is None else _literal(match["value"])
+    return f"features={{{match['name']!r}: {{{match['key']!r}: {value}}}}}"
+
+
+def _literal(value: str) -> str:
+    """A value of the command line as Python writes it."""
+    if value.startswith("["):
+        return f"[{', '.join(_literal(part.strip()) for part in value[1:-1].split(',') if part.strip())}]"
+    if value in _WORDS:
+        return _WORDS[value]
+    if value[0] in "'\"{" or re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?|None|True|False|\.\.\.", value):
+        return value
+    return repr(value)
