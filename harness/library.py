@@ -140,7 +140,11 @@ def pose(
     classifier = _classifier(model, dataset, threshold, classes)
     if target is None and not isinstance(frame, Dataset):
         dataset = replace(dataset, labels=classifier.predict(dataset.frame))
-    wanted = parse_target(dataset, desired)
+    return _posed(dataset, classifier, parse_target(dataset, desired))
+
+
+def _posed(dataset: Dataset, classifier: Classifier, wanted: Target | str) -> Task:
+    """Every row's question: of ``opposite``, the other class than the model gives it."""
     if isinstance(wanted, str):
         first, second = classifier.classes
         predicted = classifier.predict(dataset.frame)
