@@ -87,6 +87,7 @@ class Problem:
     ``features``: a list of dictionaries, one a feature: name, kind, categories, scale, bounds, actionability, order.
     ``train``: rows, a list of dictionaries from feature to value; ``labels``: what the data say of each, if anything.
     ``target``: the wanted class as {"class": ...}, or an interval of a number or probability.
+    ``claim``: what the method's YAML says that it minimises, {"distance": "l1", "alpha": 0.0}.
     ``inputs``: how the estimator's columns come of the features. ``classes``: what the model tells apart.
     """
 
@@ -95,7 +96,7 @@ class Problem:
         self.features, self.target = message["features"], message["target"]
         self.inputs, self.classes = message["inputs"], message["classes"]
         self.train, self.labels = self.rows(message["train"]), message["labels"]
-        self.limit = message["limit"]
+        self.claim, self.limit = message["claim"], message["limit"]
 
     def rows(self, values: list[list[Any]]) -> list[Row]:
         """Rows of values as dictionaries."""

@@ -18,7 +18,7 @@ import pandas as pd
 from harness.core.errors import HarnessError, choices
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
-from harness.core.objective import Objective, Term
+from harness.core.objective import Objective, Term, check_weight
 from harness.core.problem import Problem
 from methods.foreign.environment import Environment, located
 from methods.foreign.process import VERSION, FarSide, LostError
@@ -59,6 +59,8 @@ class Foreign:
         What the script is given, as it is.
     distance
         The distance that it claims to minimise (l1, l0, l2sq, ...), or null: it then cannot say OPTIMAL.
+    alpha
+        Weight of the number of changed features in what it claims to minimise, beside the distance.
     deterministic
         Whether its answers are the same whatever the seed.
     gives
@@ -71,6 +73,7 @@ class Foreign:
     environment: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     distance: str | None = None
+    alpha: float = 0.0
     deterministic: bool = False
     gives: str = "one"
 
@@ -83,6 +86,7 @@ class Foreign:
             raise ValueError(f"gives is {self.gives!r}; allowed: one, several.")
         if self.distance is not None:
             Term(self.distance)
+        check_weight("alpha", self.alpha)
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -115,7 +119,9 @@ class Foreign:
             return str(fault)
 
     def objective(self, problem: Problem) -> Objective | None:
-        return None if self.distance is None else Objective((Term(self.distance),))
+        if self.distance is None:
+            return None
+        return Objective((Term(self.distance), *([Term("l0", self.alpha)] if self.alpha else [])))
 
     def fit(self, problem: Problem) -> _Explainer:
         """Start the program and tell it the problem.
@@ -149,7 +155,10 @@ class _Explainer:
         if hello.get("version") != VERSION:
             raise HarnessError(f"{method.name} speaks version {hello.get('version')!r} of the protocol, not {VERSION}.")
         self.far.arrays = hello.get("arrays") == "npy"
-        told = self._ask({"do": "fit", "settings": dict(method.settings), **described(problem, FIT_LIMIT)})
+        claim = {"distance": method.distance, "alpha": method.alpha}
+        told = self._ask(
+            {**described(problem, FIT_LIMIT), "do": "fit", "settings": dict(method.settings), "claim": claim}
+        )
         if not told.get("ok"):
             raise LostError(f"{method.name} neither took the problem nor refused it.")
 

@@ -51,6 +51,8 @@ class OceanCp:
     def __init__(self, problem, settings):
         if "class" not in problem.target or "probability" in problem.target:
             raise far.Refused("OCEAN is run for a wanted class only; set 'desired' to a class.")
+        if problem.claim != {"distance": "l1", "alpha": 0.0}:
+            raise far.Refused("OCEAN minimises the distance l1 alone; set method.distance=l1 and method.alpha=0.")
         try:
             told = problem.estimator()  # from the harness, which is trusted
             self.estimator = skops.io.loads(told, trusted=skops.io.get_untrusted_types(data=told))
@@ -161,6 +163,10 @@ class Column:
         return self.source["type"] != "affine" or self.feature["kind"] == "integer"
 
     def of(self, value):
+        """The column's value as the trees compare it: a float32 number."""
+        return float(numpy.float32(self.exactly(value)))
+
+    def exactly(self, value):
         if self.code:
             return float(value == self.level)
         if self.source["type"] == "affine":
@@ -196,18 +202,14 @@ class Column:
 
     def outward(self, value, up, above, at_most):
         """The feature's value at, or next beyond, one of the column, within (above, at most]; None: there is none."""
-        if self.source["type"] != "affine":
-            ranks = [
-                (each, level)
-                for each, level in zip(self.source["values"], self.source["levels"], strict=True)
-                if above < each <= at_most
-            ]
-            return (min(ranks) if up else max(ranks))[1] if ranks else None
-        number = value * self.source["unit"] + self.source["shift"]
-        if self.feature["kind"] != "integer":
-            return number
-        whole = math.ceil(number - 1e-9) if up else math.floor(number + 1e-9)
-        return int(whole) if above < self.of(whole) <= at_most else None
+        candidates = self.source.get("levels")
+        if candidates is None:
+            number = value * self.source["unit"] + self.source["shift"]
+            if self.feature["kind"] != "integer":
+                return number
+            candidates = range(math.floor(number) - 1, math.ceil(number) + 2)
+        inside = [each for each in candidates if above < self.of(each) <= at_most]
+        return (min if up else max)(inside, key=self.of) if inside else None
 
 
 def columns_of(problem):
