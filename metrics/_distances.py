@@ -1,4 +1,4 @@
-"""Row distances and their means over answers and over pairs of answers, which several metrics share."""
+"""Distances of rows and their means over answers and over pairs of answers, which several metrics share."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
+from harness.core.asked import Asked
 from harness.core.objective import displacement, mad
 from harness.core.problem import Problem
 from harness.core.space import Space
-from metrics._once import once_per_problem
+from metrics._once import once
 
 Distance = Callable[[Space, pd.DataFrame, pd.DataFrame], np.ndarray]
-"""``distance(space, origin, frame)``: from a one-row frame to each row of another, shape (rows,)."""
+"""``distance(space, origins, frame)``: from each row of one frame to the row beside it in another, shape (rows,)."""
 
 
 def numbers(space: Space) -> Space:
@@ -26,43 +27,39 @@ def categories(space: Space) -> Space:
     return Space(tuple(feature for feature in space.features if not feature.numeric))
 
 
-def over_answers(distance: Distance, space: Space, factual: pd.DataFrame, answers: pd.DataFrame) -> float | None:
-    """Mean distance from the factual to an answer; None with no answer or no feature."""
-    if not space.features or not len(answers):
-        return None
-    return float(distance(space, factual, answers).mean())
+def over_answers(distance: Distance, space: Space, asked: Asked) -> np.ndarray:
+    """Per question, the mean distance from the factual to an answer; NaN with no answer or no feature."""
+    if not space.features:
+        return np.full(len(asked.counts), np.nan)
+    return asked.mean(distance(space, asked.origins, asked.answers))
 
 
-def over_pairs(distance: Distance, space: Space, answers: pd.DataFrame) -> float | None:
-    """Mean distance between two answers, over all pairs; None with fewer than two answers or no feature."""
-    if not space.features or len(answers) < 2:
-        return None
-    return float(pairwise(distance, space, answers).mean())
+def over_pairs(distance: Distance, space: Space, asked: Asked) -> np.ndarray:
+    """Per question, the mean distance between two answers, over all pairs; NaN with fewer than two or no feature."""
+    if not space.features:
+        return np.full(len(asked.counts), np.nan)
+    first, second = asked.pairs
+    return second.mean(distance(space, first, second.answers))
 
 
-def pairwise(distance: Distance, space: Space, answers: pd.DataFrame) -> np.ndarray:
-    """Distance of each pair of two or more answers, in the order of ``np.triu_indices``, shape (pairs,)."""
-    rows = range(len(answers) - 1)
-    return np.concatenate([distance(space, answers.iloc[[row]], answers.iloc[row + 1 :]) for row in rows])
-
-
-def share_changed(space: Space, origin: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
+def share_changed(space: Space, origins: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
     """Share of the features that differ."""
-    return space.changed(origin, frame).mean(axis=1)
+    return space.changed(origins, frame).mean(axis=1)
 
 
-def absolute(space: Space, origin: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
+def absolute(space: Space, origins: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
     """Sum of absolute differences of numbers, each in its original unit."""
     names = list(space.names)
-    return np.abs(frame[names].to_numpy(float) - origin[names].to_numpy(float)).sum(axis=1)
+    moved = frame[names].to_numpy(float) - origins[names].to_numpy(float)
+    return np.abs(np.ascontiguousarray(moved)).sum(axis=1)  # by columns, rounding would depend on the number of rows
 
 
-def gower(space: Space, origin: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
+def gower(space: Space, origins: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
     """Mean over features of scaled changes."""
-    return displacement(space, origin, frame).mean(axis=1)
+    return displacement(space, origins, frame).mean(axis=1)
 
 
-@once_per_problem
+@once
 def _spreads(problem: Problem) -> dict[str, float]:
     return mad(problem.space, problem.train)
 
@@ -75,10 +72,10 @@ def mad_scaled(problem: Problem) -> Distance:
     """
     spreads = _spreads(problem)
 
-    def distance(space: Space, origin: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
+    def distance(space: Space, origins: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
         numeric = [feature.numeric for feature in space.features]
         units = np.array([spreads.get(name, 1.0) for name in space.names])  # displacement and MAD are both scaled
-        moved = np.where(numeric, displacement(space, origin, frame) / units, space.changed(origin, frame))
+        moved = np.where(numeric, displacement(space, origins, frame) / units, space.changed(origins, frame))
         return moved.mean(axis=1)
 
     return distance

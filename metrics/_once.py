@@ -1,4 +1,4 @@
-"""Work that depends on the problem alone, done once for all of its factuals."""
+"""Work that depends on one object alone, such as the problem that many factuals share, done once."""
 
 from __future__ import annotations
 
@@ -7,24 +7,23 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TypeVar
 
-from harness.core.problem import Problem
-
 T = TypeVar("T")
+Subject = TypeVar("Subject")
 
 
-def once_per_problem(build: Callable[[Problem], T]) -> Callable[[Problem], T]:
-    """Keep what ``build(problem)`` returns for as long as the problem lives; it must not hold the problem itself.
+def once(build: Callable[[Subject], T]) -> Callable[[Subject], T]:
+    """Keep what ``build(subject)`` returns for as long as the subject lives; it must not hold the subject itself.
 
-    Problems hold frames and so have no hash: they are identified by ``id``, and an entry goes before its id is free.
+    Problems hold frames and so have no hash: subjects are known by ``id``, and an entry goes before its id is free.
     """
     kept: dict[int, T] = {}
 
     @wraps(build)
-    def once(problem: Problem) -> T:
-        key = id(problem)
+    def first(subject: Subject) -> T:
+        key = id(subject)
         if key not in kept:
-            kept[key] = build(problem)
-            weakref.finalize(problem, kept.pop, key, None)
+            kept[key] = build(subject)
+            weakref.finalize(subject, kept.pop, key, None)
         return kept[key]
 
-    return once
+    return first

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 
-from harness.core.metric import metric
-from harness.core.problem import Problem
+from harness.core.asked import Asked
+from harness.core.metric import metric, together
 
 
 @metric(better="lower", family="actionability", over="returned", place=6)
-def violations(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
+@together
+def violations(asked: Asked) -> np.ndarray:
     """Mean number of features changed against actionability or bounds, in [0, features], lower is better.
 
     Of all that was returned and whose values exist. None without such an answer.
@@ -19,13 +19,15 @@ def violations(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -
     >>> violations(factual, answers, problem)  # age may only increase; the second answer is ten years younger
     0.5
     """
-    known = [not fault for fault in problem.space.incoherent(answers)]
-    rows = problem.space.frame(answers.loc[known].to_dict("records"))
-    return _mean_faults(problem.space.violations(factual, rows))
+    space = asked.problem.space
+    existing = asked.where([not fault for fault in space.incoherent(asked.answers)])
+    rows = space.frame(existing.answers.to_dict("records"))
+    return existing.mean(_numbers(space.violations(existing.origins, rows)))
 
 
 @metric(better="lower", family="actionability", over="returned", shown=False)
-def incoherent(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
+@together
+def incoherent(asked: Asked) -> np.ndarray:
     """Mean number of features that hold no value of theirs (missing, unknown, fractional), lower is better.
 
     In [0, features]. None without answers.
@@ -36,8 +38,8 @@ def incoherent(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -
     >>> incoherent(factual, answers.assign(age=[40.5, 20.0]), problem)
     0.5
     """
-    return _mean_faults(problem.space.incoherent(answers))
+    return asked.mean(_numbers(asked.problem.space.incoherent(asked.answers)))
 
 
-def _mean_faults(faults: list[list[str]]) -> float | None:
-    return float(np.mean([len(fault) for fault in faults])) if faults else None
+def _numbers(faults: list[list[str]]) -> np.ndarray:
+    return np.array([len(fault) for fault in faults])

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import pandas as pd
+import numpy as np
 
-from harness.core.metric import metric
-from harness.core.problem import Problem
+from harness.core.asked import Asked
+from harness.core.metric import metric, together
 
 
 @metric(better="higher", family="coverage", range=(0.0, 1.0), shown=False)
-def success_rate(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float:
+@together
+def success_rate(asked: Asked) -> np.ndarray:
     """1 where at least one answer is valid, else 0, higher is better.
 
     Averaged over factuals this is the coverage per factual of the PSO family. 0 without answers.
@@ -20,11 +21,12 @@ def success_rate(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem)
     >>> success_rate(factual, answers.iloc[:0], problem)
     0.0
     """
-    return float(len(answers) > 0 and problem.valid(answers).any())
+    return (asked.where(asked.problem.valid(asked.answers)).counts > 0).astype(float)
 
 
 @metric(better="higher", family="coverage", shown=False)
-def valid(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float:
+@together
+def valid(asked: Asked) -> np.ndarray:
     """Number of distinct valid answers, in [0, inf), higher is better.
 
     Over the number requested, which only the caller knows, this is the coverage per answer of the PSO family. 0
@@ -34,5 +36,6 @@ def valid(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> flo
     >>> valid(factual, answers.iloc[[0, 0, 1]], problem)  # one valid answer, given twice, and an invalid one
     1.0
     """
-    distinct = answers.drop_duplicates(list(problem.space.names))
-    return float(problem.valid(distinct).sum()) if len(distinct) else 0.0
+    rows = asked.answers[list(asked.problem.space.names)]
+    distinct = asked.where(~rows.set_axis(range(rows.shape[1]), axis=1).assign(question=asked.question).duplicated())
+    return distinct.where(asked.problem.valid(distinct.answers)).counts.astype(float)

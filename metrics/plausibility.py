@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-import pandas as pd
-from sklearn.metrics.pairwise import manhattan_distances
+from scipy.spatial.distance import cdist
 from sklearn.neighbors import LocalOutlierFactor
 
-from harness.core.metric import metric
+from harness.core.asked import Asked
+from harness.core.metric import metric, together
 from harness.core.problem import Problem
 from harness.core.space import Kind, Space
-from metrics._once import once_per_problem
+from metrics._once import once
 
 NEIGHBOURS = 5
 LOF_NEIGHBOURS = 20
@@ -18,7 +20,8 @@ LOF_ROWS = 5_000  # the fit grows with the square of the rows
 
 
 @metric(better="higher", family="plausibility", range=(0.0, 1.0), criterion="plausibility", place=3)
-def ynn(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
+@together
+def ynn(asked: Asked) -> np.ndarray:
     """Mean share of the 5 nearest training rows that are *predicted* as desired, in [0, 1], higher is better.
 
     Nearest in Gower distance, the earlier row first where two are as near. None without answers.
@@ -27,14 +30,12 @@ def ynn(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float
     >>> round(ynn(factual, answers, problem), 9)  # three of five, twice
     0.6
     """
-    if not len(answers):
-        return None
-    nearest = _gower(problem.space, answers, _train(problem)).argsort(axis=1, kind="stable")[:, :NEIGHBOURS]
-    return float(_predicted_desired(problem)[nearest].mean())
+    return asked.mean(_predicted_desired(asked.problem)[_neighbours(asked).nearest])
 
 
 @metric(better="lower", family="plausibility", shown=False)
-def knn(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
+@together
+def knn(asked: Asked) -> np.ndarray:
     """Mean Gower distance to the 5 nearest training rows *labelled* as desired, in [0, inf), lower is better.
 
     All such rows where there are fewer than 5. None without answers or such rows.
@@ -43,14 +44,14 @@ def knn(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float
     >>> round(knn(factual, answers, problem), 9)  # to all five rows labelled granted: 0.374, then 0.45
     0.412
     """
-    desired = _desired(problem)
-    if not len(answers) or not len(desired):
-        return None
-    return float(np.sort(_gower(problem.space, answers, desired), axis=1)[:, :NEIGHBOURS].mean())
+    if not _labelled_desired(asked.problem).any():
+        return np.full(len(asked.counts), np.nan)
+    return asked.mean(_neighbours(asked).away)
 
 
 @metric(better="lower", family="plausibility", shown=False)
-def lof(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
+@together
+def lof(asked: Asked) -> np.ndarray:
     """Mean local outlier factor among the training rows *labelled* as desired, in (0, inf), lower is better.
 
     About 1 amid the data, larger outside. Euclidean in scaled columns, 20 neighbours (all others, where fewer), over
@@ -62,41 +63,65 @@ def lof(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float
     >>> lof(factual, inside, problem) < lof(factual, outside, problem)
     True
     """
-    detector = _outlier_detector(problem)
-    if not len(answers) or detector is None:
-        return None
-    return float(-detector.score_samples(problem.space.encode(answers)).mean())
+    detector = _outlier_detector(asked.problem)
+    if not len(asked.answers) or detector is None:
+        return np.full(len(asked.counts), np.nan)
+    return asked.mean(-detector.score_samples(asked.problem.space.encode(asked.answers)))
 
 
-@once_per_problem
+@once
 def _train(problem: Problem) -> np.ndarray:
     return _gower_columns(problem.space, problem.encoded)
 
 
-@once_per_problem
-def _desired(problem: Problem) -> np.ndarray:
-    return _train(problem)[_labelled_desired(problem)]
+class _Neighbours(NamedTuple):
+    """The training rows near each answer, in Gower distance."""
+
+    nearest: np.ndarray  # (answers, NEIGHBOURS) int, the nearest rows, the earlier one first where two are as near
+    away: np.ndarray  # (answers, NEIGHBOURS) distances to the nearest rows labelled as desired, in ascending order
 
 
-@once_per_problem
+@once
+def _neighbours(asked: Asked) -> _Neighbours:
+    problem, rows = asked.problem, _train(asked.problem)
+    desired = np.flatnonzero(_labelled_desired(problem))
+    answers = _gower_columns(problem.space, problem.space.encode(asked.answers))
+    nearest, away = [], []
+    for row in answers:
+        distances = cdist(row[None], rows, "cityblock")[0]
+        nearest.append(_first(distances))
+        wanted = distances[desired]
+        away.append(wanted[_first(wanted)])
+    return _Neighbours(np.array(nearest, dtype=int), np.array(away))
+
+
+def _first(distances: np.ndarray) -> np.ndarray:
+    """The places of the ``NEIGHBOURS`` least distances, in ascending order; the earlier one first of two equal ones."""
+    if len(distances) <= NEIGHBOURS:
+        return distances.argsort(kind="stable")
+    near = np.flatnonzero(distances <= np.partition(distances, NEIGHBOURS - 1)[NEIGHBOURS - 1])
+    return near[distances[near].argsort(kind="stable")[:NEIGHBOURS]]
+
+
+@once
 def _predicted_desired(problem: Problem) -> np.ndarray:
     return problem.valid(problem.train)
 
 
-@once_per_problem
+@once
 def _labelled_desired(problem: Problem) -> np.ndarray:
     """Which training rows have the wanted label, bool."""
     return problem.labelled(problem.labels)
 
 
-@once_per_problem
+@once
 def _outlier_detector(problem: Problem) -> LocalOutlierFactor | None:
     rows = np.unique(problem.encoded[_labelled_desired(problem)], axis=0)
     if len(rows) < 2:
         return None
     if len(rows) > LOF_ROWS:
         rows = rows[np.random.default_rng(0).choice(len(rows), LOF_ROWS, replace=False)]
-    return LocalOutlierFactor(n_neighbors=min(LOF_NEIGHBOURS, len(rows) - 1), novelty=True).fit(rows)
+    return LocalOutlierFactor(min(LOF_NEIGHBOURS, len(rows) - 1), algorithm="ball_tree", novelty=True).fit(rows)
 
 
 def _gower_columns(space: Space, encoded: np.ndarray) -> np.ndarray:
@@ -105,8 +130,3 @@ def _gower_columns(space: Space, encoded: np.ndarray) -> np.ndarray:
         [np.full(feature.width, 0.5 if feature.kind is Kind.CATEGORICAL else 1.0) for feature in space.features]
     )
     return encoded * (weights / len(space.features))
-
-
-def _gower(space: Space, answers: pd.DataFrame, rows: np.ndarray) -> np.ndarray:
-    """Gower distances, shape (answers, rows), to rows that ``_gower_columns`` gave."""
-    return manhattan_distances(_gower_columns(space, space.encode(answers)), rows)

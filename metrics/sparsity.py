@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import pandas as pd
+import numpy as np
 
-from harness.core.metric import metric
-from harness.core.problem import Problem
+from harness.core.asked import Asked
+from harness.core.metric import metric, together
 from metrics import _distances
 
 
 @metric(better="higher", family="mothilal", range=(0.0, 1.0), shown=False)
-def sparsity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
+@together
+def sparsity(asked: Asked) -> np.ndarray:
     """Mean share of the features *kept*, in [0, 1], higher is better.
 
     Mothilal family. None without answers.
@@ -19,12 +20,12 @@ def sparsity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> 
     >>> round(sparsity(factual, answers, problem), 9)  # three of five kept, then one
     0.4
     """
-    changed = _distances.over_answers(_distances.share_changed, problem.space, factual, answers)
-    return None if changed is None else 1.0 - changed
+    return 1.0 - _distances.over_answers(_distances.share_changed, asked.problem.space, asked)
 
 
 @metric(better="lower", family="pso", range=(0.0, 1.0), shown=False)
-def share_changed(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
+@together
+def share_changed(asked: Asked) -> np.ndarray:
     """Mean share of the features *changed*, in [0, 1], lower is better.
 
     PSO family, whose paper calls it sparsity. None without answers.
@@ -33,4 +34,4 @@ def share_changed(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem
     >>> round(share_changed(factual, answers, problem), 9)  # two of five changed, then four
     0.6
     """
-    return _distances.over_answers(_distances.share_changed, problem.space, factual, answers)
+    return _distances.over_answers(_distances.share_changed, asked.problem.space, asked)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import pandas as pd
+import numpy as np
 
-from harness.core.metric import metric
-from harness.core.problem import Problem
+from harness.core.asked import Asked
+from harness.core.metric import metric, together
 
 
 @metric(better="higher", family="mothilal", range=(0.0, 1.0), over="returned", shown=False)
-def validity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
+@together
+def validity(asked: Asked) -> np.ndarray:
     """Share of the answers that the model puts where the target asks, in [0, 1], higher is better.
 
     Mothilal family. An answer with a value that does not exist is not valid. None without answers.
@@ -18,10 +19,8 @@ def validity(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> 
     >>> validity(factual, answers, problem)  # an income of 80, not of 30, lies above the model's split at 50
     0.5
     """
-    if not len(answers):
-        return None
-    coherent = answers.loc[[not faults for faults in problem.space.incoherent(answers)]]
-    if not len(coherent):
-        return 0.0
-    typed = coherent.astype(problem.space.frame([]).dtypes.to_dict())  # what came as it came is of no column's type
-    return float(problem.valid(typed).sum()) / len(answers)
+    space, found = asked.problem.space, np.zeros(len(asked.answers), dtype=bool)
+    existing = np.array([not faults for faults in space.incoherent(asked.answers)], dtype=bool)
+    typed = asked.answers.loc[existing].astype(space.frame([]).dtypes.to_dict())  # what came is of no column's type
+    found[existing] = asked.problem.valid(typed)
+    return asked.mean(found)

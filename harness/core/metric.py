@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
 
+from harness.core.asked import Asked
 from harness.core.problem import Problem
 
 Function = Callable[[pd.DataFrame, pd.DataFrame, Problem], float | None]
+Together = Callable[[Asked], np.ndarray]
 TableName = Literal["summary", "overview", "report"]
 TABLES: tuple[TableName, ...] = get_args(TableName)
 CriterionName = Literal["", "proximity", "sparsity", "plausibility", "robustness", "diversity"]
@@ -79,6 +82,29 @@ class Metric:
     def __call__(self, factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
         value = self.function(factual, answers, problem)
         return None if value is None or not np.isfinite(value) else float(value)
+
+    def measure(self, asked: Asked) -> np.ndarray:
+        """The value of each question, shape (questions,); NaN where it is undefined."""
+        if (many := getattr(self.function, "together", None)) is not None:
+            values = np.asarray(many(asked), dtype=float)
+            return np.where(np.isfinite(values), values, np.nan)
+        found = (self(factual, answers, asked.problem) for factual, answers in asked.alone())
+        return np.array([np.nan if value is None else value for value in found])
+
+
+def together(function: Together) -> Function:
+    """Make a metric's function of one that measures many questions at once, as models and libraries like to be asked.
+
+    ``function(asked)`` gives a value for each question, shape (questions,), NaN where it is undefined. A question's
+    value must not depend on which others are there.
+    """
+
+    @wraps(function)
+    def alone(factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float | None:
+        return float(function(Asked.one(factual, answers, problem))[0])
+
+    alone.together = function  # type: ignore[attr-defined]
+    return alone
 
 
 def metric(

@@ -193,21 +193,20 @@ class Moves:
 
 
 def displacement(space: Space, factual: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
-    """How far each feature moved, in scaled units, shape (rows, features).
+    """How far each feature moved, in scaled units, shape (rows, features): from one factual, or from one for each row.
 
     A number by its scaled difference, an ordinal one by ranks over levels - 1, any other changed feature by 1.
     """
-    gaps = []
-    for feature in space.features:
-        origin, values = factual[feature.name].iloc[0], frame[feature.name].to_numpy()
+    gaps = np.empty((len(frame), len(space.features)))
+    for feature, gap in zip(space.features, gaps.T, strict=True):
+        origins, values = factual[feature.name].to_numpy(), frame[feature.name].to_numpy()
         if feature.numeric:
-            gaps.append(np.abs(values.astype(float) - float(origin)) / feature.range)
+            gap[:] = np.abs(values.astype(float) - origins.astype(float)) / feature.range
         elif feature.kind is Kind.ORDINAL:
-            ranks = feature.codes(values)
-            gaps.append(np.abs(ranks - feature.categories.index(origin)) / max(len(feature.categories) - 1, 1))
+            gap[:] = np.abs(feature.codes(values) - feature.codes(origins)) / max(len(feature.categories) - 1, 1)
         else:
-            gaps.append(np.asarray(values != origin, dtype=float))
-    return np.column_stack(gaps) if gaps else np.zeros((len(frame), 0))
+            gap[:] = values != origins
+    return gaps
 
 
 def mad(space: Space, frame: pd.DataFrame, floor: float = 0.01) -> dict[str, float]:

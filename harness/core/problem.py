@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,9 +60,12 @@ class Problem:
 
     def valid(self, frame: pd.DataFrame) -> np.ndarray:
         """Per decoded row, whether the fitted model itself meets the target, bool."""
+        if frame.empty:
+            return np.zeros(len(frame), dtype=bool)  # libraries refuse to predict for nobody
         if self._known:
-            found = [self._known.get(row) for row in frame.itertuples(index=False, name=None)]
-            if None not in found:
+            rows = frame.itertuples(index=False, name=None)
+            found = list(takewhile(lambda known: known is not None, map(self._known.get, rows)))
+            if len(found) == len(frame):
                 return np.array(found, dtype=bool)
         return self.target.holds(self.classifier, frame)
 

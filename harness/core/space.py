@@ -410,11 +410,14 @@ class Space:
         return faults
 
     def violations(self, factual: pd.DataFrame, frame: pd.DataFrame) -> list[list[str]]:
-        """Per row, the features changed against their actionability or bounds, read off the decoded values."""
+        """Per row, the features changed against their actionability or bounds, read off the decoded values.
+
+        From one factual, or from one for each row.
+        """
         faults: list[list[str]] = [[] for _ in range(len(frame))]
         for feature in self.features:
-            origin = factual[feature.name].iloc[0]
-            for fault, value in zip(faults, frame[feature.name], strict=True):
+            origins = np.broadcast_to(factual[feature.name].to_numpy(), len(frame)).tolist()
+            for fault, origin, value in zip(faults, origins, frame[feature.name], strict=True):
                 if value == origin:
                     continue
                 if feature.numeric:
@@ -428,15 +431,18 @@ class Space:
         return faults
 
     def changed(self, factual: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
-        """Which features differ from the factual, shape (rows, features), bool; numbers up to ``SAME`` of a range."""
-        columns = []
-        for feature in self.features:
-            origin, values = factual[feature.name].iloc[0], frame[feature.name].to_numpy()
+        """Which features differ, shape (rows, features), bool: from one factual, or from one for each row.
+
+        Numbers are the same up to ``SAME`` of a range.
+        """
+        differ = np.empty((len(frame), len(self.features)), dtype=bool)
+        for feature, column in zip(self.features, differ.T, strict=True):
+            origins, values = factual[feature.name].to_numpy(), frame[feature.name].to_numpy()
             if feature.numeric:
-                columns.append(np.abs(values.astype(float) - float(origin)) / feature.range > SAME)
+                column[:] = np.abs(values.astype(float) - origins.astype(float)) / feature.range > SAME
             else:
-                columns.append(np.asarray(values != origin, dtype=bool))
-        return np.column_stack(columns) if columns else np.zeros((len(frame), 0), dtype=bool)
+                column[:] = values != origins
+        return differ
 
 
 def _take(categories: tuple[Any, ...], codes: np.ndarray) -> pd.Series:

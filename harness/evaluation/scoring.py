@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from harness.core.asked import Asked
 from harness.core.errors import HarnessError
 from harness.core.explanation import Reason, Status
 from harness.core.metric import Metric
 from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
+from harness.core.space import Space
 from harness.core.wording import SATISFIED
 from harness.evaluation.checker import ACCEPTED
 from harness.store.run import StoredRun
@@ -66,21 +70,21 @@ def score(
     for row in run.rows():
         by_factual.setdefault(row["factual"], []).append(row)
     groups, meta, objective = _groups(run), run.meta, run.objective
-    measure = _Measures(metrics, population, str(meta["dataset"]))
-    table = []
+    table = {}
+    asked: dict[int, list[_Judged]] = {}  # by problem, which many questions share
     for identity, rows in by_factual.items():
         if all(row["status"] == Status.UNSUPPORTED and row["detail"] == SATISFIED for row in rows):
             continue
         judged = [(row, verdicts[identity, row["ce"]]) for row in rows]
-        line: dict[str, Any] = {"factual": identity, **_counts(judged, _limit(meta), objective)}
-        line |= groups.get(identity, {})
-        coherent = ((row["row"], v["valid"]) for row, v in judged if row["row"] is not None and not v["incoherent"])
-        names = problems[identity].space.names
-        with problems[identity].knowing({tuple(row[name] for name in names): valid for row, valid in coherent}):
-            line |= measure.of(factuals.loc[[identity]], judged, problems[identity])
-        table.append(line)
+        table[identity] = {"factual": identity, **_counts(judged, _limit(meta), objective), **groups.get(identity, {})}
+        asked.setdefault(id(problems[identity]), []).append(_Judged(factuals.loc[[identity]], judged))
+    measure = _Measures(metrics, population, str(meta["dataset"]))
+    for questions in asked.values():
+        problem = problems[questions[0].factual.index[0]]
+        for question, line in zip(questions, measure.of(questions, problem), strict=True):
+            table[question.factual.index[0]] |= line
     columns = ["factual", *COUNTS, *(GROUPED if groups else ()), *measure.columns]
-    scores = pd.DataFrame(table, columns=columns).set_index("factual")
+    scores = pd.DataFrame(table.values(), columns=columns).set_index("factual")
     measure.raise_faults(scores)
     return scores
 
@@ -91,6 +95,33 @@ class MetricError(HarnessError):
     def __init__(self, message: str, names: Sequence[str], scores: pd.DataFrame) -> None:
         super().__init__(message)
         self.names, self.scores = tuple(names), scores
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A question: its factual, a one-row frame, and the stored rows of its answers, each with its verdict."""
+
+    factual: pd.DataFrame
+    rows: Sequence[tuple[dict[str, Any], dict[str, Any]]]
+
+    def answers(self, kept: Callable[[dict[str, Any]], bool] = lambda verdict: True) -> list[dict[str, Any]]:
+        """What came back, of answers whose verdict is ``kept``."""
+        return [row["row"] for row, verdict in self.rows if row["row"] is not None and kept(verdict)]
+
+    def nearest(self, space: Space) -> list[dict[str, Any]]:
+        """The nearest accepted answer, if there is one."""
+        accepted = self.answers(_accepted)
+        if len(accepted) > 1:
+            return [accepted[int(np.argmin(GOWER.evaluate(space, self.factual, space.frame(accepted))))]]
+        return accepted
+
+
+def _coherent(verdict: Mapping[str, Any]) -> bool:
+    return not verdict["incoherent"]
+
+
+def _accepted(verdict: Mapping[str, Any]) -> bool:
+    return verdict["verdict"] == ACCEPTED
 
 
 class _Measures:
@@ -105,39 +136,45 @@ class _Measures:
         nearest = [NEAREST + metric.name for metric in self.metrics if metric.over != "returned"]
         return [*(metric.name for metric in self.metrics), *nearest]
 
-    def of(
-        self, factual: pd.DataFrame, judged: Sequence[tuple[dict[str, Any], dict[str, Any]]], problem: Problem
-    ) -> dict[str, float]:
-        """Each metric of the answers to one question, each with its verdict."""
-        space = problem.space
-        returned = [row["row"] for row, _ in judged if row["row"] is not None]
-        coherent = [row["row"] for row, v in judged if row["row"] is not None and not v["incoherent"]]
-        accepted = space.frame(row["row"] for row, v in judged if v["verdict"] == ACCEPTED)
-        # Metrics of what comes back see every row as it came; all others need values that exist.
-        stored = pd.DataFrame(returned, columns=space.index, dtype=object)
-        seen = space.frame(coherent) if self.population == "returned" else accepted
-        nearest = accepted
-        if len(accepted) > 1:
-            nearest = accepted.iloc[[int(np.argmin(GOWER.evaluate(space, factual, accepted)))]]
-        line = {}
-        for metric in self.metrics:
-            over_returned = metric.over == "returned"
-            value = self._value(metric, factual, stored if over_returned else seen, problem)
-            line[metric.name] = value
-            if not over_returned:
-                same = len(seen) == len(nearest) and self.population == "accepted"
-                alone = value if same else self._value(metric, factual, nearest, problem)
-                line[NEAREST + metric.name] = alone
-        return line
+    def of(self, questions: Sequence[_Judged], problem: Problem) -> list[dict[str, float]]:
+        """Each metric of the answers to each question; the questions are of one problem."""
+        space, factuals = problem.space, pd.concat([question.factual for question in questions])
 
-    def _value(self, metric: Metric, factual: pd.DataFrame, answers: pd.DataFrame, problem: Problem) -> float:
+        def together(found: list[list[dict[str, Any]]], frame: Callable[[list[Any]], pd.DataFrame]) -> Asked:
+            return Asked(problem, factuals, frame(list(chain(*found))), np.array(list(map(len, found))))
+
+        # Metrics of what comes back see every row as it came; all others need values that exist.
+        stored = together(
+            [question.answers() for question in questions],
+            lambda rows: pd.DataFrame(rows, columns=space.index, dtype=object),
+        )
+        kept = _coherent if self.population == "returned" else _accepted
+        seen = together([question.answers(kept) for question in questions], space.frame)
+        nearest = together([question.nearest(space) for question in questions], space.frame)
+        known = {
+            tuple(row["row"][name] for name in space.names): verdict["valid"]
+            for question in questions
+            for row, verdict in question.rows
+            if row["row"] is not None and _coherent(verdict)
+        }
+        same = self.population == "accepted" and (seen.counts == nearest.counts).all()
+        values = {}
+        with problem.knowing(known):
+            for metric in self.metrics:
+                over_returned = metric.over == "returned"
+                values[metric.name] = self._values(metric, stored if over_returned else seen)
+                if not over_returned:
+                    alone = values[metric.name] if same else self._values(metric, nearest)
+                    values[NEAREST + metric.name] = alone
+        return [{name: found[place] for name, found in values.items()} for place in range(len(questions))]
+
+    def _values(self, metric: Metric, asked: Asked) -> np.ndarray:
         try:
-            value = metric(factual, answers, problem)
+            return metric.measure(asked)
         except Exception as fault:
             why = f"there is no column {fault}" if isinstance(fault, KeyError) else f"{type(fault).__name__}: {fault}"
             self.faults.setdefault(metric.name, why)
-            return math.nan
-        return math.nan if value is None else value
+            return np.full(len(asked.counts), np.nan)
 
     def raise_faults(self, scores: pd.DataFrame) -> None:
         """Say which metrics failed, if any; their columns go."""

@@ -125,7 +125,9 @@ class Listing:
         for part, run in parts.items():
             factual, _ = run.factuals()
             origin = factual.iloc[0].to_dict()
-            rows += [(part, LETTERS[row["ce"] - 1], "ours", _changes(run, factual, row)) for row in run.rows()]
+            rows += [
+                (part, LETTERS[row["ce"] - 1], "ours", _changes(run, factual.iloc[[0]], row)) for row in run.rows()
+            ]
         rows.sort(key=lambda row: (row[0], row[1], row[2] == "ours"))
         names = [name for name in origin if any(name in row[3] for row in rows)]
         body = [["factual", "", "", *(_shown(origin[name]) for name in names), ""]]
@@ -150,7 +152,8 @@ class Listing:
         for part, run in parts.items():
             row = _first(run)["row"]
             if row is not None:
-                found[part] = float((displacement(run.space, run.factuals()[0], run.space.frame([row])) ** 2).sum())
+                factual = run.factuals()[0].iloc[[0]]
+                found[part] = float((displacement(run.space, factual, run.space.frame([row])) ** 2).sum())
         return found
 
     def _optima(self, parts: Mapping[str, StoredRun], distances: Mapping[str, float]) -> str:

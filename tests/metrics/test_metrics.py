@@ -26,7 +26,7 @@ from harness.core.space import Actionability, Space
 from harness.core.target import Interval, Label, Probability
 from metrics import plausibility
 from metrics._example import LABELS, SPACE, factual, problem, rows
-from metrics._once import once_per_problem
+from metrics._once import once
 from metrics.robustness import DRAWS
 
 CONFIGS = sorted(Path(__file__).parents[2].glob("conf/metrics/*.yaml"))
@@ -326,11 +326,11 @@ def test_inputs_are_left_alone(answers: pd.DataFrame) -> None:
 
 def test_work_per_problem_is_done_once_and_dies_with_it() -> None:
     """What is kept for a problem is built once, apart from other problems', and freed with the problem."""
-    once = once_per_problem(lambda asked: np.zeros(len(asked.train)))
+    kept_once = once(lambda asked: np.zeros(len(asked.train)))
     first, second = replace_data(problem, problem.train, LABELS), replace_data(problem, problem.train, LABELS)
-    assert once(first) is once(first)
-    assert once(first) is not once(second)
-    kept = weakref.ref(once(first))
+    assert kept_once(first) is kept_once(first)
+    assert kept_once(first) is not kept_once(second)
+    kept = weakref.ref(kept_once(first))
     del first
     gc.collect()
     assert kept() is None
