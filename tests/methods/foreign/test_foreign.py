@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from omegaconf import OmegaConf
 
 from harness.core.errors import HarnessError
 from harness.core.explanation import Reason, Status
@@ -25,7 +26,7 @@ from methods.estimators.trees import ensemble
 from methods.foreign import environment
 from methods.foreign.environment import Environment
 from methods.foreign.method import Foreign
-from tests.support.applicants import SPACES, ask, classifier, factuals, problem_of
+from tests.support.applicants import FREE, GRID, SPACES, ask, classifier, factuals, problem_of
 
 HERE = Path(__file__).parent
 SIDES, ASKING, PERL = HERE / "far_sides.py", HERE / "asking.py", HERE / "nearest.pl"
@@ -235,3 +236,49 @@ def test_ocean_finds_the_optima_of_the_cell_search() -> None:
             }
             if ours.objective is not None:
                 assert rival.objective == pytest.approx(ours.objective, abs=2e-6)
+
+
+def of_library(name: str, **settings: Any) -> Foreign:
+    """The method of a YAML, with its environment made."""
+    chosen = OmegaConf.to_container(OmegaConf.load(HERE.parents[2] / "conf" / "method" / f"{name}.yaml"))
+    method = Foreign(**{key: value for key, value in chosen.items() if key != "_target_"})
+    method.prepare()
+    return replace(method, settings={**method.settings, **settings})
+
+
+@pytest.mark.slow
+def test_reachml_lists_every_reachable_point() -> None:
+    """With all of them listed, the nearest by steps is that of the grid; 2 steps for another category."""
+    problem = problem_of(classifier("rf"), "yes", FREE)
+    method = of_library("reachml", batch=20)
+    if why := method.refuses(problem):
+        pytest.skip(why)
+    levels = {"low": 0, "mid": 1, "high": 2}
+    grid = GRID[(GRID["debt"] >= problem.train["debt"].min()) & (GRID["debt"] <= problem.train["debt"].max())]
+    accepted = grid[problem.valid(grid)]
+    for person in factuals(problem, 6):
+        (answer,) = method.fit(problem).explain(person, 1, np.random.default_rng(0), Deadline.after(60.0)).answers
+        assert answer.row is not None
+
+        def steps(rows: pd.DataFrame, person: pd.DataFrame = person) -> np.ndarray:
+            mine = person.iloc[0]
+            numbers = (rows["age"] - mine["age"]).abs() + (rows["debt"] - mine["debt"]).abs()
+            ranks = (rows["grade"].map(levels) - levels[mine["grade"]]).abs() + (rows["member"] != mine["member"])
+            return (numbers + ranks + 2 * (rows["region"] != mine["region"])).to_numpy(float)
+
+        assert steps(problem.space.frame([answer.row]))[0] == steps(accepted).min()
+
+
+@pytest.mark.slow
+def test_pertcf_keeps_to_the_constraints() -> None:
+    problem = problem_of(classifier("rf"), "yes", SPACES["kept"])
+    method = of_library("pertcf", shap_sample_size=20)
+    if why := method.refuses(problem):
+        pytest.skip(why)
+    found = 0
+    for person in factuals(problem, 6):
+        (answer,) = method.fit(problem).explain(person, 1, np.random.default_rng(0), Deadline.after(60.0)).answers
+        if answer.row is not None:
+            found += 1
+            assert problem.space.violations(person, problem.space.frame([answer.row])) == [[]]
+    assert found

@@ -1,0 +1,113 @@
+"""PertCF by the package pertcf: the far side of ``method=pertcf``.
+
+The library sees the features as they are; its casebases hold the training rows by what the model says of them. SHAP
+values are computed here as the library would, whose own code reads an older format of theirs. It knows no constraints:
+what its point changes against them is put back as it was, and whole numbers are rounded.
+"""
+
+import warnings
+
+import far
+import numpy
+import pandas
+import pertcf
+import shap
+
+
+class PertCf:
+    def __init__(self, problem, settings):
+        if "class" not in problem.target or "probability" in problem.target:
+            raise far.Refused("PertCF is run for a wanted class only; set 'desired' to a class.")
+        self.problem, self.wanted = problem, str(problem.target["class"])
+        self.names = [feature["name"] for feature in problem.features]
+        self.categories = {
+            feature["name"]: feature["categories"] for feature in problem.features if feature["categories"]
+        }
+        train = pandas.DataFrame(problem.train, columns=self.names)
+        says = [str(label) for label in problem.predict(problem.train)]
+        if self.wanted not in says:
+            raise far.Refused("PertCF needs training rows of the wanted class, and the model gives it to none.")
+        adapter = pertcf.adapters._CallableAdapter(
+            None, [str(name) for name in problem.classes], self.predict, self.shares
+        )
+        numpy.random.seed(0)  # noqa: NPY002
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.explainer = pertcf.PertCFExplainer(
+                adapter, train, says, list(self.categories), label="label", num_iter=settings["num_iter"],
+                coef=settings["coef"], shap_values=self.weights(train, settings["shap_sample_size"]),
+            ).fit(verbose=False)  # fmt: skip
+
+    def weights(self, train, size):
+        """Mean absolute SHAP values, a row a class, which add up to 1."""
+        codes = train.copy()
+        for name, levels in self.categories.items():
+            codes[name] = [sorted(levels, key=str).index(value) for value in train[name]]
+        codes = codes.astype(float).sample(min(size, len(codes)), random_state=42)
+        values = shap.KernelExplainer(self.shares, codes).shap_values(codes, silent=True)
+        means = numpy.abs(values).mean(axis=0).T
+        sums = means.sum(axis=1, keepdims=True)
+        return pandas.DataFrame(
+            means / numpy.where(sums > 0, sums, 1.0), [str(name) for name in self.problem.classes], self.names
+        )
+
+    def rows(self, matrix):
+        """Rows of values, or of codes of categories, as rows of the problem."""
+        found = []
+        for row in matrix:
+            decoded = {}
+            for feature, value in zip(self.problem.features, row, strict=True):
+                name, kind = feature["name"], feature["kind"]
+                if name in self.categories:
+                    levels = self.categories[name]
+                    known = value in levels
+                    decoded[name] = (
+                        value if known else sorted(levels, key=str)[int(numpy.clip(value, 0, len(levels) - 1))]
+                    )
+                else:
+                    decoded[name] = round(float(value)) if kind == "integer" else float(value)
+            found.append(decoded)
+        return found
+
+    def predict(self, matrix):
+        return numpy.array([str(label) for label in self.problem.predict(self.rows(matrix))])
+
+    def shares(self, matrix):
+        score = numpy.asarray(self.problem.score(self.rows(matrix)), dtype=float)
+        return numpy.column_stack([1 - score, score]) if score.ndim == 1 else score
+
+    def explain(self, factual, count, seed, limit):
+        numpy.random.seed(seed % 2**32)  # noqa: NPY002
+        label = str(self.problem.predict([factual])[0])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = self.explainer.explain(pandas.Series({**factual, "label": label}), target_class=self.wanted)
+        if found is None:
+            return [{"status": "GAVE_UP", "detail": "PertCF found no candidate"}]
+        (row,) = self.rows([[found[name] for name in self.names]])
+        row = {name: self.permitted(name, factual[name], row[name]) for name in self.names}
+        if row == factual:
+            return [{"status": "GAVE_UP", "detail": "nothing is left of PertCF's point within the constraints"}]
+        return [{"row": row}]
+
+    def permitted(self, name, old, new):
+        """The new value, or the old one where it may not be taken."""
+        feature = next(each for each in self.problem.features if each["name"] == name)
+        kind = feature["actionability"]
+        if kind == "immutable":
+            return old
+        if not feature["categories"]:
+            low, high = feature["bounds"]
+            low, high = (-numpy.inf if low is None else low), (numpy.inf if high is None else high)
+            wrong = (kind == "increase" and new < old) or (kind == "decrease" and new > old) or not low <= new <= high
+            return old if wrong else new
+        ladder = list(feature["order"] or feature["categories"])
+        if kind == "free":
+            return new if new not in feature["special"] else old
+        if old not in ladder or new not in ladder:
+            return old
+        down = ladder.index(new) < ladder.index(old)
+        return old if (down and kind != "decrease") or (not down and kind == "decrease") else new
+
+
+far.serve(PertCf)

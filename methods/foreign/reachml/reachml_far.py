@@ -1,0 +1,90 @@
+"""The nearest reachable point by the package reachml: the far side of ``method=reachml``.
+
+Its action set has one whole number a feature (ranks of ordinal ones) and one yes-or-no a category, kept to one of them.
+Its integer program lists, feature by feature, what can be reached, and all combinations of that are asked about. Of the
+first list that holds points which the model accepts, the one of fewest steps is the answer.
+"""
+
+import time
+import warnings
+
+import far
+import numpy
+import pandas
+import reachml
+from reachml.constraints import OneHotEncoding
+
+
+class ReachMl:
+    def __init__(self, problem, settings):
+        if wrong := [each["name"] for each in problem.features if each["kind"] == "continuous"]:
+            raise far.Refused(f"reachml lists points of whole numbers and categories only; {wrong[0]} is continuous.")
+        self.problem, self.batch = problem, settings["batch"]
+        self.columns = [
+            (feature, level)
+            for feature in problem.features
+            for level in (feature["categories"] if feature["kind"] == "categorical" else [None])
+        ]
+        names = [
+            feature["name"] if level is None else f"{feature['name']}_is_{level}" for feature, level in self.columns
+        ]
+        self.train = pandas.DataFrame([self.encode(row) for row in problem.train], columns=names).astype(float)
+        self.names = names
+
+    def encode(self, row):
+        return numpy.array([code(feature, level, row[feature["name"]]) for feature, level in self.columns], dtype=float)
+
+    def decode(self, values):
+        row = {}
+        for (feature, level), value in zip(self.columns, values, strict=True):
+            number = round(float(value))
+            if level is not None:
+                if number:
+                    row[feature["name"]] = level
+            else:
+                row[feature["name"]] = feature["categories"][number] if feature["categories"] else number
+        return row
+
+    def action_set(self, factual):
+        """What this person can do."""
+        own = pandas.DataFrame([self.encode(factual)], columns=self.names).astype(float)
+        found = reachml.ActionSet(pandas.concat([self.train, own], ignore_index=True))
+        for feature in self.problem.features:
+            mine = [name for name, (each, _) in zip(self.names, self.columns, strict=True) if each is feature]
+            kind = feature["actionability"]
+            if kind in ("immutable", "conditional") or feature["special"]:
+                for name in mine:
+                    found[name].actionable = False
+                continue
+            if feature["kind"] == "categorical":
+                found.constraints.add(OneHotEncoding(names=mine))
+            else:
+                found[mine[0]].step_direction = {"increase": 1, "decrease": -1}.get(kind, 0)
+        return found
+
+    def explain(self, factual, count, seed, limit):
+        until = time.monotonic() + limit
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            point = self.encode(factual)
+            listed = reachml.ReachableSetEnumerator(self.action_set(factual), point, solver="scip")
+            while time.monotonic() < until - 0.2:
+                listed.enumerate(max_points=self.batch, time_limit=max(until - 0.2 - time.monotonic(), 0.1))
+                points = numpy.asarray(listed.reachable_points)
+                fresh = [self.decode(each) for each in points if (each != point).any()]
+                says = self.problem.accepts(fresh) if fresh else []
+                accepted = [row for row, accepted in zip(fresh, says, strict=True) if accepted]
+                if accepted:
+                    return [{"row": min(accepted, key=lambda row: numpy.abs(self.encode(row) - point).sum())}]
+                if listed.complete:
+                    return [{"status": "GAVE_UP", "detail": "nothing that reachml lists is accepted by the model"}]
+        return [{"status": "GAVE_UP", "detail": "the list did not end in time"}]
+
+
+def code(feature, level, value):
+    if level is not None:
+        return float(value == level)
+    return feature["categories"].index(value) if feature["categories"] else value
+
+
+far.serve(ReachMl)
