@@ -146,6 +146,11 @@ class Feature:
         return self.order or self.categories
 
     @cached_property
+    def dtype(self) -> Any:
+        """The type of its categories in decoded frames."""
+        return _take(self.categories, np.arange(0)).dtype
+
+    @cached_property
     def _code(self) -> dict[Any, int]:
         return {category: code for code, category in enumerate(self.categories)}
 
@@ -355,7 +360,7 @@ class Space:
             elif feature.kind is Kind.CONTINUOUS:
                 data[feature.name] = np.asarray(values, dtype=float)
             else:
-                data[feature.name] = pd.Series(values, dtype=_take(feature.categories, np.arange(0)).dtype)
+                data[feature.name] = pd.Series(values, dtype=feature.dtype)
         return pd.DataFrame(data, columns=self.index)
 
     def reach(self, factual: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
