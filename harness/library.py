@@ -54,7 +54,7 @@ import pandas as pd
 from sklearn.base import is_regressor
 
 from harness.core.classifier import Classifier
-from harness.core.doubts import doubts, told
+from harness.core.doubts import doubts, with_doubts
 from harness.core.errors import DatasetError, HarnessError, choices
 from harness.core.explanation import Explanation
 from harness.core.method import Deadline, Explainer, Method, prepare
@@ -279,7 +279,7 @@ def _ask(
         found = explainer.explain(factual.copy(), n, rng, Deadline.after(limit))
     if why := breach(found, problem, ExplainRequest(factual, n, seed, limit)):
         raise HarnessError(f"{type(method).__name__} breaks the contract of methods: {why}.")
-    return told(found, met), method.objective(problem)
+    return with_doubts(found, met), method.objective(problem)
 
 
 @contextmanager

@@ -42,12 +42,12 @@ def irreducible(groups: Sequence[str], infeasible: Callable[[frozenset[str]], bo
     return tuple(group for group in groups if group not in spared)
 
 
-def told(conflict: Sequence[str]) -> str:
+def conflict_text(conflict: Sequence[str]) -> str:
     """A conflict in words; a group that leaves nothing by itself is one with the model.
 
     Examples
     --------
-    >>> told(["immutable age", "max_changes=1"]), told(["max_changes=1"])
+    >>> conflict_text(["immutable age", "max_changes=1"]), conflict_text(["max_changes=1"])
     ('immutable age, max_changes=1', 'max_changes=1 and the model')
     """
     return ", ".join(conflict) + (" and the model" if len(conflict) == 1 else "")

@@ -26,7 +26,7 @@ def doubts() -> Iterator[list[str]]:
     yield _met
 
 
-def told(found: Found, met: list[str]) -> Found:
+def with_doubts(found: Found, met: list[str]) -> Found:
     """An explanation whose trace names the doubts that were met, each once, and the details of what is not proven."""
     if not met:
         return found

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.core.doubts import doubts, told
+from harness.core.doubts import doubts, with_doubts
 from harness.core.errors import HarnessError
 from harness.core.explanation import Explanation, Reason, Status
 from harness.core.method import Deadline, Explainer, GroupExplainer
@@ -97,7 +97,7 @@ def _explain(explainer: Explainer, problem: Problem, request: ExplainRequest) ->
         fault = breach(explanation, problem, request)
         if fault:
             explanation = Explanation.none(count, Status.FAILED, Reason.CRASH, fault)
-        explanation = told(explanation, met)
+        explanation = with_doubts(explanation, met)
     except MemoryError:
         explanation = Explanation.none(count, Status.GAVE_UP, Reason.MEMORY, "the memory limit was reached")
     except Exception:
@@ -131,7 +131,7 @@ def _explain_group(explainer: Explainer, problem: Problem, request: GroupRequest
         if fault := group_breach(explanation, problem, request.factuals):
             reply = GroupReply(None, status=Status.FAILED, reason=Reason.CRASH, detail=fault)
         else:
-            reply = GroupReply(told(explanation, met))
+            reply = GroupReply(with_doubts(explanation, met))
     return replace(reply, seconds=time.perf_counter() - start, cpu_seconds=processor_seconds() - spent)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from harness.core.conflict import told
+from harness.core.conflict import conflict_text
 from harness.core.explanation import Answer, Explanation, Status
 from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
@@ -202,8 +202,8 @@ def _notes(explanation: Explained, names: Sequence[str]) -> list[str]:
             lines = answer.detail.strip().splitlines() or [f"{answer.status}, {answer.reason}"]
             why.setdefault(lines[-1], []).append(name)
     notes = [f"{', '.join(places)}: {line}." for line, places in why.items()]
-    if explanation.conflict and not any(told(explanation.conflict) in note for note in notes):
-        notes.append(f"These cannot hold together: {told(explanation.conflict)}.")
+    if explanation.conflict and not any(conflict_text(explanation.conflict) in note for note in notes):
+        notes.append(f"These cannot hold together: {conflict_text(explanation.conflict)}.")
     return notes
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from harness.core.conflict import equations_of, groups_of, irreducible, lifted, told
+from harness.core.conflict import conflict_text, equations_of, groups_of, irreducible, lifted
 from harness.core.errors import UnsupportedError
 from harness.core.explanation import Explanation, Status
 from harness.core.method import Deadline
@@ -77,7 +77,7 @@ class CeOclExplainer:
         if answers[0].status is Status.INFEASIBLE:
             conflict = self._conflict(factual, deadline)
             if conflict:
-                detail = f"{answers[0].detail}; these cannot hold together: {told(conflict)}"
+                detail = f"{answers[0].detail}; these cannot hold together: {conflict_text(conflict)}"
                 answers[0] = replace(answers[0], detail=detail)
         return Explanation(tuple(answers), conflict).padded(n, answers[-1])
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import pandas as pd
 
-from harness.core.conflict import groups_of, irreducible, lifted, told
+from harness.core.conflict import conflict_text, groups_of, irreducible, lifted
 from harness.core.errors import UnsupportedError, choices
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
@@ -398,4 +398,4 @@ def _nothing(have: int, conflict: tuple[str, ...] | None) -> str:
     stated = f"there are no {have + 1} such counterfactuals" if have else "there is no counterfactual"
     if conflict is None:
         return f"{stated}: too few of this scorecard's bins reach the target, whatever else is asked"
-    return f"{stated}; these cannot hold together: {told(conflict)}" if conflict else stated
+    return f"{stated}; these cannot hold together: {conflict_text(conflict)}" if conflict else stated

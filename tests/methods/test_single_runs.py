@@ -16,7 +16,7 @@ from support.plane import SPACE, rows
 from support.scorecards import toy, undesired
 
 from harness.core.classifier import Classifier
-from harness.core.doubts import UNCONFIRMED, doubts, told
+from harness.core.doubts import UNCONFIRMED, doubts, with_doubts
 from harness.core.explanation import Explanation, GroupExplanation, Status
 from harness.core.inputs import space_inputs
 from harness.core.method import Deadline
@@ -41,13 +41,13 @@ def network() -> Problem:
 def person(method: Any, problem: Problem, factual: pd.DataFrame) -> Found:
     explainer = method.fit(problem)
     with doubts() as met:
-        return told(explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(30.0)), met)
+        return with_doubts(explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(30.0)), met)
 
 
 def group(method: Any, problem: Problem, factuals: pd.DataFrame) -> Found:
     explainer = method.fit(problem)
     with doubts() as met:
-        return told(explainer.explain_group(factuals, np.random.default_rng(0), Deadline.after(30.0)), met)
+        return with_doubts(explainer.explain_group(factuals, np.random.default_rng(0), Deadline.after(30.0)), met)
 
 
 def in_the_plane(method: Any) -> Found:
