@@ -74,9 +74,9 @@ class Classifier:
         Why the model cannot be read: a sentence. There are then no inputs, and ``estimator`` is ``wrapped``.
     labels
         What the estimator calls its classes; the codes 0, 1, ... where empty.
-    restated
-        Whether ``estimator`` was made so that its raw output is above 0 where ``wrapped`` says class 1, and has other
-        scores and classes: of a calibrated model, say.
+    cut
+        The raw output of ``estimator`` above which ``wrapped`` says class 1, where it has other scores: of a calibrated
+        model, say. Of more than two classes any number says so; the one with the greatest raw output is said.
     """
 
     estimator: Any
@@ -86,7 +86,7 @@ class Classifier:
     wrapped: WrappedModel | None = None
     opaque: str | None = None
     labels: tuple[Any, ...] = ()
-    restated: bool = False
+    cut: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("inputs", "classes", "labels"):
@@ -156,8 +156,9 @@ class Classifier:
 
     def decide(self, matrix: np.ndarray) -> np.ndarray:
         """Class codes (or numbers) straight from estimator inputs, shape (rows,)."""
-        if self.restated:
-            return (self._raw(matrix) > 0).astype(int)
+        if self.cut is not None:
+            raw = self._raw(matrix)
+            return (raw > self.cut).astype(int) if self.binary else raw.argmax(axis=1)
         return self._decisions(self.estimator, matrix)
 
     def grade(self, matrix: np.ndarray) -> np.ndarray:
@@ -259,8 +260,8 @@ class Classifier:
     @property
     def raw_threshold(self) -> float:
         """The threshold on ``raw`` above which a binary model says class 1."""
-        if self.restated:
-            return 0.0
+        if self.cut is not None:
+            return self.cut
         if not hasattr(self.estimator, "predict_proba"):
             return self.threshold or 0.0
         return self.to_raw(0.5 if self.threshold is None else self.threshold)
@@ -274,7 +275,7 @@ class Classifier:
             Where ``raw`` is that of another model, with the same classes but not the same probabilities.
         """
         estimator = self.estimator
-        if self.restated:
+        if self.cut is not None:
             raise UnsupportedError("probabilities of a model made of others are not read; set 'desired' to a class.")
         if not any(hasattr(estimator, kind) for kind in ("decision_function", "coefs_", "get_booster", "booster_")):
             return probability

@@ -114,7 +114,7 @@ def assemble(
     names, threshold = tuple(labels), described.threshold
     inside = Classifier(described.estimator, described.inputs, tuple(classes), threshold, labels=names)
     outside = replace(inside, estimator=wrapped, inputs=(), wrapped=wrapped)
-    inside = replace(inside, restated=described.restated)
+    inside = replace(inside, cut=described.cut)
     try:
         with warnings.catch_warnings(action="ignore"):
             several = np.ndim(wrapped.model.predict(wrapped.table(frame.iloc[:1]))) > 1
@@ -146,8 +146,8 @@ def _difference(
             if made.shape == matrix.shape and last and (made != matrix).any():
                 column = int(np.flatnonzero((made != matrix).any(axis=0))[0])
                 return f"{prefix} values of {inside.inputs[column].feature} than they do"
-        if inside.restated:
-            return None if (inside.decide(inside.matrix(frame)) == predicted[0]).all() else f"{prefix} predictions"
+        if inside.cut is not None:
+            return None if _same_decisions(inside, frame, predicted[0]) else f"{prefix} predictions than it does"
         codes, scores = inside.graded(frame)
         slack = NEAR * _size(inside, frame, scores)
     except Exception as fault:
@@ -155,6 +155,16 @@ def _difference(
     if inside.classes and (codes != predicted[0]).any():
         return f"{prefix} predictions than it does"
     return f"{prefix} scores than it does" if np.abs(scores - predicted[1]).max() > slack else None
+
+
+def _same_decisions(inside: Classifier, frame: pd.DataFrame, codes: np.ndarray) -> bool:
+    """Whether raw outputs decide as the model does, wherever they are farther from a tie than by rounding."""
+    raw = inside.raw(frame)
+    if inside.binary:
+        said, lead = (raw > inside.raw_threshold).astype(int), np.abs(raw - inside.raw_threshold)
+    else:
+        said, lead = raw.argmax(axis=1), np.diff(np.sort(raw, axis=1)[:, -2:], axis=1)[:, 0]
+    return bool(((said == codes) | (lead <= NEAR * np.maximum(1.0, np.abs(raw).max()))).all())
 
 
 def _size(inside: Classifier, frame: pd.DataFrame, scores: np.ndarray) -> float:

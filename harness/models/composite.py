@@ -7,14 +7,13 @@ or not.
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import logit
+from scipy.special import expit, logit
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
@@ -28,63 +27,160 @@ from sklearn.ensemble import (
 )
 from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
-from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline
-from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from sklearn.tree._tree import Tree
 
+from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
+from harness.models.grown import NODE, boosting_of, grown
 
 FORESTS = (RandomForestClassifier, ExtraTreesClassifier)
+THRESHOLDS = (FixedThresholdClassifier, TunedThresholdClassifierCV)
 MADE_OF_OTHERS = (
     AdaBoostClassifier, BaggingClassifier, CalibratedClassifierCV, OneVsRestClassifier, StackingClassifier,
     VotingClassifier,
 )  # fmt: skip
-TIE = 1e-13  # of the greatest sum of leaves: more than its rounding, and less than what fitted models decide themselves
+PROBABILITY, DECISION = "predict_proba", "decision_function"
+TIE = 1e-13  # of the greatest sum: more than its rounding, and less than what fitted models decide themselves
+
 
 Walk = Callable[[Any, Any], tuple[Any, Any]]  # an estimator and its columns; the last step, and the columns before it
 
 
-class Grown(NamedTuple):
-    """A tree's nodes as scikit-learn keeps them, what each adds to the sum, and where its columns begin."""
+class Rule(NamedTuple):
+    """Class 1 iff a model's score is above a cut; where ``at``, at the cut, too.
 
-    nodes: np.ndarray
-    values: np.ndarray
-    depth: int
-    offset: int
+    Parameters
+    ----------
+    model, flow
+        The model, past pipelines, searches, thresholds and calibrations, and the columns that it is given.
+    kind
+        The score: what its method of this name gives for class 1.
+    own
+        Whether that is ``Classifier.score`` of the whole, too.
+    """
+
+    model: Any
+    flow: Any
+    kind: str
+    cut: float
+    at: bool = False
+    own: bool = True
+
+
+class Read(NamedTuple):
+    """An estimator in whose raw output a composite's rule can be said.
+
+    Parameters
+    ----------
+    columns
+        Those that the estimator takes.
+    cut
+        As of ``Classifier``: None where its scores are those of the composite.
+    """
+
+    estimator: Any
+    columns: tuple[Any, ...]
+    cut: float | None
+
+
+class Part(NamedTuple):
+    """Where in a sum a member is: the columns it is given, and what its score is multiplied with.
+
+    Parameters
+    ----------
+    kind
+        Which score is added.
+    coded
+        Whether the member knows classes by their places among those of the whole, and may not know all of them.
+    output
+        The output that is added to, of a member with two classes in a sum of several; None: its own outputs.
+    """
+
+    flow: Any
+    weight: float
+    kind: str
+    coded: bool = False
+    output: int | None = None
 
 
 @dataclass
 class Sum:
-    """A constant and trees over columns laid side by side, a part for every member with a pipeline of its own."""
+    """Constants and trees over columns laid side by side.
+
+    Parameters
+    ----------
+    outputs
+        1 for two classes, else the number of classes.
+    columns
+        Each column that a tree is given, and its place, by its identity.
+    """
 
     walk: Walk
-    constant: float = 0.0
-    trees: list[Grown] = field(default_factory=list)
-    parts: list[Any] = field(default_factory=list)  # the columns of each part
+    outputs: int = 1
+    constant: np.ndarray = field(init=False)
+    trees: list[tuple[np.ndarray, np.ndarray, int]] = field(default_factory=list)  # nodes, values by output, depth
+    columns: dict[int, tuple[int, Any]] = field(default_factory=dict)
 
-    def place(self, flow: Any) -> int:
-        """Where the columns of a part begin."""
-        offset = 0
-        for part in self.parts:
-            if part is flow:
-                return offset
-            offset += len(part.columns)
-        self.parts.append(flow)
-        return offset
+    def __post_init__(self) -> None:
+        self.constant = np.zeros(self.outputs)
 
-    def add(self, tree: Tree, values: np.ndarray, flow: Any, columns: np.ndarray | None = None) -> None:
-        """One tree; ``columns``: those that it was given."""
-        state = tree.__getstate__()
+    def classes(self, part: Part) -> int:
+        """How many classes a member has."""
+        return max(self.outputs, 2) if part.output is None else 2
+
+    def spread(self, values: np.ndarray, part: Part) -> np.ndarray:
+        """Values of a member's own outputs, shape (rows, outputs of its own), as those of the whole."""
+        if part.output is None:
+            return part.weight * values
+        return part.weight * values * np.eye(self.outputs)[part.output]
+
+    def add(self, tree: DecisionTreeClassifier | DecisionTreeRegressor, values: np.ndarray, part: Part) -> None:
+        """One tree that adds ``values`` at its nodes, shape (nodes, outputs of its own)."""
+        state = tree.tree_.__getstate__()
         nodes = state["nodes"].copy()
-        if columns is not None:
-            inner = nodes["feature"] >= 0
-            nodes["feature"][inner] = columns[nodes["feature"][inner]]
-        self.trees.append(Grown(nodes, values, state["max_depth"], self.place(flow)))
+        places = [self.columns.setdefault(id(each), (len(self.columns), each))[0] for each in part.flow.columns]
+        inner = nodes["feature"] >= 0
+        nodes["feature"][inner] = np.array(places)[nodes["feature"][inner]]
+        self.trees.append((nodes, self.spread(values, part), state["max_depth"]))
+
+    def boosting(self, at: bool = False) -> GradientBoostingClassifier:
+        """The sum as boosting that starts at 0 with a learning rate of 1.
+
+        Of two classes a sum of 0, up to rounding, is class 1 where ``at``, else class 0.
+        """
+        if not self.trees:
+            raise UnsupportedError("a composite without members cannot be read")
+        constant, leaves = self.constant, [nodes["left_child"] < 0 for nodes, _, _ in self.trees]
+        if self.outputs == 1:
+            sizes = (np.abs(values[own]).max() for (_, values, _), own in zip(self.trees, leaves, strict=True))
+            constant = constant + (TIE if at else -TIE) * max(sum(sizes), np.abs(constant).max())
+        return boosting_of(
+            [self._stage(*tree, constant / len(self.trees)) for tree in self.trees], 1.0, len(self.columns)
+        )
+
+    def _stage(
+        self, nodes: np.ndarray, values: np.ndarray, depth: int, constant: np.ndarray
+    ) -> list[DecisionTreeRegressor]:
+        """A tree for each output; of a single leaf where it adds the same at all of its nodes."""
+        stage = []
+        for column in (values + constant).T:
+            same = (column == column[0]).all()
+            kept = _leaf() if same else nodes.copy()
+            own = column[: len(kept), None]
+            stage.append(grown(DecisionTreeRegressor(), kept, own, 0 if same else depth, len(self.columns)))
+        return stage
+
+
+def _leaf() -> np.ndarray:
+    """The nodes of a tree that is a single leaf."""
+    node = np.zeros(1, dtype=NODE)
+    node["left_child"] = node["right_child"] = -1
+    node["feature"] = node["threshold"] = -2
+    node["n_node_samples"] = node["weighted_n_node_samples"] = 1
+    return node
 
 
 def chosen(model: Any) -> Any:
@@ -94,236 +190,279 @@ def chosen(model: Any) -> Any:
     return getattr(model, "best_estimator_", model)
 
 
-def held(model: Any) -> Any:
-    """What a search, a frozen model, a threshold set afterwards or one model against the rest holds; else the model."""
-    if (inner := chosen(model)) is not model:
-        return inner
-    if isinstance(model, FixedThresholdClassifier | TunedThresholdClassifierCV):
+def _holds(model: Any) -> Any | None:
+    """The one model whose scores are those of a model with a threshold, or of one class against the rest."""
+    if isinstance(model, THRESHOLDS):
         return getattr(model, "estimator_", model.estimator)
     if isinstance(model, OneVsRestClassifier) and len(model.estimators_) == 1:
         return model.estimators_[0]
-    return model
+    return None
+
+
+def _score(model: Any) -> str:
+    """The kind of ``Classifier.score``."""
+    return PROBABILITY if hasattr(model, PROBABILITY) else DECISION
 
 
 def own_threshold(model: Any) -> float | None:
     """The score that class 1 has to exceed by a threshold that was set afterwards; None where none was.
 
-    Raises
-    ------
-    UnsupportedError
-        Where it is one of another score than ``Classifier.score``, or of the first class.
+    None, too, where the threshold is one of another score than ``Classifier.score``, or of the first class.
     """
     while isinstance(model, Pipeline) or chosen(model) is not model:
         model = model.steps[-1][1] if isinstance(model, Pipeline) else chosen(model)
-    if (inner := held(model)) is model:
+    if not isinstance(model, THRESHOLDS):
         return None
-    kinds, name = ("predict_proba", "decision_function"), type(model).__name__
-    asked = kinds[0] if hasattr(inner, kinds[0]) else kinds[1]
-    middle = 0.5 if asked == "predict_proba" else 0.0
-    if isinstance(model, OneVsRestClassifier):
-        return middle
-    if model.response_method not in ("auto", asked):
-        raise UnsupportedError(f"{name} has a threshold of its {model.response_method}; set response_method=auto")
+    rule = _by_threshold(model, None)
+    return (math.nextafter(rule.cut, -math.inf) if rule.at else rule.cut) if rule.own else None
+
+
+def _by_threshold(model: Any, flow: Any) -> Rule:
+    """The rule of a model with a threshold on the scores of what it holds."""
+    inner = _holds(model)
+    kind = _score(inner) if model.response_method == "auto" else model.response_method
     tuned = isinstance(model, TunedThresholdClassifierCV)
     first = model._curve_scorer._get_pos_label() if tuned else model.pos_label
-    if first is not None and first != model.classes_[1]:
-        raise UnsupportedError(f"{name} has a threshold for {first}, its first class, not its second")
     value = model.best_threshold_ if tuned else model.threshold
-    return math.nextafter(middle if value == "auto" else float(value), -math.inf)  # class 1 at the threshold, too
+    value = {PROBABILITY: 0.5, DECISION: 0.0}[kind] if value == "auto" else float(value)
+    if first is None or first == model.classes_[1]:
+        return Rule(inner, flow, kind, value, at=True, own=kind == _score(inner))
+    # Class 0 has the score 1 - P, or the negative decision value, and is said at the threshold, too.
+    return Rule(inner, flow, kind, 1.0 - value if kind == PROBABILITY else -value, own=False)
 
 
-def restated(model: Any, flow: Any, walk: Walk, threshold: float | None) -> tuple[Any, list[Any]] | None:
-    """An estimator whose own rule says what a composite says, and the columns of its parts; None of anything else.
+def read(model: Any, flow: Any, walk: Walk, threshold: float | None = None) -> Read:
+    """What exact methods may read instead of a model.
 
     Parameters
     ----------
     flow, walk
         The columns that the model is given; what goes through a member's own pipeline.
     threshold
-        That class 1's score has to exceed; the model's own rule where None.
+        That the score of class 1 has to exceed; the model's own rule where None.
 
     Raises
     ------
     UnsupportedError
         For a composite that is neither a calibration of one model nor a sum of trees.
     """
-    if not isinstance(model, MADE_OF_OTHERS):
-        return None
-    if isinstance(model, StackingClassifier):
-        raise UnsupportedError("a model that learns from other models' answers is read by no exact method")
-    if len(model.classes_) != 2:
-        raise UnsupportedError(f"{type(model).__name__} of {len(model.classes_)} classes is read by no exact method")
-    if isinstance(model, CalibratedClassifierCV) and len(model.calibrated_classifiers_) == 1:
-        (own,) = model.calibrated_classifiers_
-        cut = uncalibrated(own, 0.5 if threshold is None else threshold)
-        model, flow = walk(own.estimator, flow)
-        if (moved := _moved(model, cut)) is not None:
-            return moved, [flow]
+    model, flow = walk(model, flow)
+    if threshold is not None:
+        rule = Rule(model, flow, _score(model), threshold)
+    elif isinstance(model, THRESHOLDS):
+        rule = _by_threshold(model, flow)
+    elif (inner := _holds(model)) is not None:
+        kind = DECISION if hasattr(inner, DECISION) else PROBABILITY
+        rule = Rule(inner, flow, kind, {PROBABILITY: 0.5, DECISION: 0.0}[kind], own=False)
+    elif (own := _alone(model)) is not None and len(model.classes_) > 2 and hasattr(own.calibrators[0], "beta_"):
+        found = read(own.estimator, flow, walk)  # a temperature leaves the greatest score the greatest
+        return found._replace(cut=0.0)
+    elif own is not None and len(model.classes_) == 2:
+        rule = Rule(model, flow, PROBABILITY, 0.5)
+    elif not isinstance(model, MADE_OF_OTHERS):
+        return Read(model, tuple(flow.columns), None)
     else:
-        cut = _cut(model, threshold)
-    total = Sum(walk)
-    _add(total, model, flow, 1.0)
-    total.constant -= cut
-    return _boosting(total), total.parts
+        return _summed(_own_rule(model, flow), walk)
+    rule = _lowered(rule, walk)
+    if isinstance(rule.model, MADE_OF_OTHERS):
+        return _summed(rule, walk)
+    return Read(rule.model, tuple(rule.flow.columns), None if rule.own else _raw_cut(rule))
 
 
-def uncalibrated(calibrated: Any, probability: float) -> float:
-    """The score of a model that a calibrated probability above this one needs to be exceeded.
+def _alone(model: Any) -> Any | None:
+    """The calibrated model of a calibration of one; None of other models."""
+    alone = isinstance(model, CalibratedClassifierCV) and len(model.calibrated_classifiers_) == 1
+    return model.calibrated_classifiers_[0] if alone else None
+
+
+def _lowered(rule: Rule, walk: Walk) -> Rule:
+    """The rule on the scores of the model that a composite's scores are a monotone function of."""
+    while True:
+        model, flow = walk(rule.model, rule.flow)
+        rule = rule._replace(model=model, flow=flow)
+        if (inner := _holds(model)) is not None:
+            rule = rule._replace(model=inner)
+        elif (own := _alone(model)) is not None:
+            rule = _uncalibrated(own, rule)
+        else:
+            return rule
+
+
+def _uncalibrated(calibrated: Any, rule: Rule) -> Rule:
+    """The rule on the scores of a model, from one on its calibrated probability.
 
     Raises
     ------
     UnsupportedError
-        For a calibration that is not rising there.
+        For a calibration that does not rise through the cut.
     """
-    calibrator, name = calibrated.calibrators[0], type(calibrated.estimator).__name__
+    inner, calibrator, cut = calibrated.estimator, calibrated.calibrators[0], rule.cut
+    kind = DECISION if hasattr(inner, DECISION) else PROBABILITY
+    moved = None
     if isinstance(calibrator, IsotonicRegression):
         ends, values = calibrator.X_thresholds_, calibrator.y_thresholds_
-        if calibrator.increasing_ and values[0] <= probability < values[-1]:
-            last = int(np.searchsorted(values, probability, side="right")) - 1
-            share = (probability - values[last]) / (values[last + 1] - values[last])
-            return float(ends[last] + share * (ends[last + 1] - ends[last]))
-    elif hasattr(calibrator, "a_") and calibrator.a_ < 0 and 0 < probability < 1:
-        return float((logit(probability) + calibrator.b_) / -calibrator.a_)
-    raise UnsupportedError(f"the calibration of {name} does not rise through {probability:g}")
+        # The last end that is not above the cut; where ``at``, the last one that is below it.
+        last = int(np.searchsorted(values, cut, side="left" if rule.at else "right")) - 1
+        if calibrator.increasing_ and 0 <= last < len(values) - 1:
+            share = (cut - values[last]) / (values[last + 1] - values[last])
+            moved = float(ends[last] + share * (ends[last + 1] - ends[last]))
+    elif 0 < cut < 1 and getattr(calibrator, "a_", 0.0) < 0:
+        moved = float((logit(cut) + calibrator.b_) / -calibrator.a_)
+    elif 0 < cut < 1 and getattr(calibrator, "beta_", 0.0) > 0:  # of logits -d and d, or of those of probabilities
+        moved = float(logit(cut) / calibrator.beta_)
+        moved = moved / 2.0 if kind == DECISION else float(expit(moved))
+    if moved is None:
+        raise UnsupportedError(f"the calibration of {type(inner).__name__} does not rise through {cut:g}")
+    return rule._replace(model=inner, kind=kind, cut=moved, own=False)
 
 
-def _moved(model: Any, cut: float) -> Any | None:
-    """A linear model or network whose own threshold is moved to a score; None of other models."""
-    moved = copy.deepcopy(model)
-    if isinstance(model, LogisticRegression | LinearSVC | RidgeClassifier):
-        moved.intercept_ = np.atleast_1d(model.intercept_) - cut
-    elif isinstance(model, MLPClassifier) and 0 < cut < 1:
-        moved.intercepts_[-1] = model.intercepts_[-1] - logit(cut)
-    else:
-        return None
-    return moved
+def _raw_cut(rule: Rule) -> float:
+    """The raw output of a model that is no composite, above which its rule says class 1."""
+    model, cut = rule.model, rule.cut
+    if not hasattr(model, rule.kind):
+        raise UnsupportedError(f"{type(model).__name__} has no {rule.kind}")
+    if rule.kind == PROBABILITY:
+        cut = Classifier(model, (), (0, 1)).to_raw(cut)
+        if not math.isfinite(cut):
+            raise UnsupportedError(_one_sided(model, rule.cut))
+    return cut + (-TIE if rule.at else TIE) * max(1.0, abs(cut))
 
 
-def _cut(model: Any, threshold: float | None) -> float:
-    """The sum of trees beyond which a composite says class 1, by a threshold of its score or its own rule."""
-    if threshold is None:
-        return 0.0 if _signed(model) else 0.5
-    if isinstance(model, AdaBoostClassifier):
-        return float(logit(threshold))
-    if _signed(model):
-        raise UnsupportedError("hard votes have no score of which a threshold is read; leave the threshold out")
-    return threshold
+def _log_odds(probability: float, model: Any) -> float:
+    """The log odds of a probability that a model's probabilities may lie on both sides of."""
+    if not 0 < probability < 1:
+        raise UnsupportedError(_one_sided(model, probability))
+    return float(logit(probability))
 
 
-def _signed(model: Any) -> bool:
-    """Whether the sum of trees is one of votes and decision values, around 0; else it is a probability."""
+def _one_sided(model: Any, probability: float) -> str:
+    return f"all probabilities of {type(model).__name__} lie on one side of {probability:g}"
+
+
+def _own_rule(model: Any, flow: Any) -> Rule:
+    """How a composite itself decides; of more than two classes, the score of which the greatest wins."""
+    if isinstance(model, StackingClassifier):
+        raise UnsupportedError("a model that learns from other models' answers is read by no exact method")
     hard = isinstance(model, VotingClassifier) and model.voting == "hard"
-    return hard or isinstance(model, AdaBoostClassifier | GradientBoostingClassifier)
+    several = isinstance(model, OneVsRestClassifier) and hasattr(model.estimators_[0], DECISION)
+    if hard or several or isinstance(model, AdaBoostClassifier):
+        return Rule(model, flow, DECISION, 0.0)
+    return Rule(model, flow, PROBABILITY, 0.5)
 
 
-def _add(total: Sum, model: Any, flow: Any, weight: float, columns: np.ndarray | None = None) -> None:
-    """Add ``weight`` times a model's probability of class 1, or decision value where ``_signed``, as trees."""
-    model, flow = total.walk(model, flow) if columns is None else (model, flow)
-    name = type(model).__name__
-    if isinstance(model, DecisionTreeClassifier):
-        total.add(model.tree_, weight * _share(model), flow, columns)
-    elif isinstance(model, FORESTS):
-        for tree in model.estimators_:
-            total.add(tree.tree_, weight / len(model.estimators_) * _share(tree), flow, columns)
+def _summed(rule: Rule, walk: Walk) -> Read:
+    """A composite as a sum of trees."""
+    model, cut, count = rule.model, rule.cut, len(rule.model.classes_)
+    total = Sum(walk, 1 if count == 2 else count)
+    part = Part(rule.flow, 1.0, rule.kind)
+    if isinstance(model, VotingClassifier) and model.voting == "hard":
+        if rule.cut != 0.0 or not rule.own:
+            raise UnsupportedError("hard votes have no score of which a threshold is read; leave the threshold out")
+        _add_all_votes(total, model, model.estimators_, _weights(model), part)
+    elif isinstance(model, AdaBoostClassifier):
+        if rule.kind == PROBABILITY:
+            cut, part = _log_odds(cut, model), part._replace(kind=DECISION)
+        _add(total, model, part)
+    elif isinstance(model, OneVsRestClassifier):
+        for output, member in enumerate(model.estimators_):
+            _add(total, member, part._replace(output=output))
+    else:
+        _add(total, model, part)
+    if count == 2:
+        total.constant = total.constant - cut
+    estimator = total.boosting(rule.at)
+    return Read(estimator, tuple(column for _, column in total.columns.values()), 0.0)
+
+
+def _add(total: Sum, model: Any, part: Part) -> None:
+    """Add a member's score, of the part's kind, as trees."""
+    model, flow = total.walk(model, part.flow)
+    part, count = part._replace(flow=flow), total.classes(part)
+    known = (DecisionTreeClassifier, *FORESTS, BaggingClassifier, VotingClassifier, CalibratedClassifierCV)
+    if (inner := _holds(model)) is not None:
+        _add(total, inner, part)
+    elif isinstance(model, AdaBoostClassifier) and part.kind == DECISION:
+        weights = model.estimator_weights_[: len(model.estimators_)] / model.estimator_weights_.sum()
+        _add_all_votes(total, model, model.estimators_, (2.0 if count == 2 else 1.0) * weights, part)
+    elif isinstance(model, GradientBoostingClassifier) and part.kind == DECISION and count == 2:
+        _add_boosting(total, model, part)
     elif isinstance(model, BaggingClassifier):
         for member, drawn in zip(model.estimators_, model.estimators_features_, strict=True):
-            used = drawn if columns is None else columns[drawn]
-            all_of_them = columns is None and np.array_equal(drawn, np.arange(model.n_features_in_))
-            _add_share(total, member, flow, weight / len(model.estimators_), None if all_of_them else used)
-    elif isinstance(model, VotingClassifier) and model.voting == "soft":
-        weights = _weights(model)
-        for member, own in zip(model.estimators_, weights, strict=True):
-            _add_share(total, member, flow, weight * own, columns)
+            own = replace(flow, columns=tuple(flow.columns[column] for column in drawn))
+            _add(total, member, part._replace(flow=own, weight=part.weight / len(model.estimators_), coded=True))
+    elif part.kind == DECISION or not isinstance(model, known) or getattr(model, "voting", "soft") == "hard":
+        score = "probability" if part.kind == PROBABILITY else "decision value"
+        raise UnsupportedError(f"the {score} of {type(model).__name__} is no sum of trees")
+    elif isinstance(model, DecisionTreeClassifier):
+        total.add(model, _shares(model, model, count, part), part)
+    elif isinstance(model, FORESTS):
+        for tree in model.estimators_:
+            share = part._replace(weight=part.weight / len(model.estimators_))
+            total.add(tree, _shares(tree, model, count, part), share)
     elif isinstance(model, VotingClassifier):
-        for member, own in zip(model.estimators_, _weights(model), strict=True):
-            _add_votes(total, member, flow, weight * own, columns)
-    elif isinstance(model, AdaBoostClassifier):
-        all_weights = model.estimator_weights_[: len(model.estimators_)]
-        for member, own in zip(model.estimators_, all_weights / model.estimator_weights_.sum(), strict=True):
-            _add_votes(total, member, flow, weight * own * 2.0, columns)
-    elif isinstance(model, GradientBoostingClassifier) and (start := _start(model)) is not None:
-        for (tree,) in model.estimators_:
-            total.add(tree.tree_, weight * model.learning_rate * tree.tree_.value.ravel(), flow, columns)
-        total.constant += weight * start
-    elif isinstance(model, CalibratedClassifierCV):
-        for part in model.calibrated_classifiers_:
-            inner, own_flow = total.walk(part.estimator, flow)
-            if not isinstance(inner, DecisionTreeClassifier):
-                raise UnsupportedError(f"an average of calibrated {type(inner).__name__} is no sum of trees")
-            values = np.asarray(part.calibrators[0].predict(_share(inner)), dtype=float)
-            total.add(inner.tree_, weight / len(model.calibrated_classifiers_) * values, own_flow, columns)
+        for member, weight in zip(model.estimators_, _weights(model), strict=True):
+            _add(total, member, part._replace(weight=part.weight * weight))
     else:
-        raise UnsupportedError(f"{name} among others is no sum of trees")
+        _add_calibrated(total, model, part)
 
 
-def _add_share(total: Sum, model: Any, flow: Any, weight: float, columns: np.ndarray | None) -> None:
-    """Add a member of an average, which has to be one of probabilities."""
-    inner = total.walk(model, flow)[0] if columns is None else model
-    if _signed(inner):
-        raise UnsupportedError(f"the probability of {type(inner).__name__} is no sum of trees")
-    _add(total, model, flow, weight, columns)
+def _add_boosting(total: Sum, model: GradientBoostingClassifier, part: Part) -> None:
+    """The decision value of boosting, where it starts from 0 or from the log odds of class 1."""
+    start = model.init_
+    if isinstance(start, DummyClassifier) and start.strategy == "prior" and model.loss == "log_loss":
+        total.constant = total.constant + total.spread(logit(start.class_prior_[1:2]), part)
+    elif start != "zero":
+        raise UnsupportedError("the decision value of GradientBoostingClassifier is no sum of trees here")
+    for (tree,) in model.estimators_:
+        total.add(tree, model.learning_rate * tree.tree_.value[:, 0, :], part)
 
 
-def _add_votes(total: Sum, model: Any, flow: Any, weight: float, columns: np.ndarray | None) -> None:
-    """Add ``weight`` where a tree says class 1, and subtract it elsewhere."""
-    model, flow = total.walk(model, flow)
-    if not isinstance(model, DecisionTreeClassifier):
-        raise UnsupportedError(f"a vote of {type(model).__name__} is no sum of trees")
-    total.add(model.tree_, weight * np.where(_share(model) > 0.5, 1.0, -1.0), flow, columns)
+def _add_calibrated(total: Sum, model: CalibratedClassifierCV, part: Part) -> None:
+    """The average of calibrated trees: each leaf has a probability, calibrated."""
+    for own in model.calibrated_classifiers_:
+        tree, flow = total.walk(own.estimator, part.flow)
+        if total.classes(part) != 2:
+            kinds = f"{type(tree).__name__} with {total.classes(part)} classes"
+            raise UnsupportedError(f"a calibration of {kinds} is no sum of trees")
+        if not isinstance(tree, DecisionTreeClassifier):
+            raise UnsupportedError(f"an average of calibrated {type(tree).__name__} is no sum of trees")
+        share = _shares(tree, tree, 2, part._replace(coded=False))[:, 0]
+        # A temperature takes the probabilities of both classes.
+        given = np.column_stack([1.0 - share, share]) if hasattr(own.calibrators[0], "beta_") else share
+        values = np.asarray(own.calibrators[0].predict(given), dtype=float).reshape(len(share), -1)[:, -1:]
+        weight = part.weight / len(model.calibrated_classifiers_)
+        total.add(tree, values, part._replace(flow=flow, weight=weight))
+
+
+def _add_all_votes(total: Sum, model: Any, members: Iterable[Any], weights: np.ndarray, part: Part) -> None:
+    """Weighted votes of trees: of two classes plus the weight for class 1 and minus it for class 0."""
+    for member, weight in zip(members, weights, strict=True):
+        tree, flow = total.walk(member, part.flow)
+        if not isinstance(tree, DecisionTreeClassifier):
+            raise UnsupportedError(f"a vote of {type(tree).__name__} is no sum of trees")
+        count = total.classes(part)
+        if len(tree.classes_) != count:
+            raise UnsupportedError("a tree that votes has not seen all classes")
+        votes = np.eye(count)[tree.tree_.value[:, 0, :].argmax(axis=1)]
+        own = part._replace(flow=flow, weight=part.weight * weight)
+        total.add(tree, 2.0 * votes[:, 1:] - 1.0 if count == 2 else votes, own)
 
 
 def _weights(model: VotingClassifier) -> np.ndarray:
-    weights = np.array([1.0 if own is None else own for own in (model._weights_not_none or [1.0])], dtype=float)
-    weights = np.broadcast_to(weights, len(model.estimators_)) if len(weights) == 1 else weights
+    """The weight of each member, in all 1; those that were dropped have none."""
+    own = model._weights_not_none
+    weights = np.ones(len(model.estimators_)) if own is None else np.array(own, dtype=float)
     return weights / weights.sum()
 
 
-def _start(model: GradientBoostingClassifier) -> float | None:
-    """The decision value from which boosting starts, where that is 0 or the log odds of class 1."""
-    start = model.init_
-    if isinstance(start, DummyClassifier) and start.strategy == "prior" and model.loss == "log_loss":
-        return float(logit(start.class_prior_[1]))
-    return 0.0 if start == "zero" else None
-
-
-def _share(tree: DecisionTreeClassifier) -> np.ndarray:
-    """The share of class 1 of every node, shape (nodes,)."""
+def _shares(tree: DecisionTreeClassifier, owner: Any, count: int, part: Part) -> np.ndarray:
+    """The share of class 1 of every node, shape (nodes, 1); of each class, where there are more than two."""
     values = tree.tree_.value[:, 0, :]
-    if values.shape[1] != 2:
-        if tree.classes_[0] not in (0, 1):
-            raise UnsupportedError("a tree among others has seen one class only")
-        return np.full(len(values), float(tree.classes_[0]))
-    return values[:, 1] / values.sum(axis=1)
-
-
-def _boosting(total: Sum) -> GradientBoostingClassifier:
-    """The sum as boosting that starts at 0 with a learning rate of 1; a tie, up to rounding, is class 0."""
-    width = sum(len(part.columns) for part in total.parts)
-    if not total.trees:
-        raise UnsupportedError("a composite without members cannot be read")
-    leaves = [tree.nodes["left_child"] < 0 for tree in total.trees]
-    largest = sum(float(np.abs(tree.values[own]).max()) for tree, own in zip(total.trees, leaves, strict=True))
-    share = (total.constant - TIE * max(largest, abs(total.constant))) / len(total.trees)
-    return boosting_of([_regressor(tree, share, width) for tree in total.trees], 1.0, width)
-
-
-def _regressor(grown: Grown, constant: float, width: int) -> DecisionTreeRegressor:
-    nodes = grown.nodes.copy()
-    nodes["feature"][nodes["feature"] >= 0] += grown.offset
-    tree = Tree(width, np.array([1], dtype=np.intp), 1)
-    values = (grown.values + constant).reshape(-1, 1, 1)
-    tree.__setstate__({"max_depth": grown.depth, "node_count": len(nodes), "nodes": nodes, "values": values})
-    estimator = DecisionTreeRegressor()
-    estimator.tree_, estimator.n_features_in_, estimator.n_outputs_, estimator.max_features_ = tree, width, 1, width
-    return estimator
-
-
-def boosting_of(trees: Sequence[DecisionTreeRegressor], rate: float, width: int) -> GradientBoostingClassifier:
-    """Fitted boosting of two classes, coded 0 and 1, with these trees; it starts at 0."""
-    estimator = GradientBoostingClassifier(n_estimators=1, learning_rate=rate, init="zero").fit(
-        np.zeros((2, width)), np.array([0, 1])
-    )  # for what it keeps to itself
-    estimator.n_estimators = estimator.n_estimators_ = len(trees)
-    estimator.estimators_ = np.array(trees, dtype=object).reshape(-1, 1)
-    estimator.train_score_ = np.zeros(len(trees))
-    return estimator
+    shares = values / values.sum(axis=1, keepdims=True)
+    if shares.shape[1] != count:
+        if not part.coded:
+            raise UnsupportedError("a tree among others has not seen all classes")
+        seen, known = owner.classes_.astype(int), shares
+        shares = np.zeros((len(known), count))
+        shares[:, seen] = known
+    return shares[:, 1:] if count == 2 else shares

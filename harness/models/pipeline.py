@@ -34,7 +34,7 @@ from sklearn.preprocessing import (
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine, Chain, Indicator, Input, Lookup, beyond_by_rounding, run_steps
 from harness.core.space import Feature, Kind, Space
-from harness.models.composite import chosen, held, own_threshold, restated
+from harness.models.composite import chosen, own_threshold, read
 from harness.models.scorecard import OptBinned, ScorecardEstimator
 
 NAMED = 5  # values that a sentence lists
@@ -108,7 +108,7 @@ class Described(NamedTuple):
         Why the model cannot read the data; empty where it can.
     opaque
         Why the model cannot be read, a sentence.
-    threshold, restated
+    threshold, cut
         As of ``Classifier``.
     """
 
@@ -117,7 +117,7 @@ class Described(NamedTuple):
     faults: Sequence[str] = ()
     opaque: str | None = None
     threshold: float | None = None
-    restated: bool = False
+    cut: float | None = None
 
 
 def describe(model: Any, space: Space, columns: Sequence[str], threshold: float | None = None) -> Described:
@@ -145,20 +145,16 @@ def describe(model: Any, space: Space, columns: Sequence[str], threshold: float 
             member = member.steps[-1][1] if isinstance(member, Pipeline) else chosen(member)
         return member, flow
 
+    own = own_threshold(model) if threshold is None else threshold
     try:
-        threshold = own_threshold(model) if threshold is None else threshold
         with warnings.catch_warnings(action="ignore"):
-            estimator, flow = walk(model, flow)
-            while (inner := held(estimator)) is not estimator:
-                estimator, flow = walk(inner, flow)
-            made = restated(estimator, flow, walk, threshold)
-        estimator, flows = (estimator, [flow]) if made is None else made
-        inputs = tuple(_input(column, estimator, at.into("the last")) for flow in flows for column in flow.columns)
+            found = read(model, flow, walk, threshold)
+        inputs = tuple(_input(column, found.estimator, at.into("the last")) for column in found.columns)
     except UnsupportedError as fault:
-        return Described(model, (), at.faults, f"this model is opaque: {str(fault).rstrip('.')}", threshold)
-    estimator = copy.copy(estimator)
+        return Described(model, (), at.faults, f"this model is opaque: {str(fault).rstrip('.')}", own)
+    estimator = copy.copy(found.estimator)
     vars(estimator).pop("feature_names_in_", None)
-    return Described(estimator, inputs, at.faults, None, threshold, made is not None)
+    return Described(estimator, inputs, at.faults, None, own, found.cut)
 
 
 def _scorecard(model: Any, space: Space, threshold: float | None) -> Described:

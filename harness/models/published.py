@@ -21,14 +21,13 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from sklearn.tree._tree import Tree
 
 from harness.core.classifier import Classifier
 from harness.core.errors import HarnessError, choices
 from harness.core.inputs import Input
 from harness.data import Dataset, Source, read_bytes
 from harness.data.published import Scale, inputs_of
-from harness.models.composite import boosting_of
+from harness.models.grown import NODE, boosting_of, grown
 
 NO_COLUMNS = {
     "Tree_id", "ID", "node_ID", "threshold", "prediction", "initial_prediction", "learning_rate", "intercept",
@@ -135,7 +134,7 @@ def _boosting(table: pd.DataFrame, columns: Sequence[str]) -> GradientBoostingCl
     if set(table["initial_prediction"]) != {0}:
         raise HarnessError("a published boosting model starts from another score than 0, which cannot be read.")
     trees = [_tree(DecisionTreeRegressor(), rules, columns) for _, rules in table.groupby("Tree_id")]
-    return boosting_of(trees, float(table["learning_rate"].iloc[0]), len(columns))
+    return boosting_of([[tree] for tree in trees], float(table["learning_rate"].iloc[0]), len(columns))
 
 
 def _tree(estimator: Any, rules: pd.DataFrame, columns: Sequence[str]) -> Any:
@@ -143,18 +142,13 @@ def _tree(estimator: Any, rules: pd.DataFrame, columns: Sequence[str]) -> Any:
     leaves, nodes, values = _leaves(rules, columns), list[Node](), list[float]()
     _grow(leaves, nodes, values)
     kinds = 2 if isinstance(estimator, DecisionTreeClassifier) else 1
-    tree = Tree(len(columns), np.array([kinds], dtype=np.intp), 1)
-    kept = np.zeros(len(nodes), dtype=tree.__getstate__()["nodes"].dtype)
+    kept = np.zeros(len(nodes), dtype=NODE)
     for name, own in zip(("left_child", "right_child", "feature", "threshold"), zip(*nodes, strict=True), strict=True):
         kept[name] = own
     kept["threshold"] = kept["threshold"].astype(np.float32)
     kept["n_node_samples"] = kept["weighted_n_node_samples"] = 1
     shares = np.array([[1 - value, value][-kinds:] for value in values])
-    state = {"max_depth": max(len(branches) for branches, _ in leaves), "node_count": len(nodes)}
-    tree.__setstate__({**state, "nodes": kept, "values": shares.reshape(len(nodes), 1, kinds)})
-    estimator.tree_, estimator.n_features_in_ = tree, len(columns)
-    estimator.n_outputs_, estimator.max_features_ = 1, len(columns)
-    return estimator
+    return grown(estimator, kept, shares, max(len(branches) for branches, _ in leaves), len(columns))
 
 
 def _leaves(rules: pd.DataFrame, columns: Sequence[str]) -> list[Leaf]:

@@ -200,7 +200,7 @@ class StoredRun:
             return Classifier(wrapped, **known, wrapped=wrapped, opaque=opaque, labels=labels)
         found = pipeline.describe(model, self.space, wrapped.columns, known["threshold"])
         known["inputs"] = found.inputs
-        return Classifier(found.estimator, **known, wrapped=wrapped, labels=labels, restated=found.restated)
+        return Classifier(found.estimator, **known, wrapped=wrapped, labels=labels, cut=found.cut)
 
     @property
     def equations(self) -> tuple[Equation, ...]:

@@ -48,7 +48,7 @@ class Inputs:
     @classmethod
     def of(cls, classifier: Classifier, features: Sequence[Feature], slices: Sequence[slice]) -> Inputs | None:
         """Those of features with these columns; None where the classifier needs a decoded frame."""
-        if classifier.opaque is not None or classifier.restated:
+        if classifier.opaque is not None or classifier.cut is not None:
             return None
         affine: list[tuple[int, int, Affine]] = []
         mapped: list[tuple[int, int, Input]] = []

@@ -12,12 +12,12 @@ import pandas as pd
 import pytest
 import skops.io
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import make_column_transformer
 from sklearn.ensemble import (
     AdaBoostClassifier,
     BaggingClassifier,
     ExtraTreesClassifier,
     GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
     RandomForestClassifier,
     StackingClassifier,
     VotingClassifier,
@@ -28,9 +28,9 @@ from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, Tune
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
-from sklearn.tree import DecisionTreeClassifier
+from support.composites import BOOSTING, FOREST, PEOPLE, behind, nearest, pure, tree
 
 from harness.core.target import Probability
 from harness.library import explain, pose
@@ -39,34 +39,7 @@ from methods.md_pso import MdPso
 from methods.nearest import Nearest
 from methods.robust import Robust
 
-HOUSING = ("free", "own", "rent")
-GRID = pd.DataFrame(
-    [(age, debt, housing) for age in range(18) for debt in range(18) for housing in HOUSING],
-    columns=["age", "debt", "housing"],
-)
-
-
-def people(seed: int = 0, rows: int = 240) -> pd.DataFrame:
-    rng = np.random.default_rng(seed)
-    frame = GRID.iloc[rng.integers(len(GRID), size=rows)].reset_index(drop=True)
-    score = frame["age"] - frame["debt"] + 4 * (frame["housing"] == "own") + rng.normal(0, 4, rows) - 2
-    return frame.assign(paid=np.where(score > 0, "yes", "no"))
-
-
-PEOPLE = people()
-
-
-def behind(model: Any) -> Any:
-    """The model behind an encoding of its own."""
-    return make_pipeline(make_column_transformer((OneHotEncoder(), ["housing"]), remainder=StandardScaler()), model)
-
-
-def tree(depth: int = 3, **settings: Any) -> DecisionTreeClassifier:
-    return DecisionTreeClassifier(max_depth=depth, random_state=0, **settings)
-
-
-FOREST = RandomForestClassifier(5, max_depth=3, random_state=0)
-BOOSTING = GradientBoostingClassifier(n_estimators=6, max_depth=2, random_state=0)
+STEPS = RandomForestClassifier(2, max_depth=2, random_state=0)
 NETWORK = MLPClassifier([5], solver="lbfgs", max_iter=60, random_state=0)
 READ: dict[str, Callable[[], Any]] = {
     "grid search": lambda: GridSearchCV(behind(LogisticRegression()), {"logisticregression__C": [0.1, 1]}, cv=3),
@@ -118,6 +91,50 @@ READ: dict[str, Callable[[], Any]] = {
     "a threshold of AdaBoost": lambda: FixedThresholdClassifier(
         behind(AdaBoostClassifier(n_estimators=7, random_state=0)), threshold=0.55
     ),
+    "a threshold of AdaBoost's decision": lambda: FixedThresholdClassifier(
+        behind(AdaBoostClassifier(n_estimators=7, random_state=0)), threshold=0.1, response_method="decision_function"
+    ),
+    "a threshold of the first class": lambda: FixedThresholdClassifier(behind(FOREST), threshold=0.6, pos_label="no"),
+    "a threshold of a line's decision": lambda: FixedThresholdClassifier(
+        behind(LogisticRegression()), threshold=-0.3, pos_label="no", response_method="decision_function"
+    ),
+    "a threshold at ties of votes": lambda: FixedThresholdClassifier(
+        VotingClassifier([(str(state), behind(pure(state))) for state in (1, 2)], voting="soft"), threshold=0.5
+    ),
+    "ties of votes": lambda: VotingClassifier([(str(state), behind(pure(state))) for state in (1, 2)], voting="soft"),
+    "a threshold on a step of a calibration": lambda: FixedThresholdClassifier(
+        CalibratedClassifierCV(behind(STEPS), method="isotonic", ensemble=False, cv=3), threshold=0.5
+    ),
+    "isotonic of histogram boosting": lambda: CalibratedClassifierCV(
+        behind(HistGradientBoostingClassifier(max_iter=5, max_depth=2)), method="isotonic", ensemble=False, cv=3
+    ),
+    "temperature of a line": lambda: FixedThresholdClassifier(
+        CalibratedClassifierCV(behind(LogisticRegression()), method="temperature", ensemble=False), threshold=0.6
+    ),
+    "temperature of a forest": lambda: FixedThresholdClassifier(
+        CalibratedClassifierCV(behind(FOREST), method="temperature", ensemble=False), threshold=0.6
+    ),
+    "sigmoid of boosting by another loss": lambda: CalibratedClassifierCV(
+        behind(GradientBoostingClassifier(loss="exponential", n_estimators=6)), ensemble=False, cv=3
+    ),
+    "sigmoid of bagged boosting": lambda: CalibratedClassifierCV(
+        behind(BaggingClassifier(BOOSTING, 2, random_state=0)), ensemble=False, cv=3
+    ),
+    "bagging of pipelines": lambda: behind(
+        BaggingClassifier(make_pipeline(StandardScaler(), tree()), 4, max_features=3, random_state=0)
+    ),
+    "one AdaBoost against the rest": lambda: OneVsRestClassifier(behind(AdaBoostClassifier(n_estimators=5))),
+    "one threshold against the rest": lambda: OneVsRestClassifier(
+        FixedThresholdClassifier(behind(FOREST), threshold=0.8)
+    ),
+    "soft votes of thresholds": lambda: VotingClassifier(
+        [("a", FixedThresholdClassifier(behind(tree()), threshold=0.8)), ("b", behind(FOREST))], voting="soft"
+    ),
+    "a search around votes of a calibration": lambda: GridSearchCV(
+        VotingClassifier([("a", CalibratedClassifierCV(behind(tree()), cv=2)), ("b", behind(FOREST))], voting="soft"),
+        {"weights": [[1, 2], [2, 1]]},
+        cv=2,
+    ),
 }
 UNREAD: dict[str, tuple[Callable[[], Any], str]] = {
     "calibrated lines": (
@@ -126,7 +143,7 @@ UNREAD: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "votes of lines": (
         lambda: VotingClassifier([("a", behind(LogisticRegression())), ("b", behind(tree()))], voting="soft"),
-        "LogisticRegression among others is no sum of trees",
+        "the probability of LogisticRegression is no sum of trees",
     ),
     "votes of forests": (
         lambda: VotingClassifier([("a", behind(FOREST)), ("b", behind(tree()))]),
@@ -140,19 +157,15 @@ UNREAD: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: behind(BaggingClassifier(AdaBoostClassifier(n_estimators=3), 3, random_state=0)),
         "the probability of AdaBoostClassifier is no sum of trees",
     ),
-    "sigmoid of boosting by another loss": (
-        lambda: CalibratedClassifierCV(
-            behind(GradientBoostingClassifier(loss="exponential", n_estimators=6)), ensemble=False, cv=3
-        ),
-        "GradientBoostingClassifier among others is no sum of trees",
-    ),
     "stacking": (
         lambda: StackingClassifier([("a", behind(LogisticRegression())), ("b", behind(tree()))]),
         "learns from other models' answers is read by no exact method",
     ),
-    "a threshold of the first class": (
-        lambda: FixedThresholdClassifier(behind(FOREST), threshold=0.6, pos_label="no"),
-        "has a threshold for no, its first class",
+    "votes of stacking": (
+        lambda: VotingClassifier(
+            [("a", StackingClassifier([("a", behind(tree()))], cv=2)), ("b", behind(tree()))], voting="soft"
+        ),
+        "the probability of StackingClassifier is no sum of trees",
     ),
 }
 
@@ -168,18 +181,6 @@ def asked(model: Any, **settings: Any) -> Any:
 def refused(model: Any) -> int:
     """The first row of which the model says no."""
     return int(np.flatnonzero(model.predict(PEOPLE.drop(columns="paid")) == "no")[0])
-
-
-def nearest(model: Any, row: int, wanted: Callable[[pd.DataFrame], np.ndarray]) -> float:
-    """The least distance to a point of the grid that the model itself accepts."""
-    person, ranges = PEOPLE.iloc[row], PEOPLE[["age", "debt"]].max() - PEOPLE[["age", "debt"]].min()
-    ends = PEOPLE[["age", "debt"]].agg(["min", "max"])
-    inside = GRID[
-        (GRID[["age", "debt"]] >= ends.loc["min"]).all(axis=1) & (GRID[["age", "debt"]] <= ends.loc["max"]).all(axis=1)
-    ]
-    away = ((inside[["age", "debt"]] - person[["age", "debt"]].astype(float)).abs() / ranges).sum(axis=1)
-    away += inside["housing"] != person["housing"]
-    return float(away[wanted(inside)].min())
 
 
 @pytest.mark.parametrize("name", READ)
@@ -212,8 +213,10 @@ def test_what_cannot_be_read_is_named_and_methods_that_predict_run(name: str) ->
     (exact,) = explain(CeOcl(), task, row).answers
     assert exact.status.name == "UNSUPPORTED"
     assert why in exact.detail
-    for method in [Nearest()] if name == "votes of forests" else [Nearest(), MdPso()]:  # votes show no swarm a way
-        (found,) = explain(method, task, row).answers
+    for method in (
+        [Nearest()] if name == "votes of forests" else [Nearest(), MdPso(iterations=20)]
+    ):  # votes show no swarm a way
+        (found,) = explain(method, task, row, time_limit=60.0).answers
         assert found.status.name == "FOUND"
         assert model.predict(pd.DataFrame([found.row])[["age", "debt", "housing"]])[0] == "yes"
 
@@ -235,6 +238,13 @@ def test_a_region_is_accepted_by_the_composite_itself(name: str) -> None:
     assert len(points) == 2
     frame = pd.DataFrame({**{name: [answer.row[name]] * 2000 for name in columns}, **points})[columns]
     assert (model.predict(frame) == "yes").all()
+
+
+@pytest.mark.parametrize("model", [tree(), LogisticRegression()])
+def test_a_threshold_that_no_score_reaches_is_named(model: Any) -> None:
+    sure = FixedThresholdClassifier(CalibratedClassifierCV(behind(model), ensemble=False), threshold=1.0)
+    (answer,) = explain(CeOcl(), asked(fitted(lambda: sure)), 0).answers
+    assert answer.detail == "this model is opaque: the calibration of Pipeline does not rise through 1"
 
 
 def test_hard_votes_take_no_threshold() -> None:
