@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.neural_network import MLPClassifier
 
+from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import by_category
 from harness.core.problem import Problem
@@ -17,7 +18,7 @@ from harness.core.target import Label, Probability
 from methods.column_generation import kernels
 from methods.estimators.linear import CLASSIFIERS
 from methods.estimators.thresholds import as_compared
-from methods.estimators.trees import TINY, ensemble, leaves_of, splits_only
+from methods.estimators.trees import TINY, Ensemble, ensemble, leaves_of, splits_only
 
 SAMPLE = 20  # training rows over which the effect of a code is averaged
 ROUNDING = 1e-6  # share of the margin that is left to rounding
@@ -94,11 +95,26 @@ def ends(problem: Problem, tau: float, margin: float) -> tuple[int, float]:
         limits.append(sign * classifier.to_raw(least if sign == 1 else 1.0 - least))
     threshold = max(limits)
     if splits_only(classifier.estimator):
-        rounding = ensemble(classifier.estimator).rounding(sign * threshold)
-        margin = min(margin, 100 * TINY) + rounding
+        model = ensemble(classifier.estimator)
+        rounding = model.rounding(sign * threshold)
+        margin = min(margin, 100 * TINY)
+        if isinstance(target, Label) and threshold == sign * classifier.raw_threshold:
+            margin = _beside_ties(classifier, model, sign, margin)
+        margin += rounding
     else:  # keeps outputs that exceed the threshold by exactly the margin, as sums of rounded weights may
         margin *= 1.0 - ROUNDING
     return sign, threshold + margin
+
+
+def _beside_ties(classifier: Classifier, model: Ensemble, sign: int, margin: float) -> float:
+    """By how much a sum of trees has to exceed its threshold, so that ties are the class that the model says.
+
+    Averages that tie are the first class; the cut of a model made of others lies beside its ties, on the right side.
+    """
+    if classifier.cut is not None:
+        return 0.0
+    first = model.mean and classifier.threshold is None and sign == -1
+    return -TINY if first else margin
 
 
 def encode_model(problem: Problem, tau: float, margin: float, decimals: int | None) -> CodedModel:

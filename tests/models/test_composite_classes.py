@@ -1,4 +1,4 @@
-"""Models made of others, of three classes, against enumeration by their own predictions."""
+"""Models made of others, of three classes, and ties of two, against enumeration by their own predictions."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, VotingClassifier
+from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, RandomForestClassifier, VotingClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from support.composites import BOOSTING, FOREST, GRID, PEOPLE, behind, nearest, pure, tree
 
 from harness.library import explain, pose
 from methods.ce_ocl import CeOcl
+from methods.column_generation import ColumnGeneration
 from methods.nearest import Nearest
 
 FEATURES = ["age", "debt", "housing"]
@@ -95,3 +96,37 @@ def test_a_reading_is_right_at_every_point_that_is_no_tie() -> None:
         clear = np.diff(np.sort(raw, axis=1)[:, -2:], axis=1)[:, 0] > 1e-9
         assert clear.mean() > 0.5, name
         assert (np.array(classifier.classes)[raw.argmax(axis=1)][clear] == model.predict(GRID)[clear]).all(), name
+
+
+PAIR = [("a", behind(tree(1))), ("b", behind(pure(2)))]
+TIED: dict[str, tuple[str, Callable[[], Any]]] = {
+    "a forest": ("no", lambda: behind(RandomForestClassifier(2, random_state=2, max_features=1))),
+    "hard votes": ("no", lambda: VotingClassifier(PAIR)),
+    "a threshold at ties": (
+        "yes",
+        lambda: FixedThresholdClassifier(behind(BaggingClassifier(pure(2), 2, random_state=2)), threshold=0.5),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TIED)
+def test_ties_serve_a_group_as_the_model_decides_them(name: str) -> None:
+    """People for whom one change is enough, by enumeration, and of those first whom nothing but ties serves."""
+    wanted, make = TIED[name]
+    model = make().fit(PEOPLE[FEATURES], PEOPLE["paid"])
+    levels = {"age": {"kind": "ordinal"}, "debt": {"kind": "ordinal"}, "housing": {}}
+    task = pose(PEOPLE, "paid", model, desired=wanted, features=levels)
+    tied = np.abs(model.predict_proba(GRID)[:, 1] - 0.5) < 1e-9 if hasattr(model, "predict_proba") else None
+    if tied is None:
+        tied = np.mean([member.predict(GRID) for member in model.estimators_], axis=0) == 0.5
+    served = pd.DataFrame({"all": model.predict(GRID) == wanted})
+    served["clear"] = served["all"] & ~tied
+    by_ties = 0
+    for row in np.flatnonzero(model.predict(PEOPLE[FEATURES]) != wanted).tolist():
+        near = ((PEOPLE[FEATURES].iloc[row] != GRID).sum(axis=1) == 1).to_numpy()
+        enough, clear = served.loc[near].any()
+        if (enough and not clear) or row < 5:
+            by_ties += int(enough and not clear)
+            (answer,) = explain(ColumnGeneration(t_max=1), task, row, time_limit=60.0).answers
+            assert answer.status.name == ("OPTIMAL" if enough else "INFEASIBLE")
+    assert by_ties > 0
