@@ -11,8 +11,9 @@ import numpy as np
 from harness.core.method import Deadline
 from harness.solvers.cover import Cover, assign
 from methods.column_generation import kernels
-from methods.column_generation.change_kernels import Aim, Instances, best_points, cheapest
-from methods.column_generation.group import Group, words
+from methods.column_generation.change_kernels import best_points, cheapest
+from methods.column_generation.group import Group
+from methods.column_generation.records import Aim, Worth
 from methods.column_generation.search import REDUCED, ROUND
 
 # Nodes, of linear models; of others, whose nodes take longer, fewer: see ``_Search.nodes``.
@@ -65,7 +66,7 @@ def warm(group: Group) -> None:
     """Compile the kernels, by a group of any size."""
     search = _Search(group, [], Deadline.after(0.0))
     search._cheapest(np.array([0]))
-    search._searched(Aim(search.people, math.inf, False, 1, 1), Deadline.after(math.inf))
+    search._searched(search.people, Aim(math.inf, False, 1, 1), Deadline.after(math.inf))
 
 
 class _Searched(NamedTuple):
@@ -81,12 +82,11 @@ class _Search:
     def __init__(self, group: Group, groups: list[np.ndarray], deadline: Deadline) -> None:
         self.group, self.deadline = group, deadline
         self.people = np.array([len(ids) for ids in group.members], dtype=float)
-        self.instances = Instances(
-            group.codes, group.reach, group.movable, self.people, group.fewest_changes(deadline), group.most
-        )
-        kind, first, values = (group.coded.model[place] for place in (0, 3, 8))
-        self.slow = {kernels.LINEAR: 1, kernels.NETWORK: 4 + first.size // 50_000}.get(kind, 4 + len(values) // 100)
-        self.bound = float(self.people @ self.instances.alone)
+        self.alone = group.fewest_changes(deadline)
+        model = group.coded.model
+        slow = {kernels.LINEAR: 1, kernels.NETWORK: 4 + model.first.size // 50_000}
+        self.slow = slow.get(model.kind, 4 + len(model.values) // 100)
+        self.bound = float(self.people @ self.alone)
         self.groups, self.most = groups, len(groups)
         self.best: list[Column] = []
         self.known: dict[bytes, Column | None] = {}  # the cheapest of groups, by their profiles
@@ -132,11 +132,10 @@ class _Search:
             spare = group.most - int(differing.sum())
             self.known[key] = None
             if spare >= 0 and not (differing & ~group.movable).any():
-                allowed = np.bitwise_and.reduce(group.reach[members], axis=0)
+                model, within = tuple(group.coded.model), tuple(group.room(members, spare))
                 point, cost, bound = cheapest(
-                    group.coded.model, group.coded.threshold, group.codes[members], self.people[members],
-                    words(differing), allowed, group.movable, spare, self.nodes(limit),
-                )  # fmt: skip
+                    model, within, group.codes[members], self.people[members], self.nodes(limit)
+                )
                 if math.isfinite(cost):
                     self.known[key] = Column(point, members, round(cost), bound)
                 elif math.isfinite(bound):
@@ -196,7 +195,7 @@ class _Search:
         converged, limit = None, self.nodes(FEW)
         while not self.settled and not end.passed and (relaxed := cover.relax(end.left)) is not None:
             price, rent, left = relaxed[1][:n], float(relaxed[1][n]), end.left
-            found = self._searched(Aim(price, rent + REDUCED, False, ROOM, limit), end)
+            found = self._searched(price, Aim(rent + REDUCED, False, ROOM, limit), end)
             if found.complete:  # the Lagrangian bound
                 profit = max([rent + REDUCED, *found.profits])
                 self.bound = max(self.bound, float(price.sum()) - self.most * profit)
@@ -259,20 +258,19 @@ class _Search:
         fits = (differing.sum(axis=1) <= group.most) & ~(differing & ~group.movable).any(axis=1)
         return [np.append(members, place) for place in later[fits]]
 
-    def _searched(self, aim: Aim, deadline: Deadline) -> _Searched:
+    def _searched(self, price: np.ndarray, aim: Aim, deadline: Deadline) -> _Searched:
         """``best_points`` of all anchors, those whose price exceeds their own change most first."""
-        order = np.argsort(-(aim.price - self.people * self.instances.alone), kind="stable")
-        coded, step = self.group.coded, max(self.nodes(CALL) // aim.limit, 1)
+        order = np.argsort(-(price - self.people * self.alone), kind="stable")
+        model, profiles = tuple(self.group.coded.model), tuple(self.group.profiles)
+        worth, step = tuple(Worth(price, self.people, self.alone)), max(self.nodes(CALL) // aim.limit, 1)
         points, groups, profits = list[np.ndarray](), list[np.ndarray](), list[float]()
         complete = True
         for first in range(0, len(order), step):
             if deadline.passed or len(points) >= aim.room:
                 complete = False
                 break
-            found = best_points(
-                self.instances, coded.model, coded.threshold, aim._replace(room=aim.room - len(points)), order, first,
-                min(first + step, len(order)),
-            )  # fmt: skip
+            rest = tuple(aim._replace(room=aim.room - len(points)))
+            found = best_points(model, profiles, worth, rest, order, first, min(first + step, len(order)))
             points += list(found[0])
             groups += [np.flatnonzero(serves) for serves in found[1]]
             profits += found[2].tolist()
@@ -306,7 +304,7 @@ class _Search:
         """List the points that a better cover may hold, by the duals of the relaxation, and choose among them."""
         n, before = self.group.size, float(self.change)
         gap = before - 1 - (float(price.sum()) - self.most * (rent + REDUCED))
-        found = self._searched(Aim(price, rent - gap - ROUND, True, ROOM, self.nodes(CALL)), self.deadline)
+        found = self._searched(price, Aim(rent - gap - ROUND, True, ROOM, self.nodes(CALL)), self.deadline)
         if not found.complete:
             return
         if not found.groups or len(np.unique(np.concatenate(found.groups))) < n:

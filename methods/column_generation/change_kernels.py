@@ -2,56 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from harness.core.compiling import njit
 from methods.column_generation.kernels import NONE, ONE, WORD, holds, lowest, propose, score, upper
-
-
-class Instances(NamedTuple):
-    """Profiles of a group, which are served by points that change at most ``most`` features of them together."""
-
-    codes: np.ndarray  # (n, features) int64, level codes
-    reach: np.ndarray  # (n, features) uint64, bit masks of the codes that a profile may change to, its own included
-    movable: np.ndarray  # (features,) bool
-    people: np.ndarray  # (n,) float64, factuals of each profile
-    alone: np.ndarray  # (n,) int64, the fewest features that a profile changes, or fewer
-    most: int  # T
-
-
-class Aim(NamedTuple):
-    """What is looked for."""
-
-    price: np.ndarray  # (n,) float64, what serving a profile is worth
-    least: float  # profits from which on a point counts
-    every: bool  # all points of such profit; else one of the greatest for each anchor
-    room: int  # points after which to stop
-    limit: int  # nodes of one anchor after which to leave it
-
-
-class Frame(NamedTuple):
-    """The nodes from the root of the search to where it is, by depth."""
-
-    who: np.ndarray  # (depths, n) int64, profiles that can still be served beside the anchor
-    paid: np.ndarray  # (depths, n) int64, features that each of them changes already
-    open: np.ndarray  # (depths, n) int64, undecided features in which it differs from the anchor
-    size: np.ndarray  # (depths,) int64, how many they are
-    used: np.ndarray  # (depths,) int64, features that the group changes together
-    own: np.ndarray  # (depths,) int64, features that the anchor changes
-    turn: np.ndarray  # (depths,) int64, branches tried
-    rest: np.ndarray  # (depths,) uint64, codes of the depth's feature that are not tried yet
+from methods.column_generation.records import Aim, CodedArrays, Frame, Profiles, Room, Worth
 
 
 @njit(cache=True)
-def profit(instances, price, frame, depth, anchor, moves):
+def profit(worth, frame, depth, anchor, moves):
     r"""An upper bound on the profit of points below a node that leave the anchor on ``moves`` undecided features.
 
     A profile that differs from the anchor on r undecided features changes at least :math:`|r - moves|` of them: each
     move settles one of the r, or costs one.
     """
-    people, alone = instances.people, instances.alone
+    price, people, alone = worth
     total = price[anchor] - people[anchor] * max(frame.own[depth] + moves, alone[anchor])
     for c in range(frame.size[depth]):
         k = frame.who[depth, c]
@@ -61,28 +26,28 @@ def profit(instances, price, frame, depth, anchor, moves):
 
 
 @njit(cache=True)
-def promising(instances, model, threshold, price, frame, depth, anchor, options, nothing, left, cutoff):
+def promising(model, profiles, worth, frame, depth, anchor, left, cutoff):
     """Whether a node may hold a valid point of at least a profit; ``left`` undecided features may move."""
-    spare = min(instances.most - frame.used[depth], left)
+    spare = min(profiles.most - frame.used[depth], left)
     for moves in range(spare, -1, -1):
-        if profit(instances, price, frame, depth, anchor, moves) >= cutoff:
+        if profit(worth, frame, depth, anchor, moves) >= cutoff:
             # The most moves that are worth it; a node whose points need more to be valid is left.
-            return upper(model, instances.codes[anchor], options, nothing, moves) >= threshold
+            return upper(model, profiles.codes[anchor], frame.options, frame.nothing, moves) >= model.threshold
     return False
 
 
 @njit(cache=True)
-def keep(instances, frame, depth, feature, code, anchor_code, moved, opened):
+def keep(profiles, frame, depth, feature, code, anchor_code, moved, opened):
     """The profiles that stay below a branch: the point takes ``code`` on a feature, which may change or not."""
     size = 0
-    spare = instances.most - frame.used[depth + 1]
+    spare = profiles.most - frame.used[depth + 1]
     bit = ONE << np.uint64(code)
     for c in range(frame.size[depth]):
         k = frame.who[depth, c]
-        own = instances.codes[k, feature]
+        own = profiles.codes[k, feature]
         paid, rest = frame.paid[depth, c], frame.open[depth, c] - int(own != anchor_code)
         if own != code:
-            if not opened or instances.reach[k, feature] & bit == NONE:
+            if not opened or profiles.reach[k, feature] & bit == NONE:
                 continue
             paid += 1
         if rest > spare:
@@ -94,39 +59,41 @@ def keep(instances, frame, depth, feature, code, anchor_code, moved, opened):
 
 
 @njit(cache=True)
-def first_frame(instances, price, every, order, place, frame, features, options):
+def first_frame(profiles, worth, every, order, place, frame, features):
     """The root of an anchor: who can share a point with it, and its features, the most telling first.
 
     Returns how many features can move.
     """
-    codes = instances.codes
+    codes, reach, movable, most, _ = profiles
+    price, people, alone = worth
+    options = frame.options
     d = codes.shape[1]
     anchor = order[place]
     size = 0
     telling = np.zeros(d)
     for rank in range(place + 1, len(order)):
         k = order[rank]
-        worth = price[k] - instances.people[k] * instances.alone[k]
-        if worth <= 0.0 and not every:
+        gain = price[k] - people[k] * alone[k]
+        if gain <= 0.0 and not every:
             continue
         many = 0
         for j in range(d):
             if codes[k, j] != codes[anchor, j]:
-                many += 1 if instances.movable[j] else d + 1
-        if many > instances.most:
+                many += 1 if movable[j] else d + 1
+        if many > most:
             continue
         frame.who[0, size], frame.paid[0, size], frame.open[0, size] = k, 0, many
         size += 1
         for j in range(d):
             if codes[k, j] != codes[anchor, j]:
-                telling[j] += max(worth, 0.0) + 1e-6
+                telling[j] += max(gain, 0.0) + 1e-6
     frame.size[0], frame.used[0], frame.own[0] = size, 0, 0
     count = 0
     for j in range(d):
         options[j] = ONE << np.uint64(codes[anchor, j])
-        if not instances.movable[j]:
+        if not movable[j]:
             continue
-        options[j] |= instances.reach[anchor, j]
+        options[j] |= reach[anchor, j]
         at = count
         while at > 0 and telling[features[at - 1]] < telling[j]:
             features[at] = features[at - 1]
@@ -137,7 +104,7 @@ def first_frame(instances, price, every, order, place, frame, features, options)
 
 
 @njit(cache=True)
-def best_points(instances, model, threshold, aim, order, first, last):
+def best_points(model, profiles, worth, aim, order, first, last):
     """Points of at least a profit: the worth of the profiles that one serves, less the features that they change.
 
     Depth first, by anchor: the first profile in ``order`` that a point serves. Each level decides a feature: the point
@@ -150,28 +117,28 @@ def best_points(instances, model, threshold, aim, order, first, last):
     profits : shape (found,)
     complete : whether the search of each anchor ended within its nodes, and the room sufficed
     """
-    codes = instances.codes
+    model, profiles, worth, aim = CodedArrays(*model), Profiles(*profiles), Worth(*worth), Aim(*aim)
+    codes, reach, _, most, _ = profiles
+    price, people, _ = worth
     n, d = codes.shape
-    price = aim.price
     points, serves, profits = np.empty((16, d), np.int64), np.zeros((16, n), np.bool_), np.empty(16)
     frame = Frame(
         np.empty((d + 2, n), np.int64), np.empty((d + 2, n), np.int64), np.empty((d + 2, n), np.int64),
         np.zeros(d + 2, np.int64), np.zeros(d + 2, np.int64), np.zeros(d + 2, np.int64), np.zeros(d + 2, np.int64),
-        np.zeros(d + 2, np.uint64),
+        np.zeros(d + 2, np.uint64), np.empty(d, np.uint64), np.zeros((d + 63) // 64, np.uint64),
     )  # fmt: skip
     features = np.empty(d, np.int64)
-    options, whole = np.empty(d, np.uint64), np.empty(d, np.uint64)
-    nothing = np.zeros((d + 63) // 64, np.uint64)
+    options, whole = frame.options, np.empty(d, np.uint64)
     found, complete = 0, True
     for place in range(first, last):
         spent = 0
         anchor = order[place]
         start = found
-        count = first_frame(instances, price, aim.every, order, place, frame, features, options)
+        count = first_frame(profiles, worth, aim.every, order, place, frame, features)
         whole[:] = options
         cutoff = aim.least
         depth = 0
-        alive = promising(instances, model, threshold, price, frame, 0, anchor, options, nothing, count, cutoff)
+        alive = promising(model, profiles, worth, frame, 0, anchor, count, cutoff)
         if alive:
             frame.turn[0] = 0
             frame.rest[0] = whole[features[0]] if count else NONE
@@ -179,7 +146,7 @@ def best_points(instances, model, threshold, aim, order, first, last):
             depth = -1
         while depth >= 0:
             if depth == count:
-                value = profit(instances, price, frame, depth, anchor, 0)
+                value = profit(worth, frame, depth, anchor, 0)
                 if aim.every or found == start:
                     if found == len(points):
                         points = np.concatenate((points, np.empty((found, d), np.int64)))
@@ -193,7 +160,7 @@ def best_points(instances, model, threshold, aim, order, first, last):
                     points[found - 1, j] = lowest(options[j])
                 for c in range(frame.size[depth]):
                     k = frame.who[depth, c]
-                    serves[found - 1, k] = aim.every or price[k] > instances.people[k] * frame.paid[depth, c]
+                    serves[found - 1, k] = aim.every or price[k] > people[k] * frame.paid[depth, c]
                 if aim.every:
                     if found >= aim.room:
                         return points[:found], serves[:found], profits[:found], False
@@ -212,7 +179,7 @@ def best_points(instances, model, threshold, aim, order, first, last):
                     differ = False
                     for c in range(frame.size[depth]):
                         k = frame.who[depth, c]
-                        if codes[k, j] != here and instances.reach[k, j] & (ONE << np.uint64(here)) != NONE:
+                        if codes[k, j] != here and reach[k, j] & (ONE << np.uint64(here)) != NONE:
                             differ = True
                             break
                     if not differ:
@@ -224,19 +191,16 @@ def best_points(instances, model, threshold, aim, order, first, last):
                 options[j] = whole[j]
                 depth -= 1
                 continue
-            if opened and frame.used[depth] >= instances.most:
+            if opened and frame.used[depth] >= most:
                 continue
             spent += 1
             if spent > aim.limit:
                 complete = False
                 break
             frame.used[depth + 1] = frame.used[depth] + int(opened)
-            keep(instances, frame, depth, j, code, here, moved, opened)
+            keep(profiles, frame, depth, j, code, here, moved, opened)
             options[j] = ONE << np.uint64(code)
-            if not promising(
-                instances, model, threshold, price, frame, depth + 1, anchor, options, nothing, count - depth - 1,
-                cutoff,
-            ):  # fmt: skip
+            if not promising(model, profiles, worth, frame, depth + 1, anchor, count - depth - 1, cutoff):
                 continue
             depth += 1
             frame.turn[depth] = 0
@@ -245,11 +209,12 @@ def best_points(instances, model, threshold, aim, order, first, last):
 
 
 @njit(cache=True)
-def codes_by_cost(codes, people, changed, allowed, movable, table, spare):
+def codes_by_cost(codes, people, within, table):
     """Features that may move, codes that each may take, the cheapest first, and the costs of those.
 
     Features on which the members differ come first, and of both kinds those first on which the score depends most.
     """
+    _, changed, allowed, movable, spare = within
     m, d = codes.shape
     features, spread = np.empty(d, np.int64), np.empty(d)
     choices, costs = np.empty((d, WORD), np.int64), np.zeros((d, WORD))
@@ -288,19 +253,15 @@ def codes_by_cost(codes, people, changed, allowed, movable, table, spare):
 
 
 @njit(cache=True)
-def cheapest(model, threshold, codes, people, changed, allowed, movable, spare, limit):
+def cheapest(model, within, codes, people, limit):
     """The point of least change for all these members, depth first over its features, the cheapest codes first.
 
     Parameters
     ----------
+    within
+        The points that serve them all, as they leave the first of them.
     codes, people
         Of each member, shape (m, features) and (m,).
-    changed
-        Features on which the members differ, as words of bits.
-    allowed
-        Codes that all of them may change to.
-    spare
-        Further features that may change, at most.
 
     Returns
     -------
@@ -308,9 +269,11 @@ def cheapest(model, threshold, codes, people, changed, allowed, movable, spare, 
     cost : of the point, inf where none was found
     bound : proven on the cost of any point, inf where there is none; below the cost where ``limit`` nodes ended it
     """
+    model, within = CodedArrays(*model), Room(*within)
+    x, changed, _, _, spare = within
+    table, threshold = model.table, model.threshold
     d = codes.shape[1]
-    x, table = codes[0], model[1]
-    features, choices, costs, sizes = codes_by_cost(codes, people, changed, allowed, movable, table, spare)
+    features, choices, costs, sizes = codes_by_cost(codes, people, within, table)
     count = len(features)
     after = np.zeros(count + 1)  # least costs of the features from a place on
     options, whole = np.empty(d, np.uint64), np.empty(d, np.uint64)
@@ -329,7 +292,7 @@ def cheapest(model, threshold, codes, people, changed, allowed, movable, spare, 
     best = np.inf
     point, trial = np.empty(d, np.int64), np.empty(d, np.int64)
     # The point of the highest effects, so that there is something to improve on.
-    total = propose(table, x, changed, allowed, movable, spare, trial)
+    total = propose(table, within, trial)
     if total > -np.inf and score(model, x, trial, np.empty(d, np.uint64)) >= threshold:
         best = 0.0
         for j in range(d):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from harness.core.inputs import by_category
 from harness.core.problem import Problem
 from harness.core.target import Label, Probability
 from methods.column_generation import kernels
+from methods.column_generation.records import CodedArrays
 from methods.estimators.linear import CLASSIFIERS
 from methods.estimators.thresholds import as_compared
 from methods.estimators.trees import TINY, Ensemble, ensemble, leaves_of, splits_only
@@ -35,22 +36,26 @@ class CodedModel:
     sign
         1 where a larger raw output is wanted, else -1.
     model
-        Kind; table (features, 64) of the effect of each code, exact for a linear model, a mean for others; base; for
-        networks first-layer weights by code (features, 64, units), its shifts, later weights and shifts flat, widths;
-        for trees the codes that each leaf admits (leaves, features), its value, where each tree starts.
-    threshold
-        Least ``sign`` times raw output of a counterfactual.
+        Its arrays over level codes.
     """
 
     estimator: Any
     sign: int
-    model: tuple[Any, ...]
-    threshold: float
+    model: CodedArrays
+
+    @property
+    def threshold(self) -> float:
+        """The least ``sign`` times raw output of a counterfactual."""
+        return self.model.threshold
+
+    def stricter(self, by: float) -> CodedModel:
+        """The same with a higher threshold."""
+        return replace(self, model=self.model._replace(threshold=self.threshold + by))
 
     def scores(self, codes: np.ndarray) -> np.ndarray:
         """The signed score of rows of level codes, shape (rows,)."""
-        options = np.empty(codes.shape[1], np.uint64)
-        return np.array([kernels.score(self.model, row, row, options) for row in codes])
+        options, model = np.empty(codes.shape[1], np.uint64), tuple(self.model)
+        return np.array([kernels.score(model, row, row, options) for row in codes])
 
 
 def rounded(estimator: Any, decimals: int | None) -> Any:
@@ -163,13 +168,15 @@ def encode_model(problem: Problem, tau: float, margin: float, decimals: int | No
         raise UnsupportedError(
             f"{type(estimator).__name__} cannot be read; known: linear models, ReLU networks and sums of trees."
         )
-    model = (kind, table, base, first, shift, weights, shifts, widths, masks, values, start)
+    model = CodedArrays(
+        kind, float(threshold), table, base, first, shift, weights, shifts, widths, masks, values, start
+    )
     if kind != kernels.LINEAR:
         rows = problem.train.iloc[np.linspace(0, len(problem.train) - 1, SAMPLE).astype(int)]
         codes = codes_of(problem, rows)
         sizes = np.array([len(feature.categories) for feature in space.features])
-        model = (kind, kernels.effects(model, codes, sizes), *model[2:])
-    return CodedModel(estimator, sign, model, threshold)
+        model = model._replace(table=kernels.effects(tuple(model), codes, sizes))
+    return CodedModel(estimator, sign, model)
 
 
 def codes_of(problem: Problem, frame: Any) -> np.ndarray:

@@ -14,6 +14,7 @@ from harness.core.problem import Problem
 from harness.core.space import Actionability, Space
 from methods.column_generation import kernels
 from methods.column_generation.estimator import CodedModel, codes_of
+from methods.column_generation.records import Listing, Profiles, Room
 
 NODES = 200_000  # of the search for one point, which is undecided after so many
 
@@ -86,9 +87,15 @@ class Group:
         return len(self.codes)
 
     @cached_property
-    def free(self) -> bool:
-        """Whether all profiles may take the same codes on every feature that is movable."""
-        return bool((self.reach[:, self.movable] == self.reach[:1, self.movable]).all())
+    def profiles(self) -> Profiles:
+        """As the kernels take them."""
+        free = bool((self.reach[:, self.movable] == self.reach[:1, self.movable]).all())
+        return Profiles(self.codes, self.reach, self.movable, self.most, free)
+
+    def room(self, profiles: np.ndarray, extras: int) -> Room:
+        """The points that serve profiles and change at most so many features on which these do not differ."""
+        allowed = np.bitwise_and.reduce(self.reach[profiles], axis=0)
+        return Room(self.codes[profiles[0]], words(self.changed(profiles)), allowed, self.movable, extras)
 
     def coverable(self) -> np.ndarray:
         """Per profile 1 where a counterfactual exists, 0 where none does, -1 where the search did not decide."""
@@ -124,30 +131,20 @@ class Group:
         return self.most
 
     def _attains(self, profiles: np.ndarray, extras: int) -> tuple[int, np.ndarray]:
-        allowed = np.bitwise_and.reduce(self.reach[profiles], axis=0)
         point = np.empty(self.codes.shape[1], dtype=np.int64)
-        settled = kernels.attains(
-            self.coded.model, self.codes[profiles[0]], words(self.changed(profiles)), allowed, self.movable, extras,
-            self.coded.threshold, point, NODES,
-        )  # fmt: skip
-        return settled, point
+        return kernels.attains(tuple(self.coded.model), tuple(self.room(profiles, extras)), point, NODES), point
 
     def listed(self, changes: int, room: int, limit: int) -> tuple[np.ndarray, bool]:
         """Codes of at most ``room`` counterfactuals of the first profile with exactly so many changes.
 
         Also whether the search for them ended within ``limit`` nodes.
         """
-        return kernels.listed(
-            self.coded.model, self.codes[0], self.reach[0], self.movable, changes, self.coded.threshold, room, limit
-        )
+        return kernels.listed(tuple(self.coded.model), self.codes[0], self.reach[0], self.movable, changes, room, limit)
 
     def extended(self, groups: np.ndarray, order: np.ndarray) -> np.ndarray:
         """Groups, as bit sets over profiles, made maximal: profiles join in this order."""
         groups = groups.copy()
-        kernels.extend(
-            self.codes, self.reach, self.movable, order, self.most, self.coded.model, self.coded.threshold, groups,
-            NODES,
-        )  # fmt: skip
+        kernels.extend(tuple(self.coded.model), tuple(self.profiles), order, groups, NODES)
         return groups
 
     def search(
@@ -158,10 +155,8 @@ class Group:
         ``effort`` multiplies the limits on nodes, of the search and of each of its searches for a point.
         """
         order = np.argsort(-weight, kind="stable")
-        return kernels.search(
-            self.codes, self.reach, self.movable, self.free, weight, order, first, self.most, self.coded.model,
-            self.coded.threshold, least, listing, room, effort * limit, effort * NODES,
-        )  # fmt: skip
+        aim = Listing(least, listing, room, effort * limit, effort * NODES)
+        return kernels.search(tuple(self.coded.model), tuple(self.profiles), weight, order, first, tuple(aim))
 
 
 def words(mask: np.ndarray) -> np.ndarray:

@@ -2,8 +2,7 @@
 
 Instances are rows of level codes, ``codes[i, j]``. A group is a set Z of instances; D(Z), the features on which its
 instances differ, is a bit mask over features, Z itself one over instances (64-bit words, least significant bit first).
-``reach[i, j]`` is the bit mask of codes that feature j of instance i may change to, its own included. A model is a
-tuple of arrays, see ``methods.column_generation.estimator``; its score is signed so that a larger one is wanted.
+The arrays, and their shapes, are those of ``records``.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from harness.core.compiling import njit
+from methods.column_generation.records import CodedArrays, Cover, Incidence, Listing, Profiles, Room
 
 LINEAR, NETWORK, TREES = 0, 1, 2
 ONE = np.uint64(1)
@@ -53,11 +53,12 @@ def best_of(table, j, mask):
 
 
 @njit(cache=True)
-def propose(table, x, changed, allowed, movable, extras, point):
-    """The point that a linear ``table`` puts highest: best codes where ``changed``, and the best ``extras`` beside.
+def propose(table, within, point):
+    """The point of a room that a linear ``table`` puts highest: best codes where it has to change, and the best extras.
 
     Returns its total over the table; -inf where a changed feature has no code.
     """
+    x, changed, allowed, movable, extras = within
     d = len(x)
     total = 0.0
     gains = np.empty(d)
@@ -125,10 +126,10 @@ def upper(model, x, options, changed, extras):
     Beside ``changed`` at most ``extras`` features may leave ``x``; the caller has already counted those whose single
     code is another.
     """
-    kind, table, base, first, shift, weights, shifts, sizes, masks, values, start = model
     d = len(x)
-    if kind == LINEAR:
-        total = base
+    if model.kind == LINEAR:
+        table = model.table
+        total = model.base
         gains = np.zeros(d)
         for j in range(d):
             best, _ = best_of(table, j, options[j])
@@ -137,8 +138,9 @@ def upper(model, x, options, changed, extras):
                 best = table[j, x[j]]
             total += best
         return total + most_of(gains, extras, d)
-    if kind == TREES:
-        total = base
+    if model.kind == TREES:
+        masks, values, start = model.masks, model.values, model.start
+        total = model.base
         for t in range(len(start) - 1):
             best = -np.inf
             for k in range(start[t], start[t + 1]):
@@ -153,8 +155,9 @@ def upper(model, x, options, changed, extras):
                     best = values[k]
             total += best
         return total
-    width = len(shift)
-    low, high = shift.copy(), shift.copy()
+    first, weights, shifts, widths = model.first, model.weights, model.shifts, model.widths
+    low, high = model.shift.copy(), model.shift.copy()
+    width = len(low)
     rises, falls = np.zeros((width, extras + 1)), np.zeros((width, extras + 1))  # the largest first
     for j in range(d):
         mask = options[j]
@@ -188,8 +191,8 @@ def upper(model, x, options, changed, extras):
             high[h] += rises[h, place]
             low[h] -= falls[h, place]
     at, shift_at = 0, 0
-    for layer in range(len(sizes) - 1):
-        rows, columns = sizes[layer], sizes[layer + 1]
+    for layer in range(len(widths) - 1):
+        rows, columns = widths[layer], widths[layer + 1]
         next_low, next_high = np.empty(columns), np.empty(columns)
         for c in range(columns):
             next_low[c] = next_high[c] = shifts[shift_at + c]
@@ -214,12 +217,13 @@ def score(model, x, point, options):
     """The model's score of a point; ``options`` is scratch space."""
     for j in range(len(x)):
         options[j] = ONE << np.uint64(point[j])
-    return upper(model, x, options, options, 0)
+    return upper(CodedArrays(*model), x, options, options, 0)
 
 
 @njit(cache=True)
-def climb(model, x, changed, allowed, movable, extras, threshold, point, options):
-    """Coordinate ascent from a point; returns whether it reaches the threshold."""
+def climb(model, within, point, options):
+    """Coordinate ascent from a point within a room; returns whether it reaches the threshold."""
+    x, changed, allowed, movable, extras = within
     d = len(x)
     value = score(model, x, point, options)
     for _ in range(SWEEPS):
@@ -248,7 +252,7 @@ def climb(model, x, changed, allowed, movable, extras, threshold, point, options
                 else:
                     point[j] = old
             point[j] = kept
-            if value >= threshold:
+            if value >= model.threshold:
                 return True
         if value <= before:
             return False
@@ -256,22 +260,24 @@ def climb(model, x, changed, allowed, movable, extras, threshold, point, options
 
 
 @njit(cache=True)
-def attains(model, x, changed, allowed, movable, extras, threshold, point, limit):
-    """Whether a point reaches the threshold that leaves x on ``changed`` and on at most ``extras`` features beside.
+def attains(model, within, point, limit):
+    """Whether a point of a room reaches the threshold.
 
     1: yes, and it is in ``point``; 0: no; -1: undecided within ``limit`` nodes.
     """
-    kind, table, base = model[0], model[1], model[2]
-    total = propose(table, x, changed, allowed, movable, extras, point)
+    model, within = CodedArrays(*model), Room(*within)
+    x, changed, allowed, movable, extras = within
+    table, threshold = model.table, model.threshold
+    total = propose(table, within, point)
     if total == -np.inf:
         return 0
-    if kind == LINEAR:
-        return int(total + base >= threshold)
+    if model.kind == LINEAR:
+        return int(total + model.base >= threshold)
     d = len(x)
     options = np.empty(d, np.uint64)
     if score(model, x, point, options) >= threshold:
         return 1
-    if climb(model, x, changed, allowed, movable, extras, threshold, point, options):
+    if climb(model, within, point, options):
         return 1
     # Depth first over the features that may move, those with the largest effects first.
     order, spread = np.empty(d, np.int64), np.zeros(d)
@@ -331,9 +337,7 @@ def attains(model, x, changed, allowed, movable, extras, threshold, point, limit
 
 
 @njit(cache=True)
-def search(
-    codes, reach, movable, free, weight, order, first, most, model, threshold, least, listing, room, limit, nodes
-):
+def search(model, profiles, weight, order, first, aim):
     r"""Groups of at least a weight, by depth-first search over their members.
 
     Each group is built from its first member in ``order``, the anchor. A member j joins the group Z, whose instances
@@ -347,24 +351,12 @@ def search(
 
     Parameters
     ----------
-    free
-        Whether movable features may take any code, so that no member narrows the codes of a group.
     weight
         Of each instance, not negative, shape (n,).
     first
         Anchors before this place in ``order`` are done.
-    most
-        T, the most features that a group may change.
-    least
-        Groups of a lesser weight do not count.
-    listing
-        All maximal groups of the weight, each once; else for each anchor one of the greatest weight above ``least``.
-    room
-        Groups after which to stop.
-    limit
-        Nodes after which to stop.
-    nodes
-        Nodes that one search for a point may take.
+    aim
+        A ``Listing``.
 
     Returns
     -------
@@ -372,6 +364,9 @@ def search(
     weights : shape (found,)
     reached : the place of the first anchor that is not done, the number of instances when all are
     """
+    model, profiles, aim = CodedArrays(*model), Profiles(*profiles), Listing(*aim)
+    codes, reach, movable, most, free = profiles
+    least, listing, room, limit, nodes = aim
     n, d = codes.shape
     words, bands = (n + 63) // 64, (d + 63) // 64
     groups, heavy = np.zeros((16, words), np.uint64), np.zeros(16)
@@ -480,9 +475,8 @@ def search(
                     bound = total[here] + base[here] + most_of(sums[here], spare, d)
                     alive = bound >= cutoff if listing else bound > cutoff
                 if alive or (seen and listing and not extensible[depth - 1]):
-                    settled = attains(
-                        model, codes[anchor], changed[here], allowed[here], movable, spare, threshold, point, nodes
-                    )
+                    within = Room(codes[anchor], changed[here], allowed[here], movable, spare)
+                    settled = attains(model, within, point, nodes)
                     if settled < 0:
                         return groups[:start], heavy[:start], place
                     if settled == 0:
@@ -524,10 +518,9 @@ def search(
                         changed[depth + 1, b] = changed[depth, b] | diff[k, b]
                     for j in range(d):
                         allowed[depth + 1, j] = allowed[depth, j] & reach[k, j]
-                    settled = attains(
-                        model, codes[anchor], changed[depth + 1], allowed[depth + 1], movable,
-                        most - _size(changed[depth + 1]), threshold, point, nodes,
-                    )  # fmt: skip
+                    spare = most - _size(changed[depth + 1])
+                    within = Room(codes[anchor], changed[depth + 1], allowed[depth + 1], movable, spare)
+                    settled = attains(model, within, point, nodes)
                     if settled < 0:
                         return groups[:start], heavy[:start], place
                     if settled == 1:
@@ -586,8 +579,10 @@ def _grown(rows):
 
 
 @njit(cache=True)
-def extend(codes, reach, movable, order, most, model, threshold, groups, nodes):
+def extend(model, profiles, order, groups, nodes):
     """Make groups maximal, in place: instances join in this order where they can."""
+    model, profiles = CodedArrays(*model), Profiles(*profiles)
+    codes, reach, movable, most, _ = profiles
     n, d = codes.shape
     bands = (d + 63) // 64
     changed, wider = np.zeros(bands, np.uint64), np.zeros(bands, np.uint64)
@@ -619,20 +614,22 @@ def extend(codes, reach, movable, order, most, model, threshold, groups, nodes):
             extras = most - _size(wider)
             if not possible or extras < 0:
                 continue
-            if attains(model, codes[anchor], wider, narrower, movable, extras, threshold, point, nodes) == 1:
+            if attains(model, Room(codes[anchor], wider, narrower, movable, extras), point, nodes) == 1:
                 groups[g, k >> 6] |= ONE << np.uint64(k & 63)
                 changed[:] = wider
                 allowed[:] = narrower
 
 
 @njit(cache=True)
-def improve(rows, row_start, columns, column_start, chosen, rounds, seed):
+def improve(incidence, chosen, rounds, seed):
     """Fewer columns that cover all rows, by local search with row weights; ``chosen`` is a cover and is improved.
 
-    Rows of column c: ``rows[row_start[c]:row_start[c + 1]]``; columns of row i likewise. One column is dropped from the
-    cover, then columns are swapped, the one whose loss weighs least against the one whose gain weighs most, rows that
-    stay uncovered growing heavier, until all are covered again; and so on for so many swaps.
+    One column is dropped from the cover, then columns are swapped, the one whose loss weighs least against the one
+    whose gain weighs most, rows that stay uncovered growing heavier, until all are covered again; and so on for so many
+    swaps.
     """
+    incidence = Incidence(*incidence)
+    rows, row_start, columns, column_start = incidence
     count, size = len(row_start) - 1, len(column_start) - 1
     state = np.uint64(2 * seed + 1)
     best = chosen.copy()
@@ -641,7 +638,8 @@ def improve(rows, row_start, columns, column_start, chosen, rounds, seed):
     many = 0
     covered = np.zeros(size, np.int64)
     weight = np.ones(size)
-    gain, loss = np.zeros(count), np.zeros(count)  # of a column outside and inside
+    gain, loss = np.zeros(count), np.zeros(count)
+    cover = Cover(inside, covered, weight, gain, loss)
     stamp = np.zeros(count, np.int64)
     for c in range(count):
         if inside[c]:
@@ -678,7 +676,7 @@ def improve(rows, row_start, columns, column_start, chosen, rounds, seed):
             out = picked[place]
             many -= 1
             picked[place] = picked[many]
-            _drop(out, rows, row_start, columns, column_start, inside, covered, weight, gain, loss)
+            _drop(out, incidence, cover)
             stamp[out] = turn
         if missing == 0:
             if out < 0:
@@ -694,7 +692,7 @@ def improve(rows, row_start, columns, column_start, chosen, rounds, seed):
             if into < 0 or gain[c] > gain[into] or (gain[c] == gain[into] and stamp[c] < stamp[into]):
                 into = c
         if into >= 0:
-            _take(into, rows, row_start, columns, column_start, inside, covered, weight, gain, loss)
+            _take(into, incidence, cover)
             picked[many] = into
             many += 1
             stamp[into] = turn
@@ -707,8 +705,10 @@ def improve(rows, row_start, columns, column_start, chosen, rounds, seed):
 
 
 @njit(cache=True)
-def _drop(c, rows, row_start, columns, column_start, inside, covered, weight, gain, loss):
+def _drop(c, incidence, cover):
     """Take a column out of a cover."""
+    rows, row_start, columns, column_start = incidence
+    inside, covered, weight, gain, loss = cover
     inside[c] = False
     loss[c] = 0.0
     for p in range(row_start[c], row_start[c + 1]):
@@ -724,8 +724,10 @@ def _drop(c, rows, row_start, columns, column_start, inside, covered, weight, ga
 
 
 @njit(cache=True)
-def _take(c, rows, row_start, columns, column_start, inside, covered, weight, gain, loss):
+def _take(c, incidence, cover):
     """Put a column into a cover."""
+    rows, row_start, columns, column_start = incidence
+    inside, covered, weight, gain, loss = cover
     for p in range(row_start[c], row_start[c + 1]):
         i = rows[p]
         covered[i] += 1
@@ -743,6 +745,7 @@ def _take(c, rows, row_start, columns, column_start, inside, covered, weight, ga
 @njit(cache=True)
 def effects(model, codes, sizes):
     """The effect of each code of each feature on the score, a mean over instances, shape (features, 64)."""
+    model = CodedArrays(*model)
     n, d = codes.shape
     table = np.zeros((d, WORD))
     options = np.empty(d, np.uint64)
@@ -759,12 +762,13 @@ def effects(model, codes, sizes):
 
 
 @njit(cache=True)
-def listed(model, x, allowed, movable, changes, threshold, room, limit):
+def listed(model, x, allowed, movable, changes, room, limit):
     """Up to ``room`` points that reach the threshold and leave x on exactly so many features.
 
     Returns the points, shape (found, features), and whether the search ended or filled ``room`` within ``limit``
     nodes.
     """
+    model = CodedArrays(*model)
     d = len(x)
     points = np.empty((room, d), np.int64)
     found, nodes = 0, 0
@@ -796,7 +800,7 @@ def listed(model, x, allowed, movable, changes, threshold, room, limit):
         if nodes > limit:
             return points[:found], False
         # Decided features have single codes: the bound gives the remaining changes to the others.
-        if upper(model, x, options, nothing, remaining) < threshold:
+        if upper(model, x, options, nothing, remaining) < model.threshold:
             continue
         if depth == d - 1:
             for j in range(d):

@@ -194,7 +194,7 @@ class _Explainer:
         for repair in range(1, REPAIRS + 1):
             if not found.rejected or inner.passed:
                 break
-            stricter = replace(self.coded, threshold=self.coded.threshold + self.method.margin * 10**repair)
+            stricter = self.coded.stricter(self.method.margin * 10**repair)
             found = self._solved(factuals, stricter, seed, inner)
         if found is first:
             return found.explanation

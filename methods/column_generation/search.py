@@ -13,6 +13,7 @@ from harness.core.method import Deadline
 from harness.solvers.cover import Cover
 from methods.column_generation import kernels
 from methods.column_generation.group import Group, places, words
+from methods.column_generation.records import Incidence
 
 REDUCED = 1e-7  # a column of weight above 1 by less is not violated
 ROUND = 1e-6  # subtracted from a bound before it is rounded up
@@ -150,7 +151,8 @@ class _Search:
         owners = np.repeat(np.arange(len(columns)), np.diff(starts))
         by_row = np.argsort(rows, kind="stable")
         row_starts = np.searchsorted(rows[by_row], np.arange(n + 1))
-        better = kernels.improve(rows, starts, owners[by_row], row_starts, chosen, rounds, self.seed)
+        incidence = Incidence(rows, starts, owners[by_row], row_starts)
+        better = kernels.improve(tuple(incidence), chosen, rounds, self.seed)
         if better.sum() < len(self.best):
             self.best = [columns[place] for place in np.flatnonzero(better).tolist()]
             self._note("local search")

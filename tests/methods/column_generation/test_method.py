@@ -282,7 +282,7 @@ def test_local_search_keeps_a_cover() -> None:
         order = np.argsort(rows, kind="stable")
         row_starts = np.searchsorted(rows[order], np.arange(26))
         whole = np.ones(len(columns), dtype=bool)
-        chosen = kernels.improve(rows, starts, owners[order], row_starts, whole, 2000, 0)
+        chosen = kernels.improve((rows, starts, owners[order], row_starts), whole, 2000, 0)
         assert set(np.concatenate([columns[c] for c in np.flatnonzero(chosen)])) == set(range(25))
         reached += chosen.sum() == round(best.objective)
         assert chosen.sum() >= round(best.objective)
