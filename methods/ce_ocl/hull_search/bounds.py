@@ -11,6 +11,7 @@ import numpy as np
 from harness.core.space import SAME
 from methods.ce_ocl.hull_search import kernels
 from methods.ce_ocl.hull_search.part import Part
+from methods.ce_ocl.hull_search.records import Columns, MovingNumbers, Prices, Rows, Solution
 from methods.milp.distance import Separable, tolerance
 
 CLOSE = 1e-9  # costs this near are equal
@@ -72,18 +73,6 @@ class Node:
     margin: float = field(compare=False, default=1.0)  # factor of a linear model's
 
 
-class Solution(NamedTuple):
-    """What ``kernels.simplex`` returns."""
-
-    status: int
-    bound: float  # of the cost besides the constant
-    moves: np.ndarray  # (numbers,), in scaled units
-    duals: np.ndarray  # (rows,)
-    used: int  # size of the working set
-    pivots: int
-    support: float  # greatest product of the duals with a point
-
-
 class Solved(NamedTuple):
     """A node whose program is solved; ``basis`` is the last one."""
 
@@ -104,21 +93,25 @@ class BoxProgram:
         self.line, self.counts = part.model.line is not None, math.isfinite(costs.rest)
         count = len(part.numbers.place)
         self.rows = int(self.line) + int(self.counts)
-        self.origin = part.origin if part.outside is None else np.append(part.origin, 0.0)
-        self.size = len(self.origin)  # of ups, of downs
+        origin = part.origin if part.outside is None else np.append(part.origin, 0.0)
+        self.size = len(origin)  # of ups, of downs
         self.ways = (2 if part.outside is None else 4) * self.size
         self.touches = kernels.TOUCHES if costs.square.any() else np.zeros(1)
-        self.extra = np.zeros((self.rows, self.ways))
+        extra = np.zeros((self.rows, self.ways))
         if self.line:
-            self.extra[0, :count], self.extra[0, self.size : self.size + count] = part.slope, -part.slope
-        self.cost, self.square, self.start, self.ends_low, self.ends_high = np.zeros((5, self.ways + self.rows))
-        self.square[:count] = self.square[self.size : self.size + count] = costs.square
+            extra[0, :count], extra[0, self.size : self.size + count] = part.slope, -part.slope
+        self.columns, self.lines = Columns(*np.zeros((5, self.ways + self.rows))), Rows(origin, extra)
+        self.columns.square[:count] = self.columns.square[self.size : self.size + count] = costs.square
+        self.numbers = MovingNumbers(part.numbers.value, part.numbers.unit, part.numbers.integer)
+        self.prices = Prices(costs.fixed, costs.linear, costs.square, costs.weight)
+        # As the kernels take them, for each box.
+        self.plain = tuple(self.columns), tuple(self.lines)
         if part.outside is not None:
             numbers, points = part.numbers, part.points.points
             low, high = (np.append((ends - numbers.shift) / numbers.unit, 0.0) for ends in (numbers.low, numbers.high))
             farthest = np.concatenate([points.max(axis=1) - low, high - points.min(axis=1)])
-            self.cost[2 * self.size : self.ways] = part.outside
-            self.ends_high[2 * self.size : self.ways] = np.maximum(farthest, 0.0)
+            self.columns.cost[2 * self.size : self.ways] = part.outside
+            self.columns.high[2 * self.size : self.ways] = np.maximum(farthest, 0.0)
 
     def first_basis(self) -> np.ndarray:
         """The basis of all ups, the first point and the slacks."""
@@ -128,22 +121,20 @@ class BoxProgram:
 
     def prepare(self, low: np.ndarray, high: np.ndarray, forced: np.ndarray, margin: float = 1.0) -> float:
         """Set the program to a box; returns what it costs in any case, or inf where it holds nothing."""
-        part, costs, numbers = self.part, self.costs, self.part.numbers
+        part, costs, columns = self.part, self.costs, self.columns
         constant, changes = kernels.prepare(
-            low, high, numbers.value, numbers.shift, numbers.unit, costs.fixed, costs.linear, costs.square,
-            costs.weight, forced, self.size, self.cost, self.start, self.ends_low, self.ends_high, self.extra,
-            self.counts,
-        )  # fmt: skip
+            low, high, forced, tuple(self.numbers), tuple(self.prices), *self.plain, self.counts
+        )
         at = self.ways
         if self.line:
             least, most = part.model.limits.bounds(part.model.margin * margin)
-            span = kernels.span(self.extra[0], self.ends_low, self.ends_high)
-            self.ends_low[at] = max(least - part.score, span[0])
-            self.ends_high[at] = min(most - part.score, span[1])
-            if self.ends_low[at] > self.ends_high[at]:
+            span = kernels.span(self.lines.extra[0], columns.low, columns.high)
+            columns.low[at] = max(least - part.score, span[0])
+            columns.high[at] = min(most - part.score, span[1])
+            if columns.low[at] > columns.high[at]:
                 return math.inf
         if self.counts:
-            self.ends_low[at + self.rows - 1], self.ends_high[at + self.rows - 1] = 0.0, costs.rest - changes
+            columns.low[at + self.rows - 1], columns.high[at + self.rows - 1] = 0.0, costs.rest - changes
             if changes > costs.rest + SAME:
                 return math.inf
         return costs.constant + constant
@@ -154,36 +145,27 @@ class BoxProgram:
         ``close``: what a squared cost may be above its bound.
         """
         points = self.part.points
-        found = Solution(*kernels.minimum(
-            points.points, points.corners, points.work, points.members, points.inside, points.used, basis,
-            self.origin, self.cost, self.square, self.start, self.ends_low, self.ends_high, self.extra, self.touches,
-            upper, close,
-        ))  # fmt: skip
+        found: Solution = kernels.minimum(
+            tuple(points.arrays), points.used, basis, *self.plain, self.touches, upper, close
+        )
         points.used = found.used
         return found._replace(moves=found.moves[: len(self.part.numbers.place)])
 
     def lagrangian(self, solution: Solution) -> float:
         """The bound that another box's multipliers give the one that the program is set to."""
-        return kernels.lagrange(
-            solution.duals, self.cost, self.square, self.start, self.ends_low, self.ends_high, self.origin, self.extra,
-            self.size, solution.support,
-        )  # fmt: skip
+        return kernels.lagrange(solution.duals, *self.plain, solution.support)
 
     def narrow(self, node: Node, solution: Solution, spare: float) -> None:
         """Cut a node's box to moves that by its multipliers cost at most ``spare`` more than its bound."""
-        numbers = self.part.numbers
         node.low, node.high = node.low.copy(), node.high.copy()
-        kernels.narrow(
-            node.low, node.high, numbers.value, numbers.unit, numbers.integer, self.size, solution.duals, self.cost,
-            self.square, self.start, self.ends_low, self.ends_high, self.extra, spare,
-        )  # fmt: skip
+        kernels.narrow(node.low, node.high, tuple(self.numbers), solution.duals, *self.plain, spare)
 
     def outside(self, point: np.ndarray) -> float:
         """What it costs that a point of decoded values lies outside the hull; inf where that was not found out."""
         if self.part.outside is None:
             return 0.0
         self.prepare(point, point, np.zeros(len(point), dtype=bool), -math.inf)
-        self.cost[: 2 * self.size] = 0.0
+        self.columns.cost[: 2 * self.size] = 0.0
         solution = self.solve(self.first_basis(), math.inf)
-        squares = float(self.square @ self.ends_low**2)
+        squares = float(self.columns.square @ self.columns.low**2)
         return solution.bound - squares if solution.status == kernels.OPTIMAL else math.inf

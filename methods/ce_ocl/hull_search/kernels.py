@@ -12,6 +12,7 @@ all variables bounded. Columns: d ups, d downs, R slacks, then the shares of the
 leave the hull at a price, the d ups and d downs that it does so by come before the slacks, with zeros in E. As every
 column has two ends, any basis is dual feasible once each other column stands at the end that its reduced cost wants.
 No proof rests on the simplex: any multipliers y give the Lagrangian bound of ``lagrange``, squares included.
+The arrays, and their shapes, are those of ``records``.
 
 The simplex itself sees tangents of the squares: each up and down is the sum of columns of increasing slope, and the
 tangents move towards its solution until that and the bound agree.
@@ -24,6 +25,15 @@ import math
 import numpy as np
 
 from harness.core.compiling import njit
+from methods.ce_ocl.hull_search.records import (
+    Columns,
+    HullPoints,
+    LeafArrays,
+    MovingNumbers,
+    Prices,
+    Rows,
+    Solution,
+)
 
 OPTIMAL, INFEASIBLE, BEYOND, STUCK = 0, 1, 2, 3
 FEASIBLE = 1e-9  # by which the right-hand side may be off, in scaled units
@@ -120,8 +130,11 @@ def lowest(slope, square, start, low, high):
 
 
 @njit(cache=True)
-def lagrange(y, cost, square, start, low, high, origin, extra, d, most):
+def lagrange(y, columns, lines, most):
     """The Lagrangian bound of multipliers y, where ``most`` is the greatest y'p of all points."""
+    cost, square, start, low, high = Columns(*columns)
+    origin, extra = Rows(*lines)
+    d = len(origin)
     rows, ways = extra.shape
     total = -most
     for i in range(d):
@@ -176,8 +189,9 @@ def invert(basis, d, extra, work, inverse, room):
 
 
 @njit(cache=True)
-def enter(points, values, limit, work, members, inside, used):
+def enter(hull, values, limit, used):
     """Take the points of greatest value above ``limit`` into the working set; returns its size."""
+    points, work, members, inside = hull.points, hull.work, hull.members, hull.inside
     best = np.full(ENTER, -1)
     for k in range(len(values)):
         if values[k] <= limit or inside[k]:
@@ -200,18 +214,21 @@ def enter(points, values, limit, work, members, inside, used):
 
 
 @njit(cache=True)
-def simplex(points, corners, work, members, inside, used, basis, origin, cost, low, high, extra, own, upper):
+def simplex(hull, used, basis, columns, lines, own, upper):
     """As ``minimum``, with linear costs: the first ``own`` columns are ups and downs, d of each in turn."""
+    points, corners, work = hull.points, hull.corners, hull.work
+    origin, extra = lines
+    cost, none, _, low, high = columns
     d = len(origin)
     rows, ways = extra.shape
     m, fixed = len(basis), ways + rows
     room, y = np.empty(m), np.zeros(m)
     inverse = np.empty((m, m))
-    capacity = fixed + len(members)
+    capacity = fixed + len(hull.members)
     reduced, alpha = np.empty(capacity), np.empty(capacity)
     at_high, basic = np.zeros(capacity, np.bool_), np.zeros(capacity, np.bool_)
     values = np.empty(points.shape[1])
-    none = np.zeros(fixed)
+    free = Columns(none, none, none, low, high)
     rest, solution, moves = np.empty(m), np.empty(m), np.zeros(d)
     bound, most = -np.inf, np.inf
     if not invert(basis, d, extra, work, inverse, room):
@@ -268,15 +285,15 @@ def simplex(points, corners, work, members, inside, used, basis, origin, cost, l
         if leaving < 0:
             if since:
                 if not invert(basis, d, extra, work, inverse, room):
-                    return STUCK, bound, moves, y, used, pivots, most
+                    return Solution(STUCK, bound, moves, y, used, pivots, most)
                 since, fresh = 0, True
                 continue
             most = supports(y, d, points, corners, -y[d], values)
-            bound = max(bound, lagrange(y, cost, none, none, low, high, origin, extra, d, most))
+            bound = max(bound, lagrange(y, columns, lines, most))
             before = used
             if bound < upper:
                 # values > -y_d are points whose reduced cost is negative
-                used = enter(points, values, -y[d] + REDUCED, work, members, inside, used)
+                used = enter(hull, values, -y[d] + REDUCED, used)
             if used > before:
                 fresh = True
                 continue
@@ -286,7 +303,7 @@ def simplex(points, corners, work, members, inside, used, basis, origin, cost, l
             for k in range(m):
                 if basis[k] < own:
                     moves[basis[k] % d] += solution[k] * (1.0 if basis[k] // d % 2 == 0 else -1.0)
-            return (BEYOND if bound >= upper else OPTIMAL), bound, moves, y, used, pivots, most
+            return Solution(BEYOND if bound >= upper else OPTIMAL, bound, moves, y, used, pivots, most)
         # The basic column goes to the end it violates: multipliers move along this row of the inverse.
         sign = 1.0 if above else -1.0
         row = sign * inverse[leaving]
@@ -333,26 +350,26 @@ def simplex(points, corners, work, members, inside, used, basis, origin, cost, l
         if entering < 0:
             # Every column is passed: along this row the bound rises for ever, unless a point left out forbids it.
             most = supports(row, d, points, corners, -row[d], values)
-            proof = lagrange(row, none, none, none, low, high, origin, extra, d, most)
+            proof = lagrange(row, free, lines, most)
             if proof > 0.5 * enough:
-                return INFEASIBLE, np.inf, moves, y, used, pivots, most
+                return Solution(INFEASIBLE, np.inf, moves, y, used, pivots, most)
             before = used
-            used = enter(points, values, -row[d] + PIVOT, work, members, inside, used)
+            used = enter(hull, values, -row[d] + PIVOT, used)
             if used > before:
                 fresh = True
                 continue
             if since:
                 if not invert(basis, d, extra, work, inverse, room):
-                    return STUCK, bound, moves, y, used, pivots, most
+                    return Solution(STUCK, bound, moves, y, used, pivots, most)
                 since, fresh = 0, True
                 continue
-            return STUCK, bound, moves, y, used, pivots, most
+            return Solution(STUCK, bound, moves, y, used, pivots, most)
         column(entering, d, extra, work, room)
         direction = inverse @ room
         pivot = direction[leaving]
         if abs(pivot) < PIVOT:
             if not since or not invert(basis, d, extra, work, inverse, room):
-                return STUCK, bound, moves, y, used, pivots, most
+                return Solution(STUCK, bound, moves, y, used, pivots, most)
             since, fresh = 0, True
             continue
         old = basis[leaving]
@@ -375,21 +392,24 @@ def simplex(points, corners, work, members, inside, used, basis, origin, cost, l
         since += 1
         if since >= REFRESH:
             if not invert(basis, d, extra, work, inverse, room):
-                return STUCK, bound, moves, y, used, pivots, most
+                return Solution(STUCK, bound, moves, y, used, pivots, most)
             since, fresh = 0, True
     most = supports(y, d, points, corners, -np.inf, values)
-    bound = max(bound, lagrange(y, cost, none, none, low, high, origin, extra, d, most))
-    return STUCK, bound, moves, y, used, pivots, most
+    bound = max(bound, lagrange(y, columns, lines, most))
+    return Solution(STUCK, bound, moves, y, used, pivots, most)
 
 
 @njit(cache=True)
-def tangents(cost, square, start, low, high, points, own, out_cost, out_low, out_high):
-    """Divide ups and downs into pieces with the slopes of tangents at ``points``, shape (pieces, own).
+def tangents(columns, points, pieces):
+    """Divide ups and downs into ``pieces`` with the slopes of tangents at ``points``, shape (pieces, ups and downs).
 
     Returns
     -------
     What the tangents are below the pieces' costs.
     """
+    cost, square, start, low, high = columns
+    out_cost, out_low, out_high = pieces.cost, pieces.low, pieces.high
+    own = points.shape[1]
     above, last = 0.0, len(points) - 1
     for j in range(own):
         begin = 0.0
@@ -419,11 +439,12 @@ def below(at, cost, square, start, points):
 
 
 @njit(cache=True)
-def between(at, rest, new, other, cost, square, start):
+def between(at, rest, new, other, columns):
     """The cheapest point from ``at`` to ``new`` in place of ``at``; returns what it costs besides ups and downs.
 
     ``rest`` and ``other`` are what the two cost besides.
     """
+    cost, square, start = columns.cost, columns.square, columns.start
     slope, curve = other - rest, 0.0
     for j in range(len(at)):
         step = new[j] - at[j]
@@ -440,23 +461,18 @@ def between(at, rest, new, other, cost, square, start):
 
 
 @njit(cache=True)
-def minimum(
-    points, corners, work, members, inside, used, basis, origin, cost, square, start, low, high, extra, touches, upper,
-    close,
-):  # fmt: skip
+def minimum(hull, used, basis, columns, lines, touches, upper, close):
     """Solve the program of a box over all points, from a basis.
 
     Parameters
     ----------
-    points
-        All points, shape (d, points), ``corners`` as for ``supports``; ``work`` those of the working set, ``members``
-        their numbers, ``inside`` whether a point is among them, ``used`` how many they are.
+    hull, used
+        The points, and how many are in the working set.
     basis
-        Shape (m,), of columns where ups and downs are in as many pieces as there are ``touches``; changed to the last
-        one.
-    cost, square, start, low, high
-        Of ups, downs and slacks, shape (2 d + R,), or (4 d + R,) where the hull may be left. Only ups and downs have
-        squares, of what is beyond ``start``.
+        Shape (rows,), of columns where ups and downs are in as many pieces as there are ``touches``; changed to the
+        last one.
+    columns, lines
+        ``Columns`` and ``Rows`` of the program.
     touches
         Where tangents touch the squares, in widths from their centre; a single 0.0 where there are none.
     upper
@@ -466,15 +482,18 @@ def minimum(
 
     Returns
     -------
-    Status, proven bound, moves (shape (d,)), multipliers (shape (m,)), size of the working set, pivots, and the
-    greatest y'p of all points.
+    A ``Solution``.
     """
+    hull, columns, lines = HullPoints(*hull), Columns(*columns), Rows(*lines)
+    origin, extra = lines
+    cost, square, start, low, high = columns
     d = len(origin)
     rows, ways = extra.shape
     own, pieces = 2 * d, 2 * d * len(touches)
     total = pieces + ways - own
-    slopes, lows, highs = np.empty(total + rows), np.empty(total + rows), np.empty(total + rows)
-    slopes[pieces:], lows[pieces:], highs[pieces:] = cost[own:], low[own:], high[own:]
+    none = np.zeros(total + rows)
+    divided = Columns(np.empty(total + rows), none, none, np.empty(total + rows), np.empty(total + rows))
+    divided.cost[pieces:], divided.low[pieces:], divided.high[pieces:] = cost[own:], low[own:], high[own:]
     wide = np.empty((rows, total))
     wide[:, pieces:] = extra[:, own:]
     for p in range(len(touches)):
@@ -486,15 +505,14 @@ def minimum(
     for turn in range(ROUNDS):
         for p in range(len(touches)):
             touching[p] = np.minimum(np.maximum(at + touches[p] * width, low[:own]), high[:own])
-        above = tangents(cost, square, start, low, high, touching, own, slopes, lows, highs)
+        above = tangents(columns, touching, divided)
         status, under, moves, multipliers, used, count, support = simplex(
-            points, corners, work, members, inside, used, basis, origin, slopes, lows, highs, wide, pieces,
-            upper + above,
-        )  # fmt: skip
+            hull, used, basis, divided, Rows(origin, wide), pieces, upper + above
+        )
         pivots += count
         if status == INFEASIBLE:
-            return status, np.inf, moves, multipliers, used, pivots, support
-        value = lagrange(multipliers, cost, square, start, low, high, origin, extra, d, support)
+            return Solution(status, np.inf, moves, multipliers, used, pivots, support)
+        value = lagrange(multipliers, columns, lines, support)
         if value > bound:
             bound, most = value, support
             y[:] = multipliers
@@ -509,26 +527,28 @@ def minimum(
         if turn == 0:
             at[:], rest = new, other
         else:
-            rest = between(at, rest, new, other, cost, square, start)
+            rest = between(at, rest, new, other, columns)
         moves[:] = at[:d] - at[d:]
         gap = rest + (cost[:own] * at + square[:own] * np.maximum(at - start[:own], 0.0) ** 2).sum() - bound
         if gap <= close or width <= FEASIBLE:
             break
         width = max(SHRINK * width, 0.5 * farthest)
-    return status, bound, moves, y, used, pivots, most
+    return Solution(status, bound, moves, y, used, pivots, most)
 
 
 @njit(cache=True)
-def prepare(
-    low, high, value, shift, unit, fixed, linear, square, weight, forced, d, cost, start, ends_low, ends_high, extra,
-    counts,
-):  # fmt: skip
+def prepare(low, high, forced, numbers, prices, columns, lines, counts):
     """Costs and ends of ups and downs for a box of decoded values; returns cost and changes that it has in any case.
 
-    A fixed cost, and a change where changes are counted (``counts``: in the last row of ``extra``), are replaced by
-    their convex envelopes unless the box excludes the factual's value or the number is ``forced`` to change; squares
-    then begin where the envelope meets them. ``d``: the ups, which may be more than the numbers.
+    A fixed cost, and a change where changes are counted (``counts``: in the last extra row), are replaced by their
+    convex envelopes unless the box excludes the factual's value or the number is ``forced`` to change; squares then
+    begin where the envelope meets them.
     """
+    value, unit, _ = MovingNumbers(*numbers)
+    fixed, linear, square, weight = Prices(*prices)
+    cost, _, start, ends_low, ends_high = Columns(*columns)
+    origin, extra = Rows(*lines)
+    d = len(origin)
     constant, changes = 0.0, 0.0
     for j in range(len(low)):
         rise, fall = (high[j] - value[j]) / unit[j], (value[j] - low[j]) / unit[j]
@@ -561,8 +581,12 @@ def prepare(
 
 
 @njit(cache=True)
-def narrow(low, high, value, unit, whole, d, y, cost, square, start, ends_low, ends_high, extra, spare):
+def narrow(low, high, numbers, y, columns, lines, spare):
     """Cut a box of decoded values to moves whose reduced costs leave the bound below the incumbent by ``spare``."""
+    value, unit, whole = MovingNumbers(*numbers)
+    cost, square, start, ends_low, ends_high = Columns(*columns)
+    origin, extra = Rows(*lines)
+    d = len(origin)
     for j in range(len(low)):
         for way in range(2):
             column_ = j + way * d
@@ -637,12 +661,13 @@ def cell(first, last, start, point, low, high):
 
 
 @njit(cache=True)
-def grow(first, last, before, after, value, start, base, low, high, slopes, point, grown_low, grown_high):
+def grow(leaves, low, high, slopes, point, grown_low, grown_high):
     """Grow the box of a point that is surely invalid, within [low, high].
 
-    The face that is cheapest to leave the box by goes first, one threshold at a time. ``before`` and ``after`` are the
-    values next to a leaf's ends, outside it; ``slopes`` what a unit of either way costs, shape (2, d).
+    The face that is cheapest to leave the box by goes first, one threshold at a time. ``slopes`` is what a unit of
+    either way costs, shape (2, numbers).
     """
+    first, last, before, after, value, start, base = LeafArrays(*leaves)
     d, size, trees = len(point), len(value), len(start) - 1
     owner = np.empty(size, np.int64)
     off = np.zeros(size, np.int64)  # faces by which a leaf misses the box
@@ -743,18 +768,15 @@ def compile_all() -> None:
     """Load the kernels, or compile them where no cache holds them, before answers are timed."""
     one, flag = np.zeros(1), np.zeros(1, dtype=bool)
     ends, extra = np.zeros(2), np.zeros((0, 2))
-    prepare(one, one, one, one, one + 1, one, one, one, one, flag, 1, ends, ends, ends, ends + 1, extra, False)
+    numbers, prices = (one, one + 1, flag), (one, one, one, one)
+    columns, lines = (ends, ends, ends, ends, ends + 1), (one, extra)
+    prepare(one, one, flag, numbers, prices, columns, lines, False)
     span(ends, ends, ends)
-    basis = np.array([0, 2])
-    inside = np.ones(1, dtype=bool)
-    members = np.zeros(1, dtype=np.int64)
-    minimum(
-        np.zeros((1, 1)), np.zeros((2, 1, 1)), np.zeros((1, 1)), members, inside, 1, basis, one, ends, ends, ends,
-        ends, ends + 1, extra, one, 1.0, 0.0,
-    )  # fmt: skip
-    lagrange(ends, ends, ends, ends, ends, ends, one, extra, 1, 0.0)
-    narrow(one, one, one, one + 1, flag, 1, ends, ends, ends, ends, ends, ends, extra, 1.0)
+    hull = np.zeros((1, 1)), np.zeros((2, 1, 1)), np.zeros((1, 1)), np.zeros(1, dtype=np.int64), ~flag
+    minimum(hull, 1, np.array([0, 2]), columns, lines, one, 1.0, 0.0)
+    lagrange(ends, columns, lines, 0.0)
+    narrow(one, one, numbers, ends, columns, lines, 1.0)
     leaf, start = np.zeros((1, 1)), np.array([0, 1])
     greatest(leaf, leaf, one, start, 0.0, one, one)
     cell(leaf, leaf, start, one, one, one)
-    grow(leaf, leaf, leaf, leaf, one, start, 0.0, one, one, np.zeros((2, 1)), one, one, one)
+    grow((leaf, leaf, leaf, leaf, one, start, 0.0), one, one, np.zeros((2, 1)), one, one, one)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ import pandas as pd
 from harness.core.space import SAME, Feature, Kind
 from methods.ce_ocl.hull_search import kernels
 from methods.ce_ocl.hull_search.models import Line, Model, Trees
+from methods.ce_ocl.hull_search.records import LeafArrays
 from methods.ce_ocl.hull_search.working_set import WorkingSet
 from methods.milp.distance import Separable
 from methods.milp.hull import Outside, Shares
@@ -18,16 +19,10 @@ from methods.milp.hull import Outside, Shares
 TIES = 0.01  # of a change: what the distance adds at most where changes are counted, to tell equals apart
 
 
-class Leaves(NamedTuple):
-    """The leaves of a sum of trees that a part can meet, as arrays over leaves and its moving numbers."""
+class Leaves(LeafArrays):
+    """The leaves of a sum of trees that a part can meet, over its moving numbers."""
 
-    first: np.ndarray  # (leaves, numbers), least decoded value of the leaf
-    last: np.ndarray  # (leaves, numbers), greatest decoded value
-    before: np.ndarray  # (leaves, numbers), the value below the first
-    after: np.ndarray  # (leaves, numbers), the value above the last
-    value: np.ndarray  # (leaves,), what the leaf adds to the score
-    start: np.ndarray  # (trees + 1,), first leaf of each tree
-    base: float  # of the score
+    __slots__ = ()
 
     def greatest(self, low: np.ndarray, high: np.ndarray) -> float:
         """An upper bound on the score within a box; exact at a point."""
@@ -51,10 +46,8 @@ class Leaves(NamedTuple):
         ``slopes``: what a step down and a step up costs, shape (2, numbers); the cheapest steps are taken first.
         """
         sign = -1.0 if valid else 1.0
-        kernels.grow(
-            self.first, self.last, self.before, self.after, sign * self.value, self.start, sign * self.base,
-            *within, slopes, point, low, high,
-        )  # fmt: skip
+        leaves = tuple(self._replace(value=sign * self.value, base=sign * self.base))
+        kernels.grow(leaves, *within, slopes, point, low, high)
 
 
 @dataclass

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from methods.ce_ocl.hull_search import kernels
+from methods.ce_ocl.hull_search.records import HullPoints
 
 ROOM = 6000  # points in the working set of one hull, at most
 FEW = 60  # points that are all in the working set from the start
@@ -14,26 +15,15 @@ FEW = 60  # points that are all in the working set from the start
 
 @dataclass
 class WorkingSet:
-    """The points of a hull, columns of arrays; see ``kernels.simplex``. Points enter as programs need them.
+    """The points of a hull, of which ``used`` are in the set. Points enter as programs need them."""
 
-    Parameters
-    ----------
-    points
-        All points, shape (columns, points).
-    corners
-        The least and greatest coordinates of each block of points, shape (2, columns, blocks).
-    work, members
-        Coordinates and numbers of the points in the set, of which there are ``used``.
-    inside
-        Whether a point is in the set.
-    """
-
-    points: np.ndarray
-    corners: np.ndarray
-    work: np.ndarray
-    members: np.ndarray
-    inside: np.ndarray
+    arrays: HullPoints
     used: int = 0
+
+    @property
+    def points(self) -> np.ndarray:
+        """All points, shape (columns, points)."""
+        return self.arrays.points
 
     @classmethod
     def of(cls, points: np.ndarray) -> WorkingSet:
@@ -47,10 +37,11 @@ class WorkingSet:
         room = min(count, ROOM)
         starts = np.arange(0, count, kernels.BLOCK)
         corners = np.stack([np.minimum.reduceat(points, starts).T, np.maximum.reduceat(points, starts).T])
-        self = cls(
+        arrays = HullPoints(
             np.ascontiguousarray(points.T), np.ascontiguousarray(corners), np.zeros((size, room)),
             np.zeros(room, dtype=np.int64), np.zeros(count, dtype=bool),
         )  # fmt: skip
+        self = cls(arrays)
         extreme = {0, *points.argmin(axis=0).tolist(), *points.argmax(axis=0).tolist()}
         for k in range(count) if count <= FEW else sorted(extreme):
             self.add(k)
@@ -58,16 +49,18 @@ class WorkingSet:
 
     def add(self, k: int) -> None:
         """Take point k into the set, where there is room."""
-        if not self.inside[k] and self.used < len(self.members):
-            self.work[:, self.used], self.members[self.used], self.inside[k] = self.points[:, k], k, True
+        points, _, work, members, inside = self.arrays
+        if not inside[k] and self.used < len(members):
+            work[:, self.used], members[self.used], inside[k] = points[:, k], k, True
             self.used += 1
 
     def replace_last(self, values: np.ndarray) -> None:
         """Give the points other values of their last column, shape (points,)."""
         starts = np.arange(0, len(values), kernels.BLOCK)
-        self.points[-1] = values
-        self.corners[:, -1] = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
-        self.work[-1, : self.used] = values[self.members[: self.used]]
+        points, corners, work, members, _ = self.arrays
+        points[-1] = values
+        corners[:, -1] = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
+        work[-1, : self.used] = values[members[: self.used]]
 
 
 def near_each_other(points: np.ndarray) -> np.ndarray:

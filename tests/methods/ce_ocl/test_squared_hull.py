@@ -78,11 +78,11 @@ def test_the_program_of_a_box_is_solved_to_the_gap_asked_for(size: int) -> None:
         low, high = np.maximum([-fall, -rise], 0.0).ravel(), np.maximum([rise, fall], 0.0).ravel()
         touches, close = kernels.TOUCHES, 1e-8
         basis = np.append(np.arange(size), 2 * size * len(touches))
+        nothing = np.zeros(2 * size)
+        columns, lines = (nothing, np.tile(weights, 2), nothing, low, high), (origin, np.zeros((0, 2 * size)))
         status, bound, moves, *_ = kernels.minimum(
-            points.points, points.corners, points.work, points.members, points.inside, points.used, basis, origin,
-            np.zeros(2 * size), np.tile(weights, 2), np.zeros(2 * size), low, high, np.zeros((0, 2 * size)), touches,
-            math.inf, close,
-        )  # fmt: skip
+            tuple(points.arrays), points.used, basis, columns, lines, touches, math.inf, close
+        )
         if expected == math.inf:
             assert (status, bound) == (kernels.INFEASIBLE, math.inf)
             empty += 1
@@ -104,8 +104,8 @@ def test_a_price_beside_a_square_has_its_convex_envelope() -> None:
         cost, start, low, high = np.zeros((4, 2))
         one = np.ones(1)
         kernels.prepare(
-            -ends[1:], ends[:1], 0 * one, 0 * one, one, fixed * one, linear * one, square * one, one, one < 0, 1, cost,
-            start, low, high, np.zeros((0, 2)), False,
+            -ends[1:], ends[:1], one < 0, (0 * one, one, one < 0), (fixed * one, linear * one, square * one, one),
+            (cost, np.zeros(2), start, low, high), (one, np.zeros((0, 2))), False,
         )  # fmt: skip
         for way, end in enumerate(ends):
             for point in np.linspace(0.0, end, 11)[1:]:
