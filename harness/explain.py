@@ -11,12 +11,13 @@ from harness.core.errors import HarnessError
 from harness.execution.start import start
 
 USAGE = """\
-usage: python -m harness.explain factual=ROW|FILE [SETTING=VALUE ...]
+usage: python -m harness.explain factual=ROW|FILE [plot=FILE] [SETTING=VALUE ...]
 
-Prints what counterfactuals would change of one person. Nothing is stored.
+Prints what counterfactuals would change of one person. Nothing is stored, but the figure of plot=FILE.
 
   factual=3            the number of a row of the dataset, as in stored answers; several: factual=[3,7]
   factual=people.csv   the people in a CSV file with the features as columns
+  plot=person.svg      draw it, too: what changes, on the range and distribution of each feature; also .pdf and .png
   SETTING=VALUE        as for python -m harness, such as dataset, model, method, n_counterfactuals, desired, time_limit
 
 examples:
@@ -41,17 +42,25 @@ def main() -> None:
         for key, equals, value in [argument.partition("=")]
     ]
     try:
+        plots = [argument.removeprefix("plot=") for argument in arguments if argument.startswith("plot=")]
+        arguments = [argument for argument in arguments if not argument.startswith("plot=")]
         if not any(argument.startswith("factuals=") for argument in arguments):
             raise HarnessError("no factual is given; name the number of a row, factual=3, or a CSV file.")
         # Beside it, this process imports what it needs itself; one thread is what workers have unless told otherwise.
         told = any(argument.startswith("threads=") for argument in arguments)
         spare = None if told else start(1, modules=("sklearn.ensemble", *_module(arguments)))
         from harness.cli.explained import explained  # slow: all libraries that a dataset, a model and a method need
-        from harness.reports.person import as_text, legend  # slow: pandas
+        from harness.reports.person import as_text, check_plot, legend, several  # slow: pandas
 
+        plot = check_plot(plots[-1]) if plots else None
+        drawn = []
         for place, (explanation, claim) in enumerate(explained(arguments, spare)):
             parts = "" if place == 0 else "\n", as_text(explanation), legend(explanation, claim)
             print("\n".join(filter(None, parts)))
+            drawn += [explanation] if plot else []
+        for explanation, path in several(drawn, plot) if plot else ():
+            explanation.plot(path)
+            print(path)
     except HarnessError as fault:
         print(fault, file=sys.stderr)
         sys.exit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from contextlib import AbstractContextManager
 from functools import cache
@@ -20,6 +21,7 @@ COLUMN = 85 / 25.4  # inches: the width of a journal's column
 SMALL = 6.5  # points: the least size of a letter in such a figure
 DOTS = 300  # an inch of a PNG
 FORMATS = ("svg", "pdf", "png")
+UNDATED: dict[str, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
 STYLE = {
     "font.size": SMALL, "axes.titlesize": 7, "axes.labelsize": SMALL, "legend.fontsize": SMALL,
     "xtick.labelsize": SMALL, "ytick.labelsize": SMALL, "lines.linewidth": 1.2, "lines.markersize": 4,
@@ -54,14 +56,17 @@ def save(figure: Figure, path: Path, title: str) -> Path:
     path
         Without a suffix.
     """
-    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
     for suffix in FORMATS:
-        metadata = {"Title": title, **undated[suffix]}
-        figure.savefig(path.with_name(f"{path.name}.{suffix}"), dpi=DOTS, metadata=metadata)
+        save_one(figure, path.with_name(f"{path.name}.{suffix}"), title)
     drawn = path.with_name(f"{path.name}.svg")
     text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{path.name}-", drawn.read_text())
     drawn.write_text(text.replace("<svg", '<svg role="img"', 1))
     return drawn
+
+
+def save_one(figure: Figure, path: Path, title: str) -> None:
+    """Write a figure in the format that the file's name ends in, one of ``FORMATS``."""
+    figure.savefig(path, dpi=DOTS, metadata={"Title": title, **UNDATED[path.suffix[1:].lower()]})
 
 
 def outline(marker: str) -> list[np.ndarray]:
@@ -74,6 +79,25 @@ def outline(marker: str) -> list[np.ndarray]:
 def blank(width: float, height: float) -> Figure:
     """An empty figure, in inches, whose panels are laid out so that no text covers another."""
     return _matplotlib().figure.Figure(figsize=(width, height), layout="constrained")
+
+
+def bare(width: float, height: float) -> tuple[Figure, Axes]:
+    """A figure of so many inches with one axis that has nothing on it, in inches from the upper left corner.
+
+    A notebook shows it as SVG, whether or not it imports pyplot.
+    """
+    figure = _matplotlib().figure.Figure(figsize=(width, height))
+    axis = figure.add_axes((0.0, 0.0, 1.0, 1.0), xlim=(0.0, width), ylim=(height, 0.0))
+    axis.set_axis_off()
+
+    def shown() -> str:
+        buffer = io.StringIO()
+        with column_style():
+            figure.savefig(buffer, format="svg", metadata=UNDATED["svg"])
+        return buffer.getvalue()
+
+    figure._repr_svg_ = shown
+    return figure, axis
 
 
 def legend_below(figure: Figure, axes: Any, columns: int | None = None, size: float = 9) -> None:

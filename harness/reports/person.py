@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
+from pathlib import Path
 from textwrap import fill
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from harness.core.conflict import conflict_text
+from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, Explanation, Status
 from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
@@ -29,6 +31,11 @@ from harness.core.wording import (
 )
 from harness.evaluation.checker import ACCEPTED
 from harness.models.card import Card, card_of
+from harness.reports.canvas import FORMATS, column_style, save_one
+from harness.reports.person_figure import Person, figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # No colours but shades of the page's own: readable on white and on black, and by everybody.
 FRAME = "border-collapse:collapse;font-variant-numeric:tabular-nums"
@@ -85,6 +92,24 @@ class Explained(Explanation):
 
     def _repr_html_(self) -> str:
         return as_html(self)
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """What changes, on the range and the distribution of each feature; see ``harness.reports.person_figure``.
+
+        Parameters
+        ----------
+        path
+            Of a file to write, that ends in ``.svg``, ``.pdf`` or ``.png``.
+
+        Raises
+        ------
+        HarnessError
+            For another ending, and a file that cannot be written.
+        """
+        drawn = plotted(self)
+        if path is not None:
+            save_plot(drawn, path, _table(self).title)
+        return drawn
 
 
 @dataclass(frozen=True)
@@ -238,6 +263,62 @@ def as_html(explanation: Explained) -> str:
         f'<tbody>{changed}</tbody><tbody style="border-top:2px solid currentColor">{facts}</tbody></table>'
         f"{unchanged}{notes}</div>"
     )
+
+
+def plotted(explanation: Explained) -> Figure:
+    """An explanation as a figure."""
+    table, context = _table(explanation), explanation.context
+    signs = ["✓" if word == ACCEPTED else "–" if word == "none" else "✗" for word in context.verdicts]
+    heads = [f"{name} {sign}" for name, sign in zip(table.header[2:], signs, strict=True)]
+    facts = [fact for fact in table.facts if fact[0].startswith("score of") or fact[0] == "prediction"]
+    notes = [*table.notes, *_faults(explanation)]
+    if any(answer.region for answer in explanation.answers):
+        notes.append("Bands: the prediction is proven to stay while all features lie in them.")
+    # A value that does not exist has no place on an axis.
+    answers = [
+        a if point is not None else Answer(Status.GAVE_UP)
+        for a, point in zip(explanation.answers, context.points, strict=True)
+    ]
+    words = Person(table.title, notes, heads, facts)
+    return figure(words, context.problem, context.factual.iloc[0].to_dict(), answers)
+
+
+def _faults(explanation: Explained) -> list[str]:
+    words = explanation.context.verdicts
+    return [f"CE {place} ✗: {word}." for place, word in enumerate(words, 1) if word not in {ACCEPTED, "none"}]
+
+
+def check_plot(path: str | Path) -> Path:
+    """The path of a figure's file, if its ending names a format.
+
+    Raises
+    ------
+    HarnessError
+        If it does not.
+    """
+    path = Path(path).expanduser()
+    if path.suffix[1:].lower() not in FORMATS:
+        raise HarnessError(f"plot={path} does not fit; give a file that ends in .svg, .pdf or .png.")
+    return path
+
+
+def several(explanations: Sequence[Explained], path: Path) -> Iterator[tuple[Explained, Path]]:
+    """A file for each explanation: the path itself for one, with the factual's id for several."""
+    for explanation in explanations:
+        own = path if len(explanations) == 1 else path.with_stem(f"{path.stem}-{_name(explanation)}")
+        yield explanation, own
+
+
+def save_plot(drawn: Figure, path: str | Path, title: str) -> None:
+    """Write a figure of ``plotted``; raises ``HarnessError`` as ``Explained.plot``."""
+    path = check_plot(path)
+    try:
+        with column_style():
+            save_one(drawn, path, title)
+    except OSError as fault:
+        raise HarnessError(
+            f"{path} cannot be written ({fault.strerror}); give a file in a folder that exists."
+        ) from None
 
 
 def _row(cells: Sequence[str], style: str) -> str:
