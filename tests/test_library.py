@@ -420,6 +420,27 @@ def test_a_method_returns_explanations_without_context() -> None:
     assert "context" not in answer_row(0, 1, bare.answers[0])
 
 
+def test_an_explanation_as_a_table(question: Any, pipeline: Pipeline, tmp_path: Path) -> None:
+    """The factual and each answer, with scikit-learn's scores; the same in a spreadsheet."""
+    row = rejected(pipeline)[0]
+    explanation = explain(CeOcl(), question, row, n=2)
+    frame = explanation.to_frame()
+    assert frame.index.tolist() == ["factual", "CE 1", "CE 2"]
+    rows = frame[list(FRAME.columns[:-1])]
+    assert rows.iloc[0].to_dict() == FRAME.iloc[row, :-1].to_dict()
+    assert rows.iloc[1:].to_dict("records") == [answer.row for answer in explanation.answers]
+    assert frame["score"].tolist() == pytest.approx(pipeline.predict_proba(rows)[:, 1].tolist())
+    assert frame["predicted"].tolist() == ["no", "yes", "yes"]
+    assert frame["verdict"].tolist()[1:] == ["accepted", "accepted"]
+    openpyxl = pytest.importorskip("openpyxl")
+    explanation.to_excel(tmp_path / "person.xlsx")
+    header, *lines = openpyxl.load_workbook(tmp_path / "person.xlsx").active.iter_rows(values_only=True)
+    assert list(header)[1:] == list(frame.columns)
+    assert [line[-len(rows.columns) :] for line in lines] == list(rows.itertuples(index=False, name=None))
+    with pytest.raises(HarnessError, match=r"ends in \.xlsx"):
+        explanation.to_excel(tmp_path / "person.csv")
+
+
 @pytest.mark.slow
 def test_a_worker_gives_the_same(question: Any, pipeline: Pipeline) -> None:
     """In a process of its own, with the same seed."""

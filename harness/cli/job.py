@@ -178,7 +178,7 @@ def _score(
     earlier = metrics_of(stored)
     stored.update(scored=None)  # until all that follows is there again, whatever ends this process
     checker.judge(stored)
-    export.write(stored)
+    export.write(stored, export.Form(**plain["export"]))
     if plain["group"]:
         groups.write(stored, plain["divide"])
     problems = {index: task.problem(index) for index in task.factuals.index}

@@ -22,7 +22,7 @@ from harness.store import mlflow as tracking
 from harness.store.mlflow import HEADLINES, UNNAMED
 from harness.store.run import StoredRun
 
-HIDDEN = {"dataset", "metrics", "force", "rescore", "output_dir", "dry"}  # of settings; config.yaml has them
+HIDDEN = {"dataset", "metrics", "force", "rescore", "output_dir", "dry", "export"}  # of settings; config.yaml has them
 PARAMETERS = (  # of settings, beside those of method and model; others are tags, so that runs differ from the first on
     "seed", "model_seed", "n_factuals", "n_counterfactuals", "time_limit",
 )  # fmt: skip
@@ -63,7 +63,7 @@ def log_run(stored: StoredRun, plain: Mapping[str, Any]) -> None:
         answers.astype(object),
         plain,
         tracking.Data(meta["dataset"], meta["data_sha256"], columns, str(plain["factuals"])),
-        [stored.path / export.NAME],
+        [path for path in (stored.path / export.NAME, stored.path / export.SHEET) if path.is_file()],
     )
 
 

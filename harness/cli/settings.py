@@ -12,6 +12,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from harness.core.errors import HarnessError
 from harness.data.split import SEEDS
+from harness.evaluation.export import Form
 from harness.execution.satisfied import ASK, LEAVE_OUT
 
 LEAST_MEMORY, MOST_MEMORY = 0.05, 1_000_000  # gibibytes
@@ -67,6 +68,10 @@ def validate(plain: Mapping[str, Any]) -> None:
         raise HarnessError(f"population={plain['population']} does not exist; allowed: accepted, returned.")
     if plain["satisfied"] not in {LEAVE_OUT, ASK}:
         raise HarnessError(f"satisfied={plain['satisfied']} does not exist; allowed: {LEAVE_OUT}, {ASK}.")
+    form = plain["export"]
+    if not isinstance(form, Mapping) or set(form) - {"sep", "decimal", "excel"}:
+        raise HarnessError(f"export={form} does not fit; it has sep, decimal and excel.")
+    Form(**form)
     if plain["group"] and plain["satisfied"] == ASK:
         raise HarnessError(f"a group has only factuals that need a counterfactual; leave satisfied at {LEAVE_OUT}.")
 

@@ -1,23 +1,28 @@
-"""The counterfactuals of a run as one CSV file, for a person and a spreadsheet."""
+"""The counterfactuals of a run as one CSV file or spreadsheet, for a person and an office."""
 
 from __future__ import annotations
 
 import csv
+import io
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from harness.core.errors import HarnessError
 from harness.core.notation import Notation
 from harness.core.space import Space
 from harness.core.wording import scored
 from harness.store.run import StoredRun
 
-NAME = "counterfactuals.csv"
+NAME, SHEET = "counterfactuals.csv", "counterfactuals.xlsx"
+MOST_ROWS = 1_048_575  # of a spreadsheet, beside the header
 OURS = (
     "factual", "ce", "status", "verdict", "objective", "bound", "gap",
     "score_before", "score_after", "predicted_before", "predicted_after",
@@ -28,10 +33,60 @@ _TRIGGER = "[=+\\-@\t\r\n＝＋－＠]"
 _RISKY = re.compile(f"(^|[,;|\t\r\n])([ ']*)(?={_TRIGGER})")
 _WHOLE = re.compile(r"-?(0|[1-9]\d*)")  # 007 is a code
 _NUMBER = re.compile(r"-?((0|[1-9]\d*)(\.\d+)?(e[-+]?\d+)?|inf)")
+_COMMA = re.compile(r"-?((0|[1-9]\d*)(,\d+)?(e[-+]?\d+)?|inf)")
 _ESCAPED = re.compile(f"(^|[,;|\t\r\n])'([ ']*)(?={_TRIGGER})")
 
 
-def write(run: StoredRun) -> Path:
+@dataclass(frozen=True)
+class Form:
+    """How the file is written.
+
+    Parameters
+    ----------
+    sep, decimal
+        What separates cells, one character, and the decimal mark. With another ``sep`` than a comma the file begins
+        with the mark of UTF-8, which offices look for.
+    excel
+        Whether ``counterfactuals.xlsx`` is written, too.
+
+    Raises
+    ------
+    HarnessError
+        For marks that do not fit, and without openpyxl where it is needed.
+    """
+
+    sep: str = ","
+    decimal: str = "."
+    excel: bool = False
+
+    def __post_init__(self) -> None:
+        if self.sep in {"tab", "\\t"}:
+            object.__setattr__(self, "sep", "\t")
+        if self.sep not in {",", ";", "\t", "|"}:
+            raise HarnessError(f"export.sep={self.sep} does not fit; allowed: ',', ';', '|', tab.")
+        if self.decimal not in {".", ","} or self.decimal == self.sep:
+            beside = ", or ',' with another export.sep such as ';'"
+            raise HarnessError(f"export.decimal={self.decimal} does not fit; allowed: '.'{beside}.")
+        if not isinstance(self.excel, bool):
+            raise HarnessError(f"export.excel={self.excel} does not fit; give true or false.")
+        if self.excel:
+            check_openpyxl("export.excel=true")
+
+
+def check_openpyxl(what: str) -> None:
+    """Raise ``HarnessError`` where openpyxl is not installed; ``what`` needs it."""
+    if find_spec("openpyxl") is None:
+        raise HarnessError(f"{what} needs openpyxl; install it by 'uv sync --extra excel' or 'pip install openpyxl'.")
+
+
+class _Comma(float):
+    """A number that is written with a decimal comma, and without quotes."""
+
+    def __str__(self) -> str:
+        return float.__repr__(self).replace(".", ",")
+
+
+def write(run: StoredRun, form: Form = Form()) -> Path:
     """Write ``counterfactuals.csv`` beside a run's answers, which the checker has judged.
 
     One row for each counterfactual asked for, with or without a point, after the factual's own as number 0. Its
@@ -52,6 +107,7 @@ def write(run: StoredRun) -> Path:
     after_of = {(row["factual"], row["ce"]): pair for row, pair in zip(there, after, strict=True)}
 
     lines: list[list[Any]] = []
+    header = [*unused(OURS, space.names), *space.names]
     for row in rows:
         identity, number = row["factual"], row["ce"]
         score, label = before[identity]
@@ -65,12 +121,36 @@ def write(run: StoredRun) -> Path:
         lines.append([identity, number, *how, *scores, *_cells(space, row["row"] or {})])
     path = run.path / NAME
     temporary = path.with_name(path.name + ".tmp")
-    with temporary.open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
-        table.writerow(escape(name) for name in (*_headers(space.names), *space.names))
-        table.writerows([_plain(value) for value in line] for line in lines)
+    encoding = "utf-8" if form.sep == "," else "utf-8-sig"
+    with temporary.open("w", newline="", encoding=encoding) as file:
+        table = csv.writer(file, delimiter=form.sep, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+        table.writerow(map(escape, header))
+        table.writerows([_plain(value, form.decimal) for value in line] for line in lines)
     temporary.replace(path)
+    if form.excel:
+        write_sheet(run.path / SHEET, pd.DataFrame(lines, columns=header, dtype=object))
     return path
+
+
+def write_sheet(path: Path, frame: pd.DataFrame) -> None:
+    """Write a table as an Excel file; texts as in the CSV, so that none is run as a formula.
+
+    Raises
+    ------
+    HarnessError
+        Without openpyxl, for more rows than a sheet holds, and where the file cannot be written.
+    """
+    check_openpyxl(path.name)
+    if len(frame) > MOST_ROWS:
+        raise HarnessError(f"{path.name} would have {len(frame):,} rows, and a sheet holds {MOST_ROWS:,}; use the CSV.")
+    safe = pd.DataFrame([[_plain(value) for value in line] for line in frame.itertuples(index=False)], dtype=object)
+    temporary = path.with_name(f"{path.stem}.tmp.xlsx")
+    try:
+        safe.to_excel(temporary, header=[escape(str(name)) for name in frame.columns], index=False, freeze_panes=(1, 0))
+        temporary.replace(path)
+    except OSError as fault:
+        why = f"{path} cannot be written ({fault.strerror})"
+        raise HarnessError(f"{why}; close it where it is open, or give a file in a folder that exists.") from None
 
 
 def _cells(space: Space, row: Mapping[str, Any]) -> list[Any]:
@@ -90,8 +170,12 @@ def read(path: Path | str) -> pd.DataFrame:
     they stand for. What is empty is missing.
     """
     path = Path(path)
-    with path.open(newline="", encoding="utf-8") as file:
-        header, *lines = ([unescape(text) for text in line] for line in csv.reader(file))
+    text = path.read_text(encoding="utf-8-sig")
+    first = re.match(r'"[^"]*"(.)', text)
+    sep = first[1] if first else ","
+    header, *lines = (
+        [unescape(cell) for cell in line] for line in csv.reader(io.StringIO(text, newline=""), delimiter=sep)
+    )
     columns = dict(zip(header, map(list, zip(*lines, strict=True)), strict=True)) if lines else {n: [] for n in header}
     run, own = StoredRun(path.parent), {}
     if run.started:
@@ -112,6 +196,8 @@ def _days(text: str, notation: Notation) -> str:
 def _values(texts: Sequence[str], categories: Sequence[Any]) -> pd.Series:
     """Categories by their text; else numbers where all of them are numbers, else the texts."""
     if not categories:
+        if all(_COMMA.fullmatch(text) for text in texts if text):
+            texts = [text.replace(",", ".") for text in texts]
         for kind, pattern in ((int, _WHOLE), (float, _NUMBER)):
             if all(pattern.fullmatch(text) for text in texts if text):
                 return pd.Series([kind(text) if text else None for text in texts])
@@ -137,23 +223,26 @@ def unescape(text: str) -> str:
     return _ESCAPED.sub(r"\1\2", text)
 
 
-def _headers(features: Sequence[str]) -> list[str]:
-    names = []
-    for name in OURS:
+def unused(names: Sequence[str], features: Sequence[str]) -> list[str]:
+    """Names of columns beside features, with underscores behind those that features have."""
+    found = []
+    for name in names:
         while name in features:
             name += "_"
-        names.append(name)
-    return names
+        found.append(name)
+    return found
 
 
 def _gap(objective: float | None, bound: float | None) -> float | None:
     return None if objective is None or bound is None else max(objective - bound, 0.0)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, decimal: str = ".") -> Any:
     """What the writer puts down to the last bit: numbers as they are, all else as harmless text; nothing for None."""
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, float) and decimal == "," and math.isfinite(value):
+        return _Comma(value)
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return value
     return escape(str(value))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -16,6 +17,7 @@ import pandas as pd
 from harness.core.conflict import conflict_text
 from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, Explanation, Status
+from harness.core.notation import ORIGIN
 from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
 from harness.core.space import Feature
@@ -30,6 +32,7 @@ from harness.core.wording import (
     target_text,
 )
 from harness.evaluation.checker import ACCEPTED
+from harness.evaluation.export import unused, write_sheet
 from harness.models.card import Card, card_of
 from harness.reports.canvas import FORMATS, column_style, save_one
 from harness.reports.person_figure import Person, figure
@@ -43,6 +46,7 @@ CELL = "padding:.2em .8em;text-align:left;vertical-align:top;border-top:1px soli
 CHANGED = f"{CELL};font-weight:bold;background:rgba(127,127,127,.2);border-left:3px solid currentColor"
 ASIDE = "margin:.4em 0;max-width:60em"
 WIDTH = 100  # characters of a line of text, tables aside
+SAID = ("status", "verdict", "objective", "bound", "gap", "score", "predicted")  # of each row of a frame
 GOWER = Objective((Term("gower"),))
 
 
@@ -92,6 +96,26 @@ class Explained(Explanation):
 
     def _repr_html_(self) -> str:
         return as_html(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The factual and each answer as rows: how it came about, what the checker and the model say, the features.
+
+        Names of columns that features have, too, end in an underscore. Dates are those, not days.
+        """
+        return as_frame(self)
+
+    def to_excel(self, path: str | Path) -> None:
+        """Write ``to_frame`` as an Excel file.
+
+        Raises
+        ------
+        HarnessError
+            Without openpyxl, for another ending than ``.xlsx``, and where the file cannot be written.
+        """
+        file = Path(path).expanduser()
+        if file.suffix.lower() != ".xlsx":
+            raise HarnessError(f"{file} does not fit; give a file that ends in .xlsx.")
+        write_sheet(file, as_frame(self).reset_index(names=""))
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """What changes, on the range and the distribution of each feature; see ``harness.reports.person_figure``.
@@ -263,6 +287,26 @@ def as_html(explanation: Explained) -> str:
         f'<tbody>{changed}</tbody><tbody style="border-top:2px solid currentColor">{facts}</tbody></table>'
         f"{unchanged}{notes}</div>"
     )
+
+
+def as_frame(explanation: Explained) -> pd.DataFrame:
+    """See ``Explained.to_frame``."""
+    context, answers = explanation.context, explanation.answers
+    features = context.problem.space.features
+    after = [(None, None) if pair is None else pair for pair in context.after]
+    judged = zip(answers, context.verdicts, after, strict=True)
+    how = [[str(a.status), word, a.objective, a.bound, a.gap, *pair] for a, word, pair in judged]
+    rows = [context.factual.iloc[0].to_dict(), *(answer.row or {} for answer in answers)]
+    index = pd.Index(["factual", *(f"CE {place}" for place in range(1, len(answers) + 1))])
+    told = pd.DataFrame([[None] * 5 + list(context.before), *how], index, unused(SAID, context.problem.space.names))
+    return told.assign(**{f.name: pd.Series([_cell(f, row.get(f.name)) for row in rows], index) for f in features})
+
+
+def _cell(feature: Feature, value: Any) -> Any:
+    """A value for a program: a date for the days that it is, anything else as it is."""
+    if value is None or feature.notation is None or not feature.notation.date or not float(value).is_integer():
+        return value
+    return ORIGIN + timedelta(days=int(value))
 
 
 def plotted(explanation: Explained) -> Figure:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
+from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, Reason, Status
 from harness.core.notation import Notation
 from harness.core.problem import Problem
@@ -164,3 +167,57 @@ def test_guarding_can_be_undone(text: str) -> None:
     for delimiter in ",;|\n":
         for part in guarded.split(delimiter):
             assert not part.lstrip(" ").startswith(("=", "+", "-", "@"))
+
+
+def test_an_office_opens_it(cell: StoredRun) -> None:
+    """With semicolons and decimal commas the same numbers come back, to the last bit; numbers are not quoted."""
+    export.write(cell)
+    usual = export.read(cell.path / export.NAME)
+    path = export.write(cell, export.Form(";", ","))
+    content = path.read_bytes().decode()
+    assert content.startswith("\ufeff")
+    assert ";0,30000000000000004;0,3;" in content
+    pd.testing.assert_frame_equal(export.read(path), usual)
+    office = pd.read_csv(path, sep=";", decimal=",", encoding="utf-8-sig")
+    assert office["objective"].tolist()[1] == 0.1 + 0.2
+    assert len(office) == len(usual)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"sep": "x"}, "export.sep=x does not fit"),
+        ({"decimal": ","}, "export.decimal=, does not fit"),
+        ({"decimal": ";", "sep": ";"}, "export.decimal=; does not fit"),
+        ({"excel": "yes"}, "export.excel=yes does not fit"),
+    ],
+)
+def test_a_form_that_does_not_fit_is_one_sentence(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(HarnessError, match=re.escape(words)):
+        export.Form(**given)
+
+
+def test_a_spreadsheet_has_the_same_cells(cell: StoredRun) -> None:
+    """Numbers as numbers, to the 16 digits of openpyxl; texts that would run are texts."""
+    openpyxl = pytest.importorskip("openpyxl")
+    export.write(cell, export.Form(excel=True))
+    expected = export.read(cell.path / export.NAME)
+    sheet = openpyxl.load_workbook(cell.path / export.SHEET).active
+    header, *rows = sheet.iter_rows(values_only=True)
+    assert list(header) == list(expected.columns)
+    for row, line in zip(rows, expected.to_numpy(object).tolist(), strict=True):
+        there = [value for value in row if value is not None]
+        line = [str(value) if isinstance(value, bool) else value for value in line if not pd.isna(value)]
+        assert there == [pytest.approx(value, 1e-15) if isinstance(value, float) else value for value in line]
+    evil = cell.path / "evil.xlsx"
+    export.write_sheet(evil, pd.DataFrame({"=1+1": ["=2+2", "@x", 3.5]}))
+    cells = [line[0] for line in openpyxl.load_workbook(evil).active.iter_rows()]
+    assert [(one.value, one.data_type) for one in cells] == [("'=1+1", "s"), ("'=2+2", "s"), ("'@x", "s"), (3.5, "n")]
+
+
+def test_without_openpyxl_one_sentence_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(export, "find_spec", lambda name: None)
+    with pytest.raises(HarnessError, match="needs openpyxl; install it by 'uv sync --extra excel'"):
+        export.Form(excel=True)
+    with pytest.raises(HarnessError, match=r"t\.xlsx needs openpyxl"):
+        export.write_sheet(tmp_path / "t.xlsx", pd.DataFrame({"a": [1]}))
