@@ -3,6 +3,7 @@
 A *move* takes one feature to another bin, an *option*. A counterfactual is at most ``most`` moves of different
 features, a *choice*. It costs, for each of some *forms* of weights, the weighted sum of four *parts*: proximity,
 closeness, distance of the outcome from its target, number of moves. The first form is minimised, the others have caps.
+The arrays, and their shapes, are those of ``records``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import math
 import numpy as np
 
 from harness.core.compiling import njit
+from methods.scorecard.records import Bounds, Choices, Forms, Kept, Limits, MoveArrays, Path, Plan, SetPath, SetRules
 
 PROXIMITY, CLOSENESS, OUTCOME, CHANGES = range(4)  # the parts, as columns of a form
 NO_OUTCOME, LOGISTIC, LINEAR = range(3)  # the outcome as a function of the score
@@ -42,8 +44,10 @@ def miss(low: float, high: float, link: int, target: float) -> float:
 
 
 @njit(cache=True)
-def dual(start, delta, gain, fixed, weight, factor, deviation, score, low, high, most, rounds, reduced):
+def dual(moves, limits, fixed, weight, rounds, reduced):
     r"""A Lagrangian bound on one form, of the shape ``base`` + the sum of ``reduced`` costs of a choice's options.
+
+    The form is ``fixed`` by option, and ``weight`` times the closeness:
 
     .. math::
         \omega \|v + \textstyle\sum_o L_o \delta_o\|_1 \ge \omega\, y^T (v + \sum_o L_o \delta_o), \; y \in [-1, 1]^p
@@ -51,6 +55,8 @@ def dual(start, delta, gain, fixed, weight, factor, deviation, score, low, high,
     and a multiplier for each end of the score; both by projected subgradients. Writes ``reduced``, shape (options,),
     and returns the base.
     """
+    start, delta, gain, _, factor, deviation, score = MoveArrays(*moves)
+    low, high, most, _, _ = Limits(*limits)
     size = len(deviation)
     y, side = np.sign(deviation), np.zeros(2)
     best_y, best_side, best = y.copy(), side.copy(), -np.inf
@@ -178,31 +184,17 @@ def push(values, picks, parts, size, value, pick, part):
 
 
 @njit(cache=True)
-def descend(
-    start, sequence, order, delta, gain, near, factor, low, high, link, target, forms, caps, base, reduced, tail, reach,
-    most, state, place, turn, scores, closest, near_sums, bounds, chosen, values, picks, parts, budget,
-):  # fmt: skip
-    """Go on with the depth-first search over choices, for at most ``budget`` options; True once it has ended.
-
-    Parameters
-    ----------
-    start, sequence, order
-        Options of feature f are ``order[start[f]:start[f + 1]]``, cheapest first; features in the order of the search.
-    forms, caps
-        Shapes (forms, 4) and (forms,). The first cap is for what is minimised.
-    base, reduced, tail
-        The Lagrangian bound of each form: a constant, by option, and what is still to come.
-    reach
-        Least and greatest gain in score still to come, as ``tail``: shape (2, features + 1, most + 1).
-    state
-        Depth, and how many choices are kept.
-    place, turn, scores, closest, near_sums, bounds, chosen
-        By depth: the next feature and option, the score, L'(x - mu), proximity, the bounds, and the option taken.
-    values, picks, parts
-        The cheapest choices: cost, options (-1 for none), parts.
-    """
+def descend(moves, limits, plan, forms, bounds, path, kept, budget):
+    """Go on with the depth-first search over choices, for at most ``budget`` options; True once it has ended."""
+    start, delta, gain, near, factor, _, _ = MoveArrays(*moves)
+    low, high, most, link, target = Limits(*limits)
+    sequence, order = Plan(*plan)
+    weights, caps = Forms(*forms)
+    base, reduced, tail, reach = Bounds(*bounds)
+    state, place, turn, scores, closest, near_sums, sums, chosen = Path(*path)
+    values, picks, parts = Kept(*kept)
     size, count = len(sequence), len(caps)
-    depth, kept = state[0], state[1]
+    depth, many = state[0], state[1]
     room = len(values)
     part = np.zeros(4)
     pick = np.full(most, -1, dtype=np.int64)
@@ -210,8 +202,8 @@ def descend(
         if depth < 0:
             break
         k, rest = place[depth], most - depth
-        edge = min(caps[0], under(values[0])) if kept == room else caps[0]
-        if rest == 0 or k == size or base[0] + bounds[depth, 0] + tail[0, k, rest] > edge:
+        edge = min(caps[0], under(values[0])) if many == room else caps[0]
+        if rest == 0 or k == size or base[0] + sums[depth, 0] + tail[0, k, rest] > edge:
             depth -= 1
             continue
         f = sequence[k]
@@ -219,7 +211,7 @@ def descend(
             place[depth], turn[depth] = k + 1, 0
             continue
         o = order[start[f] + turn[depth]]
-        if base[0] + bounds[depth, 0] + reduced[0, o] + tail[0, k + 1, rest - 1] > edge:
+        if base[0] + sums[depth, 0] + reduced[0, o] + tail[0, k + 1, rest - 1] > edge:
             place[depth], turn[depth] = k + 1, 0
             continue
         turn[depth] += 1
@@ -230,9 +222,9 @@ def descend(
         off = miss(max(least, low), min(greatest, high), link, target)
         beyond = False
         for q in range(count):
-            bound = bounds[depth, q] + reduced[q, o]
-            bounds[depth + 1, q] = bound
-            bound += base[q] + tail[q, k + 1, rest - 1] + forms[q, OUTCOME] * off
+            bound = sums[depth, q] + reduced[q, o]
+            sums[depth + 1, q] = bound
+            bound += base[q] + tail[q, k + 1, rest - 1] + weights[q, OUTCOME] * off
             beyond = beyond or bound > (edge if q == 0 else caps[q])
         if beyond:
             continue
@@ -253,20 +245,20 @@ def descend(
             for q in range(count):
                 value = 0.0
                 for c in range(4):
-                    value += forms[q, c] * part[c]
+                    value += weights[q, c] * part[c]
                 kept_within = kept_within and value <= (edge if q == 0 else caps[q])
             if kept_within:
                 value = 0.0
                 for c in range(4):
-                    value += forms[0, c] * part[c]
+                    value += weights[0, c] * part[c]
                 pick[: depth + 1] = chosen[: depth + 1]
                 pick[depth + 1 :] = -1
-                kept = push(values, picks, parts, kept, value, pick, part)
+                many = push(values, picks, parts, many, value, pick, part)
         if rest > 1:
             depth += 1
             place[depth], turn[depth] = k + 1, 0
             scores[depth], near_sums[depth] = score, part[PROXIMITY]
-    state[0], state[1] = depth, kept
+    state[0], state[1] = depth, many
     return depth < 0
 
 
@@ -281,28 +273,11 @@ def common(first: np.uint64, second: np.uint64) -> int:
 
 
 @njit(cache=True)
-def together(costs, caps, floors, features, options, separated, penalty, state, place, sums, best, budget):
-    """Go on with the search for the cheapest compatible set of choices; True once it has ended.
-
-    Parameters
-    ----------
-    costs
-        Shape (choices, forms), ascending by the first form.
-    caps, floors
-        Per form: what a set may cost, and the least that one choice of it can. ``caps[0]`` falls with what is found.
-    features, options
-        Bit masks of what each choice changes, shapes (choices, words).
-    separated
-        Whether features, and options, of two choices have to differ: as sets, and in every element.
-    penalty
-        Shape (forms, 2): what each feature, and each option, that two choices share adds to a form.
-    state
-        Depth.
-    place, sums
-        By depth: the next choice to try, and what the set costs so far, by form.
-    best
-        The cheapest set found, by position.
-    """
+def together(choices, rules, path, budget):
+    """Go on with the search for the cheapest compatible set of choices; True once it has ended."""
+    costs, features, options = Choices(*choices)
+    caps, floors, separated, penalty = SetRules(*rules)
+    state, place, sums, best = SetPath(*path)
     n, count = len(best), len(caps)
     depth = state[0]
     total = np.empty(count)

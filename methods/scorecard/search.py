@@ -13,6 +13,7 @@ from harness.solvers.lp import Lp
 from methods.scorecard import kernels
 from methods.scorecard.knapsack import Items, greedy, packed
 from methods.scorecard.moves import Moves
+from methods.scorecard.records import Bounds, Choices, Forms, Kept, Limits, MoveArrays, Path, Plan, SetPath, SetRules
 
 FIRST = 64  # cheapest choices that are tried first, a counterfactual of the set
 GROWTH = 8  # factor by which more are tried where those prove nothing
@@ -123,6 +124,8 @@ class Search:
         self.gain, self.near, self.factor, self.deviation = gain, near, factor, deviation
         size = len(deviation)
         self.most = min(rules.most, size)
+        arrays = MoveArrays(moves.start, moves.delta, gain, near, factor, deviation, moves.score)
+        self.posed = tuple(arrays), tuple(Limits(rules.low, rules.high, self.most, rules.link, rules.target))
         swing = np.zeros(size)
         np.maximum.at(swing, moves.owner, np.abs(gain))
         self.sequence = np.argsort(-swing, kind="stable")
@@ -134,41 +137,46 @@ class Search:
 
     def cheapest(self, forms: Sequence[Form], caps: np.ndarray, room: int, deadline: Deadline) -> Listed:
         """At most ``room`` choices, cheapest by the first form, that keep to the caps."""
-        rules, moves, size, most = self.rules, self.moves, len(self.deviation), self.most
-        count, options = len(forms), len(moves.delta)
+        size, most, count = len(self.deviation), self.most, len(forms)
         weights = np.array([form.weights for form in forms])
-        base, reduced = np.empty(count), np.empty((count, options))
-        tail = np.empty((count, size + 1, most + 1))
-        for q in range(count):
-            fixed = weights[q, kernels.PROXIMITY] * self.near + weights[q, kernels.CHANGES]
-            base[q] = kernels.dual(
-                moves.start, moves.delta, self.gain, fixed, weights[q, kernels.CLOSENESS], self.factor, self.deviation,
-                moves.score, rules.low, rules.high, most, ROUNDS, reduced[q],
-            )  # fmt: skip
-            kernels.tails(moves.start, self.sequence, reduced[q], most, tail[q])
-        order = np.lexsort((reduced[0], moves.owner))
-        state = np.zeros(2, dtype=np.int64)
-        place, turn = np.zeros(most + 1, dtype=np.int64), np.zeros(most + 1, dtype=np.int64)
-        scores, sums, bounds = np.zeros(most + 1), np.zeros(most + 1), np.zeros((most + 1, count))
-        closest = np.zeros((most + 1, size))
-        scores[0], closest[0] = moves.score, self.deviation
-        chosen = np.zeros(most, dtype=np.int64)
-        values, picks, parts = np.empty(room), np.empty((room, most), dtype=np.int64), np.empty((room, 4))
+        bounds = self._bounds(weights)
+        order = np.lexsort((bounds.reduced[0], self.moves.owner))
+        path = Path(
+            state=np.zeros(2, dtype=np.int64),
+            place=np.zeros(most + 1, dtype=np.int64),
+            turn=np.zeros(most + 1, dtype=np.int64),
+            scores=np.zeros(most + 1),
+            closest=np.zeros((most + 1, size)),
+            near=np.zeros(most + 1),
+            bounds=np.zeros((most + 1, count)),
+            chosen=np.zeros(most, dtype=np.int64),
+        )
+        path.scores[0], path.closest[0] = self.moves.score, self.deviation
+        found = Kept(np.empty(room), np.empty((room, most), dtype=np.int64), np.empty((room, 4)))
+        within = tuple(Plan(self.sequence, order)), tuple(Forms(weights, caps)), tuple(bounds)
         ended = False
         while not ended and not deadline.passed:
-            ended = kernels.descend(
-                moves.start, self.sequence, order, moves.delta, self.gain, self.near, self.factor, rules.low,
-                rules.high, rules.link, rules.target, weights, caps, base, reduced, tail, self.reach, most, state,
-                place, turn, scores, closest, sums, bounds, chosen, values, picks, parts, BUDGET,
-            )  # fmt: skip
-        kept = int(state[1])
-        parts, picks = parts[:kept], picks[:kept]
+            ended = kernels.descend(*self.posed, *within, tuple(path), tuple(found), BUDGET)
+        kept = int(path.state[1])
+        parts, picks = found.parts[:kept], found.picks[:kept]
         costs = parts @ weights.T
         ranked = np.argsort(costs[:, 0], kind="stable")
         least = float(costs[ranked[0], 0]) if kept else math.inf
-        for d in range(int(state[0]) + 1):  # what each depth of the search still has before it
-            least = min(least, float(base[0] + bounds[d, 0] + tail[0, place[d], most - d]))
+        for d in range(int(path.state[0]) + 1):  # what each depth of the search still has before it
+            rest = bounds.tail[0, path.place[d], most - d]
+            least = min(least, float(bounds.base[0] + path.bounds[d, 0] + rest))
         return Listed(picks[ranked], parts[ranked], costs[ranked], ended and kept < room, ended, least)
+
+    def _bounds(self, weights: np.ndarray) -> Bounds:
+        """The Lagrangian bounds of forms with these weights, shape (forms, 4)."""
+        count, options = len(weights), len(self.moves.delta)
+        base, reduced = np.empty(count), np.empty((count, options))
+        tail = np.empty((count, *self.reach.shape[1:]))
+        for q in range(count):
+            fixed = weights[q, kernels.PROXIMITY] * self.near + weights[q, kernels.CHANGES]
+            base[q] = kernels.dual(*self.posed, fixed, weights[q, kernels.CLOSENESS], ROUNDS, reduced[q])
+            kernels.tails(self.moves.start, self.sequence, reduced[q], self.most, tail[q])
+        return Bounds(base, reduced, tail, self.reach)
 
     def _packed(self, forms: Sequence[Form], deadline: Deadline) -> Sets:
         """The cheapest choice as a knapsack, where costs of moves add up and the score has one end; else none."""
@@ -181,10 +189,7 @@ class Search:
         if others or two or need <= 0 or not len(cost) or cost.min() < 0:
             return _none(False)
         reduced, tail = np.empty(len(cost)), np.empty((size + 1, most + 1))
-        base = kernels.dual(
-            moves.start, moves.delta, self.gain, cost, 0.0, self.factor, self.deviation, moves.score, rules.low,
-            rules.high, most, ROUNDS, reduced,
-        )  # fmt: skip
+        base = kernels.dual(*self.posed, cost, 0.0, ROUNDS, reduced)
         kernels.tails(moves.start, self.sequence, reduced, most, tail)
         groups = [np.arange(moves.start[f], moves.start[f + 1]) for f in self.sequence]
         items = Items(groups, cost, sign * self.gain, reduced, base, tail, need, most)
@@ -287,13 +292,12 @@ class Search:
         features, options = self._masks(listed.picks)
         separated = np.array([self.rules.distinct_features, self.rules.disjoint_options])
         penalty = np.array([(form.features, form.options) for form in forms])
-        state, place = np.zeros(1, dtype=np.int64), np.zeros(n, dtype=np.int64)
-        sums, best = np.zeros((n, count)), np.full(n, -1, dtype=np.int64)
+        best = np.full(n, -1, dtype=np.int64)
+        path = SetPath(np.zeros(1, dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros((n, count)), best)
+        choices, rules = Choices(listed.costs, features, options), SetRules(caps, floors, separated, penalty)
         ended = False
         while not ended and not deadline.passed:
-            ended = kernels.together(
-                listed.costs, caps, floors, features, options, separated, penalty, state, place, sums, best, BUDGET
-            )
+            ended = kernels.together(tuple(choices), tuple(rules), tuple(path), BUDGET)
             if not ended and best[0] < 0 and not known.choices and self._too_many(n, deadline):
                 return _none(True)
         if best[0] < 0:
