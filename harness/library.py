@@ -56,7 +56,7 @@ from sklearn.base import is_regressor
 from harness.core.classifier import Classifier
 from harness.core.doubts import doubts, with_doubts
 from harness.core.errors import DatasetError, HarnessError, choices
-from harness.core.explanation import Explanation
+from harness.core.explanation import Answer, Explanation, GroupExplanation, Status
 from harness.core.method import Deadline, Explainer, Method, prepare
 from harness.core.metric import Metric
 from harness.core.objective import Objective
@@ -75,6 +75,7 @@ from harness.execution.pool import Limits, Pool
 from harness.execution.task import Task
 from harness.models.adopt import adopt
 from harness.models.scorecard import as_scorecard
+from harness.reports.group_explained import GroupExplained
 from harness.reports.person import Context, Explained
 from harness.store.rows import answer_row
 
@@ -260,6 +261,53 @@ def explain(
         else:
             found, claim = _ask(method, problem, factual, n, entropy(seed)(factual.index[0]), time_limit)
     return in_context(found, claim, problem, factual)
+
+
+@python_errors()
+def explain_group(
+    method: Method, task: Task, people: Sequence[int], seed: int = 0, time_limit: float = 120.0
+) -> GroupExplained:
+    """Ask a method for the fewest counterfactuals that serve several people, as ``group=true`` in experiments.
+
+    Parameters
+    ----------
+    method
+        One that explains groups, such as ``ColumnGeneration`` (of discrete features: ``discretise="quantile"`` in
+        ``pose``, before the model is trained) or ``GroupGreedy``.
+    people
+        Numbers of rows of the table; of whom the model already says what is wanted is left out.
+    time_limit
+        Seconds for all of them; kept by ending the process that is asked.
+
+    Raises
+    ------
+    HarnessError
+        For rows that do not exist, people who want different things, and where nobody needs a counterfactual.
+    """
+    posed = [_person(task, one) for one in dict.fromkeys(people) if not task.satisfied(_row(task, one))]
+    if not posed:
+        raise HarnessError("nobody of these people needs a counterfactual; give rows that the model refuses.")
+    problem = posed[0][1]
+    if any(other is not problem for _, other in posed):
+        raise HarnessError("these people want different things; give desired to pose, or people of one prediction.")
+    factuals = pd.concat([factual for factual, _ in posed])
+    asked = {"group": (problem, factuals)}
+    (outcome,) = Pool().explain_groups(method, asked, entropy(seed), Limits(time=time_limit))
+    found = outcome.explanation or GroupExplanation((), status=outcome.reply.status)
+    claim = None if outcome.claim is None else outcome.claim.limiting()
+    own = {}
+    for index in factuals.index:
+        point = found.assignment.get(index)
+        answer = Answer(Status.GAVE_UP) if point is None else Answer(Status.FOUND, found.points[point].row)
+        own[index] = in_context(Explanation((answer,)), claim, problem, factuals.loc[[index]])
+    return GroupExplained(found, own, in_python(outcome.reply.detail.strip()))
+
+
+def _row(task: Task, person: Any) -> int:
+    """The number of a row, if it is one."""
+    if isinstance(person, bool) or not isinstance(person, int | np.integer):
+        raise DatasetError(f"{person!r} is no row of the table; give numbers of rows, such as [3, 7, 12].")
+    return int(_person(task, person)[0].index[0])
 
 
 def _ask(

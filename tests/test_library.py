@@ -28,9 +28,10 @@ from harness import library
 from harness.core.errors import DatasetError, HarnessError
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.data import load_csv
-from harness.library import explain, measure, pose
+from harness.library import explain, explain_group, measure, pose
 from harness.store.rows import answer_row
 from methods.ce_ocl import CeOcl
+from methods.group_greedy import GroupGreedy
 from methods.nearest import Nearest
 from methods.robust import Robust
 from metrics.proximity import l1
@@ -439,6 +440,29 @@ def test_an_explanation_as_a_table(question: Any, pipeline: Pipeline, tmp_path: 
     assert [line[-len(rows.columns) :] for line in lines] == list(rows.itertuples(index=False, name=None))
     with pytest.raises(HarnessError, match=r"ends in \.xlsx"):
         explanation.to_excel(tmp_path / "person.csv")
+
+
+def test_a_group_is_served_by_few(question: Any, pipeline: Pipeline) -> None:
+    """Each person's counterfactual is one of the set, and the pipeline accepts all of them."""
+    people = rejected(pipeline)[:4]
+    group = explain_group(GroupGreedy(t_max=4), question, people)
+    points = group.to_frame()
+    assert points["people"].sum() == len(group.found.assignment) > 1
+    assert pipeline.predict(points[list(FRAME.columns[:-1])]).tolist() == ["yes"] * len(points)
+    for person, point in group.found.assignment.items():
+        explained = group.people[person]
+        assert explained.context.verdicts == ("accepted",)
+        assert explained.answers[0].row == group.found.points[point].row
+        assert explained.context.factual.iloc[0].to_dict() == FRAME.iloc[person, :-1].to_dict()
+    assert str(group).startswith("4 people, wanted yes: ")
+    assert "1. " in str(group)
+    fine = next(row for row in range(len(FRAME)) if row not in rejected(pipeline))
+    for wrong, words in (([fine], "nobody of these"), ([9999], "no row 9999"), (["me"], "'me' is no row")):
+        with pytest.raises(HarnessError, match=words):
+            explain_group(GroupGreedy(t_max=4), question, wrong)
+    with pytest.raises(HarnessError, match="want different things"):
+        explain_group(GroupGreedy(t_max=4), pose(FRAME, "approved", pipeline), [fine, people[0]])
+    assert "explains no groups" in str(explain_group(Nearest(), question, people))
 
 
 @pytest.mark.slow

@@ -42,10 +42,10 @@ def write(run: StoredRun, divide: Sequence[str]) -> str:
         sentences = [f"## {line['group']}: {_heading(table.loc[line['group']], line, target_text(target))}"]
         for point, values in enumerate(line["points"]):
             members = factuals.loc[[factual for factual in factuals.index if point_of.get(factual) == point]]
-            sentences.append(_explanation(point, members, values, line["changed"][point], run.space.features))
+            sentences.append(explanation_text(point, members, values, line["changed"][point], run.space.features))
         sentences += _without(line, point_of)
         bad = Counter(verdicts[factual] for factual in factuals.index if verdicts[factual] not in {ACCEPTED, "none"})
-        sentences += [_wrapped(f"The checker found {_counted(bad)}.")] if bad else []
+        sentences += [_wrapped(f"The checker found {counted(bad)}.")] if bad else []
         sentences += [_division(name, factuals, point_of, line["points"]) for name in divide if name in factuals]
         parts.append("\n\n".join(sentences))
     report = "\n\n".join(parts) + "\n"
@@ -80,7 +80,7 @@ def line_count(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
-def _explanation(
+def explanation_text(
     point: int, members: pd.DataFrame, values: Mapping[str, Any], changed: Sequence[str], features: Sequence[Feature]
 ) -> str:
     """Two sentences: what these factuals change and to what; in what they are alike."""
@@ -92,7 +92,7 @@ def _explanation(
         before.pop(text[name](values[name]), None)
         stay = len(members) - sum(before.values())
         already = f"; {stay} already there" if stay else ""
-        says.append(f"{name} to {text[name](values[name])} (from {_counted(before)}{already})")
+        says.append(f"{name} to {text[name](values[name])} (from {counted(before)}{already})")
     alike = [f"{name} {text[name](values[name])}" for name in order if name not in changed]
     who = f"{point + 1}. {line_count(len(members), 'factual')} ({_some(members.index)})"
     return _wrapped(f"{who}: change {', '.join(says)}.") + (
@@ -145,7 +145,7 @@ def _mean(value: float) -> str:
     return DASH if math.isnan(value) else f"{value:.2f}"
 
 
-def _counted(counts: Mapping[str, int]) -> str:
+def counted(counts: Mapping[str, int]) -> str:
     return _some([f"{value}: {count}" for value, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))])
 
 

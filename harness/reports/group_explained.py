@@ -1,0 +1,63 @@
+"""One set of counterfactuals for several people: who, what changes, to what; each answer is checked as any other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from harness.core.explanation import GroupExplanation, Status
+from harness.core.wording import target_text
+from harness.evaluation.checker import ACCEPTED
+from harness.reports.groups import counted, explanation_text, line_count
+from harness.reports.person import Explained
+
+
+@dataclass(frozen=True)
+class GroupExplained:
+    """What a method answers for a group; print it.
+
+    Parameters
+    ----------
+    found
+        The counterfactuals, who is served by which, bounds and proofs.
+    people
+        By id each person's own answer, checked as any other.
+    detail
+        Why there is no answer; empty where there is one.
+    """
+
+    found: GroupExplanation
+    people: dict[object, Explained] = field(repr=False)
+    detail: str = ""
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each counterfactual: how many it serves, and its values."""
+        rows = [
+            {"people": len(self.found.members(place)), **(p.row or {})} for place, p in enumerate(self.found.points)
+        ]
+        return pd.DataFrame(rows, index=pd.Index([f"CE {place + 1}" for place in range(len(rows))]))
+
+    def __str__(self) -> str:
+        first = next(iter(self.people.values())).context
+        count = f"{line_count(len(self.people), 'person').replace('persons', 'people')}"
+        head = f"{count}, wanted {target_text(first.problem.target)}: "
+        if not self.found.points:
+            return f"{head}{self.detail or self.found.status}."
+        proven = ", proven the fewest" if self.found.status is Status.OPTIMAL else ""
+        parts = [f"{head}{line_count(len(self.found.points), 'counterfactual')}{proven}."]
+        for place, point in enumerate(self.found.points):
+            members = pd.concat([self.people[one].context.factual for one in self.found.members(place)])
+            changed, features = self.found.changed[place], first.problem.space.features
+            parts.append(explanation_text(place, members, point.row or {}, changed, features))
+        parts += self._left()
+        return "\n\n".join(parts)
+
+    def _left(self) -> list[str]:
+        left = [one for one in self.people if one not in self.found.assignment]
+        words = [person.context.verdicts[0] for one, person in self.people.items() if one not in left]
+        bad = Counter(word for word in words if word != ACCEPTED)
+        return [f"Without a counterfactual: {', '.join(map(str, left))}."] * bool(left) + [
+            f"The checker found {counted(bad)}."
+        ] * bool(bad)
