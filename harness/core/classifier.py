@@ -36,6 +36,8 @@ class WrappedModel:
         The file it came from, and the checksum of that file.
     trusted
         Whether reading the file needed the user's word that its maker is trusted.
+    inputs
+        The columns that it was trained on, where those are maps of decoded features rather than features.
     """
 
     model: Any
@@ -45,11 +47,18 @@ class WrappedModel:
     path: str = ""
     sha256: str = ""
     trusted: bool = False
+    inputs: tuple[Input, ...] = ()
 
     def table(self, frame: pd.DataFrame) -> Any:
         """What the model takes, shape (rows, columns): a frame, or an array where it knows no names."""
+        if self._encoded is not None:
+            return self._encoded.matrix(frame)
         taken = frame[list(self.columns)].astype(dict.fromkeys(self.logical, bool))
         return taken if self.named else taken.to_numpy()
+
+    @cached_property
+    def _encoded(self) -> Classifier | None:
+        return Classifier(self.model, self.inputs) if self.inputs else None
 
 
 @dataclass(frozen=True, eq=False)

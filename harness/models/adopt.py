@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import is_classifier, is_regressor
+from sklearn.pipeline import Pipeline
 
 from harness.core.classifier import Classifier, WrappedModel
 from harness.core.errors import HarnessError
+from harness.core.inputs import space_inputs
 from harness.core.space import Feature, Space
 from harness.models import pipeline
+from harness.models.composite import MADE_OF_OTHERS, THRESHOLDS
 from harness.models.files import checksum, read, short
 from harness.models.scorecard import as_scorecard
 
@@ -92,6 +95,27 @@ def _fitted(
     return assemble(wrapped, space, ordered, labels, threshold, frame, name)
 
 
+def of_inputs(
+    model: Any,
+    space: Space,
+    classes: Sequence[Any],
+    threshold: float | None,
+    frame: pd.DataFrame,
+) -> Classifier:
+    """The classifier of a model that was trained on the scaled columns of a space, and on codes of ``classes``.
+
+    One made of others, or a pipeline, is read as what exact methods know.
+    """
+    inputs = space_inputs(space)
+    if not isinstance(model, (*THRESHOLDS, *MADE_OF_OTHERS, Pipeline)):
+        return Classifier(model, inputs, tuple(classes), threshold)
+    wrapped = WrappedModel(model, space.names, named=False, inputs=inputs)
+    found = assemble(wrapped, space, classes, (), threshold, frame)
+    if found.opaque is None:
+        return found
+    return Classifier(model, inputs, found.classes, found.threshold, opaque=found.opaque)  # asked through its inputs
+
+
 def assemble(
     wrapped: WrappedModel,
     space: Space,
@@ -108,7 +132,7 @@ def assemble(
     HarnessError
         If the model cannot read the rows of ``frame``.
     """
-    described = pipeline.describe(wrapped.model, space, wrapped.columns, threshold)
+    described = pipeline.describe(wrapped.model, space, wrapped.columns, threshold, wrapped.inputs)
     if described.faults:
         raise HarnessError(_listed(wrapped.path, name, described.faults))
     names, threshold = tuple(labels), described.threshold

@@ -32,7 +32,7 @@ from sklearn.preprocessing import (
 )
 
 from harness.core.errors import UnsupportedError
-from harness.core.inputs import Affine, Chain, Indicator, Input, Lookup, beyond_by_rounding, run_steps
+from harness.core.inputs import Affine, Chain, Indicator, Input, Lookup, beyond_by_rounding, by_category, run_steps
 from harness.core.space import Feature, Kind, Space
 from harness.models.composite import chosen, own_threshold, read
 from harness.models.scorecard import OptBinned, ScorecardEstimator
@@ -120,7 +120,9 @@ class Described(NamedTuple):
     cut: float | None = None
 
 
-def describe(model: Any, space: Space, columns: Sequence[str], threshold: float | None = None) -> Described:
+def describe(
+    model: Any, space: Space, columns: Sequence[str], threshold: float | None = None, given: Sequence[Input] = ()
+) -> Described:
     """The last step of a model, and its inputs as maps of the data's features.
 
     Parameters
@@ -131,12 +133,15 @@ def describe(model: Any, space: Space, columns: Sequence[str], threshold: float 
         Names of the features that it takes, in its order.
     threshold
         That the score of class 1 has to exceed, where the model's own rule is not to decide.
+    given
+        The columns that it takes instead, where those are maps of the features.
     """
     if isinstance(model, ScorecardEstimator | OptBinned):
         return _scorecard(model, space, threshold)
     at = PipelineStep(space)
     raw = (Number(f) if f.numeric else Table(f, f.categories) for f in (space[name] for name in columns))
-    flow = ColumnFlow(tuple(raw))
+    flow = ColumnFlow(tuple(_column(source, space) for source in given) or tuple(raw))
+    known = {id(column): source for column, source in zip(flow.columns, given, strict=False)}
 
     def walk(member: Any, flow: ColumnFlow) -> tuple[Any, ColumnFlow]:
         while isinstance(member, Pipeline) or chosen(member) is not member:
@@ -146,15 +151,25 @@ def describe(model: Any, space: Space, columns: Sequence[str], threshold: float 
         return member, flow
 
     own = own_threshold(model) if threshold is None else threshold
+    threshold = None if threshold == own_threshold(model) else threshold
     try:
         with warnings.catch_warnings(action="ignore"):
             found = read(model, flow, walk, threshold)
-        inputs = tuple(_input(column, found.estimator, at.into("the last")) for column in found.columns)
+        last = at.into("the last")
+        inputs = tuple(known.get(id(column)) or _input(column, found.estimator, last) for column in found.columns)
     except UnsupportedError as fault:
         return Described(model, (), at.faults, f"this model is opaque: {str(fault).rstrip('.')}", own)
     estimator = copy.copy(found.estimator)
     vars(estimator).pop("feature_names_in_", None)
     return Described(estimator, inputs, at.faults, None, own, found.cut)
+
+
+def _column(source: Input, space: Space) -> Column:
+    """A map of a feature as a column between two steps."""
+    feature = space[source.feature]
+    if isinstance(source, Affine) and feature.numeric:
+        return Number(feature, (("-", source.shift), ("/", source.unit)))
+    return Table(feature, tuple(by_category(feature, source).tolist()))
 
 
 def _scorecard(model: Any, space: Space, threshold: float | None) -> Described:

@@ -16,9 +16,9 @@ from sklearn.ensemble import GradientBoostingClassifier
 
 from harness.core.classifier import Classifier
 from harness.core.errors import HarnessError
-from harness.core.inputs import space_inputs
 from harness.core.packages import digest_of, version
 from harness.core.space import Space
+from harness.models.adopt import of_inputs
 from harness.models.files import load, log, save
 
 SUM_OF_TREES = "sum_of_trees"
@@ -94,7 +94,9 @@ def train(
         _round(fitted, amended.decimals)
     if amended is not None and amended.decision is not None:
         _decide(fitted, amended.decision)
-    return Classifier(fitted, fitted.inputs(space) if decoded else space_inputs(space), classes, threshold)
+    if decoded:
+        return Classifier(fitted, fitted.inputs(space), classes, threshold)
+    return of_inputs(fitted, space, classes, threshold, frame)
 
 
 def _round(fitted: Any, decimals: int) -> None:

@@ -82,7 +82,8 @@ class StoredRun:
         task = {
             "space": to_plain(space),
             "model_file": file,
-            "inputs": to_plain(classifier.inputs),
+            "inputs": to_plain((classifier.wrapped and classifier.wrapped.inputs) or classifier.inputs),
+            "made_of_others": bool(classifier.wrapped and classifier.wrapped.inputs),
             "classes": to_plain(classifier.classes),
             "threshold": classifier.threshold,
             "objective": self._put_objective(objective),
@@ -105,8 +106,8 @@ class StoredRun:
     def _put_model(self, classifier: Classifier) -> dict[str, Any] | None:
         """Store the estimator, or a copy of the user's own model file; returns its entry of ``cell.json``."""
         wrapped = classifier.wrapped
-        if wrapped is None:
-            _put_estimator(classifier.estimator, self.path / "estimator.skops")
+        if wrapped is None or wrapped.inputs:
+            _put_estimator(classifier.estimator if wrapped is None else wrapped.model, self.path / "estimator.skops")
             return None
         source, name = Path(wrapped.path), f"model{Path(wrapped.path).suffix.lower()}"
         if not source.is_file() or checksum(source) != wrapped.sha256:
@@ -184,7 +185,11 @@ class StoredRun:
         meta = self.meta
         known = {name: from_plain(meta[name]) for name in ("inputs", "classes", "threshold")}
         if meta.get("model_file") is None:
-            return Classifier(_estimator(self.path / "estimator.skops"), **known)
+            estimator = _estimator(self.path / "estimator.skops")
+            if not meta.get("made_of_others"):
+                return Classifier(estimator, **known)
+            wrapped = WrappedModel(estimator, self.space.names, named=False, inputs=known["inputs"])
+            return self._described(wrapped, known, ())
         file = from_plain(meta["model_file"])
         path, labels, opaque = self.path / file.pop("file"), file.pop("labels"), file.pop("opaque")
         if path.parent != self.path or not path.is_file() or checksum(path) != file["sha256"]:
@@ -198,9 +203,14 @@ class StoredRun:
         wrapped = WrappedModel(model, path=str(path), **file)
         if opaque is not None:
             return Classifier(wrapped, **known, wrapped=wrapped, opaque=opaque, labels=labels)
-        found = pipeline.describe(model, self.space, wrapped.columns, known["threshold"])
+        return self._described(wrapped, known, labels)
+
+    def _described(self, wrapped: WrappedModel, known: dict[str, Any], labels: Sequence[Any]) -> Classifier:
+        """The classifier of a model with steps, or made of others, as it was when the answers were made."""
+        found = pipeline.describe(wrapped.model, self.space, wrapped.columns, known["threshold"], wrapped.inputs)
         known["inputs"] = found.inputs
-        return Classifier(found.estimator, **known, wrapped=wrapped, labels=labels, cut=found.cut)
+        model = found.estimator if found.opaque is None else wrapped
+        return Classifier(model, **known, wrapped=wrapped, labels=tuple(labels), cut=found.cut, opaque=found.opaque)
 
     @property
     def equations(self) -> tuple[Equation, ...]:

@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import (
     AdaBoostClassifier,
@@ -30,15 +32,19 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
-from support.composites import BOOSTING, FOREST, PEOPLE, behind, nearest, pure, tree
+from support.composites import BOOSTING, FOREST, GRID, PEOPLE, behind, nearest, pure, tree
 
-from harness.core.target import Probability
+from harness.core.problem import Problem
+from harness.core.target import Label, Probability
 from harness.library import explain, pose
+from harness.models.train import train
+from harness.store.run import StoredRun
 from methods.ce_ocl import CeOcl
 from methods.md_pso import MdPso
 from methods.nearest import Nearest
 from methods.robust import Robust
 
+CONF = Path(__file__).parents[2] / "conf" / "model"
 STEPS = RandomForestClassifier(2, max_depth=2, random_state=0)
 NETWORK = MLPClassifier([5], solver="lbfgs", max_iter=60, random_state=0)
 READ: dict[str, Callable[[], Any]] = {
@@ -260,7 +266,7 @@ def test_probabilities_of_a_composite_are_not_read() -> None:
     assert why == "probabilities of a model made of others are not read; set 'desired' to a class."
 
 
-@pytest.mark.parametrize("name", ["isotonic of a forest", "hard votes", "soft votes"])
+@pytest.mark.parametrize("name", ["isotonic of a forest", "hard votes", "soft votes", "tuned threshold"])
 def test_a_stored_composite_reads_the_same(name: str, tmp_path: Path) -> None:
     """From a file, and once more from the folder of a run."""
     model = fitted(READ[name])
@@ -271,3 +277,24 @@ def test_a_stored_composite_reads_the_same(name: str, tmp_path: Path) -> None:
     row = refused(model)
     one, other = (explain(CeOcl(), asked(own), row).answers[0] for own in (model, loaded))
     assert (one.objective, one.row) == (other.objective, other.row)
+
+
+@pytest.mark.parametrize("name", ["ada", "calibrated", "tuned_threshold", "voting"])
+def test_a_model_of_a_yaml_is_read_and_once_more_from_the_folder_of_a_run(name: str, tmp_path: Path) -> None:
+    """Trained on a space's columns, it is the model that exact methods enumerate, and stays it on disk."""
+    config = OmegaConf.load(CONF / f"{name}.yaml")
+    config.model_seed = 0
+    space = asked(fitted(READ["grid search"])).dataset.space
+    frame, labels = PEOPLE.drop(columns="paid"), PEOPLE["paid"].to_numpy(object)
+    classifier = train(instantiate(config.estimator, _convert_="all"), space, frame, labels, ("no", "yes"))
+    problem = Problem(space, classifier, frame, labels, Label("yes"))
+    assert CeOcl().refuses(problem) is None
+    clear = np.abs(classifier.raw(GRID).ravel() - classifier.raw_threshold) > 1e-9
+    said = np.where(classifier.raw(GRID).ravel() > classifier.raw_threshold, "yes", "no")
+    assert (said == classifier.predict(GRID))[clear].all()
+    run = StoredRun(tmp_path)
+    run.start({"n_counterfactuals": 1}, space, classifier, {0: Label("yes")}, None, frame.iloc[:1])
+    again = run.classifier
+    assert (again.predict(GRID) == classifier.predict(GRID)).all()
+    assert (again.raw(GRID) == classifier.raw(GRID)).all()
+    assert again.raw_threshold == classifier.raw_threshold
