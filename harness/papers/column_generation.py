@@ -16,10 +16,10 @@ from harness.core.errors import HarnessError
 from harness.core.space import Feature
 from harness.data import load_dataset
 from harness.evaluation.scoring import group_table
-from harness.reports.canvas import blank, shades
+from harness.reports.canvas import COLOURS, GREEN, blank, shades
 from harness.reports.claim import Claim, Numbers, Verdict
 from harness.reports.comparison import NOT_RUN, beside, narrowed, without_blanks
-from harness.reports.drawing import COLOURS, GREEN, Drawing
+from harness.reports.drawing import Drawing
 from harness.reports.markup import DASH, markdown, number
 from harness.reports.registry import OneFile, Table
 from harness.reports.stored import published

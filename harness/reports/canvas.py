@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
+# Okabe and Ito's palette, which every kind of colour vision tells apart, with a grey that keeps to that.
+BLUE, ORANGE, GREEN, PINK, SKY, RED, GREY = (
+    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#555555",
+)  # fmt: skip
+COLOURS = (BLUE, ORANGE, GREEN, RED, PINK, SKY, "#000000", GREY)
 COLUMN = 85 / 25.4  # inches: the width of a journal's column
 SMALL = 6.5  # points: the least size of a letter in such a figure
 DOTS = 300  # an inch of a PNG

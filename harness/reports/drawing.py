@@ -12,7 +12,7 @@ from scipy.spatial import ConvexHull
 from harness.core.errors import HarnessError
 from harness.data import Dataset, load_dataset
 from harness.reports import registry
-from harness.reports.canvas import blank, legend_below
+from harness.reports.canvas import BLUE, COLOURS, GREEN, ORANGE, RED, SKY, blank, legend_below
 from harness.reports.comparison import Comparison
 from harness.store.run import StoredRun
 
@@ -23,11 +23,6 @@ if TYPE_CHECKING:
 
 Drawing = Callable[[Sequence[StoredRun]], "Figure"]
 
-# Okabe and Ito's palette, which every kind of colour vision tells apart, with a grey that keeps to that.
-BLUE, ORANGE, GREEN, PINK, SKY, RED, GREY = (
-    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#555555",
-)  # fmt: skip
-COLOURS = (BLUE, ORANGE, GREEN, RED, PINK, SKY, "#000000", GREY)
 HATCHES = ("", "///", "...", "xxx", "\\\\\\", "+++", "ooo", "--")
 GRID = 700  # points a side on which a model's boundary is looked for
 

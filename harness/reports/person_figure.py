@@ -13,8 +13,7 @@ import numpy as np
 from harness.core.explanation import Answer
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
-from harness.reports.canvas import SMALL, add_rectangle, bare, column_style
-from harness.reports.drawing import COLOURS, GREY
+from harness.reports.canvas import COLOURS, GREY, SMALL, add_rectangle, bare, column_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

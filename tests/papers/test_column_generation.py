@@ -29,7 +29,7 @@ from harness.papers.column_generation import (
     perturbed,
     solved,
 )
-from harness.reports.drawing import COLOURS
+from harness.reports.canvas import COLOURS
 from harness.reports.markup import DASH
 
 SPACE = Space(

@@ -14,7 +14,7 @@ from support.figures import curves, outlines
 from harness.core.errors import HarnessError
 from harness.core.space import Feature, Kind, Space
 from harness.papers.robust.figures import FIGURES, MARKERS, convergence, iterations, pareto, times
-from harness.reports.drawing import BLUE, COLOURS, GREY, ORANGE, SKY
+from harness.reports.canvas import BLUE, COLOURS, GREY, ORANGE, SKY
 
 SPACE = Space((Feature("x", Kind.CONTINUOUS, scale=(0, 10)), Feature("y", Kind.CONTINUOUS, scale=(0, 4))))
 

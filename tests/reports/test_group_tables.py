@@ -29,7 +29,7 @@ from harness.execution.task import make_task
 from harness.models.train import train
 from harness.papers.column_generation import Fewest, Models, heat_map, perturbed, spread
 from harness.reports import figures, groups, registry, stored
-from harness.reports.drawing import GREEN
+from harness.reports.canvas import GREEN
 from harness.reports.latex import of_markdown, tex
 from harness.store.run import StoredRun
 from methods.group_greedy import GroupGreedy

@@ -16,7 +16,7 @@ from support.figures import covered
 from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, Explanation, Status
 from harness.library import in_context, pose
-from harness.reports.drawing import COLOURS
+from harness.reports.canvas import COLOURS
 from harness.reports.person import Explained
 from harness.reports.person_figure import BARS, EDGE, NAMES, STRIP
 

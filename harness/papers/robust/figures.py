@@ -12,8 +12,8 @@ import pandas as pd
 
 from harness.core.errors import HarnessError
 from harness.papers.robust.tables import steps_of
-from harness.reports.canvas import add_rectangle, blank, legend_below, whole_ticks
-from harness.reports.drawing import BLUE, COLOURS, GREY, ORANGE, SKY, Drawing, two_numbers
+from harness.reports.canvas import BLUE, COLOURS, GREY, ORANGE, SKY, add_rectangle, blank, legend_below, whole_ticks
+from harness.reports.drawing import Drawing, two_numbers
 from harness.store.run import StoredRun
 
 if TYPE_CHECKING:

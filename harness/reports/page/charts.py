@@ -15,8 +15,7 @@ from harness.evaluation.contest import SECONDS, Contest, Criterion, Standing
 from harness.evaluation.scoring import NEAREST
 from harness.evaluation.statistics import LEVEL, comparable, posthocs
 from harness.evaluation.study import Study
-from harness.reports.canvas import COLUMN, SMALL, add_rectangle, blank, legend_below
-from harness.reports.drawing import COLOURS, GREY
+from harness.reports.canvas import COLOURS, COLUMN, GREY, SMALL, add_rectangle, blank, legend_below
 from harness.reports.markup import ARROWS
 
 if TYPE_CHECKING:
