@@ -89,7 +89,13 @@ def test_a_method_is_built(method: str) -> None:
 @pytest.mark.parametrize("method", choices("method"))
 def test_a_method_has_one_name(method: str) -> None:
     """``dice_genetic`` is a variant of ``methods.dice``: file and YAML begin alike."""
-    target = composed(f"method={method}").method._target_
+    config = composed(f"method={method}").method
+    target = config._target_
+    if target == "methods.foreign.method.Foreign":  # the file is its script
+        assert config.name == method
+        assert Path(config.script).stem.startswith(method)
+        assert config.environment.lock == str(Path(config.script).with_name(f"{method}.lock"))
+        return
     path = target.rpartition(".")[0]
     module = path.rpartition(".")[2]
     assert path in {
