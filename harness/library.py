@@ -121,7 +121,8 @@ def pose(
         What the target's column calls the model's classes, in the order of its ``classes_``, where the model calls them
         otherwise.
     settings
-        Anything else that ``harness.data.load_dataset`` takes, such as ``drop`` and ``missing``.
+        Anything else that ``harness.data.load_dataset`` takes, such as ``drop``, ``missing`` and ``constraints``:
+        relations between features that counterfactuals keep, such as ``["loan <= 5 * income"]``.
 
     Raises
     ------

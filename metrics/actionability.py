@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from harness.core.asked import Asked
@@ -11,18 +13,35 @@ from harness.core.metric import metric, together
 @metric(better="lower", family="actionability", over="returned", place=6)
 @together
 def violations(asked: Asked) -> np.ndarray:
-    """Mean number of features changed against actionability or bounds, in [0, features], lower is better.
+    """Mean number of constraints broken, lower is better: features changed against actionability or bounds, relations.
 
-    Of all that was returned and whose values exist. None without such an answer.
+    In [0, features + relations]. Of all that was returned and whose values exist. None without such an answer.
 
     >>> from metrics._example import answers, factual, problem
     >>> violations(factual, answers, problem)  # age may only increase; the second answer is ten years younger
     0.5
     """
-    space = asked.problem.space
-    existing = asked.where([not fault for fault in space.incoherent(asked.answers)])
-    rows = space.frame(existing.answers.to_dict("records"))
-    return existing.mean(_numbers(space.violations(existing.origins, rows)))
+    existing = _existing(asked)
+    return existing.mean(_numbers(asked.problem.space.violations(existing.origins, existing.answers)))
+
+
+@metric(better="lower", family="actionability", over="returned", shown=False)
+@together
+def relations(asked: Asked) -> np.ndarray:
+    """Mean number of relations between features that are broken, lower is better.
+
+    In [0, relations]; one that the factual breaks counts where it is broken further. Of all that was returned and
+    whose values exist. None without such an answer, and without relations.
+
+    >>> from dataclasses import replace
+    >>> from metrics._example import SPACE, answers, factual, problem
+    >>> related = replace(SPACE, constraints=("if education increases then age increases", "income <= 2 * age"))
+    >>> relations(factual, answers, replace(problem, space=related))  # the second studied, and did not grow older
+    0.5
+    """
+    existing, space = _existing(asked), asked.problem.space
+    counts = _numbers(space.breaches(existing.origins, existing.answers)).astype(float)
+    return existing.mean(counts if space.relations else np.full(len(counts), np.nan))
 
 
 @metric(better="lower", family="actionability", over="returned", shown=False)
@@ -39,6 +58,13 @@ def incoherent(asked: Asked) -> np.ndarray:
     0.5
     """
     return asked.mean(_numbers(asked.problem.space.incoherent(asked.answers)))
+
+
+def _existing(asked: Asked) -> Asked:
+    """The answers whose values exist, as decoded rows."""
+    space = asked.problem.space
+    existing = asked.where([not fault for fault in space.incoherent(asked.answers)])
+    return replace(existing, answers=space.frame(existing.answers.to_dict("records")))
 
 
 def _numbers(faults: list[list[str]]) -> np.ndarray:

@@ -22,6 +22,7 @@ ATTRIBUTE = re.compile(
     re.DOTALL,
 )
 ODD = "utf8_hex_"
+OUTSIDE = r",(?![^\[\]]*\])"  # a comma outside of brackets
 
 
 def readable(argument: str) -> str:
@@ -35,6 +36,8 @@ def readable(argument: str) -> str:
     'desired=">= 12","<= 3"'
     >>> readable("dataset.immutable=[Größe, sex]")
     'dataset.immutable=["Größe","sex"]'
+    >>> readable("constraints=[at most 1 of [a, b] change, a >= b]")
+    'constraints=["at most 1 of [a, b] change","a >= b"]'
 
     Raises
     ------
@@ -54,7 +57,11 @@ def readable(argument: str) -> str:
         argument = f"++{place}.{name}{rest}"
     elif argument.startswith(("features.", "dataset.causality.", "dataset.discretise")):
         argument = f"++{argument}"
-    return _quoted(argument) if re.match(r"(\+\+)?(features\.|dataset\.|desired=|factuals=)", argument) else argument
+    return (
+        _quoted(argument)
+        if re.match(r"(\+\+)?(features\.|dataset\.|desired=|factuals=|constraints=)", argument)
+        else argument
+    )
 
 
 def _quoted(argument: str) -> str:
@@ -72,7 +79,7 @@ def _quoted(argument: str) -> str:
         return text if whole else f'"{text}{chr(92) * (len(text) - len(text.rstrip(chr(92))))}"'
 
     if value.startswith("[") and value.endswith("]"):
-        return f"{key}=[{','.join(map(quoted, value[1:-1].split(',')))}]"
+        return f"{key}=[{','.join(map(quoted, re.split(OUTSIDE, value[1:-1])))}]"
     parts = value.split(",")
     return f"{key}={','.join(map(quoted, parts)) if all(map(str.strip, parts)) else quoted(value)}"
 

@@ -52,6 +52,9 @@ def build_task(config: DictConfig, names: Mapping[str, str], folder: Path | None
     plain: Any = OmegaConf.to_container(config, resolve=True)
     validate(plain)
     origins = _settle(plain)
+    if plain["constraints"]:
+        plain["dataset"]["constraints"] = [*(plain["dataset"].get("constraints") or ()), *plain["constraints"]]
+        plain["constraints"] = []  # they are in the dataset's now
     _name_learners(plain)
     dataset = _dataset(_key(names["dataset"], plain["dataset"], plain["split"], plain["features"]))
     if folder is not None:

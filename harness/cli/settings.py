@@ -24,6 +24,7 @@ SWITCHES = ("first_use", "force", "rescore", "dry")
 EXAMPLES = {
     "optimise": "a number to each score, such as {coverage: 1}",
     "divide": "a list of features, such as [sex, race]",
+    "constraints": "a list of relations between features, such as ['loan <= 5 * income']",
 }
 NAMED = {float: "a number", int: "a whole number", bool: "true or false", str: "a word", types.NoneType: "null"}
 
@@ -58,7 +59,7 @@ def validate(plain: Mapping[str, Any]) -> None:
     _must(plain["group"] is None or isinstance(plain["group"], bool | str), plain, "group", allowed)
     if plain["group"] and plain["n_counterfactuals"] != 1:
         raise HarnessError("a factual of a group has one counterfactual; leave n_counterfactuals at 1, or group out.")
-    for key, of in (("optimise", Mapping), ("divide", list)):
+    for key, of in (("optimise", Mapping), ("divide", list), ("constraints", list)):
         _must(isinstance(plain[key], of), plain, key, f"give {EXAMPLES[key]}")
     _must(all(map(_number, plain["optimise"].values())), plain, "optimise", f"give {EXAMPLES['optimise']}")
     names = plain["metrics"].get("names") if isinstance(plain["metrics"], Mapping) else None

@@ -13,6 +13,8 @@ import pandas as pd
 
 from harness.core.errors import DatasetError, choices
 from harness.core.notation import Notation, number
+from harness.core.relation_grammar import parse_relation
+from harness.core.relations import Relation
 
 SAME = 1e-9  # two scaled values this near are the same value: rounding of one encode / decode, nothing else
 
@@ -211,15 +213,27 @@ class Space:
 
     One column for a continuous or integer feature (min-max over the training rows), an ordinal one (rank over
     levels - 1) or a binary one (0/1), full one-hot for a categorical one.
+
+    ``constraints`` are relations between features that a counterfactual has to keep, in words
+    (``harness.core.relation_grammar``).
     """
 
     features: tuple[Feature, ...]
+    constraints: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", tuple(self.features))
         names = [feature.name for feature in self.features]
         if len(set(names)) < len(names):
             raise DatasetError(f"feature names repeat: {names}.")
+        object.__setattr__(self, "constraints", tuple(map(str, self.relations)))
+
+    @cached_property
+    def relations(self) -> tuple[Relation, ...]:
+        """The constraints, read; no two the same."""
+        features = dict(zip(self.names, self.features, strict=True))
+        found = (parse_relation(text, features) for text in self.constraints)
+        return tuple({relation.text: relation for relation in found}.values())
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -265,7 +279,7 @@ class Space:
                     raise DatasetError(f"feature {name} has no attribute {key!r}; {choices(key, allowed)}.")
             values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in attributes.items()}
             features[name] = replace(feature, **values)
-        return Space(tuple(features.values()))
+        return Space(tuple(features.values()), self.constraints)
 
     def check(self, frame: pd.DataFrame, what: str = "the data") -> None:
         """Raise ``DatasetError`` unless every row of ``frame`` is a point of this space (bounds aside)."""
@@ -415,11 +429,11 @@ class Space:
         return faults
 
     def violations(self, factual: pd.DataFrame, frame: pd.DataFrame) -> list[list[str]]:
-        """Per row, the features changed against their actionability or bounds, read off the decoded values.
+        """Per row, what it breaks, read off the decoded values: actionability and bounds by feature, and relations.
 
         From one factual, or from one for each row.
         """
-        faults: list[list[str]] = [[] for _ in range(len(frame))]
+        faults = self.breaches(factual, frame)
         for feature in self.features:
             origins = np.broadcast_to(factual[feature.name].to_numpy(), len(frame)).tolist()
             for fault, origin, value in zip(faults, origins, frame[feature.name], strict=True):
@@ -433,6 +447,17 @@ class Space:
                     ok = value in feature.reachable(origin)
                 if not ok:
                     fault.append(feature.name)
+        return faults
+
+    def breaches(self, factual: pd.DataFrame, frame: pd.DataFrame) -> list[list[str]]:
+        """Per row, the relations that it breaks, and further than its factual does: one, or one for each row."""
+        if self.relations and len(factual) != 1:
+            pairs = ((factual.iloc[[place]], frame.iloc[[place]]) for place in range(len(frame)))
+            return [self.breaches(origin, row)[0] for origin, row in pairs]
+        faults: list[list[str]] = [[] for _ in range(len(frame))]
+        for relation in self.relations:
+            for place in np.flatnonzero(~relation.kept(factual, frame)):
+                faults[place].append(relation.text)
         return faults
 
     def changed(self, factual: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:

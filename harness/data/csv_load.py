@@ -100,7 +100,10 @@ def _load(settled: Mapping[str, Any], split: Mapping[str, Any] | str | None) -> 
         unbounded=bool(settled["unbounded"]),
         split=split,
         overrides=_overrides(settled["features"], {feature: written[feature] for feature in selected}),
-        **{key: settled[key] for key in ("label", "classes", "empty", "outliers", "causality", "discretise")},
+        **{
+            key: settled[key]
+            for key in ("label", "classes", "empty", "outliers", "constraints", "causality", "discretise")
+        },
     )
     _check_columns(dataset)
     for feature in dataset.space.names:

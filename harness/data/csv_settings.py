@@ -72,6 +72,7 @@ CHECKS: dict[str, Check] = {
     "drop": _NAMES,
     "missing": (lambda value: value in MISSING, f"one of {', '.join(MISSING)}"),
     "features": (lambda value: _list(value) or _features(value), "a mapping by column name, or a list of names"),
+    "constraints": (_list, "a list of texts such as 'loan <= 5 * income'"),
     "causality": (lambda value: _causality(value), "a mapping by column name, to a 'formula' or 'parents' and 'learn'"),
     "label": (lambda value: _label(value), "a mapping {column: ..., classes: {CLASS: [VALUES]}}"),
     "classes": _VALUES,

@@ -62,6 +62,8 @@ class Description:
         (the last file is the test split).
     overrides
         Feature attributes as in ``features``, applied last.
+    constraints
+        Relations between features that a counterfactual has to keep; see ``harness.core.relation_grammar``.
     causality
         Structural equations by endogenous feature; see ``harness.models.equations.equations``.
     discretise
@@ -93,6 +95,7 @@ class Description:
     read: Mapping[str, Any] | None = None
     split: Mapping[str, Any] | str | None = field(default_factory=lambda: dict(SPLIT))
     overrides: Mapping[str, Mapping[str, Any] | None] | None = None
+    constraints: Sequence[str] | None = None
     causality: Mapping[str, Mapping[str, Any] | None] | None = None
     discretise: str | Mapping[str, Any] | None = None
     published: Mapping[str, Any] | None = None
@@ -103,6 +106,8 @@ class Description:
         for key in ("immutable", "drop"):
             if isinstance(value := getattr(self, key), str) or not isinstance(value, Sequence):
                 raise DatasetError(f"{key!r} of {self.name} is {value!r}; give a list of names, such as [age, sex].")
+        if not isinstance(self.constraints, list | tuple | None):
+            raise DatasetError(f"'constraints' of {self.name} is {self.constraints!r}; give a list of texts.")
 
 
 def one_of(value: Any, allowed: Iterable[Any], but: str) -> Any:

@@ -122,7 +122,7 @@ def _features(
             )
         data[name] = values
         features.append(described(name, kind, values, train, entry, about.unbounded))
-    space = Space(tuple(features))
+    space = Space(tuple(features), tuple(about.constraints or ()))
     frame = pd.DataFrame(data, index=raw.index).set_axis(space.index, axis=1)
     space.check(frame, about.name)
     return space, frame, notices
@@ -139,7 +139,7 @@ def _discrete(dataset: Dataset, how: Discretisation) -> Dataset:
         features.append(made)
         if cut is not None:
             intervals[feature.name] = cut
-    space = Space(tuple(features))
+    space = Space(tuple(features), dataset.space.constraints)
     frame = pd.DataFrame(data, index=dataset.frame.index).set_axis(space.index, axis=1)
     return replace(dataset, space=space, frame=frame, intervals=intervals)
 

@@ -29,7 +29,8 @@ def verdicts(run: StoredRun) -> list[dict[str, Any]]:
     """Judge every stored row from the row, the question and the stored estimator alone.
 
     Each verdict names ``factual`` and ``ce``; says ``valid`` (the estimator's own answer on the decoded row),
-    ``incoherent`` and ``violations`` (feature names), the recomputed ``objective``, and as ``verdict``: ``accepted``,
+    ``incoherent`` (features) and ``violations`` (features, and relations between them), the recomputed ``objective``,
+    and as ``verdict``: ``accepted``,
     ``none`` where there is no counterfactual, or its first fault: ``invalid`` (target missed), ``incoherent`` (a value
     that does not exist, of which the model says nothing), ``not permitted`` (by the question's constraints), ``beyond
     its limits`` (those that the method stated), ``worse than claimed``, ``late``. ``region``, where the answer has one,
@@ -212,7 +213,8 @@ def exists(feature: Feature, value: Any) -> bool:
 
 
 def _forbidden(space: Space, origin: Mapping[str, Any], row: Mapping[str, Any]) -> list[str]:
-    return [f.name for f in space.features if not permitted(f, origin[f.name], row[f.name])]
+    found = [f.name for f in space.features if not permitted(f, origin[f.name], row[f.name])]
+    return found + (space.breaches(space.frame([origin]), space.frame([row]))[0] if space.relations else [])
 
 
 def permitted(feature: Feature, old: Any, new: Any) -> bool:

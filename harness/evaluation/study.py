@@ -26,8 +26,18 @@ SHOWING = {
     "variant", "jobs",
 }  # fmt: skip
 # Settings that make another task, as its people or its model are others; all other settings make a variant of a method.
-LATER = {"first_use": False, "satisfied": "leave_out"}  # settings that earlier versions lacked, as they were then
-CONSTRAINTS = {"immutable", "features", "unbounded", "causality"}  # of a dataset: another list makes a variant
+LATER = {
+    "first_use": False,
+    "satisfied": "leave_out",
+    "constraints": [],
+}  # settings that earlier versions lacked, as they were then
+CONSTRAINTS = {
+    "immutable",
+    "features",
+    "unbounded",
+    "causality",
+    "constraints",
+}  # of a dataset: another list makes a variant
 TASK = {"model", "model_seed", "split", "factuals", "factuals_seed", "n_factuals", "desired", "satisfied"}
 ANSWERED = 0.5  # of its seeds: a question that so many answer is answered
 SHOWN = 5  # questions of a sentence

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from harness.data.csv_factuals import read_factuals
 from harness.data.published import published_factuals
 
 PICK, EXPLAIN = 0, 1  # streams of random numbers: which factuals, and what a method draws for each
+logger = logging.getLogger(__name__)
 BLOCK = 4096  # factuals that a model is asked about together
 WHICH = ("test", "test_then_train", "all", "published")  # rows that factuals are picked from
 
@@ -98,6 +100,13 @@ def make_task(
             f"choose another 'desired', or other factuals."
         )
     targets = _targets(target, classifier, factuals)
+    for relation in dataset.space.relations:
+        broken = [index for index in factuals.index if relation.broken_by(factuals.loc[[index]])]
+        if broken:
+            logger.warning(
+                "%s: %d of %d factuals break '%s' themselves, such as %s; their answers may not break it further.",
+                dataset.name, len(broken), len(factuals), relation, broken[0],
+            )  # fmt: skip
     train = dataset.frame.iloc[dataset.train]
     labels = dataset.labels[dataset.train]
     problems = {

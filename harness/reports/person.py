@@ -253,6 +253,10 @@ def _notes(explanation: Explained, names: Sequence[str]) -> list[str]:
     notes = [f"{', '.join(places)}: {line}." for line, places in why.items()]
     if explanation.conflict and not any(conflict_text(explanation.conflict) in note for note in notes):
         notes.append(f"These cannot hold together: {conflict_text(explanation.conflict)}.")
+    context = explanation.context
+    broken = [str(relation) for relation in context.problem.space.relations if relation.broken_by(context.factual)]
+    if broken:
+        notes.append(f"The factual itself breaks {', '.join(broken)}; counterfactuals may not break it further.")
     return notes
 
 

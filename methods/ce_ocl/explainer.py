@@ -13,6 +13,7 @@ from harness.core.errors import UnsupportedError
 from harness.core.explanation import Explanation, Status
 from harness.core.method import Deadline
 from harness.core.problem import Problem
+from harness.core.relations import refusal as unrelated
 from harness.core.target import Label
 from methods.ce_ocl.cell_engine import CellEngine
 from methods.ce_ocl.parameters import Parameters
@@ -28,6 +29,8 @@ def refusal(parameters: Parameters, problem: Problem) -> str | None:
     """Why CE-OCL with these parameters cannot take the problem, in a sentence; None where it can."""
     if problem.classifier.opaque:
         return problem.classifier.opaque
+    if why := unrelated(problem.space.relations, "ce_ocl"):
+        return why
     if not isinstance(problem.target, Label) and len(problem.classifier.classes) > 2:
         return "a probability of one of several classes cannot be embedded; set 'desired' to a class."
     if parameters.engine != "milp" and CellEngine.takes(parameters, problem):

@@ -14,6 +14,7 @@ from harness.core.explanation import Answer, Explanation, GroupExplanation, Reas
 from harness.core.method import Deadline
 from harness.core.objective import Limit, Objective, Term
 from harness.core.problem import Problem
+from harness.core.relations import refusal
 from harness.core.space import Kind
 from harness.core.target import Label, Probability
 from methods.column_generation import change, kernels, programs, search
@@ -116,6 +117,8 @@ class ColumnGeneration:
     def refuses(self, problem: Problem) -> str | None:
         if problem.classifier.opaque:
             return problem.classifier.opaque
+        if why := refusal(problem.space.relations, "column_generation"):
+            return why
         numbers = [feature.name for feature in problem.space.features if feature.kind not in DISCRETE]
         if numbers:
             shown = ", ".join(numbers[:3]) + (", ..." if len(numbers) > 3 else "")

@@ -20,6 +20,7 @@ from harness.core.inputs import Affine, Input
 from harness.core.method import Deadline
 from harness.core.objective import Objective, Term, check_weight
 from harness.core.problem import Problem
+from harness.core.relations import refusal
 from harness.core.space import Actionability, Feature, Kind
 from harness.core.target import Label
 from methods.estimators.fast_predict import fast_decide
@@ -96,6 +97,8 @@ class TreeCf:
         if why := missing("treecf", "treecf"):
             return why
         classifier = problem.classifier
+        if why := refusal(problem.space.relations, "treecf"):
+            return why
         if not isinstance(problem.target, Label):
             return "treecf is run for a wanted class only, not for an interval; set 'desired' to a class."
         if classifier.opaque:

@@ -17,6 +17,7 @@ from harness.core.inputs import by_category
 from harness.core.method import Deadline
 from harness.core.objective import Objective
 from harness.core.problem import Problem
+from harness.core.relations import refusal
 from harness.core.space import Kind
 from methods.estimators.raw_target import raw_interval
 from methods.estimators.trees import ensemble, splits_only
@@ -103,6 +104,8 @@ class Robust(Settings):
 
     def refuses(self, problem: Problem) -> str | None:
         """Why the problem is not taken, None where it is; neither compiled code nor a solver is loaded."""
+        if why := refusal(problem.space.relations, "robust"):
+            return why
         try:
             readable(problem.space, problem.classifier, problem.target)  # every region is certified anew
             self.perturbation(problem)

@@ -17,6 +17,7 @@ from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
 from harness.core.objective import Limit, Objective, Term, check_weight
 from harness.core.problem import Problem
+from harness.core.relations import refusal
 from harness.core.target import Interval, Label, Probability
 from harness.models.card import card_of
 from harness.solvers.highs import PROVEN
@@ -157,6 +158,8 @@ class Scorecard:
         if card is None:
             name = type(problem.classifier.estimator).__name__
             return f"a scorecard's bins are needed, which {name} has not; use model=scorecard, or a file with one."
+        if why := refusal(problem.space.relations, "scorecard"):
+            return why
         try:
             raw_interval(problem)
         except UnsupportedError as fault:

@@ -110,6 +110,25 @@ def test_an_immutable_feature_that_changed_is_not_permitted(cell: StoredRun) -> 
     assert (verdict["verdict"], verdict["violations"], verdict["valid"]) == ("not permitted", ["height"], True)
 
 
+@pytest.mark.parametrize(
+    ("text", "broken"), [("at most 0 of [A, B] change", True), ("at most 1 of [A, B] change", False)]
+)
+def test_a_relation_that_is_broken_is_not_permitted(cell: StoredRun, text: str, broken: bool) -> None:
+    """A stored question with a relation is judged by it, whatever the method knew of it."""
+    path = cell.path / "cell.json"
+    meta = json.loads(path.read_text())
+    names = [feature["name"] for feature in meta["space"]["features"] if feature["actionability"] == "free"][:2]
+    meta["space"]["constraints"] = [text.replace("A", f"`{names[0]}`").replace("B", f"`{names[1]}`")]
+    path.write_text(json.dumps(meta))
+    factuals, _ = cell.factuals()
+    for verdict, row in zip(checker.verdicts(cell), cell.rows(), strict=True):
+        if row["row"] is None:
+            continue
+        changed = sum(row["row"][name] != factuals.loc[row["factual"], name] for name in names)
+        assert (verdict["verdict"] == "not permitted") == (changed > (0 if broken else 1))
+        assert len(verdict["violations"]) == (changed > (0 if broken else 1))
+
+
 def test_an_understated_objective_is_worse_than_claimed(cell: StoredRun) -> None:
     """Beyond 1e-6; a claim that is too high is no fault of the answer."""
     assert verdict_of(cell, lambda row: row.update(objective=row["objective"] + 0.1))["verdict"] == "accepted"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -53,8 +54,9 @@ def problem() -> Problem:
     return Problem(SPACE, classifier, train, np.where(granted, "yes", "no").astype(object), Label("yes"))
 
 
-def ask(distance: str, n: int) -> tuple[Answer, ...]:
-    fitted = Nearest(distance).fit(problem())
+def ask(distance: str, n: int, *constraints: str) -> tuple[Answer, ...]:
+    posed = replace(problem(), space=replace(SPACE, constraints=constraints))
+    fitted = Nearest(distance).fit(posed)
     return fitted.explain(rows(FACTUAL), n, np.random.default_rng(0), Deadline.after(10)).answers
 
 
@@ -73,6 +75,12 @@ def test_rows_come_by_distance(distance: str, names: list[str], values: list[flo
     assert [answer.objective for answer in found] == pytest.approx(values)
     assert {answer.status for answer in found} == {Status.FOUND}
     assert ask(distance, 1) == found[:1]
+
+
+def test_rows_that_break_a_relation_are_no_answers() -> None:
+    """The relations leave the row of an income of 100, at the age of 40."""
+    found = ask("gower", 1, "if income increases then age stays", "at most 2 of [income, age, job] change")
+    assert found[0].row == rows(WANTED["far"]).to_dict("records")[0]
 
 
 def test_what_is_not_found_is_given_up() -> None:
