@@ -75,11 +75,17 @@ def equations_of(problem: Problem) -> tuple[str, ...]:
     return tuple(f"causality {equation.feature}" for equation in problem.equations)
 
 
+def relations_of(problem: Problem) -> tuple[str, ...]:
+    """The constraint groups of a problem's relations between features, for methods that keep them."""
+    return problem.space.constraints
+
+
 def lifted(problem: Problem, names: frozenset[str]) -> Problem:
     """The problem without some of its constraint groups."""
     space = problem.space
     for name, changes in groups_of(problem).items():
         if name in names:
             space = space.replace(changes)
+    space = replace(space, constraints=tuple(text for text in space.constraints if text not in names))
     named = zip(equations_of(problem), problem.equations, strict=True)
     return replace(problem, space=space, equations=tuple(equation for name, equation in named if name not in names))

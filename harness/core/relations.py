@@ -238,4 +238,4 @@ def refusal(relations: Sequence[Relation], method: str) -> str | None:
     if not relations:
         return None
     shown = ", ".join(repr(relation.text) for relation in relations)
-    return f"{method} keeps no relations between features, and its proofs would be wrong; drop {shown}."
+    return f"{method} keeps no relations between features, and its proofs would be wrong; ask ce_ocl, or drop {shown}."

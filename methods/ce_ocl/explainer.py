@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from harness.core.conflict import conflict_text, equations_of, groups_of, irreducible, lifted
+from harness.core.conflict import conflict_text, equations_of, groups_of, irreducible, lifted, relations_of
 from harness.core.errors import UnsupportedError
 from harness.core.explanation import Explanation, Status
 from harness.core.method import Deadline
 from harness.core.problem import Problem
-from harness.core.relations import refusal as unrelated
 from harness.core.target import Label
 from methods.ce_ocl.cell_engine import CellEngine
 from methods.ce_ocl.parameters import Parameters
@@ -29,8 +28,6 @@ def refusal(parameters: Parameters, problem: Problem) -> str | None:
     """Why CE-OCL with these parameters cannot take the problem, in a sentence; None where it can."""
     if problem.classifier.opaque:
         return problem.classifier.opaque
-    if why := unrelated(problem.space.relations, "ce_ocl"):
-        return why
     if not isinstance(problem.target, Label) and len(problem.classifier.classes) > 2:
         return "a probability of one of several classes cannot be embedded; set 'desired' to a class."
     if parameters.engine != "milp" and CellEngine.takes(parameters, problem):
@@ -39,7 +36,7 @@ def refusal(parameters: Parameters, problem: Problem) -> str | None:
         name = type(problem.classifier.estimator).__name__
         return (
             f"engine=search needs a tree, forest or boosting model (here: {name}), a distance that is a sum "
-            f"over features, diversity=distance and no hull or causality; use auto."
+            f"over features, diversity=distance and no hull, causality or relations; use auto."
         )
     from methods.ce_ocl.formulation import check  # slow: Pyomo, where trees are searched without
 
@@ -108,6 +105,7 @@ class CeOclExplainer:
 
         groups = [*groups_of(self.problem)]
         groups += [] if self.method.max_changes is None else [most]
+        groups += relations_of(self.problem)
         groups += equations_of(self.problem) if self.method.causality else []
         groups += [MANIFOLD] if self.method.hull == "hard" else []
         return irreducible(groups, infeasible)

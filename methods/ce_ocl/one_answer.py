@@ -11,6 +11,7 @@ import pandas as pd
 
 from harness.core.explanation import Answer, Reason, Status
 from harness.core.method import Deadline
+from harness.core.relations import all_kept
 from harness.core.space import Kind
 from harness.solvers.highs import PROVEN, Linear, Solution
 from methods.ce_ocl.answers import gave_up, infeasible
@@ -75,8 +76,9 @@ class AnswerSearch:
         space, program = self.problem.space, self.program
         changes = program.aim.changes(space, self.factual, frame)
         features = space.changed(self.factual, frame).sum(axis=1)
+        kept = all_kept(space.relations, self.factual, frame)
         values = program.aim.values(space, self.factual, frame)
-        allowed = (features > 0) & (changes <= self.parameters.most) & self.separation.of(frame)
+        allowed = (features > 0) & (changes <= self.parameters.most) & self.separation.of(frame) & kept
         order = [int(i) for i in np.argsort(values, kind="stable") if allowed[i]]
         for place in order[: PRICED if self.manifold is not None else 1]:
             if values[place] >= self.best.value:
@@ -268,7 +270,7 @@ class AnswerSearch:
             return Solution(None, math.inf, math.inf, infeasible=True)
         while repairs < REPAIRS:
             solution = runs.next(self.deadline.left)
-            exact = repairs == 0 or program.splits  # a wider margin proves nothing of the narrower one
+            exact = program.related.exact and (repairs == 0 or program.splits)  # a wider margin proves nothing else
             before, value = bound, self.best.value
             bound = max(bound, solution.bound) if exact else bound
             known = min(budget, solution.objective)
@@ -284,6 +286,10 @@ class AnswerSearch:
             if self.deadline.passed and self.piece is not None and self.piece.partial:
                 break
             frame = program.read(solution.x, self.factual)
+            if not program.related.keeps(frame)[0]:
+                if (not exact or runs.settle()) and not program.related.tighten():
+                    break
+                continue
             if not surely_valid(self.problem, frame)[0]:
                 patience -= program.bare and bound <= before + negligible
                 if program.bare and not repairs and patience and program.variables.refine(solution.x):
@@ -329,7 +335,7 @@ class AnswerSearch:
         if moved.x is None:
             return False
         frame = self.program.read(moved.x, self.factual)
-        if not surely_valid(self.problem, frame)[0]:
+        if not surely_valid(self.problem, frame)[0] or not self.program.related.keeps(frame)[0]:
             return False
         self._take(frame, self._inside, moved.x)
         self.guess(self._between(refused, frame), self._inside)
@@ -364,7 +370,8 @@ class AnswerSearch:
         """Let an incumbent of the solver join the pool, if it is a counterfactual."""
         frame = self.program.read(x, self.factual)
         changes = self.program.aim.changes(self.problem.space, self.factual, frame)
-        if self.problem.valid(frame)[0] and 0 < changes[0] <= self.parameters.most and self.separation.of(frame)[0]:
+        kept = self.problem.valid(frame)[0] and self.program.related.keeps(frame)[0]
+        if kept and 0 < changes[0] <= self.parameters.most and self.separation.of(frame)[0]:
             self._take(frame, inside=self.manifold is None, improves=True)
 
     def _relax(self, form: Linear, around: np.ndarray | None = None) -> bool:

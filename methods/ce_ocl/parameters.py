@@ -108,6 +108,7 @@ class Parameters:
             or self.distance in {"linf", "mahalanobis"}
             or self.diversity == "features"
             or (self.causality and bool(problem.equations))
+            or bool(problem.space.relations)
         )
 
     def objective(self, problem: Problem) -> Objective:

@@ -24,6 +24,7 @@ from methods.milp.hull import Piece
 from methods.milp.knapsack import Knapsack
 from methods.milp.manifold import Manifold
 from methods.milp.number_block import NumberBlock
+from methods.milp.relations import RelationRows
 
 
 class CounterfactualProgram:
@@ -68,7 +69,7 @@ class CounterfactualProgram:
         for block, feature in zip(self.variables.blocks, problem.space.features, strict=True):
             block.feature = feature
             if isinstance(block, NumberBlock):
-                block.counted = parameters.counted
+                block.counted = parameters.counted or bool(problem.space.relations)
 
     def lexical(self, factual: pd.DataFrame, manifold: Manifold | None) -> bool:
         """Whether alpha exceeds every distance from this factual, so that the fewest changes come first."""
@@ -106,6 +107,7 @@ class CounterfactualProgram:
             self.embedded.tighten(self.knapsack)
         if self.causality is not None:
             self.causality.pose(factual, (costs, weights, count, budget))
+        self.related = RelationRows(self.compiled, self.variables, self.problem.space, factual)
         if piece is not None:
             piece.pose(self.compiled, self.variables.encoded())
 
@@ -119,7 +121,7 @@ class CounterfactualProgram:
 
     def read(self, x: np.ndarray, factual: pd.DataFrame) -> pd.DataFrame:
         """A solution as a decoded row, the structural equations kept."""
-        row = self.variables.read(x)
+        row = self.related.settle(self.variables.read(x))
         return self.problem.space.frame([row if self.causality is None else self.causality.settle(factual, row)])
 
 

@@ -53,7 +53,7 @@ class CategoryBlock(Block):
         below = [(self.at[code - 1], 1.0)] if code else []
         return below + ([(self.at[code], -1.0)] if code < self.size - 1 else [])
 
-    def _form(self, weights: np.ndarray) -> Linear:
+    def form(self, weights: np.ndarray) -> Linear:
         """The weight of the level that the feature is at."""
         if self.feature.kind is Kind.CATEGORICAL:
             used = np.flatnonzero(weights)
@@ -94,25 +94,25 @@ class CategoryBlock(Block):
             self.compiled.add_row(Linear.of(self._indicator(shut)), high=0.0)
 
     def cost(self) -> Linear:
-        return self._form(self.weights)
+        return self.form(self.weights)
 
     def gap(self) -> Linear:
-        return self._form(self.gaps(self.code))
+        return self.form(self.gaps(self.code))
 
     def encoded(self) -> list[Linear]:
         if self.feature.kind is Kind.CATEGORICAL:
             return [Linear.of([(column, 1.0)]) for column in self.at]
-        return [self._form(np.arange(self.size) / max(self.size - 1, 1))]
+        return [self.form(np.arange(self.size) / max(self.size - 1, 1))]
 
     def forbid(self, value: Any) -> None:
         self.compiled.add_row(Linear.of(self._indicator(self.feature.categories.index(value))), high=0.0)
 
     def changed(self) -> Linear:
-        return self._form((np.arange(self.size) != self.code).astype(float))
+        return self.form((np.arange(self.size) != self.code).astype(float))
 
     def distance_form(self, value: Any, separation: float) -> Linear:
         code = self.feature.categories.index(value)
-        return self._form((np.arange(self.size) != code).astype(float))
+        return self.form((np.arange(self.size) != code).astype(float))
 
     def values_listed(self) -> Sequence[Any]:
         return [self.feature.categories[code] for code in np.flatnonzero(self.open) if code != self.code]

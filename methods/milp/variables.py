@@ -41,11 +41,11 @@ class Variables:
         self.space = space
         number = IntervalBlock if cells else NumberBlock
         self.blocks: list[Any] = [(number if f.numeric else CategoryBlock)(program, f) for f in space.features]
-        self._by_name = dict(zip(space.names, self.blocks, strict=True))
+        self.by_name = dict(zip(space.names, self.blocks, strict=True))
 
     def source(self, source: Input) -> Source:
         """An estimator input as an object that classifiers are embedded on."""
-        block = self._by_name[source.feature]
+        block = self.by_name[source.feature]
         if isinstance(block, CategoryBlock):
             return LevelSource(block, by_category(block.feature, source))
         return NumberSource(block, affine(source))

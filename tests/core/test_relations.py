@@ -8,13 +8,16 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.core.errors import DatasetError
 from harness.core.relation_grammar import parse_relation
 from harness.core.relations import Relation
 from harness.core.space import Feature, Kind, Space
+
+settings.register_profile("relations", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("relations")
 
 JOBS, STUDIES = ("none", "clerk", "truck driver"), ("school", "college", "degree")
 SPACE = Space(

@@ -8,7 +8,7 @@ from the others by a structural equation: it is computed, not listed. Distances 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -80,6 +80,32 @@ VALUES = {
     "grade": ("low", "mid", "high"),
     "region": ("n", "s", "w"),
 }
+# Relations in words, and in Python, of a row and the factual that keeps them by itself.
+RELATED: dict[str, tuple[tuple[str, ...], Callable[[dict[str, Any], dict[str, Any]], bool]]] = {
+    "linear": (("age >= debt + 1",), lambda x, _: x["age"] >= x["debt"] + 1),
+    "fraction": (("0.7 * age + 0.45 * debt <= 3.1",), lambda x, _: 0.7 * x["age"] + 0.45 * x["debt"] <= 3.1 + 1e-9),
+    "implication": (
+        ("if grade >= mid and debt > 1 then age >= 3 and region in [n, w]",),
+        lambda x, _: not (x["grade"] != "low" and x["debt"] > 1) or (x["age"] >= 3 and x["region"] != "s"),
+    ),
+    "unequal": (("if region == s then age != 4",), lambda x, _: not (x["region"] == "s" and x["age"] == 4)),
+    "cardinality": (
+        ("at most 1 of [age, debt, region] change",),
+        lambda x, o: sum(x[name] != o[name] for name in ("age", "debt", "region")) <= 1,
+    ),
+    "linked": (
+        ("if grade increases then age increases", "if debt changes then region stays"),
+        lambda x, o: (
+            not (LEVELS.index(x["grade"]) > LEVELS.index(o["grade"]) and x["age"] <= o["age"])
+            and not (x["debt"] != o["debt"] and x["region"] != o["region"])
+        ),
+    ),
+    "forced": (
+        ("if member changes then debt changes",),
+        lambda x, o: x["member"] == o["member"] or x["debt"] != o["debt"],
+    ),
+}
+LEVELS = ("low", "mid", "high")
 RATE = Feature("rate", "continuous", scale=(-1.0, 4.0), bounds=(-4.0, 8.0))
 LEARNT: dict[str, dict[str, Any]] = {
     "formula": {"formula": "0.37 * age - 0.61 * (region == 's') + 0.2"},
@@ -141,6 +167,7 @@ def problem_of(
     target: Target | None = None,
     equation: str | None = None,
     span: int = 40,
+    related: Sequence[str] = (),
 ) -> Problem:
     """A question of the small space; hulls are those of ``span`` rows, some of them wanted."""
     causal = equation is not None
@@ -153,13 +180,17 @@ def problem_of(
     labels = truth if not classifier.classes else np.where(truth > 0.6, "yes", "no").astype(object)
     made = learnt(equation) if equation is not None else ()
     plain = Problem(space, classifier, train, labels, target, train.iloc[:span], labels[:span], equations=made)
-    return replace(plain, space=space.replace(KEPT[kept]))
+    constraints = tuple(text for name in related for text in RELATED[name][0])
+    return replace(plain, space=replace(space.replace(KEPT[kept]), constraints=constraints))
 
 
 def factuals(problem: Problem, count: int, seed: int = 0) -> list[pd.DataFrame]:
     """Points that the model puts elsewhere, the last of them with a debt out of its bounds."""
     listed = rows(True, 150) if problem.equations else points()
     candidates = listed[~problem.valid(listed)].sample(frac=1, random_state=seed)
+    for relation in problem.space.relations:
+        kept = [not relation.broken_by(candidates.iloc[[place]]) for place in range(len(candidates))]
+        candidates = candidates[kept]
     special = ~candidates["debt"].between(0, 5)
     order = [*np.flatnonzero(~special)[: count - 1], *np.flatnonzero(special)[:1]]
     return [candidates.iloc[[place]] for place in order]
@@ -250,6 +281,11 @@ def allowed(
         changes += (1 + double) * (frame[feature.name] != old).to_numpy()
     if method.max_changes is not None:
         keep &= changes <= method.max_changes
+    origin = factual.iloc[0].to_dict()
+    for texts, rule in RELATED.values():
+        if set(texts) <= set(space.constraints):
+            assert not any(relation.broken_by(factual) for relation in space.relations), "asks of others"
+            keep &= [rule(row, origin) for row in frame.to_dict("records")]
     for row in earlier:
         if method.diversity == "features":
             keep &= untaken(space, factual, frame, row)

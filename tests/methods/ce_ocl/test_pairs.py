@@ -37,6 +37,7 @@ FAMILIES: dict[str, dict[str, tuple[dict[str, Any], dict[str, Any]]]] = {
         "clusters-eps": ({"hull": "hard", "clusters": 2, "epsilon": 0.137, "hull_norm": "inf"}, {}),
     },
     "causality": {name: ({"causality": True}, {"equation": name}) for name in enumeration.LEARNT},
+    "relations": {name: ({}, {"related": (name,)}) for name in enumeration.RELATED},
     "target": {
         "number": ({}, {"target": Interval(0.9, 1.6)}),
         "probability": ({}, {"target": Probability("yes", 0.35, 0.7)}),

@@ -1,0 +1,146 @@
+"""Relations between continuous numbers in CE-OCL: against a linear program, a fine grid, and what they rule out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import linprog
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from support import enumeration
+
+from harness.core.classifier import Classifier
+from harness.core.conflict import lifted
+from harness.core.explanation import Explanation, Status
+from harness.core.inputs import space_inputs
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Feature, Space
+from harness.core.target import Label
+from methods.ce_ocl import CeOcl
+
+LOANS = Space(
+    (
+        Feature("income", "continuous", scale=(0, 200), bounds=(0, 200)),
+        Feature("loan", "continuous", scale=(0, 50), bounds=(0, 50)),
+        Feature("job", "binary", ("no", "yes")),
+    )
+)
+
+
+def loans(estimator: Any, *constraints: str) -> Problem:
+    """Granted are those of much income, a large loan, and a job."""
+    rng = np.random.default_rng(0)
+    values = zip(rng.uniform(0, 200, 300), rng.uniform(0, 50, 300), rng.choice(["no", "yes"], 300), strict=True)
+    train = LOANS.frame(dict(zip(LOANS.names, row, strict=True)) for row in values)
+    labels = train["income"] + 3 * train["loan"] + 40 * (train["job"] == "yes") > 230
+    classifier = Classifier(estimator.fit(LOANS.encode(train), labels), space_inputs(LOANS), ("no", "yes"))
+    space = replace(LOANS, constraints=constraints)
+    return Problem(space, classifier, train, np.where(labels, "yes", "no").astype(object), Label("yes"))
+
+
+def person(income: float, loan: float, job: str) -> pd.DataFrame:
+    return LOANS.frame([{"income": income, "loan": loan, "job": job}]).set_axis(["new"])
+
+
+def ask(problem: Problem, factual: pd.DataFrame, **parameters: Any) -> Explanation:
+    method = CeOcl(**parameters)
+    assert method.refuses(problem) is None
+    return method.fit(problem).explain(factual, 1, np.random.default_rng(0), Deadline.after(60))
+
+
+def test_rows_of_a_linear_model_are_those_of_a_linear_program() -> None:
+    """The answer to a linear model under two linear relations is scipy's, and lies on one of them."""
+    problem = loans(LogisticRegression(), "income <= 90 + 6 * loan", "income + 2 * loan <= 190", "job stays")
+    factual = person(60, 5, "yes")
+    found = ask(problem, factual).answers[0]
+    weights, constant = problem.classifier.estimator.coef_[0], problem.classifier.estimator.intercept_[0]
+    # Variables: income and loan in scaled units, and how far they are from the factual's.
+    a, b = 60 / 200, 5 / 50
+    rows = [
+        [-weights[0], -weights[1], 0, 0],
+        [200, -300, 0, 0],
+        [200, 100, 0, 0],
+        [1, 0, -1, 0],
+        [-1, 0, -1, 0],
+        [0, 1, 0, -1],
+        [0, -1, 0, -1],
+    ]
+    ends = [constant + weights[2], 90, 190, a, -a, b, -b]
+    best = linprog([0, 0, 1, 1], A_ub=rows, b_ub=ends, bounds=[(0, 1), (0, 1), (0, None), (0, None)])
+    assert found.status is Status.OPTIMAL
+    assert found.row is not None
+    assert found.objective == pytest.approx(best.fun, abs=2e-6)
+    assert problem.space.violations(factual, problem.space.frame([found.row])) == [[]]
+    assert found.row["income"] == pytest.approx(90 + 6 * found.row["loan"], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("loan <= 0.1 * income",),
+        ("loan <= 0.1 * income", "if job == yes then income >= 120"),
+        ("if loan > 12 then income > 150", "at most 1 of [income, loan] change"),
+        ("if loan increases then income increases", "loan + 0.3 * income <= 62"),
+        ("if loan changes then job changes",),
+    ],
+)
+def test_no_point_of_a_fine_grid_is_better(texts: tuple[str, ...]) -> None:
+    """On a forest nothing on a grid of 200 by 100 by 2 keeps the relations and is cheaper than the optimum."""
+    problem = loans(RandomForestClassifier(8, max_depth=4, random_state=0), *texts)
+    grid = pd.MultiIndex.from_product([np.linspace(0, 200, 201), np.linspace(0, 50, 101), ["no", "yes"]])
+    points = grid.to_frame(index=False, name=list(LOANS.names))
+    points = points[problem.valid(points)]
+    method = CeOcl()
+    for factual in (person(50, 4, "no"), person(90, 9, "yes"), person(70, 2, "no")):
+        found = ask(problem, factual).answers[0]
+        permitted = points[[not faults for faults in problem.space.violations(factual, points)]]
+        values = method.objective(problem).evaluate(problem.space, factual, permitted)
+        if found.row is None:
+            assert found.status is Status.INFEASIBLE
+            assert len(values) == 0
+            continue
+        answer = problem.space.frame([found.row])
+        assert found.status is Status.OPTIMAL
+        assert problem.valid(answer).all()
+        assert problem.space.violations(factual, answer) == [[]]
+        assert found.objective is not None
+        assert found.objective <= values.min(initial=np.inf) + 1e-9
+
+
+def test_who_breaks_a_relation_breaks_it_no_further() -> None:
+    """A loan of a third of the income, where a tenth is allowed, may only come nearer to it."""
+    problem = loans(LogisticRegression(), "loan <= 0.1 * income")
+    factual = person(60, 20, "no")
+    row = ask(problem, factual).answers[0].row
+    assert row is not None
+    assert row["loan"] - 0.1 * row["income"] <= 14 + 1e-7
+    assert problem.space.breaches(factual, problem.space.frame([row])) == [[]]
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression(), RandomForestClassifier(8, max_depth=4, random_state=0)])
+def test_the_relation_that_leaves_nothing_is_named(estimator: Any) -> None:
+    """Of three relations one rules out what the model wants: it is named, and no relation that can be spared."""
+    texts = "loan <= income", "income + 3 * loan <= 100", "if job changes then loan stays"
+    factual, problem = person(50, 4, "no"), loans(estimator, *texts)
+    found = ask(problem, factual)
+    assert found.answers[0].status is Status.INFEASIBLE
+    assert "income + 3 * loan <= 100" in found.conflict
+    assert "loan <= income" not in found.conflict
+    for spared in found.conflict:
+        kept = {*found.conflict} - {spared}
+        rest = lifted(problem, frozenset({"bounds", *texts} - kept))
+        assert ask(rest, factual).answers[0].status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("model", ["lr", "rf", "mlp"])
+def test_several_answers_keep_every_relation(model: str) -> None:
+    """Three separated answers, each the best of those left, under three relations at once and a hull."""
+    problem = enumeration.problem_of(model, related=("linear", "implication", "linked"))
+    for factual in enumeration.factuals(problem, 2):
+        enumeration.assert_optimal(CeOcl(separation=0.2), problem, factual, n=3)
+        enumeration.assert_optimal(CeOcl(hull="hard", epsilon=0.2, hull_norm="inf"), problem, factual, n=2)
