@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -13,6 +14,7 @@ from harness.core.problem import Problem
 from harness.core.space import Kind
 from methods.ce_ocl.answers import gave_up, infeasible
 from methods.ce_ocl.parameters import Parameters
+from methods.cells import relations
 from methods.cells.grid import WORD
 from methods.cells.search import CellSearch, Closest
 from methods.estimators.raw_target import conditions
@@ -32,7 +34,8 @@ class CellEngine:
     @staticmethod
     def takes(parameters: Parameters, problem: Problem) -> bool:
         """Whether the cell search takes the problem: constraints by feature, a sum of trees, a class or an interval."""
-        if parameters.coupled(problem) or parameters.diversity != "distance":
+        unrelated = replace(problem, space=replace(problem.space, constraints=()))
+        if parameters.coupled(unrelated) or parameters.diversity != "distance" or not relations.fit(problem.space):
             return False
         if not splits_only(problem.classifier.estimator):
             return False

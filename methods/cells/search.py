@@ -18,6 +18,7 @@ from harness.core.space import Feature, Kind
 from methods.cells import kernels
 from methods.cells.grid import Grid, build
 from methods.cells.records import Box, Clauses, Intervals, Laid, Neighbourhood, Node, Nodes, Numbers, Progress, States
+from methods.cells.relations import RelationBoxes
 from methods.estimators import walk_kernels
 from methods.estimators.raw_target import conditions
 from methods.estimators.thresholds import separated_values
@@ -204,6 +205,7 @@ class _Numbers:
         factual: Mapping[str, Any],
         earlier: Sequence[Mapping[str, Any]],
         separation: float,
+        related: RelationBoxes | None,
     ) -> dict[int, tuple[np.ndarray, np.ndarray, np.ndarray, int]]:
         """Cells, values and costs of each number's states, and the factual's own one, by the feature's position."""
         count = len(self.places)
@@ -215,6 +217,7 @@ class _Numbers:
             value[j] = factual[feature.name]
             low[j], high[j] = feature.interval(value[j])
             cuts += _cuts(feature, [row[feature.name] for row in earlier], separation)
+            cuts += [] if related is None else related.cuts(feature, min(low[j], value[j]), max(high[j], value[j]))
             cuts_start[j + 1] = len(cuts)
         intervals = Intervals(value, low, high, np.array(cuts, dtype=float), cuts_start)
         laid: Laid = kernels.lay_numbers(self.arrays, tuple(intervals))
@@ -226,7 +229,10 @@ class _Numbers:
 
 
 class Layout:
-    """The states of one factual: their cells, values and costs, and the boxes that earlier answers rule out."""
+    """The states of one factual: their cells, values and costs, and the boxes that are ruled out.
+
+    By earlier answers, and by relations between features.
+    """
 
     def __init__(
         self, search: CellSearch, factual: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]], separation: float
@@ -234,7 +240,9 @@ class Layout:
         self.features = search.problem.space.features
         self.factual = factual
         self.grid = search.grid
-        laid = search.numbers.lay(self.features, factual, earlier, separation)
+        space = search.problem.space
+        related = RelationBoxes(space, space.frame([factual])) if space.relations else None
+        laid = search.numbers.lay(self.features, factual, earlier, separation, related)
         self.sets = np.zeros(len(self.features), np.uint64)
         for f, feature in enumerate(self.features):
             if not feature.numeric:
@@ -248,6 +256,8 @@ class Layout:
         self.high = np.diff(self.state_start) - 1
         self.low = np.zeros_like(self.high)
         self.boxes = [self._around(row, separation) for row in earlier]
+        if related is not None:
+            self.boxes += related.boxes(self.values, self.factual_state)
 
     @property
     def box(self) -> Box:

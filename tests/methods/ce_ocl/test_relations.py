@@ -144,3 +144,78 @@ def test_several_answers_keep_every_relation(model: str) -> None:
     for factual in enumeration.factuals(problem, 2):
         enumeration.assert_optimal(CeOcl(separation=0.2), problem, factual, n=3)
         enumeration.assert_optimal(CeOcl(hull="hard", epsilon=0.2, hull_norm="inf"), problem, factual, n=2)
+
+
+@pytest.mark.parametrize("related", enumeration.RELATED)
+@pytest.mark.parametrize("engine", ["search", "milp"])
+def test_both_engines_find_the_optimum(related: str, engine: str) -> None:
+    """On a forest the search over cells and the program come to the best of all points, also to the second best."""
+    problem = enumeration.problem_of("rf", related=(related,))
+    for factual in enumeration.factuals(problem, 2):
+        enumeration.assert_optimal(CeOcl(engine=engine), problem, factual, n=2)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("if job == yes then income >= 120", "if loan > 12 then income > 150"),
+        ("if income increases then loan decreases", "at most 1 of [job, loan] change"),
+        ("if loan changes then job changes", "income != 130", "loan < 41.5"),
+    ],
+)
+def test_the_cells_end_where_relations_do(texts: tuple[str, ...]) -> None:
+    """Bounds of single continuous numbers, none of them a threshold of the forest, are kept by both engines alike."""
+    problem = loans(RandomForestClassifier(8, max_depth=4, random_state=0), *texts)
+    for factual in (person(50, 4, "no"), person(90, 9, "yes"), person(125, 14, "no"), person(20, 45, "yes")):
+        if problem.valid(factual)[0]:
+            continue
+        (search,), (program,) = (ask(problem, factual, engine=engine).answers for engine in ("search", "milp"))
+        assert search.status in {Status.OPTIMAL, Status.INFEASIBLE}
+        assert (search.row is None) == (program.row is None)
+        if search.row is not None:
+            assert search.objective == pytest.approx(program.objective, abs=5e-6)
+            assert problem.space.violations(factual, problem.space.frame([search.row])) == [[]]
+
+
+def test_sums_of_continuous_numbers_are_left_to_the_program() -> None:
+    """The search over cells refuses them by name; left to itself, the method asks the program."""
+    problem = loans(RandomForestClassifier(8, max_depth=4, random_state=0), "loan <= 0.1 * income")
+    assert "relations of few values" in (CeOcl(engine="search").refuses(problem) or "")
+    assert CeOcl().refuses(problem) is None
+
+
+@pytest.mark.parametrize(
+    ("then", "age"),
+    [
+        ("age >= 44", 44),
+        ("age > 44", 45),
+        ("age <= 30", 30),
+        ("age < 30", 29),
+        ("age increases", 41),
+        ("age != 40", 39),
+    ],
+)
+def test_whole_numbers_stop_at_their_bound(then: str, age: int) -> None:
+    """A model that does not look at age has it moved just as far as a relation asks, by both engines."""
+    space = Space(
+        (
+            Feature("income", "continuous", scale=(0, 100), bounds=(0, 100)),
+            Feature("age", "integer", scale=(20, 60), bounds=(18, 90)),
+        ),
+        (f"if income increases then {then}",),
+    )
+    train = space.frame({"income": float(income), "age": 20 + income % 41} for income in range(100))
+    granted = (train["income"] > 50).to_numpy()
+    classifier = Classifier(
+        RandomForestClassifier(1, max_depth=1, max_features=None, bootstrap=False).fit(space.encode(train), granted),
+        space_inputs(space),
+        ("no", "yes"),
+    )
+    labels = np.where(granted, "yes", "no").astype(object)
+    problem = Problem(space, classifier, train, labels, Label("yes"))
+    factual = space.frame([{"income": 20.0, "age": 40}]).set_axis(["new"])
+    for engine in ("search", "milp"):
+        answer = ask(problem, factual, engine=engine).answers[0]
+        assert answer.status is Status.OPTIMAL
+        assert answer.row is not None
+        assert abs(answer.row["age"] - 40) == abs(age - 40)
