@@ -67,6 +67,7 @@ BY_HAND = {
     "distance/gower": (0.75 + 2.75 + 1.4) / 15,
     "actionability/violations": 1 / 3,
     "actionability/incoherent": 0,
+    "actionability/relations": None,  # there are none
     "causality/residual": None,  # there are no equations
     "plausibility/ynn": 3 / 5,
     "plausibility/knn": (0.374 + 0.45 + 0.33) / 3,
@@ -149,8 +150,9 @@ def test_a_share_lies_between_0_and_1(name: str) -> None:
 
 
 def test_of_faults_fewer_are_better() -> None:
-    assert METRICS.keys() - BETTER.keys() == {"actionability/incoherent", "causality/residual"}
-    assert METRICS["actionability/incoherent"].better == METRICS["causality/residual"].better == "lower"
+    faults = {"actionability/incoherent", "actionability/relations", "causality/residual"}
+    assert METRICS.keys() - BETTER.keys() == faults
+    assert {METRICS[name].better for name in faults} == {"lower"}
 
 
 def test_tables_have_a_column_for_each_criterion() -> None:
@@ -161,6 +163,14 @@ def test_tables_have_a_column_for_each_criterion() -> None:
     ]  # fmt: skip
     assert {metric.shown for metric in shown[:6]} == {TABLES}
     assert shown[6].shown == ("overview", "report")
+
+
+def test_breaches_of_relations_by_hand() -> None:
+    """The second answer studied and grew younger; the third studied, did not grow older, and earns above 2 * age."""
+    told = ("if education increases then age increases", "income <= 2 * age")
+    related = replace(problem, space=replace(SPACE, constraints=told))
+    # Incomes 80, 30, 70 at ages 40, 20, 30: the first keeps to both, the second breaks one, the third both.
+    assert METRICS["actionability/relations"](factual, ANSWERS, related) == pytest.approx((0 + 1 + 2) / 3)
 
 
 def test_lof_follows_its_definition() -> None:
