@@ -133,7 +133,6 @@ def test_a_passed_limit_is_not_below_zero(problem: Problem) -> None:
     assert worker.line.limits == [0.0]
 
 
-FORGETFUL = Answer(Status.GAVE_UP, reason=Reason.MEMORY)
 FOUND = Answer(Status.FOUND, {})
 
 
@@ -141,13 +140,13 @@ FOUND = Answer(Status.FOUND, {})
     ("reply", "killed"),
     [
         (ExplainReply(Explanation((FOUND, FOUND)), 1.0), False),
-        (ExplainReply(Explanation((FOUND, FORGETFUL)), 1.0), True),
+        (ExplainReply(Explanation((FOUND, FOUND)), 1.0, last=True), True),
         (GroupReply(GroupExplanation(()), 1.0), False),
         (GroupReply(None, 1.0, Status.GAVE_UP, Reason.MEMORY), True),
         (GroupReply(None, 1.0, Status.GAVE_UP, Reason.TIME_LIMIT), False),
     ],
 )
-def test_who_ran_out_of_memory_is_killed(reply: Any, killed: bool, problem: Problem) -> None:
+def test_who_can_answer_no_more_is_killed(reply: Any, killed: bool, problem: Problem) -> None:
     """Its answer counts; the time is the question's limit and the grace of half a second."""
     worker, rows = Bare(Line(reply)), problem.train.iloc[:1]
     group = isinstance(reply, GroupReply)
