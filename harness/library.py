@@ -74,6 +74,7 @@ from harness.execution.messages import ExplainRequest
 from harness.execution.pool import Limits, Pool
 from harness.execution.task import Task
 from harness.models.adopt import adopt
+from harness.models.runtime.source import source_of
 from harness.models.scorecard import as_scorecard
 from harness.reports.group_explained import GroupExplained
 from harness.reports.person import Context, Explained
@@ -109,7 +110,9 @@ def pose(
     target
         The target's column; None where the table has none: what the model predicts stands for it.
     model
-        A fitted scikit-learn estimator or pipeline, trained on columns of ``frame``; or a ``Classifier``.
+        A fitted scikit-learn estimator or pipeline, trained on columns of ``frame``; or a ``Classifier``; or a model
+        of another library, as ``harness.models.runtime.source.ModelSource`` takes it, by itself or as such
+        (``task="regression"`` where it predicts a number).
     desired
         The class that a counterfactual should get, or for regression such as ``>= 12``; the other one where None.
     features
@@ -163,7 +166,9 @@ def _loaded(
 ) -> Dataset:
     """The table as a dataset; without a target its classes are those of the model, and no row has a label."""
     known = model if isinstance(model, Classifier) else as_scorecard(model)
-    regression = known.classes == () if isinstance(known, Classifier) else is_regressor(known)
+    regression = _numbers(model)
+    if target is None and not regression and classes is None and source_of(model) is not None:
+        raise HarnessError("a model of another library is asked with the target's column, or with classes=[...].")
     digest = hashlib.sha256(pd.util.hash_pandas_object(frame.astype(str)).to_numpy().tobytes()).hexdigest()
     frame, given = frame.reset_index(drop=True), {"split": "none", **settings}
     if target is not None:
@@ -199,6 +204,13 @@ def _amended(
         changes.setdefault(name, {}).update(entry or {})
     every = np.arange(len(dataset.frame))
     return replace(dataset, space=dataset.space.replace(changes), train=every, test=every)
+
+
+def _numbers(model: Any) -> bool:
+    """Whether a model says of itself that it predicts numbers."""
+    if (source := source_of(model)) is not None:
+        return source.regressor
+    return model.classes == () if isinstance(model, Classifier) else is_regressor(as_scorecard(model))
 
 
 def _classifier(model: Any, dataset: Dataset, threshold: float | None, classes: Sequence[Any] | None) -> Classifier:

@@ -36,6 +36,7 @@ from harness.models.adopt import from_file
 from harness.models.equations import equations
 from harness.models.files import name_of
 from harness.models.published import load_published
+from harness.models.runtime.source import ModelSource, is_file
 from harness.models.train import Amended, misfit, train
 
 
@@ -169,8 +170,10 @@ def _own_model(name: str, model: Mapping[str, Any], dataset: Dataset) -> Classif
     """The fitted model of a file."""
     if model["path"] in {None, "???"}:
         raise HarnessError(f"model={name} needs a file with a fitted model; set model.path=model.skops.")
+    path = model["path"]
+    given = {key: model.get(key) for key in ("columns", "output", "scores")}
     return from_file(
-        model["path"],
+        ModelSource(path, **given) if is_file(path) else path,
         dataset.space,
         dataset.frame,
         dataset.classes,

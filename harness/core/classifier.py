@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Real
 from typing import Any
@@ -38,6 +38,8 @@ class WrappedModel:
         Whether reading the file needed the user's word that its maker is trusted.
     inputs
         The columns that it was trained on, where those are maps of decoded features rather than features.
+    settings
+        How a file of another library was taken, as ``harness.models.runtime.source.ModelSource`` has it.
     """
 
     model: Any
@@ -48,6 +50,7 @@ class WrappedModel:
     sha256: str = ""
     trusted: bool = False
     inputs: tuple[Input, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def table(self, frame: pd.DataFrame) -> Any:
         """What the model takes, shape (rows, columns): a frame, or an array where it knows no names."""

@@ -28,3 +28,9 @@ def choices(wanted: object, allowed: Iterable[object]) -> str:
     near = difflib.get_close_matches(str(wanted), names, n=1)
     listed = ", ".join(names)
     return f"did you mean {near[0]!r}? Allowed: {listed}" if near else f"allowed: {listed}"
+
+
+def short(fault: BaseException) -> str:
+    """The first line of an error's message, or the error's type where it has none."""
+    lines = str(fault).strip().splitlines()
+    return lines[0].strip().rstrip(".")[:200] if lines else type(fault).__name__

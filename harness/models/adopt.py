@@ -14,12 +14,14 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 
 from harness.core.classifier import Classifier, WrappedModel
-from harness.core.errors import HarnessError
+from harness.core.errors import HarnessError, UnsupportedError, short
 from harness.core.inputs import space_inputs
 from harness.core.space import Feature, Space
 from harness.models import pipeline
 from harness.models.composite import MADE_OF_OTHERS, THRESHOLDS
-from harness.models.files import checksum, read, short
+from harness.models.files import check_size, checksum, read
+from harness.models.runtime.estimators import RuntimeModel
+from harness.models.runtime.source import ModelSource, source_of
 from harness.models.scorecard import as_scorecard
 
 SEVERAL = "it has several outputs, and one is explained; train a model for one target"
@@ -27,7 +29,7 @@ NEAR = 1e-9  # scores this near, relative to the terms that they are sums of, ar
 
 
 def from_file(
-    path: str | Path,
+    path: str | Path | ModelSource,
     space: Space,
     frame: pd.DataFrame,
     classes: Sequence[Any],
@@ -42,7 +44,7 @@ def from_file(
     Parameters
     ----------
     path
-        A skops file; with ``trust`` also a pickle.
+        A skops file; with ``trust`` also a pickle. Or a file of another library, as ``ModelSource`` takes it.
     frame
         Decoded rows on which what is known of the model's inside is compared with its predictions.
     classes
@@ -59,7 +61,9 @@ def from_file(
     HarnessError
         As ``read``, and if model and data do not fit.
     """
-    path = Path(path).expanduser()
+    if (source := source_of(path)) is not None:
+        return adopt(source, space, frame, classes, name=name, threshold=threshold, names=names)
+    path = Path(path).expanduser()  # type: ignore[arg-type]
     model, needed = read(path, trust)
     own = WrappedModel(model, (), path=str(path), sha256=checksum(path), trusted=needed)
     return _fitted(own, space, frame, classes, name, threshold, names)
@@ -75,8 +79,23 @@ def adopt(
     threshold: float | None = None,
     names: Sequence[Any] | None = None,
 ) -> Classifier:
-    """As ``from_file``, of a fitted model in memory."""
-    return _fitted(WrappedModel(as_scorecard(model), ()), space, frame, classes, name, threshold, names)
+    """As ``from_file``, of a fitted model in memory, or of one that ``source_of`` knows."""
+    source = source_of(model)
+    own = WrappedModel(as_scorecard(model), ()) if source is None else _opened(source, space, len(classes), name)
+    return _fitted(own, space, frame, classes, name, threshold, names)
+
+
+def _opened(source: ModelSource, space: Space, classes: int, name: str) -> WrappedModel:
+    """The model of another library, behind the columns of the data."""
+    path = source.path
+    if path is not None:
+        check_size(path)
+    try:
+        model = source.opened(space, classes)
+    except UnsupportedError as fault:
+        raise HarnessError(_listed(str(path or ""), name, [str(fault).removesuffix(".")])) from fault
+    file = {} if path is None else {"path": str(path), "sha256": checksum(path), "settings": source.settings}
+    return WrappedModel(model, (), **file)  # type: ignore[arg-type]
 
 
 def _fitted(
@@ -158,6 +177,10 @@ def _difference(
 ) -> str | None:
     """Why estimator and inputs are another model than the pipeline, as a sentence; None where they are the same."""
     prefix = "this model is opaque: what is known of its steps gives other"
+    if isinstance(inside.estimator, RuntimeModel):
+        what = inside.estimator.differs(inside.matrix(frame))
+        library = inside.estimator.engine.library
+        return f"this model is opaque: what is read of it gives other {what} than {library} does" if what else None
     steps: Any = getattr(wrapped.model, "steps", ())
     try:
         if len(steps) > 1:
@@ -224,9 +247,7 @@ def _laid_out(wrapped: WrappedModel, space: Space, name: str) -> tuple[WrappedMo
             listed = f"{len(columns)}: {', '.join(columns)}"
             return wrapped, [f"it was trained on an array of {count} columns, and {name} has {listed}"]
     logical = tuple(c for c in columns if _holds_logical(space[c]))
-    return WrappedModel(
-        wrapped.model, columns, logical, known is not None, wrapped.path, wrapped.sha256, wrapped.trusted
-    ), []
+    return replace(wrapped, columns=columns, logical=logical, named=known is not None), []
 
 
 def _holds_logical(feature: Feature) -> bool:

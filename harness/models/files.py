@@ -24,7 +24,7 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.tree import BaseDecisionTree
 from sklearn.utils.validation import check_is_fitted
 
-from harness.core.errors import HarnessError, choices
+from harness.core.errors import HarnessError, choices, short
 from harness.models.addresses import SCHEMA, with_todays_addresses
 from harness.models.scorecard import as_scorecard
 
@@ -107,7 +107,7 @@ def load(path: Path, trust: bool = False) -> Any:
         If the file is missing, no skops file, larger or other than such files are, or holds any other type.
     """
     io = _skops_io()
-    _check_size(path)
+    check_size(path)
     _check_archive(path)
     try:
         source = with_todays_addresses(path)
@@ -128,7 +128,8 @@ def load(path: Path, trust: bool = False) -> Any:
     return loaded
 
 
-def _check_size(path: Path) -> None:
+def check_size(path: Path) -> None:
+    """Raise ``HarnessError`` unless there is a model file of at most 500 MB."""
     if path.is_dir():
         raise HarnessError(f"{path} is a folder; give the path of a model file in it.")
     if not path.is_file():
@@ -230,12 +231,6 @@ def _parts(loaded: Any) -> Iterator[Any]:
             stack.extend(getattr(part, "__dict__", {}).values())
 
 
-def short(fault: BaseException) -> str:
-    """The first line of an error's message, or the error's type where it has none."""
-    lines = str(fault).strip().splitlines()
-    return lines[0].strip().rstrip(".")[:200] if lines else type(fault).__name__
-
-
 def checksum(path: Path) -> str:
     """The sha256 of a file."""
     with path.open("rb") as file:
@@ -261,7 +256,7 @@ def read(path: str | Path, trust: bool = False) -> tuple[Any, bool]:
         hold no fitted model.
     """
     path = Path(path).expanduser()
-    _check_size(path)
+    check_size(path)
     suffix = path.suffix.lower()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

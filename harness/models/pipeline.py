@@ -35,6 +35,7 @@ from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine, Chain, Indicator, Input, Lookup, beyond_by_rounding, by_category, run_steps
 from harness.core.space import Feature, Kind, Space
 from harness.models.composite import chosen, own_threshold, read
+from harness.models.runtime.estimators import RuntimeModel
 from harness.models.scorecard import OptBinned, ScorecardEstimator
 
 NAMED = 5  # values that a sentence lists
@@ -138,6 +139,9 @@ def describe(
     """
     if isinstance(model, ScorecardEstimator | OptBinned):
         return _scorecard(model, space, threshold)
+    if isinstance(model, RuntimeModel):
+        opaque = None if model.opaque is None else f"this model is opaque: {model.opaque}"
+        return Described(model, () if opaque else tuple(model.inputs), opaque=opaque, threshold=threshold)
     at = PipelineStep(space)
     raw = (Number(f) if f.numeric else Table(f, f.categories) for f in (space[name] for name in columns))
     flow = ColumnFlow(tuple(_column(source, space) for source in given) or tuple(raw))

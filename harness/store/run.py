@@ -21,9 +21,11 @@ from harness.core.space import Space
 from harness.core.target import Target
 from harness.models import pipeline
 from harness.models.files import checksum, load, read, save
+from harness.models.runtime.source import ModelSource, is_file
 from harness.store.codec import from_plain, to_plain
 from harness.store.rows import SCHEMA, append_lines, checked_version, plain_row, read_lines, write_whole
 
+KEPT = ("sha256", "trusted", "columns", "logical", "named", "settings")  # of ``WrappedModel``
 _read: dict[str, Any] = {}  # the estimator read last, by its file's checksum
 _written: list[tuple[Any, bytes]] = []  # the estimator stored last
 
@@ -115,7 +117,7 @@ class StoredRun:
         temporary = self.path / f"{name}.tmp"
         shutil.copyfile(source, temporary)
         os.replace(temporary, self.path / name)
-        kept = {field: getattr(wrapped, field) for field in ("sha256", "trusted", "columns", "logical", "named")}
+        kept = {field: getattr(wrapped, field) for field in KEPT}
         return {"file": name, "labels": classifier.labels, "opaque": classifier.opaque, **kept}
 
     def _put_equation(self, number: int, equation: Equation) -> dict[str, Any]:
@@ -199,7 +201,10 @@ class StoredRun:
                 f"{path} runs code of whoever made it when it is read, as it did when the answers were made; "
                 f"add --trust if you trust its maker."
             )
-        model, _ = read(path, self.trust)
+        if is_file(path):
+            model: Any = ModelSource(path, **file["settings"]).opened(self.space, len(known["classes"]))
+        else:
+            model, _ = read(path, self.trust)
         wrapped = WrappedModel(model, path=str(path), **file)
         if opaque is not None:
             return Classifier(wrapped, **known, wrapped=wrapped, opaque=opaque, labels=labels)

@@ -9,9 +9,10 @@ import numpy as np
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from harness.core.problem import Problem
+from harness.models.runtime.estimators import RuntimeNetwork
 from harness.models.torch_mlp import TorchMLPClassifier
 
-NETWORKS = (MLPClassifier, MLPRegressor, TorchMLPClassifier)
+NETWORKS = (MLPClassifier, MLPRegressor, TorchMLPClassifier, RuntimeNetwork)
 PARTS = 100.0  # units in the range of an output over the training rows
 
 

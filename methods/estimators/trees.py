@@ -32,6 +32,7 @@ from sklearn.ensemble import (
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from harness.core.errors import UnsupportedError
+from harness.models.runtime.estimators import RuntimeTrees
 from harness.models.scorecard import ScorecardClassifier, ScorecardRegressor
 from methods.estimators.category_splits import CategorySplit, by_threshold
 
@@ -466,6 +467,15 @@ def _lightgbm_tree(root: dict[str, Any], output: int, name: str) -> Tree:
             stack += [(node["right_child"], place, right), (node["left_child"], place, left)]
     arrays = np.array(left), np.array(right), np.array(column), np.array(threshold, dtype=float)
     return Tree(*arrays, np.array(value, dtype=float)[:, None], (output,))
+
+
+@ensemble.register(RuntimeTrees)
+def _(estimator: Any) -> Ensemble:
+    """Trees that were read, and compared with their library's answers, when the model was taken."""
+    found = estimator.trees
+    outputs, mean = tuple(range(len(found.base))), hasattr(estimator, "classes_") and not found.logistic
+    trees = tuple(Tree(t.left, t.right, t.column, t.threshold, t.value, outputs) for t in found.trees)
+    return Ensemble(trees, 1.0, found.base, found.single, mean, found.epsilon, found.logistic)
 
 
 def _allow(name: str, objective: str, *allowed: str) -> None:

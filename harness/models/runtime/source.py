@@ -1,0 +1,97 @@
+"""From a file or a live object of another library to an estimator over the columns of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.core.errors import UnsupportedError, choices
+from harness.core.space import Space
+from harness.models.runtime.columns import inputs_of
+from harness.models.runtime.engine import KINDS, Engine
+from harness.models.runtime.estimators import RuntimeModel, estimator_of
+from harness.models.runtime.onnx_engine import open_onnx
+
+SUFFIXES = (".onnx",)
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """A model of another library, and how it is to be taken.
+
+    Parameters
+    ----------
+    model
+        The path of an ONNX file, or an ``onnx.ModelProto``.
+    columns
+        Names of its inputs in order, as ``columns.inputs_of`` takes them; None: as many as it has.
+    output
+        The output that is taken; None: the only one that can be.
+    scores
+        What that has, ``probabilities`` or ``logits``; None: as the model tells.
+    """
+
+    model: Any
+    columns: str | Sequence[Any] | None = None
+    output: str | None = None
+    scores: str | None = None
+
+    def opened(self, space: Space, classes: int) -> RuntimeModel:
+        """The estimator of data with so many classes; 0 where the target is a number.
+
+        Raises
+        ------
+        UnsupportedError
+            Where model and data do not fit, without a full stop.
+        """
+        if self.scores is not None and self.scores not in KINDS:
+            raise UnsupportedError(f"model.scores={self.scores} does not exist; {choices(self.scores, KINDS)}")
+        engine = self._engine(classes)
+        if not engine.columns:
+            inputs = inputs_of(space, engine.width, self.columns)
+            return estimator_of(engine, inputs, space.names, classes > 0)
+        if strange := [name for name in engine.columns if name not in space.names]:
+            raise UnsupportedError(
+                f"it takes the columns {', '.join(strange)}, which the data have not as features; they have "
+                f"{', '.join(space.names)}"
+            )
+        return estimator_of(engine, (), engine.columns, classes > 0)
+
+    def _engine(self, classes: int) -> Engine:
+        content = self.model.SerializeToString() if self.path is None else self.path.read_bytes()
+        return open_onnx(content, classes, self.output, self.scores)
+
+    @property
+    def regressor(self) -> bool:
+        """Whether the model itself says that it predicts a number."""
+        return False
+
+    @property
+    def path(self) -> Path | None:
+        """The file that it is in, None of a live object."""
+        return Path(self.model).expanduser() if isinstance(self.model, str | Path) else None
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """All but the model."""
+        return {"columns": self.columns, "output": self.output, "scores": self.scores}
+
+
+def is_proto(model: Any) -> bool:
+    return type(model).__name__ == "ModelProto"
+
+
+def is_file(path: str | Path) -> bool:
+    """Whether a file's name says that another library computes it."""
+    return Path(path).suffix.lower() in SUFFIXES
+
+
+def source_of(model: Any) -> ModelSource | None:
+    """A model of another library as a source; None of anything else."""
+    if isinstance(model, ModelSource):
+        return model
+    if is_proto(model) or (isinstance(model, str | Path) and is_file(model)):
+        return ModelSource(model)
+    return None

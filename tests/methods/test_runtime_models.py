@@ -1,0 +1,60 @@
+"""The laws of methods on models of other libraries, whose float32 decides: categories, orders and numbers."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from support import laws
+from support.laws import Case, Law
+from support.own import GRADES, SETTINGS, table
+
+from harness.core.problem import Problem
+from harness.core.target import Label
+from harness.data import load_dataset
+from harness.models.adopt import from_file
+from methods.ce_ocl import CeOcl
+from methods.dice import Dice
+from methods.nearest import Nearest
+
+pytest.importorskip("onnx", reason="onnx is in the extra 'onnx'")
+pytest.importorskip("onnxruntime", reason="onnxruntime is in the extra 'onnx'")
+
+FOLDER = Path(__file__).parents[1] / "fixtures" / "exported"
+METHODS = {
+    "nearest": (Nearest(), True),
+    "ce_ocl": (CeOcl(), True),
+    "ce_ocl_milp": (CeOcl(engine="milp"), True),
+    "dice_random": (Dice("random"), False),
+}
+
+
+@cache
+def case(model: str, method: str) -> Case:
+    """A method before the problem of an exported model, and two factuals."""
+    problem, factuals = posed(model)
+    built, own = METHODS[method]
+    return Case(built, problem, factuals, own=own)
+
+
+@cache
+def posed(model: str) -> tuple[Problem, pd.DataFrame]:
+    grade = {"kind": "ordinal", "categories": GRADES, **SETTINGS["loans"]}
+    frame = table("loans")
+    features = {**dict.fromkeys(frame.columns.drop("outcome")), "grade": grade}
+    given = {"desired": "good", "immutable": ["member"], "features": features, "split": "none"}
+    data = load_dataset("applicants", (), "outcome", tables=([frame], ""), **given)
+    classifier = from_file(FOLDER / f"{model}.onnx", data.space, data.frame, data.classes)
+    assert classifier.opaque is None
+    assert (classifier.predict(data.frame) == data.labels).mean() > 0.8  # its columns are those it was trained on
+    problem = Problem(data.space, classifier, data.frame, data.labels, Label("good"))
+    return problem, data.frame.loc[~problem.valid(data.frame)].iloc[:2]
+
+
+@pytest.mark.parametrize("law", laws.ALL, ids=lambda law: law.__name__)
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("model", ["applicants_forest", "applicants_network"])
+def test_method_on_an_exported_model(model: str, method: str, law: Law) -> None:
+    laws.judge(case(model, method), law)
