@@ -171,7 +171,10 @@ def _own_model(name: str, model: Mapping[str, Any], dataset: Dataset) -> Classif
     if model["path"] in {None, "???"}:
         raise HarnessError(f"model={name} needs a file with a fitted model; set model.path=model.skops.")
     path = model["path"]
-    given = {key: model.get(key) for key in ("columns", "output", "scores")}
+    keys = ("columns", "output", "scores", "activation")
+    given: dict[str, Any] = {key: model[key] for key in keys if model.get(key) is not None}
+    if not is_file(path) and (odd := [key for key in keys[:-1] if key in given]):
+        raise HarnessError(f"model.{odd[0]} is for models of other libraries (.onnx, .cbm, .pt); leave it at null.")
     return from_file(
         ModelSource(path, **given) if is_file(path) else path,
         dataset.space,

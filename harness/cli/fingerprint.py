@@ -23,8 +23,8 @@ SOURCES = (
 )  # fmt: skip
 # Libraries that train models, solve programs, or are wrapped as methods: another version may answer otherwise.
 LIBRARIES = (
-    "scikit-learn", "lightgbm", "optbinning", "torch", "highspy", "ortools", "pyscipopt",
-    "dice-ml", "carla-recourse", "nicex", "cfnow", "treecf",
+    "scikit-learn", "lightgbm", "catboost", "onnx", "onnxruntime", "optbinning", "torch", "highspy", "ortools",
+    "pyscipopt", "dice-ml", "carla-recourse", "nicex", "cfnow", "treecf",
 )  # fmt: skip
 SETTINGS = (
     "dataset", "model", "method", "split", "features", "n_counterfactuals", "seed", "model_seed", "time_limit",

@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from harness.core.errors import HarnessError, choices, short
 from harness.models.addresses import SCHEMA, with_todays_addresses
+from harness.models.runtime.source import SUFFIXES
 from harness.models.scorecard import as_scorecard
 
 log = logging.getLogger(__name__)
@@ -263,7 +264,7 @@ def read(path: str | Path, trust: bool = False) -> tuple[Any, bool]:
         if suffix in PICKLES:
             found, needed = _unpickle(path, trust), True
         elif suffix != ".skops":
-            raise HarnessError(f"{path} ends in {suffix!r}; {choices(suffix, ('.skops', *PICKLES))}.")
+            raise HarnessError(f"{path} ends in {suffix!r}; {choices(suffix, ('.skops', *PICKLES, *SUFFIXES))}.")
         else:
             try:
                 found, needed = load(path), False

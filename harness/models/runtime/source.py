@@ -9,12 +9,14 @@ from typing import Any
 
 from harness.core.errors import UnsupportedError, choices
 from harness.core.space import Space
+from harness.models.runtime.catboost_engine import CatBoostEngine, content_of
 from harness.models.runtime.columns import inputs_of
 from harness.models.runtime.engine import KINDS, Engine
 from harness.models.runtime.estimators import RuntimeModel, estimator_of
 from harness.models.runtime.onnx_engine import open_onnx
+from harness.models.runtime.torch_engine import TorchEngine, from_state, is_module
 
-SUFFIXES = (".onnx",)
+SUFFIXES = (".onnx", ".cbm", ".pt", ".pth")
 
 
 @dataclass(frozen=True)
@@ -24,19 +26,23 @@ class ModelSource:
     Parameters
     ----------
     model
-        The path of an ONNX file, or an ``onnx.ModelProto``.
+        The path of an ONNX file, of CatBoost's ``.cbm`` or of a state dict of torch (``.pt``, ``.pth``); or an
+        ``onnx.ModelProto``, a fitted CatBoost model, a ``torch.nn.Module``.
     columns
         Names of its inputs in order, as ``columns.inputs_of`` takes them; None: as many as it has.
     output
         The output that is taken; None: the only one that can be.
     scores
         What that has, ``probabilities`` or ``logits``; None: as the model tells.
+    activation
+        Between the dense layers of a state dict, one of ``torch_engine.ACTIVATIONS``.
     """
 
     model: Any
     columns: str | Sequence[Any] | None = None
     output: str | None = None
     scores: str | None = None
+    activation: str = "relu"
 
     def opened(self, space: Space, classes: int) -> RuntimeModel:
         """The estimator of data with so many classes; 0 where the target is a number.
@@ -50,7 +56,8 @@ class ModelSource:
             raise UnsupportedError(f"model.scores={self.scores} does not exist; {choices(self.scores, KINDS)}")
         engine = self._engine(classes)
         if not engine.columns:
-            inputs = inputs_of(space, engine.width, self.columns)
+            own = engine.names if isinstance(engine, CatBoostEngine) and set(engine.names) <= set(space.names) else None
+            inputs = inputs_of(space, engine.width, own if self.columns is None else self.columns)
             return estimator_of(engine, inputs, space.names, classes > 0)
         if strange := [name for name in engine.columns if name not in space.names]:
             raise UnsupportedError(
@@ -60,13 +67,20 @@ class ModelSource:
         return estimator_of(engine, (), engine.columns, classes > 0)
 
     def _engine(self, classes: int) -> Engine:
-        content = self.model.SerializeToString() if self.path is None else self.path.read_bytes()
+        model, path = self.model, self.path
+        suffix = "" if path is None else path.suffix.lower()
+        if suffix in (".pt", ".pth") or is_module(model):
+            module = model if path is None else from_state(path, self.activation)
+            return TorchEngine(module, classes, self.scores)
+        if suffix == ".cbm" or is_catboost(model):
+            return CatBoostEngine(content_of(model) if path is None else path.read_bytes(), classes)
+        content = model.SerializeToString() if path is None else path.read_bytes()
         return open_onnx(content, classes, self.output, self.scores)
 
     @property
     def regressor(self) -> bool:
         """Whether the model itself says that it predicts a number."""
-        return False
+        return type(self.model).__name__ == "CatBoostRegressor"
 
     @property
     def path(self) -> Path | None:
@@ -76,11 +90,15 @@ class ModelSource:
     @property
     def settings(self) -> Mapping[str, Any]:
         """All but the model."""
-        return {"columns": self.columns, "output": self.output, "scores": self.scores}
+        return {name: value for name, value in vars(self).items() if name != "model"}
 
 
 def is_proto(model: Any) -> bool:
     return type(model).__name__ == "ModelProto"
+
+
+def is_catboost(model: Any) -> bool:
+    return any(kind.__module__ == "catboost.core" and kind.__name__ == "CatBoost" for kind in type(model).__mro__)
 
 
 def is_file(path: str | Path) -> bool:
@@ -92,6 +110,6 @@ def source_of(model: Any) -> ModelSource | None:
     """A model of another library as a source; None of anything else."""
     if isinstance(model, ModelSource):
         return model
-    if is_proto(model) or (isinstance(model, str | Path) and is_file(model)):
+    if is_proto(model) or is_catboost(model) or is_module(model) or (isinstance(model, str | Path) and is_file(model)):
         return ModelSource(model)
     return None

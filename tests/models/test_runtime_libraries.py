@@ -1,0 +1,208 @@
+"""CatBoost and torch: what is read of their models is what they compute, from files and from live objects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from harness.core.classifier import Classifier
+from harness.core.errors import HarnessError
+from harness.data.sources import RAW
+from harness.library import explain, pose
+from harness.models.runtime.source import ModelSource
+from harness.models.runtime.torch_engine import TorchEngine
+from methods.ce_ocl import CeOcl
+from methods.estimators.trees import ensemble
+
+FOLDER = Path(__file__).parents[1] / "fixtures" / "exported"
+PIMA = pd.read_csv(RAW / "pima.csv")
+INPUTS = PIMA.drop(columns="Outcome").to_numpy(float)
+
+
+def table_of(stem: str) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """The Pima data with the target that a fixture was trained on, and what is asked of it."""
+    if "three" in stem:
+        return PIMA.assign(Outcome=np.digitize(PIMA["Age"], (25, 40))), {"desired": "1"}
+    if "number" in stem:
+        return PIMA.assign(Outcome=PIMA["Glucose"] * 1.0), {"task": "regression", "desired": ">= 120"}
+    return PIMA, {"desired": "0"}
+
+
+def asked(model: Any, stem: str = "", **settings: Any) -> Classifier:
+    frame, given = table_of(stem)
+    return pose(frame, "Outcome", ModelSource(model, **settings), **given).classifier
+
+
+def near_borders(classifier: Classifier, count: int = 3000) -> np.ndarray:
+    """Rows with values on thresholds, and next to them in float32 and float64."""
+    rng = np.random.default_rng(0)
+    points = INPUTS[rng.integers(0, len(INPUTS), count)].copy()
+    for column in range(points.shape[1]):
+        trees = ensemble(classifier.estimator).trees
+        cuts = np.concatenate([tree.threshold[(tree.column == column) & (tree.left >= 0)] for tree in trees])
+        if not len(cuts):
+            continue
+        at = cuts[rng.integers(0, len(cuts), count)]
+        above, below = (np.nextafter(at.astype(np.float32), np.float32(side)).astype(float) for side in (9e9, -9e9))
+        ways = [at, above, below, np.nextafter(at, 9e9), np.nextafter(at, -9e9), (at + above) / 2, (at + below) / 2]
+        change = rng.random(count) < 0.7
+        points[change, column] = np.choose(rng.integers(0, len(ways), count), ways)[change]
+    return points
+
+
+# --- CatBoost -----------------------------------------------------------------------------------------------------
+
+
+def cat(stem: str) -> Any:
+    """CatBoost's own model of a file."""
+    catboost = pytest.importorskip("catboost", reason="catboost is in the extra 'catboost'")
+    model = catboost.CatBoostRegressor() if "number" in stem else catboost.CatBoostClassifier()
+    return model.load_model(str(FOLDER / f"{stem}.cbm"))
+
+
+@pytest.mark.parametrize("stem", ["catboost", "catboost_three", "catboost_number"])
+def test_symmetric_trees_are_read_as_catboost_computes_them(stem: str) -> None:
+    """On and next to every border, and of a live model as of its file."""
+    model = cat(stem)
+    classifier, live = asked(FOLDER / f"{stem}.cbm", stem), asked(model, stem)
+    assert classifier.opaque is live.opaque is None
+    points = near_borders(classifier)
+    raw = np.reshape(model.predict(points, prediction_type="RawFormulaVal"), (len(points), -1))
+    for known in (classifier, live):
+        np.testing.assert_allclose(ensemble(known.estimator).raw(points), raw, rtol=1e-12, atol=1e-12)
+    if "number" not in stem:
+        np.testing.assert_array_equal(classifier.decide(points), np.ravel(model.predict(points)))
+        np.testing.assert_allclose(classifier.estimator.predict_proba(points), model.predict_proba(points), atol=1e-12)
+
+
+@pytest.mark.parametrize("stem", ["catboost", "catboost_number"])
+def test_catboost_is_explained_and_its_counterfactual_holds(stem: str) -> None:
+    model, (frame, given) = cat(stem), table_of(stem)
+    question = pose(frame, "Outcome", model, **given)
+    wanted = next(iter(question.problems.values())).target if "number" in stem else None
+    said = model.predict(INPUTS)
+    factual = int(np.flatnonzero(said < 110 if wanted is not None else said == 1)[0])
+    explanation = explain(CeOcl(), question, factual, time_limit=30)
+    assert explanation.answers[0].status.name == "OPTIMAL"
+    assert explanation.context.verdicts == ("accepted",)
+    row = np.array([list(explanation.answers[0].row.values())], dtype=float)
+    assert model.predict(row)[0] >= 120 if wanted is not None else model.predict(row)[0] == 0
+
+
+def test_categories_of_catboost_are_refused_by_name() -> None:
+    pytest.importorskip("catboost", reason="catboost is in the extra 'catboost'")
+    with pytest.raises(HarnessError, match=r"it takes categorical features; train it on numbers, or on 0/1 columns"):
+        asked(FOLDER / "catboost_categories.cbm")
+
+
+def test_trees_of_another_shape_are_named_and_predict() -> None:
+    catboost = pytest.importorskip("catboost", reason="catboost is in the extra 'catboost'")
+    settings = {"iterations": 5, "depth": 3, "grow_policy": "Depthwise", "verbose": False, "allow_writing_files": False}
+    model = catboost.CatBoostClassifier(**settings).fit(INPUTS, PIMA["Outcome"])
+    known = asked(model)
+    assert "its trees are not symmetric (grow_policy)" in known.opaque
+    frame = pose(PIMA, "Outcome", model, desired="0").dataset.frame
+    np.testing.assert_array_equal(known.codes(frame), model.predict(INPUTS))
+
+
+def test_a_file_that_is_no_catboost_model_is_one_sentence(tmp_path: Path) -> None:
+    pytest.importorskip("catboost", reason="catboost is in the extra 'catboost'")
+    (tmp_path / "no.cbm").write_bytes(b"no model")
+    with pytest.raises(HarnessError, match="it is no CatBoost model") as fault:
+        asked(tmp_path / "no.cbm")
+    assert "\n" not in str(fault.value)
+
+
+# --- torch --------------------------------------------------------------------------------------------------------
+
+
+def torch_library() -> Any:
+    return pytest.importorskip("torch", reason="torch is in the extra 'torch'")
+
+
+def body(torch: Any, *end: Any, outputs: int = 1) -> Any:
+    torch.manual_seed(1)
+    first = torch.nn.Sequential(torch.nn.Linear(8, 6), torch.nn.ReLU(), torch.nn.Dropout(0.5))
+    return torch.nn.Sequential(first, torch.nn.Linear(6, outputs), *end)
+
+
+def test_a_state_dict_is_its_network() -> None:
+    """Rebuilt from the shapes of its weights; ReLU between, or what ``activation`` says."""
+    torch = torch_library()
+    state = torch.load(FOLDER / "torch_state.pt", weights_only=True)
+    net = torch.nn.Sequential(torch.nn.Linear(8, 6), torch.nn.ReLU(), torch.nn.Linear(6, 1))
+    net.load_state_dict(state)
+    known = asked(FOLDER / "torch_state.pt")
+    assert known.opaque is None
+    with torch.no_grad():
+        odds = net(torch.tensor(INPUTS, dtype=torch.float32)).numpy()[:, 0]
+    np.testing.assert_array_equal(known.decide(INPUTS), odds > 0)
+    np.testing.assert_allclose(known.estimator.decision_function(INPUTS), odds, rtol=1e-4, atol=1e-4)
+    curved = asked(FOLDER / "torch_state.pt", activation="tanh")
+    assert "its part Tanh is not read" in curved.opaque
+    with pytest.raises(HarnessError, match=r"model.activation=rlu does not exist; did you mean 'relu'"):
+        asked(FOLDER / "torch_state.pt", activation="rlu")
+
+
+@pytest.mark.parametrize("outputs", [1, 2, 3])
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_live_module_is_read_and_left_as_it_was(outputs: int, ended: bool) -> None:
+    torch = torch_library()
+    end = (torch.nn.Sigmoid() if outputs == 1 else torch.nn.Softmax(dim=1),) if ended else ()
+    module = body(torch, *end, outputs=outputs).train()
+    frame, given = table_of("three" if outputs == 3 else "")
+    known = pose(frame, "Outcome", module, **given).classifier
+    assert known.opaque is None
+    assert module.training
+    with torch.no_grad():
+        scores = module.eval()(torch.tensor(INPUTS, dtype=torch.float32)).numpy()
+    expected = scores[:, 0] > (0.5 if ended else 0) if outputs == 1 else scores.argmax(axis=1)
+    np.testing.assert_array_equal(known.decide(INPUTS), expected)
+    raw = known.raw(pose(frame, "Outcome", module, **given).dataset.frame)
+    sure = np.abs(raw) > 1e-3 if outputs < 3 else np.ones(len(raw), dtype=bool)
+    np.testing.assert_array_equal((raw > 0 if outputs < 3 else raw.argmax(axis=1))[sure], expected[sure])
+
+
+def test_a_module_of_any_other_kind_predicts() -> None:
+    torch = torch_library()
+    module = body(torch, torch.nn.LeakyReLU(), torch.nn.Linear(1, 1))
+    known = asked(module)
+    assert "its part LeakyReLU is not read" in known.opaque
+    with pytest.raises(HarnessError, match="scores after its LeakyReLU are probabilities or log odds is not said"):
+        asked(body(torch, torch.nn.LeakyReLU()))
+    assert isinstance(known.wrapped.model.engine, TorchEngine)
+
+
+def test_a_counterfactual_of_a_live_module_holds() -> None:
+    torch = torch_library()
+    module = torch.nn.Sequential(torch.nn.Linear(8, 6), torch.nn.ReLU(), torch.nn.Linear(6, 1))
+    module.load_state_dict(torch.load(FOLDER / "torch_state.pt", weights_only=True))
+    question = pose(PIMA, "Outcome", module, desired="0", immutable=["Age"])
+    factual = int(np.flatnonzero(question.classifier.codes(question.dataset.frame) == 1)[0])
+    explanation = explain(CeOcl(), question, factual, time_limit=30)
+    assert explanation.answers[0].status.name == "OPTIMAL"
+    row = torch.tensor([list(map(float, explanation.answers[0].row.values()))], dtype=torch.float32)
+    assert module(row).item() <= 0
+
+
+def test_files_of_other_things_are_one_sentence(tmp_path: Path) -> None:
+    """A whole module is a pickle, which is not run."""
+    torch = torch_library()
+    (tmp_path / "no.pt").write_bytes(b"no weights")
+    torch.save({"a": {"b": 1}}, tmp_path / "nested.pt")
+    torch.save({"conv.weight": torch.zeros(2, 2, 3, 3)}, tmp_path / "conv.pt")
+    torch.save({"0.weight": torch.zeros(3, 8), "1.weight": torch.zeros(1, 4)}, tmp_path / "gap.pt")
+    for path, sentence in (
+        (tmp_path / "no.pt", "it is no state dict"),
+        (FOLDER / "torch_whole.pt", "it is no state dict"),
+        (tmp_path / "nested.pt", "it is no state dict; save torch.save"),
+        (tmp_path / "conv.pt", "'conv.weight', which is no weight of a dense layer"),
+        (tmp_path / "gap.pt", "its layer '1.weight' takes 4 units, and 3 come before it"),
+    ):
+        with pytest.raises(HarnessError, match=sentence) as fault:
+            asked(path)
+        assert "\n" not in str(fault.value)
