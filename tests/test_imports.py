@@ -43,6 +43,7 @@ SHARED = {  # what methods share, and what it may know
     "methods/estimators": {"harness/core", "harness/models"},
     "methods/cells": {"harness/core", "harness/solvers", "methods/estimators"},
     "methods/milp": {"harness/core", "harness/solvers", "methods/estimators"},
+    "methods/hull_search": {"harness/core", "harness/solvers", "methods/estimators", "methods/milp"},
     "methods/wrapping.py": {"harness/core"},
 }
 METHOD = {"harness/core", "harness/solvers", "harness/models", "harness/certificate", *SHARED}

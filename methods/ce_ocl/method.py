@@ -81,7 +81,7 @@ class CeOcl(Parameters):
     engine
         ``search``: branch and bound over the cells of a tree ensemble (``methods/cells``), without a solver and without
         a margin. ``milp``: the mixed-integer program. ``auto``: the search wherever it applies, and within hulls, or
-        outside them at a price, one over boxes (``methods/ce_ocl/hull_search``) for trees and linear models; else the
+        outside them at a price, one over boxes (``methods/hull_search``) for trees and linear models; else the
         program. Same optimum.
 
     References

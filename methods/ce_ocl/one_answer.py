@@ -17,12 +17,12 @@ from harness.solvers.highs import PROVEN, Linear, Solution
 from methods.ce_ocl.answers import gave_up, infeasible
 from methods.ce_ocl.assignments import Assignment
 from methods.ce_ocl.few_changes import FewChanges
-from methods.ce_ocl.hull_search.search import BoxSearch
 from methods.ce_ocl.incumbent import Incumbent, Pool, printed
 from methods.ce_ocl.program import CounterfactualProgram
 from methods.ce_ocl.runs import Runs
 from methods.ce_ocl.separated import Separation
 from methods.estimators.linear import surely_valid
+from methods.hull_search.search import BoxSearch
 from methods.milp.distance import Separable
 from methods.milp.hull import INSIDE, Outside, Piece, Shares
 from methods.milp.manifold import Manifold

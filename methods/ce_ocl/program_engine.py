@@ -23,11 +23,11 @@ from methods.ce_ocl.cell_engine import CellEngine
 from methods.ce_ocl.few_changes import FewChanges
 from methods.ce_ocl.first_guess import FirstGuess
 from methods.ce_ocl.formulation import manifolds
-from methods.ce_ocl.hull_search.search import BoxSearch
 from methods.ce_ocl.incumbent import printed
 from methods.ce_ocl.one_answer import AnswerSearch
 from methods.ce_ocl.parameters import Parameters
 from methods.ce_ocl.program import CounterfactualProgram
+from methods.hull_search.search import BoxSearch
 from methods.milp.block import INTEGRAL
 from methods.milp.distance import Separable
 from methods.milp.manifold import Manifold

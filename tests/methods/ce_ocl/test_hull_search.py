@@ -20,8 +20,8 @@ from harness.core.problem import Problem
 from harness.core.space import Actionability
 from harness.core.target import Interval
 from methods.ce_ocl import CeOcl
-from methods.ce_ocl.hull_search.search import BoxSearch
 from methods.ce_ocl.program_engine import ProgramEngine
+from methods.hull_search.search import BoxSearch
 from methods.milp.distance import Separable
 from methods.milp.hull import Outside, Shares
 

@@ -18,10 +18,10 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind, Space
 from methods.ce_ocl import CeOcl
-from methods.ce_ocl.hull_search import outside
-from methods.ce_ocl.hull_search.outside import Combinations, PricedHull
 from methods.ce_ocl.one_answer import AnswerSearch
 from methods.ce_ocl.program_engine import ProgramEngine
+from methods.hull_search import outside
+from methods.hull_search.outside import Combinations, PricedHull
 from methods.milp.hull import Outside, Shares
 
 

@@ -27,9 +27,9 @@ from harness.core.space import Feature, Kind, Space
 from harness.core.target import Label
 from harness.solvers.highs import Solution
 from methods.ce_ocl import CeOcl
-from methods.ce_ocl.hull_search import kernels
-from methods.ce_ocl.hull_search.working_set import WorkingSet
 from methods.ce_ocl.one_answer import AnswerSearch
+from methods.hull_search import kernels
+from methods.hull_search.working_set import WorkingSet
 
 SQUARED = CeOcl("l2sq", hull="hard")
 

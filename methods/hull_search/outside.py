@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.space import Kind, Space
-from methods.ce_ocl.hull_search.working_set import WorkingSet, near_each_other
+from methods.hull_search.working_set import WorkingSet, near_each_other
 from methods.milp.hull import Outside, Shares
 
 MOST = 500  # combinations of categories that are searched one by one

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.core.space import SAME
-from methods.ce_ocl.hull_search import kernels
-from methods.ce_ocl.hull_search.part import Part
-from methods.ce_ocl.hull_search.records import Columns, MovingNumbers, Prices, Rows, Solution
+from methods.hull_search import kernels
+from methods.hull_search.part import Part
+from methods.hull_search.records import Columns, MovingNumbers, Prices, Rows, Solution
 from methods.milp.distance import Separable, tolerance
 
 CLOSE = 1e-9  # costs this near are equal

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from harness.core.method import Deadline
-from methods.ce_ocl.hull_search.bounds import BoxProgram, Costs, Node, Solved
-from methods.ce_ocl.hull_search.branching import SNAP, Branching
-from methods.ce_ocl.hull_search.incumbents import NEAR, Incumbents
-from methods.ce_ocl.hull_search.kernels import INFEASIBLE, STUCK, TINY
-from methods.ce_ocl.hull_search.part import Part
+from methods.hull_search.bounds import BoxProgram, Costs, Node, Solved
+from methods.hull_search.branching import SNAP, Branching
+from methods.hull_search.incumbents import NEAR, Incumbents
+from methods.hull_search.kernels import INFEASIBLE, STUCK, TINY
+from methods.hull_search.part import Part
 
 DIVES = 10  # nodes from one that is followed down to its end to the next
 EASY = 30  # nodes before a search for the fewest changes looks for incumbents elsewhere

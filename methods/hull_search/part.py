@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from harness.core.space import SAME, Feature, Kind
-from methods.ce_ocl.hull_search import kernels
-from methods.ce_ocl.hull_search.models import Line, Model, Trees
-from methods.ce_ocl.hull_search.records import LeafArrays
-from methods.ce_ocl.hull_search.working_set import WorkingSet
+from methods.hull_search import kernels
+from methods.hull_search.models import Line, Model, Trees
+from methods.hull_search.records import LeafArrays
+from methods.hull_search.working_set import WorkingSet
 from methods.milp.distance import Separable
 from methods.milp.hull import Outside, Shares
 

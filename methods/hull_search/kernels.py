@@ -25,7 +25,7 @@ import math
 import numpy as np
 
 from harness.core.compiling import njit
-from methods.ce_ocl.hull_search.records import (
+from methods.hull_search.records import (
     Columns,
     HullPoints,
     LeafArrays,

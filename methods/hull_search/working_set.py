@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from methods.ce_ocl.hull_search import kernels
-from methods.ce_ocl.hull_search.records import HullPoints
+from methods.hull_search import kernels
+from methods.hull_search.records import HullPoints
 
 ROOM = 6000  # points in the working set of one hull, at most
 FEW = 60  # points that are all in the working set from the start

@@ -9,9 +9,9 @@ import numpy as np
 
 from harness.core.method import Deadline
 from harness.core.space import SAME
-from methods.ce_ocl.hull_search.bounds import CLOSE, BoxProgram, Solved
-from methods.ce_ocl.hull_search.kernels import OPTIMAL, TINY
 from methods.estimators.linear import surely_valid
+from methods.hull_search.bounds import CLOSE, BoxProgram, Solved
+from methods.hull_search.kernels import OPTIMAL, TINY
 
 NEAR = 1e-7  # scaled moves from the program's point, all features together, by which a point is still in the hull
 SEEDS = 20  # points of the hull that first incumbents start from

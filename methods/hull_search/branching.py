@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from harness.core.space import SAME
-from methods.ce_ocl.hull_search.bounds import CLOSE, Node, Solved
-from methods.ce_ocl.hull_search.incumbents import Incumbents
-from methods.ce_ocl.hull_search.kernels import INFEASIBLE
+from methods.hull_search.bounds import CLOSE, Node, Solved
+from methods.hull_search.incumbents import Incumbents
+from methods.hull_search.kernels import INFEASIBLE
 
 SNAP = 1e-7  # scaled moves that are none
 RELIABLE = 4  # children of a number that are solved before their mean gain is believed

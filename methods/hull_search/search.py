@@ -11,13 +11,13 @@ import pandas as pd
 
 from harness.core.method import Deadline
 from harness.core.problem import Problem
-from methods.ce_ocl.hull_search import kernels
-from methods.ce_ocl.hull_search.bounds import Costs
-from methods.ce_ocl.hull_search.models import Model, searchable
-from methods.ce_ocl.hull_search.outside import PricedHull, points_of
-from methods.ce_ocl.hull_search.part import TIES, Part
-from methods.ce_ocl.hull_search.run import Run
-from methods.ce_ocl.hull_search.working_set import WorkingSet
+from methods.hull_search import kernels
+from methods.hull_search.bounds import Costs
+from methods.hull_search.models import Model, searchable
+from methods.hull_search.outside import PricedHull, points_of
+from methods.hull_search.part import TIES, Part
+from methods.hull_search.run import Run
+from methods.hull_search.working_set import WorkingSet
 from methods.milp.distance import Distance, Separable
 from methods.milp.hull import Hull, Outside, Shares
 
@@ -38,7 +38,7 @@ class BoxSearch:
     which a sum of trees is invalid is grown to a box on which it surely is; x has to leave it by one of its faces.
     Points enter the program as they are needed. Bounds are Lagrangian: whatever the pivots did, they hold up to the
     rounding of one product with all points. A point is taken once the real model predicts it as wanted. A hull that x
-    may leave at a price is searched by combination of categories (``methods/ce_ocl/hull_search/outside.py``).
+    may leave at a price is searched by combination of categories (``methods/hull_search/outside.py``).
 
     Parameters
     ----------

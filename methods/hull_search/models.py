@@ -11,11 +11,11 @@ from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine, by_category
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
-from methods.ce_ocl.hull_search.kernels import TINY
 from methods.estimators.linear import is_linear, unit_of, weights_of
 from methods.estimators.raw_target import RawInterval, raw_interval
 from methods.estimators.thresholds import as_compared, last_decoded
 from methods.estimators.trees import ensemble, leaves_of, splits_only
+from methods.hull_search.kernels import TINY
 
 
 class Trees:
