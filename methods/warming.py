@@ -116,6 +116,8 @@ QUESTIONS = (
     Question("column_generation on a network", ColumnGeneration(), "network", "discrete"),
     Question("robust boxes on trees", Robust(), "forest"),
     Question("robust balls on trees", Robust(norm="l2"), "forest"),
+    Question("robust boxes on trees within a hull", Robust(hull="hard", rho=0.01), "forest"),
+    Question("robust balls on trees within a hull", Robust(hull="hard", rho=0.01, norm="l2"), "forest"),
     Question("robust boxes on trees by programs", Robust(algorithm="adversarial"), "tree"),
     Question("robust balls on trees by programs", Robust(norm="l2", algorithm="adversarial"), "tree"),
     Question("robust boxes on a network", Robust(), "network", "real"),

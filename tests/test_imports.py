@@ -60,6 +60,7 @@ LATE = {  # files that import modules of ours inside functions, and why
     "methods/robust/method.py": {
         "methods.robust.adversarial",
         "methods.robust.cells",
+        "methods.robust.hull",
         "methods.robust.leaf",
         "methods.robust.linear",
         "methods.robust.network",

@@ -85,14 +85,15 @@ class BoxProgram:
     """The linear program over the boxes of a part; ``prepare`` sets it to one of them.
 
     Where the hull may be left, its points have one column more than the part has numbers, what their categories are
-    away: 0 at x itself. ``ways`` are the ups and downs of all columns, and those by which x leaves the hull.
+    away: 0 at x itself. ``ways`` are the ups and downs of all columns, and those by which x leaves the hull. ``cuts``
+    are further rows, for who sets them.
     """
 
-    def __init__(self, part: Part, costs: Costs) -> None:
+    def __init__(self, part: Part, costs: Costs, cuts: int = 0) -> None:
         self.part, self.costs = part, costs
         self.line, self.counts = part.model.line is not None, math.isfinite(costs.rest)
         count = len(part.numbers.place)
-        self.rows = int(self.line) + int(self.counts)
+        self.rows = int(self.line) + cuts + int(self.counts)
         origin = part.origin if part.outside is None else np.append(part.origin, 0.0)
         self.size = len(origin)  # of ups, of downs
         self.ways = (2 if part.outside is None else 4) * self.size

@@ -54,13 +54,18 @@ class Incumbents:
         """Take a point of the hull as incumbent, if it is better and the real model agrees."""
         if self.loses(point):
             return False
-        row, problem = self.part.read(point), self.part.model.problem
-        if not surely_valid(problem, problem.space.frame([row]))[0]:
+        row = self.part.read(point)
+        if not self.accepts(row):
             return False
         self.row = row
         value = self._cost(point)[0] + self._leaving(point)
         self._aim(math.floor(value + CLOSE) - 0.5 if self.costs.counting else value)
         return True
+
+    def accepts(self, row: dict[str, Any]) -> bool:
+        """Whether the real model agrees that a row is valid."""
+        problem = self.part.model.problem
+        return bool(surely_valid(problem, problem.space.frame([row]))[0])
 
     def _aim(self, upper: float) -> None:
         self.upper, self.close = upper, self.costs.close(upper)

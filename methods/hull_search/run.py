@@ -29,10 +29,13 @@ class Run:
 
     def __init__(self, part: Part, costs: Costs, upper: float, deadline: Deadline) -> None:
         self.part, self.costs, self.deadline = part, costs, deadline
-        self.program = BoxProgram(part, costs)
-        self.incumbents = Incumbents(self.program, upper, deadline)
+        self.program, self.incumbents = self._begin(upper)
         self.branching = Branching(self.incumbents)
         self.bound = math.inf
+
+    def _begin(self, upper: float) -> tuple[BoxProgram, Incumbents]:
+        program = BoxProgram(self.part, self.costs)
+        return program, Incumbents(program, upper, self.deadline)
 
     def search(self) -> tuple[dict[str, Any] | None, float]:
         """The best row and its cost (without a row: ``upper`` as it was)."""
@@ -75,10 +78,7 @@ class Run:
         if solved is None:
             return []
         solution = solved.solution
-        x = part.origin + solution.moves
-        point = part.numbers.decoded(x, node.low, node.high)
-        stays = (np.abs(solution.moves) <= SNAP) & (node.low <= part.numbers.value) & (part.numbers.value <= node.high)
-        point = np.where(stays, part.numbers.value, point)
+        x, point = self._point(solved)
         hollow = np.flatnonzero((part.numbers.hole[0] < point) & (point < part.numbers.hole[1]))
         if len(hollow):
             return branching.split(
@@ -104,6 +104,14 @@ class Run:
         if node.margin >= 1e6:
             return []
         return [branching.child(solved, node.low, node.high, node.forced, max(node.margin * WIDER, 1.0))]
+
+    def _point(self, solved: Solved) -> tuple[np.ndarray, np.ndarray]:
+        """A solution's numbers, scaled, and decoded in its box: integers rounded, what hardly moves left as it is."""
+        node, moves, numbers = solved.node, solved.solution.moves, self.part.numbers
+        x = self.part.origin + moves
+        point = numbers.decoded(x, node.low, node.high)
+        stays = (np.abs(moves) <= SNAP) & (node.low <= numbers.value) & (numbers.value <= node.high)
+        return x, np.where(stays, numbers.value, point)
 
     def _solve(self, node: Node) -> Solved | None:
         """A node with the solution of its program, its bound raised and its box narrowed; None where it is done."""

@@ -74,7 +74,7 @@ class Robust(Settings):
         The most features that may change; None for no bound.
     hull
         The data manifold: ``hard`` keeps x, not what perturbations make of it, within the convex hull of the wanted
-        class, as in ``CeOcl``; ``none``. Trees are then left to ``adversarial``, networks too.
+        class, as in ``CeOcl``; ``none``. Trees are left to ``adversarial`` where ``epsilon`` is not 0.
     epsilon
         How far, in scaled units, x may lie outside the hull, >= 0.
     hull_norm
@@ -119,7 +119,7 @@ class Robust(Settings):
         if self.algorithm != "auto":
             return self.algorithm
         if splits_only(problem.classifier.estimator):
-            # Cells count costs by feature, which the greatest move is not a sum of, and know of no hull.
+            # Cells count costs by feature, which the greatest move is not a sum of.
             return "cells" if self._beyond_cells(problem) is None else "adversarial"
         return "network" if isinstance(problem.classifier.estimator, MLPClassifier | MLPRegressor) else "linear"
 
@@ -152,8 +152,14 @@ class Robust(Settings):
         """Why the cell search does not take trees, and what to set instead; None where it does."""
         if self.distance == "linf":
             return "the cell search takes no distance 'linf'", "use l1 or l2sq"
-        if self.hull != "none":
-            return "the cell search knows of no data manifold", "set hull=none"
+        if self.hull != "none" and (self.epsilon or self.clip):
+            what = "a hull enlarged by epsilon" if self.epsilon else "clip=true within a hull"
+            return f"the cell search does not take {what}", "set epsilon=0" if self.epsilon else "set hull=none"
+        if self.hull != "none" and (names := _climbing(problem)):
+            return (
+                f"the cell search within a hull takes levels in one order, and {names[0]} has its own",
+                "set hull=none",
+            )
         if (unfit := _unfit_feature(problem)) is None:
             return None
         feature = problem.space[unfit]
@@ -179,7 +185,7 @@ class Robust(Settings):
         """
         settings, algorithm = self.resolved(problem), self.chosen(problem)
         self._fits(problem, algorithm)
-        if algorithm == "cells":
+        if algorithm == "cells" and settings.hull == "none":
             from methods.robust.cells import RobustCells  # slow: numba
 
             return RobustCells(problem, settings)
@@ -187,11 +193,18 @@ class Robust(Settings):
             from methods.robust.network import Network  # slow: numba, pyomo
 
             return Network(problem, settings)
-        from methods.robust import adversarial, leaf, linear  # slow: pyomo
+        from methods.robust import adversarial, hull, leaf, linear  # slow: numba, pyomo
 
+        if algorithm == "cells":
+            return hull.RobustHull(problem, settings)
         if algorithm == "adversarial":
             return adversarial.Adversarial(problem, settings)
         return leaf.Leaf(problem, settings) if algorithm == "leaf" else linear.Linear(problem, settings)
+
+
+def _climbing(problem: Problem) -> list[str]:
+    """The features whose levels are climbed in another order than they are listed in."""
+    return [f.name for f in problem.space.features if f.kind is Kind.ORDINAL and f.ladder != f.categories]
 
 
 def _unfit_feature(problem: Problem) -> str | None:
