@@ -11,7 +11,7 @@ from typing import Any
 import highspy
 import numpy as np
 
-from harness.core.doubts import doubt
+from harness.core.doubts import ONE_RUN, doubt
 from harness.solvers.silence import silent
 
 FEASIBILITY = 1e-7  # of rows, bounds and integrality; with 1e-9 for integrality HiGHS 1.12 gave a wrong optimum
@@ -108,9 +108,16 @@ def confirmed(
         if (found := _agreed(runs)).proven:
             return found
     if len(runs) == 1:
-        return first
+        return cut_short(first)
     doubt("a solver's run claimed an optimum, or that there is none, which no second run came to in time")
     return replace(_agreed(runs), unconfirmed=True)
+
+
+def cut_short(found: Solution) -> Solution:
+    """A solution of a mixed-integer program that claims no proof; its bound, if it has one, is doubted."""
+    if math.isfinite(found.bound):
+        doubt(ONE_RUN)
+    return found
 
 
 def _agreed(runs: Sequence[Solution]) -> Solution:

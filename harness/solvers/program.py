@@ -16,7 +16,7 @@ import scipy.sparse as sparse
 from pyomo.repn import generate_standard_repn
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
-from harness.solvers.highs import FEASIBILITY, RUNS, Linear, Solution, confirmed, new_solver, run_from
+from harness.solvers.highs import FEASIBILITY, RUNS, Linear, Solution, confirmed, cut_short, new_solver, run_from
 from harness.solvers.lp import Lp
 
 Expression = Any  # a linear Pyomo expression, or a number
@@ -225,7 +225,7 @@ class Compiled:
     ) -> Solution:
         """What further runs confirm of a solution of ``solve``, whose other arguments these are."""
         if not found.proven:
-            return found
+            return cut_short(found) if self.integer.any() else found
 
         def run(options: Mapping[str, Any], left: float, x: np.ndarray | None) -> Solution:
             return _times(self._run(objective, scale, feasibility, options, left, start=x), scale)

@@ -46,6 +46,8 @@ class Runs:
             found = self.compiled.solve(
                 self.form, seconds, self.scale, cutoff=self.cutoff, feasibility=self.feasibility, confirm=False
             )
+            if not found.proven:
+                self.compiled.confirm(found, self.form, seconds)  # nothing to confirm, but a bound to doubt
         self.settled, self.last, self.again = self.again or not found.proven, found, False
         return found
 

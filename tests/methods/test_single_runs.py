@@ -16,8 +16,8 @@ from support.plane import SPACE, rows
 from support.scorecards import toy, undesired
 
 from harness.core.classifier import Classifier
-from harness.core.doubts import UNCONFIRMED, doubts, with_doubts
-from harness.core.explanation import Explanation, GroupExplanation, Status
+from harness.core.doubts import ONE_RUN, UNCONFIRMED, UNCONFIRMED_BOUND, doubts, with_doubts
+from harness.core.explanation import Answer, Explanation, GroupExplanation, Reason, Status
 from harness.core.inputs import space_inputs
 from harness.core.method import Deadline
 from harness.core.problem import Problem
@@ -144,3 +144,37 @@ def test_a_lie_that_nothing_confirms_is_no_proof(monkeypatch: pytest.MonkeyPatch
         (answer,) = found.answers
         assert UNCONFIRMED in answer.detail
         assert answer.bound is None or answer.bound <= honest.answers[0].objective + 1e-6  # type: ignore[union-attr]
+
+
+def cut(solver: Any, truth: Solution) -> Solution:
+    """The run ends a little early: with its point, and a bound below."""
+    return truth if truth.x is None else Solution(truth.x, truth.objective, truth.objective - 0.01)
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_bound_of_one_run_is_unconfirmed(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Where every first run is cut short; a bound that is given with what is not proven is said to be that run's."""
+    lies = lied(monkeypatch, cut)
+    found = ASKED[name]()
+    assert lies
+    given = found.answers[0] if isinstance(found, Explanation) else found
+    doubted = any(step.get("of") == ONE_RUN for step in found.trace)
+    assert doubted == (given.status in {Status.FOUND, Status.GAVE_UP} and given.bound is not None)
+    if isinstance(found, Explanation):
+        (answer,) = found.answers
+        assert (UNCONFIRMED_BOUND in answer.detail) == doubted
+        assert UNCONFIRMED not in answer.detail
+
+
+def test_a_bound_that_nothing_gives_is_not_doubted() -> None:
+    """A proof has none to doubt, an answer without a bound neither; an earlier question's is not this one's."""
+    row = {"a": 1}
+    proven = Answer(Status.OPTIMAL, row, Reason.PROOF, 1.0, 1.0)
+    free = Answer(Status.FOUND, row, Reason.TIME_LIMIT, 1.0)
+    bounded = Answer(Status.FOUND, row, Reason.TIME_LIMIT, 1.0, 0.5, detail="so far")
+    for answer, expected in ((proven, ""), (free, ""), (bounded, f"so far; {UNCONFIRMED_BOUND}")):
+        found = with_doubts(Explanation((answer,)), [ONE_RUN, ONE_RUN])
+        assert found.answers[0].detail == expected
+        assert len(found.trace) == bool(expected)
+    both = with_doubts(Explanation((bounded,)), ["a claim", ONE_RUN])
+    assert both.answers[0].detail == f"so far; {UNCONFIRMED}; {UNCONFIRMED_BOUND}"
