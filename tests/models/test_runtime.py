@@ -284,7 +284,7 @@ def two(model: Any, **settings: Any) -> Classifier:
 def test_the_output_is_the_only_one_that_can_be_or_said() -> None:
     sigmoid = [helper.make_node("Sigmoid", ["s"], ["p"])]
     both = affine([("s", FLOAT, [None, 1]), ("p", FLOAT, [None, 1])], end=sigmoid)
-    with pytest.raises(HarnessError, match=r"has the outputs s, p; set model.output=p, or another that has scores"):
+    with pytest.raises(HarnessError, match=r"has the outputs s, p; set output='p', or another that has scores"):
         two(both)
     with pytest.raises(HarnessError, match=r"no output 'q'; set model.output to one of s, p"):
         two(both, output="q")
@@ -298,9 +298,7 @@ def test_the_output_is_the_only_one_that_can_be_or_said() -> None:
 def test_scores_of_an_unknown_kind_are_asked_for() -> None:
     tanh = [helper.make_node("Tanh", ["s"], ["t"])]
     model = affine([("t", FLOAT, [None, 1])], end=tanh)
-    with pytest.raises(
-        HarnessError, match=r"probabilities or log odds .* model.scores=probabilities or model.scores=logits"
-    ):
+    with pytest.raises(HarnessError, match=r"probabilities or log odds .* scores='probabilities' or scores='logits'"):
         two(model)
     with pytest.raises(HarnessError, match=r"model.scores=odds does not exist; allowed: probabilities, logits"):
         two(model, scores="odds")
