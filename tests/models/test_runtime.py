@@ -300,7 +300,7 @@ def test_scores_of_an_unknown_kind_are_asked_for() -> None:
     model = affine([("t", FLOAT, [None, 1])], end=tanh)
     with pytest.raises(HarnessError, match=r"probabilities or log odds .* scores='probabilities' or scores='logits'"):
         two(model)
-    with pytest.raises(HarnessError, match=r"model.scores=odds does not exist; allowed: probabilities, logits"):
+    with pytest.raises(HarnessError, match=r"scores='odds' does not exist; allowed: probabilities, logits"):
         two(model, scores="odds")
     rows = PAIR[["a", "b"]].to_numpy()
     np.testing.assert_array_equal(two(model, scores="logits").codes(PAIR), rows @ [1, -2] + 0.25 > 0)
