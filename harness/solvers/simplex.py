@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from harness.core.compiling import njit
@@ -11,6 +13,15 @@ FEASIBLE = 1e-9  # by which a row may be missed
 PIVOT = 1e-9  # smallest pivot
 RAY = 1e-7  # by how much multipliers have to contradict rows and box, for these to exclude one another
 PIVOTS = 2000
+
+
+class Minimum(NamedTuple):
+    """What ``minimum`` has found."""
+
+    status: int  # ``OPTIMAL``, ``INFEASIBLE`` or ``STUCK``
+    bound: float  # on the minimum from below, proven by the multipliers; infinite where there is no point
+    point: np.ndarray  # (columns,)
+    multipliers: np.ndarray  # (rows,), all >= 0
 
 
 @njit(cache=True)
@@ -33,11 +44,6 @@ def minimum(cost, rows, sides, low, high):
     """Minimise ``cost @ x`` subject to ``rows @ x <= sides`` and ``low <= x <= high``, all ends finite.
 
     The dual simplex on a dense tableau, from the slack basis, which is dual feasible as every variable has two ends.
-
-    Returns
-    -------
-    Status, a lower bound on the minimum that ``multipliers`` prove (infinite where they prove that there is no point),
-    the point, shape (columns,), and the multipliers, shape (rows,), all >= 0.
     """
     m, n = rows.shape
     table, reduced = rows.copy(), cost.copy()
@@ -108,7 +114,7 @@ def minimum(cost, rows, sides, low, high):
                 if lagrange(np.zeros(n), rows, sides, low, high, ray) > RAY:
                     for j in range(n):
                         point[j] = 0.0
-                    return INFEASIBLE, np.inf, point, ray
+                    return Minimum(INFEASIBLE, np.inf, point, ray)
             status = STUCK
             break
         pivot, cost_in = table[leaving, entering], reduced[entering]
@@ -145,4 +151,4 @@ def minimum(cost, rows, sides, low, high):
     for i in range(m):
         if basic[i] < n:
             point[basic[i]] = min(max(level[i], low[basic[i]]), high[basic[i]])
-    return status, lagrange(cost, rows, sides, low, high, multipliers), point, multipliers
+    return Minimum(status, lagrange(cost, rows, sides, low, high, multipliers), point, multipliers)

@@ -142,7 +142,7 @@ def build(space: Space, classifier: Classifier, conditions: Sequence[Condition])
         border_entries,
         bases[0] if len(conditions) == 1 else 0.0,
         np.array(sums, dtype=np.int64),
-        tuple((model.flat(c.weights / unit), base) for c, base in zip(conditions, bases, strict=True)),
+        tuple((tuple(model.flat(c.weights / unit)), base) for c, base in zip(conditions, bases, strict=True)),
         model.single,
     )
 

@@ -23,7 +23,7 @@ def fast_decide(classifier: Classifier) -> Callable[[np.ndarray], np.ndarray]:
         model, threshold = ensemble(classifier.estimator), classifier.raw_threshold
     except UnsupportedError:
         return classifier.decide
-    trees, base = model.flat(), float(model.base[0]) - threshold
+    trees, base = tuple(model.flat()), float(model.base[0]) - threshold
     seen, close = np.float32 if model.single else np.float64, max(model.rounding(threshold), TINY)
 
     def decide(matrix: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import singledispatch, update_wrapper
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -93,6 +93,17 @@ def leaves_of(tree: Tree) -> list[Leaf]:
         stack.append(Leaf(right, above, place.at_most))
         stack.append(Leaf(left, place.above, at_most))
     return found
+
+
+class FlatTrees(NamedTuple):
+    """The nodes of all trees, one after the other, as ``walk_kernels`` takes them."""
+
+    roots: np.ndarray  # (trees,), the place of each tree's first node
+    left: np.ndarray  # (nodes,), the child where the column is at most the threshold; -1 of a leaf
+    right: np.ndarray  # (nodes,), the other one
+    column: np.ndarray  # (nodes,), of the inputs
+    threshold: np.ndarray  # (nodes,)
+    value: np.ndarray  # (nodes,), what a leaf adds to the sum
 
 
 @dataclass(frozen=True)
@@ -174,11 +185,8 @@ class Ensemble:
                 return 0.0
         return self.weight / common
 
-    def flat(self, weights: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
-        """Trees in the same arrays: roots, then each node's children, column, threshold and value.
-
-        Children of a leaf are -1. Values are what a leaf adds to the weighted sum of the outputs, or to the only one.
-        """
+    def flat(self, weights: np.ndarray | None = None) -> FlatTrees:
+        """All trees in the same arrays; their values are those of the weighted sum of the outputs, or the only one."""
         weights = np.ones(1) if weights is None else weights
         sizes = np.cumsum([0, *(len(tree.left) for tree in self.trees)])
         left, right = (
@@ -188,7 +196,7 @@ class Ensemble:
         column = np.concatenate([tree.column for tree in self.trees])
         threshold = np.concatenate([tree.threshold for tree in self.trees])
         value = np.concatenate([self.gains(tree, weights) for tree in self.trees])
-        return sizes[:-1], left, right, column, threshold, value
+        return FlatTrees(sizes[:-1], left, right, column, threshold, value)
 
 
 class Reader:

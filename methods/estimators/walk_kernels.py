@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from harness.core.compiling import njit, njit_no_refcount
+from methods.estimators.trees import FlatTrees
 
 
 @njit_no_refcount
 def walk(trees, base, inputs):
-    """The base and the trees' leaf values for one row of inputs (float32 or float64, as they compare it), added up."""
-    roots, left, right, column, threshold, value = trees
+    """The base and the trees' leaf values for one row of inputs (float32 or float64, as they compare it), added up.
+
+    ``trees`` is the plain ``tuple`` of a ``FlatTrees``, which numba recognises sooner.
+    """
+    roots, left, right, column, threshold, value = FlatTrees(*trees)
     total = base
     for root in roots:
         node = root
