@@ -42,6 +42,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import logging
 import pkgutil
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -57,7 +58,7 @@ from harness.core.classifier import Classifier
 from harness.core.doubts import doubts, with_doubts
 from harness.core.errors import DatasetError, HarnessError, choices
 from harness.core.explanation import Answer, Explanation, GroupExplanation, Status
-from harness.core.method import Deadline, Explainer, Method, prepare
+from harness.core.method import Deadline, Explainer, Method, prepare, refusal
 from harness.core.metric import Metric
 from harness.core.objective import Objective
 from harness.core.problem import Problem
@@ -83,6 +84,7 @@ from harness.store.rows import answer_row
 Person: TypeAlias = int | Mapping[str, Any] | pd.Series | pd.DataFrame
 RECENT = 4  # fitted methods that are kept for the next person
 
+logger = logging.getLogger(__name__)
 _clock = CompileClock(say_compiling)
 _recent: list[tuple[Method, Problem, Explainer]] = []
 
@@ -330,7 +332,7 @@ def _ask(
     explainer = next((kept for known, of, kept in _recent if of is problem and known == method), None)
     explainer = None if getattr(explainer, "lost", False) else explainer
     if explainer is None:
-        if why := method.refuses(problem):
+        if why := refusal(method, problem):
             return refused(n, in_python(why)), None
         explainer = method.fit(problem)
         _recent.append((method, problem, explainer))
@@ -370,10 +372,19 @@ def _person(task: Task, person: Person) -> tuple[pd.DataFrame, Problem]:
     if frame is None or len(frame) != 1:
         given = f"{len(frame)} rows" if frame is not None else f"{person!r}"
         raise DatasetError(f"{given} is no person; give a row number, values by feature, or a frame of one row.")
+    frame = _without_gaps(task.dataset, frame)
     space.check(frame, what="the person")
     factual = space.frame(frame[list(space.names)].astype(object).to_dict("records")).set_axis(["new"])
     problems = list(task.problems.values())
     return factual, next((problem for problem in problems if not problem.valid(factual)[0]), problems[0])
+
+
+def _without_gaps(dataset: Dataset, frame: pd.DataFrame) -> pd.DataFrame:
+    """A person with each gap filled as those of the table are."""
+    held = [name for name in dataset.reading.fills if name in frame.columns and frame[name].isna().any()]
+    if held:
+        logger.info("the person: missing %s filled by the training rows.", ", ".join(held))
+    return frame.assign(**{name: [dataset.reading.filler(name)] for name in held})
 
 
 def in_context(found: Explanation, claim: Objective | None, problem: Problem, factual: pd.DataFrame) -> Explained:

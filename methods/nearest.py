@@ -35,6 +35,7 @@ class Nearest:
     """
 
     deterministic: ClassVar[bool] = True
+    takes_gaps: ClassVar[bool] = True
 
     distance: str = "gower"
 

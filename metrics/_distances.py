@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.asked import Asked
-from harness.core.objective import displacement, mad
+from harness.core.objective import Moves, displacement, mad
 from harness.core.problem import Problem
 from harness.core.space import Space
 from metrics._once import once
@@ -48,10 +48,13 @@ def share_changed(space: Space, origins: pd.DataFrame, frame: pd.DataFrame) -> n
 
 
 def absolute(space: Space, origins: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
-    """Sum of absolute differences of numbers, each in its original unit."""
+    """Sum of absolute differences of numbers, each in its original unit; to a gap it is the training rows' range."""
+    units = np.array([feature.range for feature in space.features])
     names = list(space.names)
-    moved = frame[names].to_numpy(float) - origins[names].to_numpy(float)
-    return np.abs(np.ascontiguousarray(moved)).sum(axis=1)  # by columns, rounding would depend on the number of rows
+    moved = np.abs(frame[names].to_numpy(float) - origins[names].to_numpy(float))
+    if space.gaps:
+        moved = np.where(np.isnan(moved), displacement(space, origins, frame) * units, moved)
+    return np.ascontiguousarray(moved).sum(axis=1)  # by columns, rounding would depend on the number of rows
 
 
 def gower(space: Space, origins: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
@@ -65,7 +68,7 @@ def _spreads(problem: Problem) -> dict[str, float]:
 
 
 def mad_scaled(problem: Problem) -> Distance:
-    """Mean over features of difference / MAD for a number, and of 0 or 1 (same or not) for any other.
+    """Mean over features of difference / MAD for a number, and of 0 or 1 (same or not) for any other, and for a gap.
 
     The MAD is that of the training rows, at least 1 % of the range, so that a feature that seldom varies neither
     divides by 0 nor drowns the others.
@@ -76,6 +79,6 @@ def mad_scaled(problem: Problem) -> Distance:
         numeric = [feature.numeric for feature in space.features]
         units = np.array([spreads.get(name, 1.0) for name in space.names])  # displacement and MAD are both scaled
         moved = np.where(numeric, displacement(space, origins, frame) / units, space.changed(origins, frame))
-        return moved.mean(axis=1)
+        return np.where(Moves(space, origins, frame).emptied, 1.0, moved).mean(axis=1)
 
     return distance

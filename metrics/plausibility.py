@@ -56,7 +56,8 @@ def lof(asked: Asked) -> np.ndarray:
 
     About 1 amid the data, larger outside. Euclidean in scaled columns, 20 neighbours (all others, where fewer), over
     the distinct rows, since 20 copies of one row make a density without bound; of more than 5,000 of them a seeded
-    sample. None without answers or with fewer than two such rows.
+    sample. A number that may be missing has a second column, 1 at a gap, where its own is the median.
+    None without answers or with fewer than two such rows.
 
     >>> from metrics._example import answers, factual, problem
     >>> inside, outside = answers.assign(income=80.0), answers.assign(income=500.0)
@@ -66,7 +67,8 @@ def lof(asked: Asked) -> np.ndarray:
     detector = _outlier_detector(asked.problem)
     if not len(asked.answers) or detector is None:
         return np.full(len(asked.counts), np.nan)
-    return asked.mean(-detector.score_samples(asked.problem.space.encode(asked.answers)))
+    encoded = _filled(asked.problem, asked.problem.space.encode(asked.answers))
+    return asked.mean(-detector.score_samples(encoded))
 
 
 @once
@@ -88,7 +90,7 @@ def _neighbours(asked: Asked) -> _Neighbours:
     answers = _gower_columns(problem.space, problem.space.encode(asked.answers))
     nearest, away = [], []
     for row in answers:
-        distances = cdist(row[None], rows, "cityblock")[0]
+        distances = _gower(problem.space, row, rows)
         nearest.append(_first(distances))
         wanted = distances[desired]
         away.append(wanted[_first(wanted)])
@@ -116,12 +118,23 @@ def _labelled_desired(problem: Problem) -> np.ndarray:
 
 @once
 def _outlier_detector(problem: Problem) -> LocalOutlierFactor | None:
-    rows = np.unique(problem.encoded[_labelled_desired(problem)], axis=0)
+    rows = np.unique(_filled(problem, problem.encoded[_labelled_desired(problem)]), axis=0)
     if len(rows) < 2:
         return None
     if len(rows) > LOF_ROWS:
         rows = rows[np.random.default_rng(0).choice(len(rows), LOF_ROWS, replace=False)]
     return LocalOutlierFactor(min(LOF_NEIGHBOURS, len(rows) - 1), algorithm="ball_tree", novelty=True).fit(rows)
+
+
+def _filled(problem: Problem, encoded: np.ndarray) -> np.ndarray:
+    """Scaled columns in which gaps are the training rows' median; then, for each that has gaps, which they are."""
+    gaps = [c.start for f, c in zip(problem.space.features, problem.space.slices, strict=True) if f.missing]
+    if not gaps:
+        return encoded
+    empty = np.isnan(encoded[:, gaps])
+    whole = encoded.copy()
+    whole[:, gaps] = np.where(empty, np.nanmedian(problem.encoded[:, gaps], axis=0), whole[:, gaps])
+    return np.column_stack([whole, empty])
 
 
 def _gower_columns(space: Space, encoded: np.ndarray) -> np.ndarray:
@@ -130,3 +143,13 @@ def _gower_columns(space: Space, encoded: np.ndarray) -> np.ndarray:
         [np.full(feature.width, 0.5 if feature.kind is Kind.CATEGORICAL else 1.0) for feature in space.features]
     )
     return encoded * (weights / len(space.features))
+
+
+def _gower(space: Space, row: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Gower distances, shape (rows,), of what ``_gower_columns`` gave; a gap is one unit from a number."""
+    if not space.gaps:
+        return cdist(row[None], rows, "cityblock")[0]
+    apart = np.abs(rows - row)
+    return np.where(
+        np.isnan(rows) & np.isnan(row), 0.0, np.where(np.isnan(apart), 1.0 / len(space.features), apart)
+    ).sum(1)

@@ -69,6 +69,8 @@ def readable(space: Space, classifier: Classifier, target: Target) -> None:
         As ``harness.certificate.Checker``.
     """
     margins(classifier, target)
+    if space.gaps:
+        raise UnsupportedError(f"{space.gaps[0].name} may be missing, and no radius is certified around a gap.")
     estimator = classifier.estimator
     kind = family(estimator)
     numbers = {feature.name for feature in space.features if feature.numeric}

@@ -82,7 +82,7 @@ class GroupExplainer(Protocol):
 class Method(Protocol):
     """A frozen dataclass of parameters. Anything with these three can be benchmarked.
 
-    Six attributes are optional, of the class or, where they depend on a parameter, properties:
+    Seven attributes are optional, of the class or, where they depend on a parameter, properties:
 
     ``deterministic``, bool
         Whether the answers are the same whatever generator ``explain`` and ``explain_group`` are given, as long as time
@@ -93,6 +93,9 @@ class Method(Protocol):
     ``sees_reference``, bool
         Whether it uses ``problem.reference``, which by a setting holds rows that no other method sees; such a method
         is marked. False where it is missing.
+    ``takes_gaps``, bool
+        Whether it explains people with missing values, in features that keep them (``Feature.missing``): decoded frames
+        then hold NaN. Where it is False or missing, the harness refuses for it.
     ``prepare()``
         Called once before a run, outside every clock, and never fails: what is missing is for ``refuses`` to say.
     ``files``, sequence of paths
@@ -112,3 +115,15 @@ class Method(Protocol):
     def objective(self, problem: Problem) -> Objective | None:
         """What the method claims to minimise, or None where it claims nothing."""
         ...
+
+
+def refusal(method: Method, problem: Problem) -> str | None:
+    """Why a method does not take a problem, in one sentence, or None: also where it cannot take missing values."""
+    gaps = problem.space.gaps
+    if gaps and not getattr(method, "takes_gaps", False):
+        name = gaps[0].name
+        return (
+            f"{type(method).__name__} takes no missing values, and {name} keeps them; set features.{name}.missing to "
+            f"median, or another filler, or drop."
+        )
+    return method.refuses(problem)

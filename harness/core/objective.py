@@ -134,6 +134,14 @@ class Objective:
             parts[part] += term.weight * self._weights(space, term)
         return parts["fixed"], parts["linear"], parts["quadratic"]
 
+    def gap_costs(self, space: Space) -> np.ndarray:
+        """What it costs that a number becomes missing, or was, where the objective separates; shape (features,)."""
+        total = np.zeros(len(space.names))
+        for term in self.terms:
+            weights = self._weights(space, term)
+            total += term.weight * (np.ones_like(weights) if term.name == "mad_l1" else weights)
+        return total
+
     def _weights(self, space: Space, term: Term) -> np.ndarray:
         """Per feature, what one unit of gap (for ``l0``: a change) weighs in this term."""
         by_column = self.count == "columns" if term.name == "l0" else self.categories == "columns"
@@ -182,6 +190,17 @@ class Moves:
         return self.space.changed(self.factual, self.frame)
 
     @cached_property
+    def emptied(self) -> np.ndarray:
+        """Which features became missing, or were, 0 or 1, shape (rows, features)."""
+        columns = [
+            self.frame[feature.name].isna().to_numpy() != self.factual[feature.name].isna().to_numpy()
+            if feature.missing
+            else np.zeros(len(self.frame), dtype=bool)
+            for feature in self.space.features
+        ]
+        return np.column_stack(columns).astype(float) if columns else np.zeros((len(self.frame), 0))
+
+    @cached_property
     def encoded(self) -> np.ndarray:
         """The rows in scaled columns."""
         return self.space.encode(self.frame)
@@ -195,13 +214,14 @@ class Moves:
 def displacement(space: Space, factual: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
     """How far each feature moved, in scaled units, shape (rows, features): from one factual, or from one for each row.
 
-    A number by its scaled difference, an ordinal one by ranks over levels - 1, any other changed feature by 1.
+    A number by its scaled difference, an ordinal one by ranks over levels - 1, any other changed feature by 1; so do
+    numbers that become missing, or were.
     """
     gaps = np.empty((len(frame), len(space.features)))
     for feature, gap in zip(space.features, gaps.T, strict=True):
         origins, values = factual[feature.name].to_numpy(), frame[feature.name].to_numpy()
         if feature.numeric:
-            gap[:] = np.abs(values.astype(float) - origins.astype(float)) / feature.range
+            gap[:] = feature.moved(origins, values)
         elif feature.kind is Kind.ORDINAL:
             gap[:] = np.abs(feature.codes(values) - feature.codes(origins)) / max(len(feature.categories) - 1, 1)
         else:
@@ -222,7 +242,7 @@ def mad(space: Space, frame: pd.DataFrame, floor: float = 0.01) -> dict[str, flo
     result = {}
     for feature in space.features:
         if feature.numeric:
-            values = frame[feature.name].to_numpy(float)
+            values = frame[feature.name].dropna().to_numpy(float)
             spread = float(np.median(np.abs(values - np.median(values)))) / feature.range
             result[feature.name] = max(spread, floor) or 1.0
     return result
@@ -248,6 +268,11 @@ def mahalanobis_factor(columns: np.ndarray) -> np.ndarray:
 
 def _weighted(power: int) -> Evaluation:
     return lambda moves, weights, params: (moves.gaps**power) @ weights
+
+
+def _mad_l1(moves: Moves, weights: np.ndarray, params: Mapping[str, Any]) -> np.ndarray:
+    """A change from or to missing counts 1, as one of a category does, and not a whole range in units of MAD."""
+    return moves.gaps @ weights + moves.emptied @ (1.0 - weights)
 
 
 def _mahalanobis(moves: Moves, weights: np.ndarray, params: Mapping[str, Any]) -> np.ndarray:
@@ -302,7 +327,7 @@ TERMS: dict[str, Evaluation] = {
     "l1": _weighted(1),
     "l2sq": _weighted(2),
     "linf": lambda moves, weights, params: moves.gaps.max(axis=1, initial=0.0),
-    "mad_l1": _weighted(1),
+    "mad_l1": _mad_l1,
     "gower": _weighted(1),
     "mahalanobis": _mahalanobis,
     "slack": _slack,

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.classifier import Classifier
+from harness.core.gaps import same
 from harness.core.notation import number
 from harness.core.objective import Objective
 from harness.core.space import Feature
@@ -108,5 +109,5 @@ def changes(features: Sequence[Feature], factual: Mapping[str, Any], row: Mappin
     >>> changes([Feature("age", "integer"), job], {"age": 30, "job": "none"}, {"age": 30, "job": "clerk"})
     'job: none → clerk'
     """
-    moved = [feature for feature in features if row.get(feature.name, factual[feature.name]) != factual[feature.name]]
+    moved = [f for f in features if not same(row.get(f.name, factual[f.name]), factual[f.name])]
     return "; ".join(f"{f.name}: {f.text(factual[f.name])} → {f.text(row[f.name])}" for f in moved)

@@ -13,6 +13,7 @@ from harness.core.notation import Notation
 from harness.core.space import Kind
 from harness.data.csv_notation import OF_VALUES, says, unlike
 from harness.data.features import EXACT
+from harness.data.gaps import advice
 from harness.data.reader import Column, Form, Table
 
 CATEGORIES = 200  # different texts of a feature, unless it is set otherwise
@@ -26,9 +27,9 @@ _ID = re.compile(r"(^|[\s_.-])(id|no|nr|number|key|index|row)$|Id$|ID$", re.ASCI
 BOOLS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 
 
-def check_complete(name: str, table: Table, selected: Iterable[str], target: str, form: Form) -> None:
-    """Raise ``DatasetError`` for the first missing value in the selected columns or the target's."""
-    for feature in dict.fromkeys([*selected, target]):
+def check_complete(name: str, table: Table, columns: Iterable[str], target: str, form: Form) -> None:
+    """Raise ``DatasetError`` for the first missing value in these columns, of which one may be the target's."""
+    for feature in columns:
         column = table.columns[feature]
         gaps = {code: text for code, text in enumerate(column.texts) if text in {"", *form.na}}
         if len(gaps) == len(column.texts):
@@ -37,10 +38,8 @@ def check_complete(name: str, table: Table, selected: Iterable[str], target: str
             row = int(np.flatnonzero(np.isin(column.codes, list(gaps)))[0])
             text = gaps[int(column.codes[row])]
             word = f" ({text!r}; set na=[] where such a word is a value)" if text else ""
-            fit = "drop" if feature == target else "drop, median (of numbers) or category (of texts)"
-            raise DatasetError(
-                f"{name} has a missing value in column {feature!r}, row {row}{word}; set 'missing' to {fit}."
-            )
+            fit = "set 'missing' to drop" if feature == target else advice(feature)
+            raise DatasetError(f"{name} has a missing value in column {feature!r}, row {row}{word}; {fit}.")
 
 
 def present(column: Column, form: Form) -> np.ndarray:

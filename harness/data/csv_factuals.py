@@ -9,9 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from harness.core.errors import DatasetError, choices
+from harness.core.gaps import MISSED
 from harness.core.notation import ISO, Notation
 from harness.core.space import Feature, Kind
 from harness.data.csv_columns import BOOLS, LARGEST, SHOWN, SMALLEST
@@ -19,7 +21,8 @@ from harness.data.csv_load import one_line
 from harness.data.csv_report import listed
 from harness.data.dataset import Dataset
 from harness.data.discretise import Intervals
-from harness.data.features import EXACT, MISSED
+from harness.data.features import EXACT
+from harness.data.gaps import advice, told
 from harness.data.reader import read_table
 
 logger = logging.getLogger(__name__)
@@ -42,7 +45,7 @@ def read_factuals(dataset: Dataset, path: Path) -> pd.DataFrame:
 
 
 def _factuals(dataset: Dataset, path: Path) -> pd.DataFrame:
-    names, form = dataset.space.names, dataset.form
+    names, form = dataset.space.names, dataset.reading.form
     table = read_table(path, replace(form, names=None), str(path), least=1)
     if form.names and not set(names) <= set(table.columns):
         table = read_table(path, form, str(path), least=1)
@@ -54,18 +57,24 @@ def _factuals(dataset: Dataset, path: Path) -> pd.DataFrame:
         marks.append(",")  # nothing is known of how the dataset's own numbers are written
     elif table.form.sep == "," and form.sep is None:
         marks.append(".")  # a file separated by commas, beside one with decimal commas
-    data = {}
+    data, filled = {}, []
     for feature in dataset.space.features:
-        column = table.columns[feature.name]
+        column, filler = table.columns[feature.name], dataset.reading.filler(feature.name)
         ways = _ways(feature, [Notation(mark, form.thousands or "") for mark in marks])
-        texts, gaps = column.texts, {"", *form.na}
-        intervals = dataset.intervals.get(feature.name)
-        meanings = [_meaning(feature, text, ways, intervals, text in gaps) for text in texts]
+        intervals, gaps = dataset.reading.intervals.get(feature.name), [text in {"", *form.na} for text in column.texts]
+        meanings = [
+            filler if gap and filler is not None else _meaning(feature, text, ways, intervals, gap)
+            for text, gap in zip(column.texts, gaps, strict=True)
+        ]
+        if filler is not None and (count := int(np.array(gaps)[column.codes].sum())):
+            filled.append(told(feature.name, count, filler))
         for code in range(len(meanings)):
             if isinstance(value := meanings[code], _Fault):
                 row = column.first(code)
                 raise DatasetError(f"{path} {value.text} in column {feature.name!r}, row {row}; {value.remedy}.")
         data[feature.name] = [meanings[code] for code in column.codes]
+    if filled:
+        logger.info(f"{path}: missing cells: filled {', '.join(filled)} (by the training rows of {dataset.name}).")
     rows = [dict(zip(data, values, strict=True)) for values in zip(*data.values(), strict=True)]
     frame = dataset.space.frame(rows)
     dataset.space.check(frame, str(path))
@@ -78,6 +87,7 @@ def _factuals(dataset: Dataset, path: Path) -> pd.DataFrame:
 def _warn_of_far(feature: Feature, values: pd.Series, path: Path) -> None:
     """Say which of a feature's numbers no training row comes near to."""
     low, high = feature.scale
+    values = values.dropna()
     far = values[~values.between(low, high) & ~values.isin(feature.special)]
     if len(far):
         more = f" (and of {len(far) - 1} more)" if len(far) > 1 else ""
@@ -107,9 +117,11 @@ class _Fault:
 
 def _meaning(feature: Feature, text: str, ways: Sequence[Notation], intervals: Intervals | None, missing: bool) -> Any:
     """The value of a feature that a cell stands for, or a ``_Fault``; of ``intervals``, also by a number."""
+    if missing and feature.missing:
+        return math.nan
     found = _number(feature, text, ways) if feature.numeric else _category(feature, text, ways, intervals, missing)
     if missing and (feature.numeric or found is None):
-        return _Fault("has a missing value", "fill it in")
+        return _Fault("has a missing value", f"fill it in, or {advice(feature.name)}")
     if found is None:
         return _Fault(f"has the unseen category {text[:SHOWN]!r}", f"allowed: {listed(feature.categories, 400)}")
     return found

@@ -20,6 +20,7 @@ from harness.data.csv_notation import READING, notations
 from harness.data.csv_settings import settle
 from harness.data.dataset import OPPOSITE, Dataset
 from harness.data.description import SPLIT
+from harness.data.gaps import gaps_of
 from harness.data.leaks import leaks
 from harness.data.load import load_dataset
 from harness.data.reader import COLUMNS, MEGABYTES, NA, Column, Form, Table, read_table
@@ -76,8 +77,9 @@ def _load(settled: Mapping[str, Any], split: Mapping[str, Any] | str | None) -> 
     selected = [feature for feature in selected if feature not in unread]
     if not selected:
         raise DatasetError(f"{name} has no column left beside the target {column!r}: {' '.join(unread.values())}")
-    if missing == "error":
-        check_complete(name, table, selected, column, form)
+    gaps = gaps_of(missing, {feature: settled["features"].get(feature, {}) for feature in selected})
+    strict = [*(feature for feature in selected if gaps[feature].remedy == "error"), column]
+    check_complete(name, table, strict if missing == "error" else strict[:-1], column, form)
     raw, reasons, plain = {}, {}, Notation(mark, given.thousands or "")
     for feature in selected:
         parser = ColumnParser(name, feature, table.columns[feature], form, written[feature] or plain)
@@ -111,12 +113,12 @@ def _load(settled: Mapping[str, Any], split: Mapping[str, Any] | str | None) -> 
             reasons[feature] = f"constant: {dataset.space[feature].actionability}"
     for notice in (notices := [*notices, *leaks(dataset)]):
         logger.info(notice)
-    form = replace(form, sep=given.sep)
     unusual = {
         f.name: {"notation": written[f.name]} for f in dataset.space.features if f.numeric and _marked(written[f.name])
     }
     space = dataset.space.replace(unusual)
-    return replace(dataset, space=space, notices=(*notices, *dataset.notices), form=form, reasons=reasons)
+    reading = replace(dataset.reading, form=replace(form, sep=given.sep))
+    return replace(dataset, space=space, notices=(*notices, *dataset.notices), reading=reading, reasons=reasons)
 
 
 def _texts(table: Table, names: Iterable[str], form: Form) -> dict[str, list[str]]:

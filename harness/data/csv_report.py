@@ -26,6 +26,7 @@ def introduce(dataset: Dataset, origins: Mapping[str, str]) -> str:
     for feature in dataset.space.features:
         shown = _short if feature.notation is None else feature.text
         values = listed(feature.categories, SHOWN) if not feature.numeric else " to ".join(map(shown, feature.bounds))
+        values += ", or missing" if feature.missing else ""
         lines.append(
             (
                 _cut(feature.name, SHOWN),

@@ -11,9 +11,10 @@ from typing import Any
 
 from harness.core.errors import DatasetError, choices
 from harness.core.space import Actionability, Kind
+from harness.data import gaps
 from harness.data.csv_columns import LARGEST, SHOWN
 from harness.data.csv_notation import is_format
-from harness.data.description import MISSING, TASKS
+from harness.data.description import TASKS
 from harness.data.sidecar import read_sidecar
 
 LINE = "the command line"
@@ -70,7 +71,7 @@ CHECKS: dict[str, Check] = {
     "desired": (_scalar, "a class, or for numbers such as '>= 12'"),
     "immutable": _NAMES,
     "drop": _NAMES,
-    "missing": (lambda value: value in MISSING, f"one of {', '.join(MISSING)}"),
+    "missing": (gaps.fits, f"one of {', '.join(gaps.REMEDIES)}, or a number to fill in"),
     "features": (lambda value: _list(value) or _features(value), "a mapping by column name, or a list of names"),
     "constraints": (_list, "a list of texts such as 'loan <= 5 * income'"),
     "causality": (lambda value: _causality(value), "a mapping by column name, to a 'formula' or 'parents' and 'learn'"),
@@ -104,6 +105,8 @@ ATTRIBUTE_CHECKS: dict[str, Check] = {
     "decimal": CHECKS["decimal"],
     "thousands": CHECKS["thousands"],
     "format": (is_format, "a format of dates such as '%d.%m.%Y'"),
+    "missing": (_name, gaps.ALLOWED),
+    "may_be_missing": (lambda value: isinstance(value, bool), "true or false"),
 }
 
 

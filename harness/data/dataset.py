@@ -17,6 +17,30 @@ from harness.data.sources import Source
 OPPOSITE: Literal["opposite"] = "opposite"
 
 
+@dataclass(frozen=True)
+class Reading:
+    """How the rows were read, and people who come later are.
+
+    Parameters
+    ----------
+    form
+        How the user's own file writes its table.
+    intervals
+        By feature, what its numbers were made of by ``discretise``; files of factuals may hold the numbers.
+    fills
+        By feature, what fills its gaps, before its numbers are made intervals.
+    """
+
+    form: Form = field(default_factory=Form)
+    intervals: Mapping[str, Intervals] = field(default_factory=dict)
+    fills: Mapping[str, Any] = field(default_factory=dict)
+
+    def filler(self, feature: str) -> Any:
+        """What fills a person's gap in a feature, as the feature holds it; None where nothing does."""
+        value, cut = self.fills.get(feature), self.intervals.get(feature)
+        return value if value is None or cut is None else cut.of([value])[0]
+
+
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """A table that is ready to train on and to explain.
@@ -43,12 +67,10 @@ class Dataset:
         What the user should know of the data, one sentence each.
     causality
         Structural equations by endogenous feature, as ``harness.models.equations.equations`` takes them.
-    form
-        How the user's own file writes its table; files of factuals are read alike.
+    reading
+        How people who come later are read.
     reasons
         Why a feature's kind is as it is, by feature, where it was inferred from a user's own file.
-    intervals
-        By feature, what its numbers were made of by ``discretise``; files of factuals may hold the numbers.
     published
         The file of the factuals that a paper explained, where it published them.
     """
@@ -64,7 +86,6 @@ class Dataset:
     sha256: str
     notices: tuple[str, ...] = ()
     causality: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
-    form: Form = field(default_factory=Form)
+    reading: Reading = field(default_factory=Reading)
     reasons: Mapping[str, str] = field(default_factory=dict)
-    intervals: Mapping[str, Intervals] = field(default_factory=dict)
     published: Source | None = None

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.core.errors import DatasetError, choices
+from harness.data import gaps
 from harness.data.dataset import OPPOSITE
 
 SPLIT = {"test_size": 0.25, "stratify": True, "seed": 0}
-MISSING = ("error", "drop", "median", "category")
 TASKS = ("classification", "regression")
 
 
@@ -34,7 +34,8 @@ class Description:
         other numbers continuous, more texts categorical), ``categories`` (the sorted values of all rows),
         ``bounds`` (those of the training rows; an end may be null, the training rows' own, or infinite, which 1,000
         training ranges stand for; of a constant number that may change, one to either side), ``actionability``
-        (``free``; of a constant column ``immutable``), ``order`` and ``special``.
+        (``free``; of a constant column ``immutable``), ``order``, ``special``, ``missing`` (what becomes of this
+        column's missing cells) and ``may_be_missing`` (whether a counterfactual may change to missing; false).
     immutable
         Short for ``actionability: immutable`` of these features; those not selected may be among them.
     label
@@ -44,8 +45,11 @@ class Description:
     task
         ``classification`` or ``regression``.
     missing
-        ``error``, ``drop`` (the row), ``median`` (of the training rows, rounded for integers; numbers only) or
-        ``category`` (a new value "missing"; no numbers).
+        What becomes of missing cells where a feature's own ``missing`` says nothing else: ``error``, ``drop`` (the
+        row), ``median`` or ``mean`` (of the training rows, rounded for integers; numbers only), ``most_frequent`` (of
+        the training rows), ``category`` (a new value "missing"; no numbers), ``value`` (numbers keep their gaps, which
+        are a state of their own; as ``category`` of others), or a number to fill in; of a feature also one of its
+        categories. Kept are the gaps of columns that have some, and of features that say so themselves.
     empty
         Rows of which every feature holds this code are dropped.
     outliers
@@ -101,7 +105,11 @@ class Description:
     published: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        one_of(self.missing, MISSING, f"'missing' of {self.name} cannot be")
+        if not gaps.fits(self.missing):
+            raise DatasetError(
+                f"'missing' of {self.name} cannot be {self.missing!r}; {choices(self.missing, gaps.REMEDIES)}, or a "
+                f"number to fill in."
+            )
         one_of(self.task, TASKS, f"'task' of {self.name} cannot be")
         for key in ("immutable", "drop"):
             if isinstance(value := getattr(self, key), str) or not isinstance(value, Sequence):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,23 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from harness.core.errors import DatasetError
 from harness.core.space import Actionability, Feature, Kind
 from harness.data.description import Description, one_of
+from harness.data.gaps import NUMERIC, Gaps
 
 OF_NUMBERS = ("bounds", "special")
 OF_CATEGORIES = ("categories", "order")
-ATTRIBUTES = ("kind", "actionability", *OF_NUMBERS, *OF_CATEGORIES)
-MISSED = "missing"  # the category of gaps, which no counterfactual enters unless the feature has an empty ``special``
-NUMERIC = {Kind.CONTINUOUS, Kind.INTEGER}
+OF_GAPS = ("missing", "may_be_missing")
+ATTRIBUTES = ("kind", "actionability", *OF_NUMBERS, *OF_CATEGORIES, *OF_GAPS)
 FAR = 1000  # training ranges beyond the scale that stand for no bound: farther than any counterfactual lies
 EXACT = 10**14  # greatest whole number that scaling to [0, 1] and back gives back, whatever the range
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A column without gaps, how many cells were filled, and what with; None where nothing is filled in."""
+
+    values: pd.Series
+    count: int = 0
+    filler: Any = None
 
 
 def feature_entries(about: Description, columns: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -42,44 +52,56 @@ def feature_entries(about: Description, columns: Sequence[str]) -> dict[str, dic
     return entries
 
 
-def inferred_kind(values: pd.Series, missing: str) -> Kind:
-    """The kind of a column, by its values; ``missing`` is the dataset's setting."""
-    two = Kind.CATEGORICAL if missing == "category" and values.isna().any() else Kind.BINARY  # "missing" is a third
+def inferred_kind(values: pd.Series, missing: Any) -> Kind:
+    """The kind of a column, by its values; ``missing`` is what becomes of its gaps."""
+    third = missing in ("category", "value") and values.isna().any()  # "missing" is one
     values = values.dropna()
     if is_bool_dtype(values) or not is_numeric_dtype(values):
-        return two if values.nunique() <= 2 else Kind.CATEGORICAL
-    if set(values.unique()) == {0, 1}:
-        return two
+        return Kind.BINARY if values.nunique() <= 2 and not third else Kind.CATEGORICAL
+    if set(values.unique()) == {0, 1} and not (third and missing == "value"):  # numbers may keep their gaps
+        return Kind.CATEGORICAL if third else Kind.BINARY
     return Kind.INTEGER if _whole(values).all() and values.abs().max() <= EXACT else Kind.CONTINUOUS
 
 
-def filled(
-    feature: str, values: pd.Series, kind: Kind, missing: str, train: np.ndarray, special: tuple[float, ...]
-) -> pd.Series:
-    """The column without gaps."""
-    gaps = values.isna()
-    if not gaps.any():
-        return values
-    numeric = kind in NUMERIC
-    if missing != ("median" if numeric else "category"):
-        raise DatasetError(
-            f"column {feature!r} is {kind} and has missing values, for which {missing!r} is no remedy; "
-            f"allowed: drop, {'median' if numeric else 'category'}."
-        )
-    if not numeric:
-        return plain_values(values.dropna()).astype(object).reindex(values.index, fill_value=MISSED)
-    known = values.iloc[train].dropna()
-    median = _check_numbers(feature, known[~known.isin(special)], kind).median()
-    if np.isnan(median):
-        raise DatasetError(f"column {feature!r} has no number in the training rows to take a median of; drop it.")
-    return values.fillna(np.rint(median) if kind is Kind.INTEGER else median)
+def filled(values: pd.Series, kind: Kind, gaps: Gaps, train: np.ndarray, special: tuple[float, ...]) -> Filled:
+    """The column without gaps.
+
+    Raises
+    ------
+    DatasetError
+        Where ``gaps`` is no remedy for a column of this kind.
+    """
+    missing = values.isna()
+    if not missing.any():
+        return Filled(values, filler=_spare(values, kind, gaps, train, special))
+    if gaps.keeps(kind):
+        return Filled(_check_numbers(gaps.feature, values.dropna(), kind).reindex(values.index), int(missing.sum()))
+    known = values[~missing]
+    known = _check_numbers(gaps.feature, known, kind) if kind in NUMERIC else plain_values(known).astype(object)
+    column = known.reindex(values.index)
+    filler = gaps.filler(column, kind, train, special)
+    return Filled(column.where(~missing, filler).infer_objects(), int(missing.sum()), filler)
+
+
+def _spare(values: pd.Series, kind: Kind, gaps: Gaps, train: np.ndarray, special: tuple[float, ...]) -> Any:
+    """What fills the gaps of people who come later, of a column that has none; None where nothing does."""
+    unread = kind in NUMERIC and not is_numeric_dtype(values)
+    if gaps.remedy in ("error", "drop", "value") or gaps.levels(kind) or unread:
+        return None
+    try:
+        return gaps.filler(values, kind, train, special)
+    except DatasetError:
+        if gaps.own:
+            raise
+        return None
 
 
 def typed(feature: str, values: pd.Series, kind: Kind) -> pd.Series:
-    """The column in the type of its kind: int64, float64, or plain values of categories."""
+    """The column in the type of its kind: int64, float64 (whole numbers beside gaps, too), or plain categories."""
     if kind not in NUMERIC:
         return plain_values(values)
-    return _check_numbers(feature, values, kind).astype(np.int64 if kind is Kind.INTEGER else np.float64)
+    whole = kind is Kind.INTEGER and not values.isna().any()
+    return _check_numbers(feature, values.dropna(), kind).reindex(values.index).astype(np.int64 if whole else float)
 
 
 def _check_numbers(feature: str, values: pd.Series, kind: Kind) -> pd.Series:
@@ -120,7 +142,7 @@ def distinct(values: pd.Series) -> tuple[Any, ...]:
 
 def fitting_entry(feature: str, kind: Kind, entry: Mapping[str, Any]) -> dict[str, Any]:
     """The entry, lists as tuples, without empty ones (an override's way to take an attribute back)."""
-    fitting = {key: value for key, value in entry.items() if key not in {*OF_NUMBERS, *OF_CATEGORIES}}
+    fitting = {key: value for key, value in entry.items() if key not in {*OF_NUMBERS, *OF_CATEGORIES, *OF_GAPS}}
     allowed = OF_NUMBERS if kind in NUMERIC else OF_CATEGORIES
     for key in [key for key in (*OF_NUMBERS, *OF_CATEGORIES) if entry.get(key)]:
         value = entry[key]
@@ -145,16 +167,19 @@ def described(
     actionability = entry.get("actionability", Actionability.FREE)
     if kind in NUMERIC:
         special = entry.get("special", ())
-        seen = values.iloc[train]
+        seen = values.iloc[train].dropna()
         seen = seen[~seen.isin(special)]
         if seen.empty:
-            raise DatasetError(f"column {feature!r} holds only special codes in the training rows; list it in 'drop'.")
+            raise DatasetError(
+                f"column {feature!r} holds no number but special codes in the training rows; list it in 'drop'."
+            )
         scale = (float(seen.min()), float(seen.max()))
         own = scale
         if scale[0] == scale[1] and entry.get("actionability", Actionability.IMMUTABLE) != Actionability.IMMUTABLE:
             own = scale[0] - 1.0, scale[1] + 1.0  # a single value that may change gives no range to keep to
         bounds = _bounds(scale, entry.get("bounds", (-np.inf, np.inf) if unbounded else own))
-        return Feature(feature, kind, scale=scale, bounds=bounds, actionability=actionability, special=special)
+        found = Feature(feature, kind, scale=scale, bounds=bounds, actionability=actionability, special=special)
+        return replace(found, missing=bool(entry.get("missing")), may_be_missing=bool(entry.get("may_be_missing")))
     present = distinct(values)
     # a code may be text in YAML and a number in the file, or the other way round
     raw = {str(value): value for value in present}

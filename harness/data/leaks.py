@@ -33,7 +33,7 @@ def leaks(dataset: Dataset) -> Iterator[str]:
 def _area(values: pd.Series, positive: np.ndarray, numeric: bool) -> float:
     """The area under the curve of a column for a class; of a category, by its share in the other half of the rows."""
     if numeric:
-        scores = values.to_numpy(float)
+        scores = values.fillna(values.min() - 1).to_numpy(float)  # gaps below all numbers
     else:
         halves = np.arange(len(values)) % 2 == 0
         scores = np.empty(len(values))

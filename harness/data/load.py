@@ -16,15 +16,15 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from harness.core.errors import DatasetError, choices
+from harness.core.gaps import MISSED
 from harness.core.space import Actionability, Kind, Space
 from harness.core.target import Interval, Label, Target
-from harness.data.dataset import OPPOSITE, Dataset
+from harness.data.dataset import OPPOSITE, Dataset, Reading
 from harness.data.description import Description, one_of
 from harness.data.discretise import Discretisation
 from harness.data.equations import check
 from harness.data.features import (
-    MISSED,
-    NUMERIC,
+    Filled,
     described,
     distinct,
     feature_entries,
@@ -34,6 +34,7 @@ from harness.data.features import (
     plain_values,
     typed,
 )
+from harness.data.gaps import NUMERIC, Gaps, advice, gaps_of, summary
 from harness.data.sources import Source, read_bytes
 from harness.data.split import train_and_test
 
@@ -71,19 +72,30 @@ def load_dataset(
         one_of(key, SETTINGS, f"{name} has no setting")
     about = Description(name, sources, target, **settings)
     parts, sha256 = _read(about) if tables is None else tables
-    raw, column, entries = _selected(about, pd.concat(parts, ignore_index=True))
+    raw, column, entries, gaps, lost = _selected(about, pd.concat(parts, ignore_index=True))
     if about.task == "regression":
         labels, names = _numbers(about, raw[column]), ()
     else:
         labels, names = _classes(about, raw[column])
     in_last = raw.index.to_numpy() >= sum(map(len, parts[:-1]))
     train, test = train_and_test(name, about.split, labels, names, in_last)
-    space, frame, notices = _features(about, raw, entries, train)
+    space, frame, fills, notices = _features(about, raw, entries, gaps, train)
     causality = dict(about.causality or {})
     notices += [f"{name}: {notice}" for notice in check(space, causality)]
     for notice in notices:
         logger.warning(notice)
+    told = [gaps[feature].told(whole.count, whole.filler) for feature, whole in fills.items() if whole.count]
+    if of_gaps := summary(name, told, *lost):
+        logger.info(of_gaps)
+        notices.append(of_gaps)
+    for feature in space.gaps if any(causality.values()) else ():
+        raise DatasetError(
+            f"{feature.name} of {name} keeps missing values, and equations need numbers; set "
+            f"features.{feature.name}.missing to median, or another filler, or leave 'causality' out."
+        )
     dataset = Dataset(name, space, frame, labels, names, about.desired, train, test, sha256, tuple(notices), causality)
+    fillers = {feature: whole.filler for feature, whole in fills.items() if whole.filler is not None}
+    dataset = replace(dataset, reading=Reading(fills=fillers))
     if about.published is not None:
         dataset = replace(dataset, published=source_of(name, about.published))
     if about.discretise is not None:
@@ -92,28 +104,47 @@ def load_dataset(
     return replace(dataset, desired=desired.value) if isinstance(desired, Label) else dataset
 
 
-def _selected(about: Description, raw: pd.DataFrame) -> tuple[pd.DataFrame, str, dict[str, dict[str, Any]]]:
-    """The rows and columns to keep, the label's column, and the attributes of each feature."""
+def _selected(
+    about: Description, raw: pd.DataFrame
+) -> tuple[pd.DataFrame, str, dict[str, dict[str, Any]], dict[str, Gaps], tuple[dict[str, int], int]]:
+    """The rows and columns to keep, the label's column, the attributes of each feature and what becomes of its gaps.
+
+    Last, the gaps by feature for which rows were dropped, and how many rows.
+    """
     column = _label_column(about, raw.columns)
     for dropped in about.drop:
         one_of(dropped, raw.columns, f"{about.name} has no column to drop named")
     entries = feature_entries(about, [c for c in raw.columns if c not in {column, about.target, *about.drop}])
-    raw = _rows(about, raw[[*entries, column]], column)
-    return raw if about.outliers is None else _inliers(about.name, raw, column, about.outliers), column, entries
+    gaps = gaps_of(about.missing, entries)
+    raw, lost = _rows(about, raw[[*entries, column]], column, gaps)
+    raw = raw if about.outliers is None else _inliers(about.name, raw, column, about.outliers)
+    return raw, column, entries, gaps, lost
 
 
 def _features(
-    about: Description, raw: pd.DataFrame, entries: Mapping[str, Mapping[str, Any]], train: np.ndarray
-) -> tuple[Space, pd.DataFrame, list[str]]:
-    """The space, the decoded rows, and what a user should know of them."""
-    data, features, notices = {}, [], []
+    about: Description,
+    raw: pd.DataFrame,
+    entries: Mapping[str, Mapping[str, Any]],
+    gaps: Mapping[str, Gaps],
+    train: np.ndarray,
+) -> tuple[Space, pd.DataFrame, dict[str, Filled], list[str]]:
+    """The space, the decoded rows, what filled their gaps by feature, and what a user should know of them."""
+    data, features, fills, notices = {}, [], {}, []
     for name, given in entries.items():
+        own = gaps[name]
         kind = Kind(
-            one_of(given.get("kind", inferred_kind(raw[name], about.missing)), Kind, f"the kind of {name} cannot be")
+            one_of(given.get("kind", inferred_kind(raw[name], own.remedy)), Kind, f"the kind of {name} cannot be")
         )
-        closed = "special" not in given and kind not in NUMERIC and raw[name].isna().any()
-        entry = fitting_entry(name, kind, given) | ({"special": (MISSED,)} if closed else {})
-        values = typed(name, filled(name, raw[name], kind, about.missing, train, entry.get("special", ())), kind)
+        entry = fitting_entry(name, kind, given)
+        whole = filled(raw[name], kind, own, train, entry.get("special", ()))
+        if whole.filler is not None or whole.count:
+            fills[name] = whole
+        if kind in NUMERIC:
+            entry["missing"] = own.keeps(kind) and (own.own or whole.count > 0)
+            entry["may_be_missing"] = given.get("may_be_missing")
+        if whole.filler == MISSED and own.levels(kind) and "special" not in given and not given.get("may_be_missing"):
+            entry["special"] = (MISSED,)
+        values = typed(name, whole.values, kind)
         if (values == values.iloc[0]).all() and "actionability" not in entry:
             entry["actionability"] = Actionability.IMMUTABLE
             notices.append(
@@ -125,11 +156,16 @@ def _features(
     space = Space(tuple(features), tuple(about.constraints or ()))
     frame = pd.DataFrame(data, index=raw.index).set_axis(space.index, axis=1)
     space.check(frame, about.name)
-    return space, frame, notices
+    return space, frame, fills, notices
 
 
 def _discrete(dataset: Dataset, how: Discretisation) -> Dataset:
     """The same rows, all features discrete."""
+    for feature in dataset.space.gaps:
+        raise DatasetError(
+            f"{feature.name} of {dataset.name} keeps missing values, which lie in no interval; set "
+            f"features.{feature.name}.missing to median, or another filler, or leave 'discretise' out."
+        )
     if any(entry is not None for entry in dataset.causality.values()):
         raise DatasetError(f"the equations of {dataset.name} need numbers; leave 'causality' or 'discretise' out.")
     how.check(dataset.name, dataset.space.features)
@@ -141,7 +177,7 @@ def _discrete(dataset: Dataset, how: Discretisation) -> Dataset:
             intervals[feature.name] = cut
     space = Space(tuple(features), dataset.space.constraints)
     frame = pd.DataFrame(data, index=dataset.frame.index).set_axis(space.index, axis=1)
-    return replace(dataset, space=space, frame=frame, intervals=intervals)
+    return replace(dataset, space=space, frame=frame, reading=replace(dataset.reading, intervals=intervals))
 
 
 def parse_target(dataset: Dataset, desired: Any = None) -> Target | Literal["opposite"]:
@@ -243,28 +279,30 @@ def _label_column(about: Description, columns: Iterable[str]) -> str:
     return str(one_of(label["column"], columns, f"{name} has no label column"))
 
 
-def _rows(about: Description, raw: pd.DataFrame, column: str) -> pd.DataFrame:
-    """The rows to keep, under their numbers in the raw file."""
-    name, missing = about.name, about.missing
+def _rows(
+    about: Description, raw: pd.DataFrame, column: str, gaps: Mapping[str, Gaps]
+) -> tuple[pd.DataFrame, tuple[dict[str, int], int]]:
+    """The rows to keep, under their numbers in the raw file; the gaps by column that cost rows, and how many rows."""
+    name = about.name
     if about.empty is not None:
         raw = raw[~(raw.drop(columns=column) == about.empty).all(axis=1)]
-    gaps = raw.isna()
-    if missing == "drop":
-        raw = raw[~gaps.any(axis=1)]
-    else:
-        full = raw.columns if missing == "error" else [column]  # a label is never filled in
-        for gap in gaps[full].columns[gaps[full].any()]:
-            fit = "drop" if gap == column else "drop, median or category"
-            raise DatasetError(
-                f"{name} has a missing value in column {gap!r}, row {gaps.index[gaps[gap]][0]}; set 'missing' to {fit}."
-            )
-    if raw.empty:
+    held = raw.isna()
+    for feature in raw.columns[held.any()]:
+        label, row = feature == column, held.index[held[feature]][0]
+        if about.missing != "drop" if label else gaps[feature].remedy == "error":  # a label is never filled in
+            fit = "set 'missing' to drop" if label else advice(feature)
+            raise DatasetError(f"{name} has a missing value in column {feature!r}, row {row}; {fit}.")
+    costly = [f for f in raw.columns if (about.missing if f == column else gaps[f].remedy) == "drop"]
+    lost = {feature: int(held[feature].sum()) for feature in costly if held[feature].any()}
+    kept = raw[~held[costly].any(axis=1)]
+    if kept.empty:
         raise DatasetError(
-            f"{name} has no rows, or none left without missing values; 'missing' may be median or category."
+            f"{name} has no rows, or none left without missing values; set 'missing', or features.NAME.missing, to "
+            f"something else than drop."
         )
-    for feature in raw.columns[raw.isna().all()]:
+    for feature in kept.columns[kept.isna().all()]:
         raise DatasetError(f"column {feature!r} of {name} holds no value at all; list it in 'drop'.")
-    return raw
+    return kept, (lost, len(raw) - len(kept))
 
 
 def _inliers(name: str, raw: pd.DataFrame, column: str, most: float) -> pd.DataFrame:

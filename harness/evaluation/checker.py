@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from harness.core.gaps import missing, same
 from harness.core.objective import WITHIN, Objective
 from harness.core.space import Actionability, Feature, Kind, Space
 from harness.core.target import Target
@@ -102,7 +103,7 @@ def group_faults(run: StoredRun) -> dict[Any, str]:
                 wrong |= {row["factual"]: "beyond its limits" for row in sharing}
             elif not changed <= set(line["changed"][point]) or any(row["row"] != values for row in sharing):
                 wrong |= {row["factual"]: "worse than claimed" for row in sharing}
-        real = [point for point in line["points"] if all(exists(f, point.get(f.name)) for f in space.features)]
+        real = [point for point in line["points"] if coherent(space, point)]
         holds = targets[line["factuals"][0]].holds(classifier, space.frame(real)) if real else ()
         for factual in line["uncoverable"]:
             for point, valid in zip(real, holds, strict=True):
@@ -136,7 +137,7 @@ def _miscounted(
 
 
 def _differing(origin: Mapping[str, Any], row: Mapping[str, Any]) -> set[str]:
-    return {name for name, value in origin.items() if row.get(name) != value}
+    return {name for name, value in origin.items() if not same(row.get(name), value)}
 
 
 def examine(
@@ -163,7 +164,7 @@ def examine(
         What the estimator says of the answer, where it was asked already.
     """
     origin, values = factual.iloc[0].to_dict(), row["row"]
-    incoherent = [f.name for f in space.features if not exists(f, values.get(f.name))]
+    incoherent = [f.name for f in space.features if f.name not in values or not exists(f, values[f.name])]
     verdict: dict[str, Any] = {"incoherent": incoherent, "violations": [], "limits": []}
     verdict |= {"valid": False, "objective": None}
     if not incoherent:
@@ -185,7 +186,7 @@ def examine(
 
 def coherent(space: Space, values: Mapping[str, Any]) -> bool:
     """Whether every value of a row is one that its feature can have."""
-    return all(exists(feature, values.get(feature.name)) for feature in space.features)
+    return all(feature.name in values and exists(feature, values[feature.name]) for feature in space.features)
 
 
 def _word(verdict: Mapping[str, Any], row: Mapping[str, Any]) -> str:
@@ -205,6 +206,8 @@ def _word(verdict: Mapping[str, Any], row: Mapping[str, Any]) -> str:
 
 def exists(feature: Feature, value: Any) -> bool:
     """Whether a value is one that the feature can have at all."""
+    if missing(value):
+        return feature.missing
     if not feature.numeric:
         return value in feature.categories
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
@@ -218,12 +221,17 @@ def _forbidden(space: Space, origin: Mapping[str, Any], row: Mapping[str, Any]) 
 
 
 def permitted(feature: Feature, old: Any, new: Any) -> bool:
-    """Whether a feature may go from one value to another: actionability, bounds, special codes."""
-    if new == old:
+    """Whether a feature may go from one value to another: actionability, bounds, special codes, gaps."""
+    if same(new, old):
         return True
     kind = feature.actionability
     if kind is Actionability.IMMUTABLE:
         return False
+    if missing(new):
+        return feature.may_be_missing
+    if missing(old):  # a gap is filled by anything that anybody may have
+        rounding = ROUNDING * feature.range
+        return feature.bounds[0] - rounding <= new <= feature.bounds[1] + rounding and new not in feature.special
     if feature.numeric:
         rounding = ROUNDING * feature.range
         low, high = feature.bounds

@@ -16,8 +16,9 @@ import numpy as np
 import pandas as pd
 
 from harness.core.errors import HarnessError
+from harness.core.gaps import MISSED, missing
 from harness.core.notation import Notation
-from harness.core.space import Space
+from harness.core.space import Feature, Space
 from harness.core.wording import scored
 from harness.store.run import StoredRun
 
@@ -154,20 +155,20 @@ def write_sheet(path: Path, frame: pd.DataFrame) -> None:
 
 
 def _cells(space: Space, row: Mapping[str, Any]) -> list[Any]:
-    """The values of all features; whole days as the dates that they are."""
-    found = []
-    for feature in space.features:
-        value = row.get(feature.name)
-        dates = feature.notation is not None and feature.notation.date
-        found.append(feature.text(value) if dates and value is not None and float(value).is_integer() else value)
-    return found
+    """The values of all features: whole days as the dates that they are, gaps by their name; none of an empty row."""
+    return [_cell(feature, row[feature.name]) if row else None for feature in space.features]
+
+
+def _cell(feature: Feature, value: Any) -> Any:
+    dates = feature.notation is not None and feature.notation.date
+    return feature.text(value) if missing(value) or (dates and float(value).is_integer()) else value
 
 
 def read(path: Path | str) -> pd.DataFrame:
     """Read such a file as it was meant: without the apostrophes that guard against spreadsheets, numbers exact.
 
     Where ``cell.json`` lies beside it, categories and classes are the dataset's own values, and dates the days that
-    they stand for. What is empty is missing.
+    they stand for. What is empty is missing; so is a feature's gap.
     """
     path = Path(path)
     text = path.read_text(encoding="utf-8-sig")
@@ -183,6 +184,8 @@ def read(path: Path | str) -> pd.DataFrame:
             if feature.name in columns and feature.notation is not None and feature.notation.date:
                 columns[feature.name] = [_days(text, feature.notation) for text in columns[feature.name]]
         own = {feature.name: feature.categories for feature in run.space.features if feature.categories}
+        for feature in run.space.gaps:
+            columns[feature.name] = ["" if text == MISSED else text for text in columns[feature.name]]
         own |= dict.fromkeys(header[len(OURS) - 2 : len(OURS)], tuple(run.meta["classes"]))
     return pd.DataFrame({name: _values(texts, own.get(name, ())) for name, texts in columns.items()})
 

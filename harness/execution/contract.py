@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from harness.core.explanation import Answer, Explanation, GroupExplanation, Reason, Status
+from harness.core.gaps import same
 from harness.core.problem import Problem
 from harness.execution.messages import ExplainRequest
 
@@ -33,7 +34,8 @@ def group_breach(explanation: GroupExplanation, problem: Problem, factuals: pd.D
 def _misfit(row: dict[str, Any], problem: Problem) -> str | None:
     if set(row) != set(problem.space.names):
         return f"the method gave a row with columns {sorted(row)}, not {sorted(problem.space.names)}"
-    return "the method gave a row with missing values" if any(pd.isna(value) for value in row.values()) else None
+    gaps = any(pd.isna(row[feature.name]) for feature in problem.space.features if not feature.missing)
+    return "the method gave a row with missing values" if gaps else None
 
 
 def breach(explanation: Explanation, problem: Problem, request: ExplainRequest) -> str | None:
@@ -46,7 +48,7 @@ def breach(explanation: Explanation, problem: Problem, request: ExplainRequest) 
             continue
         if fault := _misfit(answer.row, problem):
             return fault
-        if all(answer.row[name] == origin[name] for name in origin):
+        if all(same(answer.row[name], origin[name]) for name in origin):
             return "the method handed the factual back as an answer"
     return None
 

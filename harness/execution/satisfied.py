@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 
 from harness.core.explanation import Answer, Explanation, Reason, Status
+from harness.core.gaps import missing
+from harness.core.gaps import same as equal
 from harness.core.method import Deadline, Explainer, Method
 from harness.core.objective import Objective
 from harness.core.problem import Problem
@@ -42,6 +44,10 @@ class WithoutCopies:
     method: Method
     satisfied: frozenset[Any]
 
+    @property
+    def takes_gaps(self) -> bool:
+        return bool(getattr(self.method, "takes_gaps", False))
+
     def refuses(self, problem: Problem) -> str | None:
         return self.method.refuses(problem)
 
@@ -71,8 +77,8 @@ def _copy(space: Space, origin: dict[str, Any], row: dict[str, Any]) -> bool:
 
     def same(name: str) -> bool:
         before, after, feature = origin[name], row.get(name), space[name]
-        if feature.numeric and isinstance(after, Real):
+        if feature.numeric and isinstance(after, Real) and not (missing(after) or missing(before)):
             return bool(abs(float(after) - float(before)) < SMALLEST * feature.range)
-        return bool(after == before)
+        return equal(after, before)
 
     return all(map(same, space.names))

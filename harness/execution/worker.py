@@ -21,6 +21,7 @@ from harness.core.doubts import doubts, with_doubts
 from harness.core.errors import HarnessError
 from harness.core.explanation import Explanation, Reason, Status
 from harness.core.method import Deadline, Explainer, GroupExplainer
+from harness.core.method import refusal as refusal_of
 from harness.core.problem import Problem
 from harness.execution.clocks import CompileClock, processor_seconds
 from harness.execution.contract import breach, group_breach
@@ -73,7 +74,7 @@ def _fit(request: FitRequest, compiling: CompileClock) -> tuple[Explainer | None
 
     seconds = None
     try:
-        refusal = method.refuses(problem)
+        refusal = refusal_of(method, problem)
         explainer = None if refusal else method.fit(problem)
         seconds = elapsed()
         claim = None if refusal else method.objective(problem)

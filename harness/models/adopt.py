@@ -17,7 +17,7 @@ from harness.core.classifier import Classifier, WrappedModel
 from harness.core.errors import HarnessError, UnsupportedError, short
 from harness.core.inputs import space_inputs
 from harness.core.space import Feature, Space
-from harness.models import pipeline
+from harness.models import gaps, pipeline
 from harness.models.composite import MADE_OF_OTHERS, THRESHOLDS
 from harness.models.files import check_size, checksum, read
 from harness.models.runtime.estimators import RuntimeModel
@@ -154,6 +154,7 @@ def assemble(
     described = pipeline.describe(wrapped.model, space, wrapped.columns, threshold, wrapped.inputs)
     if described.faults:
         raise HarnessError(_listed(wrapped.path, name, described.faults))
+    frame = gaps.probes(space, frame)
     names, threshold = tuple(labels), described.threshold
     inside = Classifier(described.estimator, described.inputs, tuple(classes), threshold, labels=names)
     outside = replace(inside, estimator=wrapped, inputs=(), wrapped=wrapped)
@@ -165,6 +166,7 @@ def assemble(
             raise ValueError(SEVERAL)
         predicted = outside.graded(frame)
     except Exception as fault:
+        gaps.taken(outside, space, frame)
         raise HarnessError(
             _listed(wrapped.path, name, [f"its prediction of the data's rows fails: {short(fault)}"])
         ) from fault
@@ -190,8 +192,8 @@ def _difference(
             matrix = inside.matrix(frame)
             # The last step may have steps itself.
             last = type(steps[-1][1]) is type(inside.estimator)
-            if made.shape == matrix.shape and last and (made != matrix).any():
-                column = int(np.flatnonzero((made != matrix).any(axis=0))[0])
+            if made.shape == matrix.shape and last and _unlike(made, matrix).any():
+                column = int(np.flatnonzero(_unlike(made, matrix).any(axis=0))[0])
                 return f"{prefix} values of {inside.inputs[column].feature} than they do"
         if inside.cut is not None:
             return None if _same_decisions(inside, frame, predicted[0]) else f"{prefix} predictions than it does"
@@ -212,6 +214,11 @@ def _same_decisions(inside: Classifier, frame: pd.DataFrame, codes: np.ndarray) 
     else:
         said, lead = raw.argmax(axis=1), np.diff(np.sort(raw, axis=1)[:, -2:], axis=1)[:, 0]
     return bool(((said == codes) | (lead <= NEAR * np.maximum(1.0, np.abs(raw).max()))).all())
+
+
+def _unlike(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Where two arrays differ, bool; gaps are equal."""
+    return (one != other) & ~(np.isnan(one) & np.isnan(other))
 
 
 def _size(inside: Classifier, frame: pd.DataFrame, scores: np.ndarray) -> float:

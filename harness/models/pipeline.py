@@ -367,6 +367,10 @@ def _(transformer: SimpleImputer, flow: ColumnFlow, at: PipelineStep) -> ColumnF
         if isinstance(filler, float) and math.isnan(filler) and not transformer.keep_empty_features:
             continue
         if isinstance(gap, float) and math.isnan(gap):
+            if column.feature.missing:
+                raise UnsupportedError(
+                    f"{at.step(transformer)} fills missing values, which {column.feature.name} keeps"
+                )
             columns.append(column)
         elif isinstance(column, Table):
             columns.append(Table(column.feature, tuple(filler if value == gap else value for value in column.values)))

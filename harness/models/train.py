@@ -18,6 +18,7 @@ from harness.core.classifier import Classifier
 from harness.core.errors import HarnessError
 from harness.core.packages import digest_of, version
 from harness.core.space import Space
+from harness.models import gaps
 from harness.models.adopt import of_inputs
 from harness.models.files import load, log, save
 
@@ -84,10 +85,7 @@ def train(
     path = None if cache is None else cache / f"{content}.skops"
     fitted = _cached(path)
     if fitted is None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", category=sklearn.exceptions.ConvergenceWarning)
-            fitted = estimator.fit(frame, targets, space) if decoded else estimator.fit(inputs, targets)
-        fitted = getattr(fitted, "best_estimator_", fitted)  # of a search over settings
+        fitted = _fitted(estimator, (frame, targets, space) if decoded else (inputs, targets), space)
         if path is not None:
             _keep(fitted, path)
     if amended is not None and amended.decimals is not None:
@@ -95,8 +93,22 @@ def train(
     if amended is not None and amended.decision is not None:
         _decide(fitted, amended.decision)
     if decoded:
-        return Classifier(fitted, fitted.inputs(space), classes, threshold)
-    return of_inputs(fitted, space, classes, threshold, frame)
+        made = Classifier(fitted, fitted.inputs(space), classes, threshold)
+    else:
+        made = of_inputs(fitted, space, classes, threshold, frame)
+    return gaps.taken(made, space, frame)
+
+
+def _fitted(estimator: Any, data: tuple[Any, ...], space: Space) -> Any:
+    """The estimator fitted to data; of a search over settings, the best."""
+    try:
+        with warnings.catch_warnings(action="ignore", category=sklearn.exceptions.ConvergenceWarning):
+            fitted = estimator.fit(*data)
+    except ValueError as fault:
+        if not space.gaps or "NaN" not in str(fault):
+            raise
+        raise gaps.refused(type(estimator).__name__, space) from fault
+    return getattr(fitted, "best_estimator_", fitted)
 
 
 def _round(fitted: Any, decimals: int) -> None:

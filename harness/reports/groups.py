@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from harness.core.gaps import same
 from harness.core.space import Feature
 from harness.core.wording import number, target_text
 from harness.evaluation.checker import ACCEPTED
@@ -121,7 +122,7 @@ def _division(
         served = Counter(point_of[factual] for factual in people.index if factual in point_of)
         alone = len(people) - sum(served.values())
         changes = [
-            sum(row[feature] != value for feature, value in points[point_of[factual]].items())
+            sum(not same(row[feature], value) for feature, value in points[point_of[factual]].items())
             for factual, row in people.to_dict("index").items()
             if factual in point_of
         ]

@@ -17,6 +17,7 @@ import pandas as pd
 from harness.core.conflict import conflict_text
 from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, Explanation, Status
+from harness.core.gaps import same
 from harness.core.notation import ORIGIN
 from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
@@ -212,9 +213,9 @@ def _interval(answer: Answer, feature: Feature) -> str:
 
 
 def _change(answer: Answer, card: Card | None, feature: Feature, origin: Any) -> str:
-    value = None if answer.row is None else answer.row.get(feature.name)
-    if value is None or value == origin:
+    if answer.row is None or feature.name not in answer.row or same(answer.row[feature.name], origin):
         return ""
+    value = answer.row[feature.name]
     text = _value(feature, value, card)
     text = f"→ {text}" if text != _value(feature, origin, card) else f"→ {value!r}"  # a change too small for six digits
     if card is None or feature.name not in card.names:

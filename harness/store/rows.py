@@ -10,6 +10,7 @@ from typing import Any
 
 from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, GroupExplanation
+from harness.core.gaps import missing
 from harness.store.codec import to_plain
 
 SCHEMA = 3  # of rows and group lines; earlier ones are read, too
@@ -21,8 +22,8 @@ LACKING: dict[int, dict[str, Any]] = {
 
 
 def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Decoded values as JSON numbers and strings, exact to the last bit."""
-    return {name: to_plain(value) for name, value in row.items()}
+    """Decoded values as JSON numbers and strings, exact to the last bit; a gap is null."""
+    return {name: None if missing(value) else to_plain(value) for name, value in row.items()}
 
 
 def answer_row(factual: Any, number: int, answer: Answer, **timing: Any) -> dict[str, Any]:

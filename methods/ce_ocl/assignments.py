@@ -12,7 +12,8 @@ from harness.core.problem import Problem
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled
 from methods.estimators.network import NETWORKS, phases_of
-from methods.estimators.trees import ensemble, leaves_of, splits_only
+from methods.estimators.tree_arrays import leaves_of
+from methods.estimators.trees import ensemble, splits_only
 from methods.milp.variables import Variables
 
 

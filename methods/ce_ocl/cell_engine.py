@@ -26,9 +26,11 @@ class CellEngine:
 
     def __init__(self, parameters: Parameters, problem: Problem) -> None:
         self.separation = parameters.separation
-        coefficients = parameters.objective(problem).separable(problem.space)
+        objective = parameters.objective(problem)
+        coefficients = objective.separable(problem.space)
         assert coefficients is not None
-        self.search = CellSearch(problem, coefficients, parameters.weights(problem), parameters.most)
+        gap_costs = objective.gap_costs(problem.space)
+        self.search = CellSearch(problem, coefficients, parameters.weights(problem), parameters.most, gap_costs)
         self.search.compile(problem.train.iloc[[0]].to_dict("records")[0])
 
     @staticmethod

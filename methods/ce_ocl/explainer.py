@@ -32,6 +32,12 @@ def refusal(parameters: Parameters, problem: Problem) -> str | None:
         return "a probability of one of several classes cannot be embedded; set 'desired' to a class."
     if parameters.engine != "milp" and CellEngine.takes(parameters, problem):
         return None
+    if problem.space.gaps:
+        name = problem.space.gaps[0].name
+        return (
+            f"CE-OCL takes missing values on sums of trees only, with a distance that is a sum over features and no "
+            f"hull or causality, and {name} keeps them; set features.{name}.missing to median, or another filler."
+        )
     if parameters.engine == "search":
         name = type(problem.classifier.estimator).__name__
         return (
@@ -53,7 +59,7 @@ def start(parameters: Parameters, problem: Problem) -> CellEngine | ProgramEngin
         try:
             return CellEngine(parameters, problem)
         except UnsupportedError:
-            if parameters.engine == "search":
+            if parameters.engine == "search" or problem.space.gaps:
                 raise
     from methods.ce_ocl.program_engine import ProgramEngine  # slow: Pyomo, where trees are searched without
 

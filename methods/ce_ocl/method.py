@@ -94,6 +94,7 @@ class CeOcl(Parameters):
     """
 
     deterministic: ClassVar[bool] = True
+    takes_gaps: ClassVar[bool] = True
 
     @property
     def sees_reference(self) -> bool:

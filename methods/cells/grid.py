@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 
@@ -17,7 +17,8 @@ from harness.core.space import Feature, Kind, Space
 from methods.cells.records import GridArrays
 from methods.estimators.raw_target import Condition
 from methods.estimators.thresholds import as_compared, last_decoded
-from methods.estimators.trees import TINY, Leaf, ensemble, leaves_of
+from methods.estimators.tree_arrays import Leaf, leaves_of
+from methods.estimators.trees import TINY, Ensemble, ensemble
 
 WORD = 64  # leaves in one word of a leaf mask
 
@@ -26,7 +27,9 @@ WORD = 64  # leaves in one word of a leaf mask
 class Grid:
     """Cells per feature, and leaf masks per tree and cell. Everything the search's kernels read, as flat arrays.
 
-    A number's cells are the intervals between its thresholds, in order; any other feature's are its categories. Leaf k
+    A number's cells are the intervals between its thresholds, in order, and a last one where it is missing, if it may
+    be; any other feature's are its categories. A leaf that meets that cell, and not the one before, is listed as two,
+    so that each meets cells that follow one another. Leaf k
     of a tree is bit k of its masks, leaves in increasing order of value, so that the best leaf of a box is its highest
     bit. Each sum that has to be above 0 has trees of its own: the model's, with other values.
 
@@ -94,10 +97,10 @@ def build(space: Space, classifier: Classifier, conditions: Sequence[Condition])
     UnsupportedError
         For models that are no sum of trees, and for features with more than 64 unordered categories.
     """
-    model = ensemble(classifier.estimator)
+    model = _read(space, classifier)
     unit = max(*(condition.rounding / TINY for condition in conditions), 1.0)
-    listed = [leaves_of(tree) for tree in model.trees]
-    cells = _Cells(space, classifier.inputs, listed, model.single)
+    cells = _Cells(space, classifier.inputs, [leaves_of(tree) for tree in model.trees], model.single)
+    listed = cells.listed
     bases = [float(condition.weights @ model.base - condition.threshold) / unit for condition in conditions]
     sums: list[int] = []
     found: list[np.ndarray] = []
@@ -147,6 +150,14 @@ def build(space: Space, classifier: Classifier, conditions: Sequence[Condition])
     )
 
 
+def _read(space: Space, classifier: Classifier) -> Ensemble:
+    """The model as a sum of trees, of which it is known where gaps go if there are any."""
+    model = ensemble(classifier.estimator, gaps=bool(space.gaps))
+    if space.gaps and not model.takes_gaps:
+        raise UnsupportedError(f"{type(classifier.estimator).__name__} does not tell where it sends missing values.")
+    return model
+
+
 @dataclass(frozen=True)
 class _Cells:
     """The cells of each feature between the thresholds of some trees, given as their leaves."""
@@ -182,7 +193,7 @@ class _Cells:
                 for listed in self.leaves
                 for leaf in listed
                 for side in (leaf.above, leaf.at_most)
-                if column in side
+                if column in side and math.isfinite(side[column])
             }
             found |= {last_decoded(feature, source, threshold, self.single) for threshold in thresholds}
         return np.array(sorted(found))
@@ -200,7 +211,31 @@ class _Cells:
 
     def _count(self, place: int) -> int:
         feature = self.space.features[place]
-        return len(self.ends[place]) + 1 if feature.numeric else len(feature.categories)
+        return len(self.ends[place]) + 1 + feature.missing if feature.numeric else len(feature.categories)
+
+    @cached_property
+    def listed(self) -> list[list[Leaf]]:
+        """The leaves of each tree, as ``parts``."""
+        return [[part for leaf in its for part in self.parts(leaf)] for its in self.leaves]
+
+    def parts(self, leaf: Leaf) -> list[Leaf]:
+        """The leaf, or copies of it that together meet the same cells, each of them cells that follow one another."""
+        found = [leaf]
+        for column in leaf.gaps:
+            place = self.sources[column]
+            if not self.space.features[place].missing:
+                continue
+            met = self._meeting(place, leaf)
+            if met[-1] and met[:-1].any() and not met[-2]:
+                found = [
+                    part
+                    for whole in found
+                    for part in (
+                        replace(whole, gaps={**whole.gaps, column: False}),
+                        replace(whole, above={**whole.above, column: math.inf}),
+                    )
+                ]
+        return found
 
     def met(self, place: int, leaf: Leaf) -> np.ndarray:
         """Which cells of a feature a leaf meets, bool, shape (cells of the feature,)."""
@@ -212,9 +247,11 @@ class _Cells:
     def _meeting(self, place: int, leaf: Leaf) -> np.ndarray:
         feature, count = self.space.features[place], self._count(place)
         met = np.ones(count, dtype=bool)
-        for column in {*leaf.above, *leaf.at_most}:
+        for column in leaf.gaps:
             if self.sources[column] != place:
                 continue
+            if feature.missing and not leaf.gaps[column]:
+                met[-1] = False
             source = self.inputs[column]
             above, at_most = leaf.above.get(column, -math.inf), leaf.at_most.get(column, math.inf)
             if not (isinstance(source, Affine) and feature.numeric):
@@ -222,10 +259,14 @@ class _Cells:
                 met &= (values > above) & (values <= at_most)
                 continue
             rising = source.unit > 0
+            numbers = met[: len(self.ends[place]) + 1]
+            if above == math.inf:
+                numbers[:] = False
+                continue
             for threshold, none, beyond in ((above, -math.inf, rising), (at_most, math.inf, not rising)):
                 if threshold != none:
                     end = last_decoded(feature, source, threshold, self.single)
-                    met &= (np.arange(count) > np.searchsorted(self.ends[place], end)) == beyond
+                    numbers &= (np.arange(len(numbers)) > np.searchsorted(self.ends[place], end)) == beyond
         return met
 
 

@@ -6,18 +6,20 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from harness.core.gaps import missing
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
 from methods.cells import kernels
 from methods.cells.grid import Grid, build
-from methods.cells.records import Box, Clauses, Intervals, Laid, Neighbourhood, Node, Nodes, Numbers, Progress, States
+from methods.cells.numbers import NumberStates, with_gap
+from methods.cells.records import Box, Clauses, Neighbourhood, Node, Nodes, Progress, States
 from methods.cells.relations import RelationBoxes
 from methods.estimators import walk_kernels
 from methods.estimators.raw_target import conditions
@@ -68,6 +70,8 @@ class CellSearch:
         Fixed, linear and quadratic cost of a change, each of shape (features,).
     weights
         What each changed feature adds to a sum that is limited to ``most``, shape (features,).
+    gap_costs
+        Of a change from or to missing, shape (features,); that of one whole unit unless given.
 
     Raises
     ------
@@ -81,14 +85,16 @@ class CellSearch:
         coefficients: tuple[np.ndarray, np.ndarray, np.ndarray],
         weights: np.ndarray,
         most: float = math.inf,
+        gap_costs: np.ndarray | None = None,
     ) -> None:
         self.problem, self.weights, self.most = problem, weights, most
         self.fixed, self.linear, self.quadratic = coefficients
+        self.gap_costs = np.sum(coefficients, axis=0) if gap_costs is None else gap_costs
         self.grid: Grid = build(problem.space, problem.classifier, conditions(problem))
         self._grid = self.grid.arrays
         self.plain_grid = tuple(self._grid)
         self._right = _decision(problem, self.grid)
-        self.numbers = _Numbers(self)
+        self.numbers = NumberStates(problem, self.grid.ends, coefficients, self.gap_costs)
         self.known = _known(problem, self.grid)
         self._levels: dict[tuple[int, Any], tuple[tuple[np.ndarray, np.ndarray, np.ndarray, int], np.uint64]] = {}
 
@@ -135,9 +141,16 @@ class CellSearch:
         known: Sequence[Mapping[str, Any]] = (),
     ) -> Closest:
         """The cheapest right point separated from all ``earlier`` ones; ``known`` right points may help."""
-        state = State(self, Layout(self, factual, earlier, separation), known)
-        found = self.finish(state, deadline)
-        return replace(found, passed=state.passed()) if state.incumbents else found
+        apart = self.numbers.apart(factual)
+        found = Closest(None, math.inf, math.inf)
+        for choice in product((False, True), repeat=len(apart)):
+            layout = Layout(self, factual, earlier, separation, dict(zip(apart, choice, strict=True)))
+            state = State(self, layout, known)
+            each = self.finish(state, deadline)
+            each = replace(each, passed=state.passed()) if state.incumbents else each
+            bound = min(each.bound, found.bound)
+            found = replace(each if each.value < found.value or not apart else found, bound=bound)
+        return found
 
     def finish(self, state: State, deadline: Deadline) -> Closest:
         """Run a search until it is done or the deadline has passed."""
@@ -177,57 +190,6 @@ class CellSearch:
                 return found if found.row is None or self._right(found.row) else Closest(None, math.inf, found.bound)
 
 
-class _Numbers:
-    """The numbers of a space as the kernels take them: thresholds, sizes of a scaled unit, costs of a change."""
-
-    def __init__(self, search: CellSearch) -> None:
-        features = search.problem.space.features
-        self.places = [f for f, feature in enumerate(features) if feature.numeric]
-        ends = [search.grid.ends[f] for f in self.places]
-        fixed, linear, quadratic = (
-            np.ascontiguousarray(part[self.places], dtype=float)
-            for part in (search.fixed, search.linear, search.quadratic)
-        )
-        arrays = Numbers(
-            ends=np.concatenate([np.zeros(0), *ends]),
-            ends_start=np.cumsum([0, *map(len, ends)]),
-            unit=np.array([features[f].range for f in self.places]),
-            integer=np.array([features[f].kind is Kind.INTEGER for f in self.places], dtype=np.bool_),
-            fixed=fixed,
-            linear=linear,
-            quadratic=quadratic,
-        )
-        self.arrays = tuple(arrays)
-
-    def lay(
-        self,
-        features: Sequence[Feature],
-        factual: Mapping[str, Any],
-        earlier: Sequence[Mapping[str, Any]],
-        separation: float,
-        related: RelationBoxes | None,
-    ) -> dict[int, tuple[np.ndarray, np.ndarray, np.ndarray, int]]:
-        """Cells, values and costs of each number's states, and the factual's own one, by the feature's position."""
-        count = len(self.places)
-        value, low, high = np.empty(count), np.empty(count), np.empty(count)
-        cuts: list[float] = []
-        cuts_start = np.zeros(count + 1, np.int64)
-        for j, f in enumerate(self.places):
-            feature = features[f]
-            value[j] = factual[feature.name]
-            low[j], high[j] = feature.interval(value[j])
-            cuts += _cuts(feature, [row[feature.name] for row in earlier], separation)
-            cuts += [] if related is None else related.cuts(feature, min(low[j], value[j]), max(high[j], value[j]))
-            cuts_start[j + 1] = len(cuts)
-        intervals = Intervals(value, low, high, np.array(cuts, dtype=float), cuts_start)
-        laid: Laid = kernels.lay_numbers(self.arrays, tuple(intervals))
-        start = laid.start.tolist()
-        return {
-            f: (laid.cell[i:j], laid.values[i:j], laid.cost[i:j], own)
-            for f, i, j, own in zip(self.places, start, start[1:], laid.factual.tolist(), strict=False)
-        }
-
-
 class Layout:
     """The states of one factual: their cells, values and costs, and the boxes that are ruled out.
 
@@ -235,8 +197,14 @@ class Layout:
     """
 
     def __init__(
-        self, search: CellSearch, factual: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]], separation: float
+        self,
+        search: CellSearch,
+        factual: Mapping[str, Any],
+        earlier: Sequence[Mapping[str, Any]],
+        separation: float,
+        emptied: Mapping[int, bool] | None = None,
     ) -> None:
+        """``emptied``: of some numbers, by position, whether they have to be missing, or must not be."""
         self.features = search.problem.space.features
         self.factual = factual
         self.grid = search.grid
@@ -247,6 +215,11 @@ class Layout:
         for f, feature in enumerate(self.features):
             if not feature.numeric:
                 laid[f], self.sets[f] = search.levels(f, factual[feature.name])
+            elif feature.missing:
+                emptying = (emptied or {}).get(f)
+                laid[f] = with_gap(
+                    feature, factual, laid[f], len(search.grid.ends[f]) + 1, search.gap_costs[f], emptying
+                )
         parts = [laid[f] for f in range(len(self.features))]
         self.values = [values for _, values, _, _ in parts]
         self.cell_of = np.concatenate([cell for cell, _, _, _ in parts])
@@ -275,7 +248,9 @@ class Layout:
         low, high, sets = np.zeros_like(self.low), np.zeros_like(self.high), np.zeros_like(self.sets)
         for f, (feature, values) in enumerate(zip(self.features, self.values, strict=True)):
             value = row[feature.name]
-            if feature.numeric:
+            if missing(value):
+                near = np.flatnonzero(np.isnan(values))
+            elif feature.numeric:
                 up, down = separated_values(feature, float(value), separation)
                 near = np.flatnonzero((values > down) & (values < up))
             else:
@@ -288,6 +263,16 @@ class Layout:
                 low[f], high[f] = 1, 0
         return Box(low, high, sets)
 
+    def within(self, cells: np.ndarray) -> np.ndarray:
+        """Points by their cells, shape (points, features); what may not be missing here is as in the factual."""
+        cells = cells.copy()
+        for f, feature in enumerate(self.features):
+            own = self.cell_of[self.state_start[f] : self.state_start[f + 1]]
+            gap = len(self.grid.ends[f]) + 1
+            if feature.missing and gap not in own:
+                cells[cells[:, f] == gap, f] = own[self.factual_state[f]]
+        return cells
+
     def row(self, point: np.ndarray) -> dict[str, Any]:
         """Decoded values of a point of states; what did not change is given back as it was."""
         row = {}
@@ -296,8 +281,10 @@ class Layout:
                 row[feature.name] = self.factual[feature.name]
             elif not feature.numeric:
                 row[feature.name] = feature.categories[int(values[state])]
+            elif feature.kind is Kind.INTEGER and not missing(values[state]):
+                row[feature.name] = int(values[state])
             else:
-                row[feature.name] = int(values[state]) if feature.kind is Kind.INTEGER else float(values[state])
+                row[feature.name] = float(values[state])
         return row
 
 
@@ -313,6 +300,7 @@ class State:
         if known:
             own = _cells(search.problem.space.frame(known), layout.features, search.grid)
             self.known = np.concatenate([own, search.known])
+        self.known = layout.within(self.known)
         self.incumbents: list[np.ndarray] = []
         count = len(layout.factual_state)
         self.clauses = _clauses(CLAUSES, count, len(layout.cost))
@@ -441,15 +429,6 @@ def _boxes(room: int, count: int) -> Box:
     return Box(np.empty((room, count), np.int64), np.empty((room, count), np.int64), np.zeros((room, count), np.uint64))
 
 
-def _cuts(feature: Feature, values: Sequence[Any], separation: float) -> list[float]:
-    """Where states have to end so that each is separated from the earlier answers as a whole, or not at all."""
-    cuts = []
-    for value in values:
-        up, down = separated_values(feature, float(value), separation)
-        cuts += [down, up - 1 if feature.kind is Kind.INTEGER else float(np.nextafter(up, -math.inf))]
-    return cuts
-
-
 def _known(problem: Problem, grid: Grid) -> np.ndarray:
     """The cells of some training rows that are right, shape (rows, features)."""
     rows = problem.train.loc[problem.valid(problem.train)]
@@ -460,7 +439,7 @@ def _known(problem: Problem, grid: Grid) -> np.ndarray:
 def _cells(rows: pd.DataFrame, features: Sequence[Feature], grid: Grid) -> np.ndarray:
     """The cells of decoded rows, shape (rows, features)."""
     cells = [
-        np.searchsorted(ends, rows[feature.name].to_numpy(float))
+        np.where(rows[feature.name].isna(), len(ends) + 1, np.searchsorted(ends, rows[feature.name].to_numpy(float)))
         if feature.numeric
         else feature.codes(rows[feature.name])
         for feature, ends in zip(features, grid.ends, strict=True)
@@ -470,10 +449,12 @@ def _cells(rows: pd.DataFrame, features: Sequence[Feature], grid: Grid) -> np.nd
 
 def _decision(problem: Problem, grid: Grid) -> Callable[[Mapping[str, Any]], bool]:
     """Whether a decoded row is valid: by walking the trees, or by the fitted model itself where the score is close."""
-    classifier, seen = problem.classifier, np.float32 if grid.single else np.float64
+    classifier, seen, gaps = problem.classifier, np.float32 if grid.single else np.float64, bool(problem.space.gaps)
 
     def right(row: Mapping[str, Any]) -> bool:
         inputs = classifier.vector(row)[0].astype(seen)
+        if gaps and np.isnan(inputs).any():
+            return bool(problem.valid(problem.space.frame([row]))[0])
         score = min(walk_kernels.walk(trees, base, inputs) for trees, base in grid.walks)
         if abs(score) > kernels.TINY:
             return bool(score > 0)

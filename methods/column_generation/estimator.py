@@ -19,7 +19,8 @@ from methods.column_generation import kernels
 from methods.column_generation.records import CodedArrays
 from methods.estimators.linear import CLASSIFIERS
 from methods.estimators.thresholds import as_compared
-from methods.estimators.trees import TINY, Ensemble, ensemble, leaves_of, splits_only
+from methods.estimators.tree_arrays import leaves_of
+from methods.estimators.trees import TINY, Ensemble, ensemble, splits_only
 
 SAMPLE = 20  # training rows over which the effect of a code is averaged
 ROUNDING = 1e-6  # share of the margin that is left to rounding

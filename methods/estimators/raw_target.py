@@ -91,7 +91,7 @@ def _interval(classifier: Classifier, low: float, high: float, strict: bool = Fa
     """``odds``: the ends are read off probabilities, rounded themselves."""
     if not splits_only(classifier.estimator):
         return RawInterval(low, high, strict)
-    model = ensemble(classifier.estimator)
+    model = ensemble(classifier.estimator, gaps=True)
     linked = replace(model, logistic=model.logistic or (odds and not model.mean))
     rounding = max((linked.rounding(end) for end in (low, high) if math.isfinite(end)), default=0.0)
     gap, spacing = 0.0, model.spacing() if strict and model.mean else 0.0
@@ -138,7 +138,7 @@ def conditions(problem: Problem) -> tuple[Condition, ...]:
     if not isinstance(target, Label):
         raise UnsupportedError("a probability of one of several classes is no bound on a sum of trees.")
     unit, wanted = np.eye(len(classifier.classes)), classifier.code(target.value)
-    rounding = ensemble(classifier.estimator).rounding(0.0, outputs=2)
+    rounding = ensemble(classifier.estimator, gaps=True).rounding(0.0, outputs=2)
     return tuple(Condition(unit[wanted] - other, 0.0, rounding) for k, other in enumerate(unit) if k != wanted)
 
 
@@ -150,7 +150,7 @@ def leads(classifier: Classifier, margin: float) -> tuple[float, float]:
     """
     if not splits_only(classifier.estimator):
         return margin, margin
-    model = ensemble(classifier.estimator)
+    model = ensemble(classifier.estimator, gaps=True)
     rounding = model.rounding(0.0, outputs=2)
     inwards = margin if model.mean and rounding < margin < model.spacing() else 0.0
     return inwards - rounding, -rounding

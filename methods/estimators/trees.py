@@ -8,13 +8,12 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from abc import ABC
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import singledispatch, update_wrapper
-from typing import Any, ClassVar, NamedTuple
+from functools import cached_property, singledispatch, update_wrapper
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -35,6 +34,8 @@ from harness.core.errors import UnsupportedError
 from harness.models.runtime.estimators import RuntimeTrees
 from harness.models.scorecard import ScorecardClassifier, ScorecardRegressor
 from methods.estimators.category_splits import CategorySplit, by_threshold
+from methods.estimators.foreign import LightGBM, XGBoost
+from methods.estimators.tree_arrays import FlatTrees, Tree
 
 TINY = 1e-9  # raw outputs this near to a threshold are decided by the fitted model itself
 CODED = "put a OneHotEncoder before it in the pipeline, and declare no categorical features"
@@ -42,68 +43,6 @@ LINK = 4.0  # relative errors of one rounding that a probability may have
 COMMON = 1000  # the greatest common denominator of leaf values that is looked for
 
 SINGLE, DOUBLE = float(np.finfo(np.float32).eps), float(np.finfo(np.float64).eps)
-
-
-@dataclass(frozen=True)
-class Tree:
-    """A binary tree as arrays over its nodes, the root first; ``x[column] <= threshold`` goes left.
-
-    Parameters
-    ----------
-    left, right
-        Children, -1 at leaves; shape (nodes,). Nodes that nothing leads to may be there.
-    column, threshold
-        The split of each inner node, shape (nodes,); thresholds are float64.
-    value
-        What a leaf adds to each of ``outputs``, shape (nodes, len(outputs)); anything at inner nodes.
-    outputs
-        The model's outputs that the tree adds to.
-    """
-
-    left: np.ndarray
-    right: np.ndarray
-    column: np.ndarray
-    threshold: np.ndarray
-    value: np.ndarray
-    outputs: tuple[int, ...] = (0,)
-
-
-@dataclass(frozen=True)
-class Leaf:
-    """A leaf's index in the tree, and the open-closed interval of each input it constrains: (above, at most]."""
-
-    node: int
-    above: dict[int, float]
-    at_most: dict[int, float]
-
-
-def leaves_of(tree: Tree) -> list[Leaf]:
-    """The leaves of a tree, left to right."""
-    found: list[Leaf] = []
-    stack = [Leaf(0, {}, {})]
-    while stack:
-        place = stack.pop()
-        left, right = int(tree.left[place.node]), int(tree.right[place.node])
-        if left < 0:
-            found.append(place)
-            continue
-        column, threshold = int(tree.column[place.node]), float(tree.threshold[place.node])
-        above = {**place.above, column: max(threshold, place.above.get(column, -np.inf))}
-        at_most = {**place.at_most, column: min(threshold, place.at_most.get(column, np.inf))}
-        stack.append(Leaf(right, above, place.at_most))
-        stack.append(Leaf(left, place.above, at_most))
-    return found
-
-
-class FlatTrees(NamedTuple):
-    """The nodes of all trees, one after the other, as ``walk_kernels`` takes them."""
-
-    roots: np.ndarray  # (trees,), the place of each tree's first node
-    left: np.ndarray  # (nodes,), the child where the column is at most the threshold; -1 of a leaf
-    right: np.ndarray  # (nodes,), the other one
-    column: np.ndarray  # (nodes,), of the inputs
-    threshold: np.ndarray  # (nodes,)
-    value: np.ndarray  # (nodes,), what a leaf adds to the sum
 
 
 @dataclass(frozen=True)
@@ -143,7 +82,10 @@ class Ensemble:
         for place, tree in enumerate(self.trees):
             node = nodes[:, place]
             while (inner := tree.left[node] >= 0).any():
-                goes = inputs[rows, np.where(inner, tree.column[node], 0)].astype(float) <= tree.threshold[node]
+                seen = inputs[rows, np.where(inner, tree.column[node], 0)].astype(float)
+                goes = seen <= tree.threshold[node]
+                if tree.gap_left is not None:
+                    goes |= np.isnan(seen) & tree.gap_left[node]
                 node[:] = np.where(inner, np.where(goes, tree.left[node], tree.right[node]), node)
         return nodes
 
@@ -153,6 +95,16 @@ class Ensemble:
         for tree, node in zip(self.trees, self.reached(matrix).T, strict=True):
             total[:, tree.outputs] += self.weight * tree.value[node]
         return total
+
+    @cached_property
+    def takes_gaps(self) -> bool:
+        """Whether it is known where missing inputs go."""
+        return all(tree.gap_left is not None for tree in self.trees)
+
+    @cached_property
+    def splits_gaps(self) -> bool:
+        """Whether a split tells missing inputs from all others, which trees without gaps have not."""
+        return any(np.isinf(tree.threshold[tree.left >= 0]).any() for tree in self.trees)
 
     def gains(self, tree: Tree, weights: np.ndarray) -> np.ndarray:
         """What each node of a tree, as a leaf, adds to a weighted sum of the outputs, shape (nodes,)."""
@@ -207,7 +159,8 @@ class Reader:
         self._known: WeakKeyDictionary[Any, tuple[dict[str, Any], Ensemble]] = WeakKeyDictionary()
         update_wrapper(self, read)
 
-    def __call__(self, estimator: Any) -> Ensemble:
+    def __call__(self, estimator: Any, gaps: bool = False) -> Ensemble:
+        """The ensemble; with ``gaps`` also one whose splits tell missing inputs from all others."""
         if self.dispatch(type(estimator)) is self.dispatch(object):
             return self.read(estimator)  # raises
         fitted = dict(getattr(estimator, "__dict__", {}))
@@ -216,6 +169,10 @@ class Reader:
         if found is None or not same:
             found = self.read(estimator)
             self._known[estimator] = fitted, found
+        if found.splits_gaps and not gaps:
+            raise UnsupportedError(
+                f"a tree of this {type(estimator).__name__} splits on missing values; train it on rows without any."
+            )
         return found
 
 
@@ -236,30 +193,6 @@ def ensemble(estimator: Any) -> Ensemble:
 def splits_only(estimator: Any) -> bool:
     """Whether the estimator sees its inputs through thresholds only, as trees do: a sum of trees, read or refused."""
     return ensemble.dispatch(type(estimator)) is not ensemble.dispatch(object)
-
-
-class Foreign(ABC):  # noqa: B024  (nothing is called on it)
-    """Stands for an optional library's estimators, subclasses included, in ``singledispatch`` without an import."""
-
-    package: ClassVar[str] = ""
-    names: ClassVar[frozenset[str]] = frozenset()
-
-    @classmethod
-    def __subclasshook__(cls, kind: type) -> bool:
-        found = any(k.__module__.partition(".")[0] == cls.package and k.__name__ in cls.names for k in kind.__mro__)
-        return found or NotImplemented
-
-
-class XGBoost(Foreign):
-    """``XGBClassifier`` and ``XGBRegressor``."""
-
-    package, names = "xgboost", frozenset({"XGBClassifier", "XGBRegressor"})
-
-
-class LightGBM(Foreign):
-    """``LGBMClassifier`` and ``LGBMRegressor``."""
-
-    package, names = "lightgbm", frozenset({"LGBMClassifier", "LGBMRegressor"})
 
 
 @ensemble.register(DecisionTreeClassifier)
@@ -289,7 +222,8 @@ def _averaged(members: Sequence[Any]) -> Ensemble:
 
 def _sklearn_tree(member: Any, values: np.ndarray, outputs: tuple[int, ...]) -> Tree:
     tree = member.tree_
-    return Tree(tree.children_left, tree.children_right, tree.feature, tree.threshold, values, outputs)
+    gaps = np.asarray(tree.missing_go_to_left).astype(bool)
+    return Tree(tree.children_left, tree.children_right, tree.feature, tree.threshold, values, outputs, gaps)
 
 
 @ensemble.register(GradientBoostingClassifier)
@@ -332,12 +266,10 @@ def _(estimator: Any) -> Ensemble:
         for k, predictor in enumerate(stage):
             nodes = predictor.nodes
             leaf = nodes["is_leaf"].astype(bool)
-            numeric = ~leaf & ~nodes["is_categorical"].astype(bool)
-            if not np.isfinite(nodes["num_threshold"][numeric]).all():
-                raise UnsupportedError(f"a tree of this {name} splits on missing values; train it on rows without any.")
             left, right = (np.where(leaf, -1, nodes[side].astype(np.int64)) for side in ("left", "right"))
             column = np.where(leaf, 0, order[np.where(leaf, 0, nodes["feature_idx"])])
-            tree = Tree(left, right, column, nodes["num_threshold"], nodes["value"][:, None].copy(), (k,))
+            gaps = nodes["missing_go_to_left"].astype(bool)
+            tree = Tree(left, right, column, nodes["num_threshold"], nodes["value"][:, None].copy(), (k,), gaps)
             splits = _category_splits(estimator, predictor, column)
             if splits:
                 arrays = by_threshold(left, right, column, tree.threshold, nodes["value"], splits)
@@ -426,7 +358,8 @@ def _(estimator: Any) -> Ensemble:
             raise UnsupportedError(f"a tree of this {name} splits on native categories; {CODED}.")
         cut = np.array(parts["split_conditions"], dtype=np.float32)  # at leaves: their value
         before = np.nextafter(cut, np.float32(-np.inf)).astype(float)
-        trees.append(Tree(left, right, column, before, cut[:, None].astype(float), (int(k),)))
+        gaps = np.array(parts["default_left"]).astype(bool)
+        trees.append(Tree(left, right, column, before, cut[:, None].astype(float), (int(k),), gaps))
     found = Ensemble(tuple(trees), 1.0, base, single=True, epsilon=SINGLE, logistic=objective[:3] != "reg")
     return _confirmed(found, estimator, lambda e, points: e.predict(points, output_margin=True))
 
@@ -453,6 +386,7 @@ def _(estimator: Any) -> Ensemble:
 def _lightgbm_tree(root: dict[str, Any], output: int, name: str) -> Tree:
     """A tree of nested dictionaries."""
     left, right, column, threshold, value = list[int](), list[int](), list[int](), list[float](), list[float]()
+    gaps = list[bool]()
     stack: list[tuple[dict[str, Any], int, list[int]]] = [(root, -1, left)]
     while stack:
         node, parent, side = stack.pop()
@@ -471,10 +405,13 @@ def _lightgbm_tree(root: dict[str, Any], output: int, name: str) -> Tree:
         column.append(node["split_feature"] if inner else 0)
         threshold.append(node["threshold"] if inner else 0.0)
         value.append(0.0 if inner else node["leaf_value"])
+        # Where training saw none, a missing value is taken for 0.
+        seen = inner and node["missing_type"] == "NaN"
+        gaps.append(bool(node["default_left"] if seen else inner and node["threshold"] >= 0))
         if inner:
             stack += [(node["right_child"], place, right), (node["left_child"], place, left)]
     arrays = np.array(left), np.array(right), np.array(column), np.array(threshold, dtype=float)
-    return Tree(*arrays, np.array(value, dtype=float)[:, None], (output,))
+    return Tree(*arrays, np.array(value, dtype=float)[:, None], (output,), np.array(gaps))
 
 
 @ensemble.register(RuntimeTrees)
@@ -495,6 +432,8 @@ def _allow(name: str, objective: str, *allowed: str) -> None:
 def _confirmed(model: Ensemble, estimator: Any, raw: Any) -> Ensemble:
     """The ensemble, if its sum at a few points is the library's: formats change from version to version."""
     points = np.vstack([np.zeros(estimator.n_features_in_), np.ones(estimator.n_features_in_)])
+    if model.takes_gaps:
+        points = np.vstack([points, np.full(estimator.n_features_in_, np.nan)])
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # of names that an array has not
         expected = np.asarray(raw(estimator, points), dtype=float).reshape(len(points), -1)
     found = model.raw(points)

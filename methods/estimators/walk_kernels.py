@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.core.compiling import njit, njit_no_refcount
-from methods.estimators.trees import FlatTrees
+from methods.estimators.tree_arrays import FlatTrees
 
 
 @njit_no_refcount

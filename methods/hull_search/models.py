@@ -14,7 +14,8 @@ from harness.core.space import Feature, Kind
 from methods.estimators.linear import is_linear, unit_of, weights_of
 from methods.estimators.raw_target import RawInterval, raw_interval
 from methods.estimators.thresholds import as_compared, last_decoded
-from methods.estimators.trees import ensemble, leaves_of, splits_only
+from methods.estimators.tree_arrays import leaves_of
+from methods.estimators.trees import ensemble, splits_only
 from methods.hull_search.kernels import TINY
 
 

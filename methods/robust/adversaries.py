@@ -12,7 +12,7 @@ from harness.core.method import Deadline
 from harness.solvers.highs import Linear as Form
 from harness.solvers.program import Compiled, Program
 from methods.estimators.raw_target import raw_interval
-from methods.estimators.trees import Leaf as Cell
+from methods.estimators.tree_arrays import Leaf as Cell
 from methods.estimators.trees import ensemble
 from methods.milp.block import Free
 from methods.milp.embed.registry import embed

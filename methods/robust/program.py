@@ -23,8 +23,9 @@ from harness.solvers.program import Compiled, Program
 from methods.estimators.linear import unit_of
 from methods.estimators.raw_target import leads, raw_interval
 from methods.estimators.thresholds import last_left
-from methods.estimators.trees import Leaf as Cell
-from methods.estimators.trees import ensemble, leaves_of, splits_only
+from methods.estimators.tree_arrays import Leaf as Cell
+from methods.estimators.tree_arrays import leaves_of
+from methods.estimators.trees import ensemble, splits_only
 from methods.milp.block import Free
 from methods.milp.distance import Separable, distance_of
 from methods.milp.embed.registry import embed

@@ -149,7 +149,7 @@ def test_the_yaml_need_not_select(write: Write) -> None:
         ("immutable: {a: 1}", ["immutable of loans.yaml", "list of column names"]),
         ("features: {x: {kindd: integer}}", ["no attribute 'kindd'", "did you mean 'kind'"]),
         ("features: {x: {bounds: [a, b]}}", ["bounds of x", "'a'", "two numbers"]),
-        ("missing: mean", ["missing of loans.yaml is 'mean'", "median"]),
+        ("missing: medain", ["missing of loans.yaml is 'medain'", "median"]),
         ("a: &a [1, 1]\nb: [*a, *a]", ["anchor or alias", "line 1"]),
         ("target: !!python/object/apply:os.system [id]", ["the tag", "line 1"]),
         ("target: !!python/name:os.system ''", ["the tag"]),
@@ -260,7 +260,7 @@ def test_a_strangers_file_is_one_sentence(write: Write, content: str | bytes, pa
         ({"immutable": ["agee"]}, ["'agee'", "did you mean 'age'"]),
         ({"drop": list(TABLE)[:-1]}, ["no column left beside"]),
         ({"desired": "maybe"}, ["'maybe'", "no, yes, opposite"]),
-        ({"missing": "mean"}, ["'mean'", "median"]),
+        ({"missing": "medain"}, ["'medain'", "median"]),
         ({"max_megabytes": 0.0001}, ["larger than 0.0001 MB", "'max_megabytes'"]),
         ({"max_categories": 2}, ["3 different texts", "2 are allowed"]),
         ({"encoding": "utf-32"}, ["not in utf-32"]),
@@ -423,6 +423,16 @@ def test_people_are_read_as_the_data_were(write: Write, tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(read_factuals(dataset, people), expected)
 
 
+def test_gaps_of_people_are_filled_by_the_training_rows(write: Write, tmp_path: Path) -> None:
+    """A person's gap takes what gaps of the data take, also where the data have none; not what other people hold."""
+    dataset = load_csv(write(), "approved", missing="median", features={"job": {"missing": "most_frequent"}})
+    train = dataset.frame.iloc[dataset.train]
+    PEOPLE.astype(object).assign(age=[None, 99], job=None).to_csv(tmp_path / "people.csv", index=False)
+    people = read_factuals(dataset, tmp_path / "people.csv")
+    assert people["age"].tolist() == [np.rint(train["age"].median()), 99]
+    assert people["job"].tolist() == [train["job"].mode()[0]] * 2
+
+
 @pytest.mark.parametrize(
     ("change", "parts"),
     [
@@ -432,7 +442,7 @@ def test_people_are_read_as_the_data_were(write: Write, tmp_path: Path) -> None:
         ({"income": ["1e400", 1]}, ["1e400", "'income', row 0"]),
         ({"job": ["part", "boss"]}, ["unseen category 'boss' in column 'job', row 1", "full, none, part"]),
         ({"job": ["part", None]}, ["missing value in column 'job', row 1"]),
-        ({"age": [None, 30]}, ["missing value in column 'age', row 0"]),
+        ({"age": [None, 30]}, ["missing value in column 'age', row 0", "features.age.missing"]),
     ],
 )
 def test_faults_of_people_name_row_and_column(

@@ -95,7 +95,7 @@ given_settings = st.fixed_dictionaries(
         "desired": st.one_of(st.sampled_from(("yes", "no", "0", "opposite", ">= 1", "1..2")), junk),
         "immutable": st.one_of(st.lists(st.sampled_from("abc"), max_size=2), junk),
         "drop": st.one_of(st.lists(st.sampled_from("abc"), max_size=2), junk),
-        "missing": st.sampled_from(("error", "drop", "median", "category", "mean")),
+        "missing": st.sampled_from(("error", "drop", "median", "mean", "most_frequent", "category", 0, "modal")),
         "features": st.one_of(st.dictionaries(st.sampled_from("abc"), attributes, max_size=3), junk),
         "causality": st.one_of(
             st.dictionaries(

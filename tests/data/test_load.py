@@ -244,6 +244,63 @@ def test_missing_category(load):
     assert load(with_gaps("city"), missing="category", overrides={"city": {"special": []}}).space["city"].special == ()
 
 
+def of(column: str, remedy: object) -> dict[str, object]:
+    """The setting of one column's gaps."""
+    return {"features": {**dict.fromkeys(TABLE.columns.drop(["y", "one"])), column: {"missing": remedy}}}
+
+
+@pytest.mark.parametrize(
+    ("column", "remedy", "known"),
+    [
+        ("age", "median", lambda known: np.rint(known.median())),
+        ("age", "mean", lambda known: np.rint(known.mean())),
+        ("height", "mean", lambda known: known.mean()),
+        ("height", "most_frequent", lambda known: min(known.mode())),
+        ("height", -3, lambda known: -3),
+        ("city", "most_frequent", lambda known: min(known.mode())),
+        ("city", "Ulm", lambda known: "Ulm"),
+        ("flag", "most_frequent", lambda known: min(known.mode())),
+        ("flag", 1, lambda known: 1),
+    ],
+)
+def test_a_column_has_a_remedy_of_its_own(load, column, remedy, known):
+    """Its gap takes what the training rows alone say; how many cells were filled is said, and kept for later people."""
+    for gap in (1, 5):
+        table = TABLE.drop(columns="one").astype({column: object})
+        table.loc[gap, column] = np.nan
+        table[column] = table[column].infer_objects()
+        dataset = load(table, **of(column, remedy))
+        train = dataset.frame[column].iloc[dataset.train].drop(index=gap, errors="ignore")
+        assert dataset.frame[column].loc[gap] == known(train)
+        assert dataset.frame[column].dtype == load(TABLE, split="none").frame[column].dtype
+        assert dataset.reading.filler(column) == known(train)
+        assert f"missing cells: filled 1 of {column} by " in dataset.notices[-1]
+
+
+def test_rows_are_dropped_for_the_columns_that_say_so(load):
+    """One column costs its rows, another is filled, and a line says how many of each."""
+    table = with_gaps("age")
+    table.loc[2, "height"] = np.nan
+    dataset = load(table, missing="drop", **of("height", "mean"))
+    assert dataset.frame.index.tolist() == [0, 1, 2, 3, 4, 6, 7]
+    assert "filled 1 of height by its mean" in dataset.notices[-1]
+    assert dataset.notices[-1].endswith("dropped 1 row (missing: age 1).")
+
+
+def test_a_column_without_gaps_fills_those_of_later_people(load):
+    """Where a setting of all columns does not fit one, that one has none."""
+    reading = load(TABLE.drop(columns="one"), missing="median").reading
+    assert reading.filler("height") is not None
+    assert reading.filler("city") is None
+
+
+def test_missing_may_be_entered_where_the_feature_says_so(load):
+    """The category of gaps is closed to counterfactuals, unless ``may_be_missing``."""
+    open_to = {"city": {"missing": "category", "may_be_missing": True}}
+    assert load(with_gaps("city"), overrides=open_to).space["city"].special == ()
+    assert load(with_gaps("city"), overrides={"city": {"missing": "category"}}).space["city"].special == ("missing",)
+
+
 def test_label_from_raw_values(load):
     """Classes are named and ordered by the label; desire is matched by text."""
     dataset = load(target="size", label={"column": "age", "classes": {"old": range(60, 99), "young": range(60)}})
@@ -322,7 +379,7 @@ BAD = {
     ),
     "category not listed": ({"overrides": {"city": {"categories": ["Bonn", "Ulm"]}}}, ["'Köln'", "Bonn, Ulm"]),
     "only codes": ({"overrides": {"flag": {"kind": "integer", "special": [0, 1]}}}, ["'flag'", "special", "'drop'"]),
-    "missing": ({"missing": "mean"}, ["'mean'", "error, drop, median, category"]),
+    "missing": ({"missing": "medain"}, ["'medain'", "did you mean 'median'", "error, drop", "a number to fill in"]),
     "task": ({"task": "ranking"}, ["'ranking'", "classification, regression"]),
     "label without classes": ({"label": {"column": "y"}}, ["no 'classes'", "'column' and 'classes'"]),
     "label column": ({"label": {"column": "z", "classes": {}}}, ["label column 'z'", "y"]),
@@ -353,16 +410,20 @@ def test_bad_description(load, case):
 @pytest.mark.parametrize(
     ("table", "arguments", "parts"),
     [
-        (with_gaps("age"), {}, ["'age'", "row 5", "drop, median or category"]),
+        (with_gaps("age"), {}, ["'age'", "row 5", "features.age.missing", "median or mean"]),
         (
             with_gaps("y").assign(age=[*range(7), None]),
             {"missing": "median"},
             ["'y'", "row 5", "set 'missing' to drop."],
         ),
-        (with_gaps("city"), {"missing": "median"}, ["'city'", "'median'", "drop, category"]),
+        (with_gaps("city"), {"missing": "median"}, ["'city'", "'median'", "features.city.missing to drop", "category"]),
         (with_gaps("age"), {"missing": "category"}, ["'age'", "'category'", "drop, median"]),
+        (with_gaps("age"), of("age", "some"), ["missing of age is 'some'", "give a number", "median"]),
+        (with_gaps("age"), of("age", 1.5), ["missing of age is 1.5", "whole number"]),
+        (with_gaps("city"), of("city", "Born"), ["missing of city is 'Born'", "did you mean 'Bonn'", "category"]),
+        (with_gaps("city"), of("city", "category") | {"overrides": {"city": {"kind": "ordinal"}}}, ["ordinal", "city"]),
         (TABLE.assign(age=np.nan), {"missing": "median"}, ["'age'", "no value", "'drop'"]),
-        (TABLE.assign(age=np.nan), {"missing": "drop"}, ["no rows", "median or category"]),
+        (TABLE.assign(age=np.nan), {"missing": "drop"}, ["no rows", "features.NAME.missing"]),
         (TABLE.assign(y=1), {}, ["one class only, 1", "two"]),
         (TABLE.assign(y=[0] * 7 + [1]), {}, ["stratify: false"]),
         (TABLE.assign(height=[np.inf] + [1.0] * 7), {}, ["infinite", "'height'"]),
@@ -383,5 +444,35 @@ def test_bad_data(load, table, arguments, parts):
     """The sentence names the column, the value or row, and the remedy."""
     with pytest.raises(DatasetError) as error:
         load(table, **arguments)
+    for part in parts:
+        assert part in str(error.value)
+
+
+def test_gaps_kept_as_a_state_of_their_own(load):
+    """Numbers keep NaN, codes 0 and 1 too; a category has "missing"; columns without gaps are as they were."""
+    table = with_gaps("age")
+    table.loc[1, ["flag", "city"]] = np.nan
+    dataset = load(table, missing="value", overrides={"age": {"may_be_missing": True}})
+    age, flag, city, height = (dataset.space[name] for name in ("age", "flag", "city", "height"))
+    assert (age.kind, age.missing, age.may_be_missing) == (Kind.INTEGER, True, True)
+    assert (flag.kind, flag.missing, flag.may_be_missing) == (Kind.INTEGER, True, False)
+    assert (city.categories[-1], city.special, city.missing) == ("missing", ("missing",), False)
+    assert not height.missing
+    assert np.isnan(dataset.frame["age"].loc[5])
+    assert "age keeps 1; flag keeps 1" in dataset.notices[-1]
+    assert load(overrides={"age": {"missing": "value"}}).space["age"].missing  # it says so itself
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        ({"discretise": "median"}, ["keeps missing values", "features.age.missing", "discretise"]),
+        ({"causality": {"height": {"formula": "2 * age"}}}, ["keeps missing values", "causality"]),
+        ({"overrides": {"height": {"may_be_missing": True}}}, ["height may be missing only", "missing=value"]),
+    ],
+)
+def test_what_gaps_do_not_fit(load, arguments, parts):
+    with pytest.raises(DatasetError) as error:
+        load(with_gaps("age"), missing="value", **arguments)
     for part in parts:
         assert part in str(error.value)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from harness.core.gaps import same
 from harness.core.space import Feature
 from harness.evaluation.contest import SECONDS, Contest, Criterion, Standing
 from harness.evaluation.scoring import NEAREST
@@ -262,7 +263,7 @@ def strip(
         By method: why there is none, or what the checker has against it.
     """
     known = {feature.name: feature for feature in features}
-    moved = {n: [m for m, row in rows.items() if row is not None and row[n] != factual[n]] for n in known}
+    moved = {n: [m for m, row in rows.items() if row is not None and not same(row[n], factual[n])] for n in known}
     changed = sorted((name for name in known if moved[name]), key=lambda name: -len(moved[name]))
     parts = [changed[start : start + ACROSS] for start in range(0, len(changed), ACROSS)] or [[]]
     shown = [list(rows)] + [[m for m in rows if any(m in moved[name] for name in part)] for part in parts[1:]]
@@ -292,7 +293,7 @@ def _changes(
         name = feature.name
         axis.text(j, 0, _cut(feature.text(factual[name])), **centred)
         for i, row in enumerate(rows.values(), start=1):
-            if row is not None and row[name] != factual[name]:
+            if row is not None and not same(row[name], factual[name]):
                 add_rectangle(axis, (j - 0.48, i - 0.42), 0.96, 0.84, color=CHANGED, lw=0)
                 axis.text(j, i, _cut(feature.text(row[name])), **centred)
     for i, (method, row) in enumerate(rows.items(), start=1):

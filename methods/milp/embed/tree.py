@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from harness.solvers.program import Expression, Program
-from methods.estimators.trees import Leaf, Tree, leaves_of
+from methods.estimators.tree_arrays import Leaf, Tree, leaves_of
 from methods.milp.sources import Source
 
 

@@ -42,8 +42,10 @@ from harness.core.inputs import Affine, Lookup, space_inputs
 from harness.core.space import Feature, Space
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Program
+from methods.estimators.foreign import Foreign
 from methods.estimators.thresholds import last_decoded, last_left
-from methods.estimators.trees import Foreign, ensemble, leaves_of, splits_only
+from methods.estimators.tree_arrays import leaves_of
+from methods.estimators.trees import ensemble, splits_only
 from methods.milp.block import Free
 from methods.milp.cost import Cost
 from methods.milp.embed.embedded import Embedded

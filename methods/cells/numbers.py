@@ -1,0 +1,124 @@
+"""The states of numbers: the values nearest to the factual in each cell, what they cost, and a last one for a gap."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from harness.core.gaps import missing
+from harness.core.problem import Problem
+from harness.core.space import Feature, Kind
+from methods.cells import kernels
+from methods.cells.records import Intervals, Laid, Numbers
+from methods.cells.relations import RelationBoxes
+from methods.estimators.thresholds import separated_values
+
+Laying = tuple[np.ndarray, np.ndarray, np.ndarray, int]  # cells, values and costs of states, and which the factual's is
+
+
+class NumberStates:
+    """The numbers of a space as the kernels take them: thresholds, sizes of a scaled unit, costs of a change."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        ends: Sequence[np.ndarray],
+        coefficients: tuple[np.ndarray, np.ndarray, np.ndarray],
+        gap_costs: np.ndarray,
+    ) -> None:
+        self.features, self.coefficients, self.gap_costs = problem.space.features, coefficients, gap_costs
+        self.places = [f for f, feature in enumerate(self.features) if feature.numeric]
+        own = [ends[f] for f in self.places]
+        fixed, linear, quadratic = (np.ascontiguousarray(part[self.places], dtype=float) for part in coefficients)
+        arrays = Numbers(
+            ends=np.concatenate([np.zeros(0), *own]),
+            ends_start=np.cumsum([0, *map(len, own)]),
+            unit=np.array([self.features[f].range for f in self.places]),
+            integer=np.array([self.features[f].kind is Kind.INTEGER for f in self.places], dtype=np.bool_),
+            fixed=fixed,
+            linear=linear,
+            quadratic=quadratic,
+        )
+        self.arrays = tuple(arrays)
+        gaps = [f for f in self.places if self.features[f].missing]
+        self.usual = {f: float(np.nan_to_num(problem.train[self.features[f].name].median())) for f in gaps}
+
+    def apart(self, factual: Mapping[str, Any]) -> list[int]:
+        """Numbers whose gap is cheaper than some number that lies beyond it in the order of states: tried apart."""
+        found = []
+        for f in self.places:
+            feature, value = self.features[f], factual[self.features[f].name]
+            if feature.loses and not missing(value):
+                gap = (feature.interval(value)[1] - value) / feature.range
+                fixed, linear, quadratic = (part[f] for part in self.coefficients)
+                cost = fixed + linear * gap + quadratic * gap**2
+                if gap > 0 and cost > self.gap_costs[f]:
+                    found.append(f)
+        return found
+
+    def lay(
+        self,
+        features: Sequence[Feature],
+        factual: Mapping[str, Any],
+        earlier: Sequence[Mapping[str, Any]],
+        separation: float,
+        related: RelationBoxes | None,
+    ) -> dict[int, tuple[np.ndarray, np.ndarray, np.ndarray, int]]:
+        """Cells, values and costs of each number's states, and the factual's own one, by the feature's position."""
+        count = len(self.places)
+        value, low, high = np.empty(count), np.empty(count), np.empty(count)
+        cuts: list[float] = []
+        cuts_start = np.zeros(count + 1, np.int64)
+        for j, f in enumerate(self.places):
+            feature = features[f]
+            own = factual[feature.name]
+            low[j], high[j] = feature.interval(own)
+            if missing(own):  # what fills it may be as near to the usual value as its cell allows
+                usual = np.rint(self.usual[f]) if feature.kind is Kind.INTEGER else self.usual[f]
+                own = min(max(usual, low[j]), high[j])
+            value[j] = own
+            there = [row[feature.name] for row in earlier if not missing(row[feature.name])]
+            cuts += _cuts(feature, there, separation)
+            cuts += [] if related is None else related.cuts(feature, min(low[j], own), max(high[j], own))
+            cuts_start[j + 1] = len(cuts)
+        intervals = Intervals(value, low, high, np.array(cuts, dtype=float), cuts_start)
+        laid: Laid = kernels.lay_numbers(self.arrays, tuple(intervals))
+        start = laid.start.tolist()
+        return {
+            f: (laid.cell[i:j], laid.values[i:j], laid.cost[i:j], own)
+            for f, i, j, own in zip(self.places, start, start[1:], laid.factual.tolist(), strict=False)
+        }
+
+
+def _cuts(feature: Feature, values: Sequence[Any], separation: float) -> list[float]:
+    """Where states have to end so that each is separated from the earlier answers as a whole, or not at all."""
+    cuts = []
+    for value in values:
+        up, down = separated_values(feature, float(value), separation)
+        cuts += [down, up - 1 if feature.kind is Kind.INTEGER else float(np.nextafter(up, -math.inf))]
+    return cuts
+
+
+def with_gap(
+    feature: Feature, factual: Mapping[str, Any], laid: Laying, cell: int, cost: float, emptied: bool | None
+) -> Laying:
+    """Cells, values and costs of a number's states and the factual's own, with missing as the last state, if it may be.
+
+    A gap is left at one cost, whatever number fills it.
+    """
+    cells, values, costs, own = laid
+    gap = np.array([cell]), np.array([np.nan])
+    if missing(factual[feature.name]):
+        low, high = feature.interval(math.nan)
+        if low > high:
+            return *gap, np.zeros(1), 0
+        costs = np.append(np.full(len(cells), cost), 0.0)
+        return np.append(cells, gap[0]), np.append(values, gap[1]), costs, len(cells)
+    if not feature.loses or emptied is False:
+        return laid
+    if emptied:  # the factual's own state stays first, at which nothing is paid
+        return np.append(cells[own], gap[0]), np.append(values[own], gap[1]), np.array([0.0, cost]), 0
+    return np.append(cells, gap[0]), np.append(values, gap[1]), np.append(costs, cost), own
