@@ -183,7 +183,7 @@ def test_a_counterfactual_of_a_live_module_holds() -> None:
     module.load_state_dict(torch.load(FOLDER / "torch_state.pt", weights_only=True))
     question = pose(PIMA, "Outcome", module, desired="0", immutable=["Age"])
     factual = int(np.flatnonzero(question.classifier.codes(question.dataset.frame) == 1)[0])
-    explanation = explain(CeOcl(), question, factual, time_limit=30)
+    explanation = explain(CeOcl(), question, factual, time_limit=30, worker=True)
     assert explanation.answers[0].status.name == "OPTIMAL"
     row = torch.tensor([list(map(float, explanation.answers[0].row.values()))], dtype=torch.float32)
     assert module(row).item() <= 0

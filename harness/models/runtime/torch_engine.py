@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -49,6 +50,13 @@ class TorchEngine(Engine):
             self.reading = _read(parts, classes, SINGLE if self.single else DOUBLE)
         except UnsupportedError as why:
             self.reading = str(why)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With the module in bytes: torch would send a worker its tensors as handles, which it may not open."""
+        return {**vars(self), "module": pickle.dumps(self.module)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update({**state, "module": pickle.loads(state["module"])})
 
     def __call__(self, rows: Any) -> Predicted:
         torch = library("torch", "torch")
