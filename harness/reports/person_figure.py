@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from harness.core.explanation import Answer
+from harness.core.gaps import same
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
 from harness.reports.canvas import COLOURS, GREY, SMALL, add_rectangle, bare, column_style
@@ -90,7 +91,7 @@ class _Row:
     def __init__(self, feature: Feature, factual: Mapping[str, Any], answers: Sequence[Answer]) -> None:
         self.feature, self.origin = feature, factual[feature.name]
         self.values = [None if answer.row is None else answer.row[feature.name] for answer in answers]
-        self.moves = [value is not None and value != self.origin for value in self.values]
+        self.moves = [value is not None and not same(value, self.origin) for value in self.values]
         self.bands = [_band(feature, answer) for answer in answers]
         texts = [feature.text(value) if moved else "" for value, moved in zip(self.values, self.moves, strict=True)]
         self.name = _lines(feature.name, NAMES)
@@ -106,7 +107,7 @@ class _Row:
 
 
 def _shows(feature: Feature, factual: Mapping[str, Any], answer: Answer) -> bool:
-    moved = answer.row is not None and answer.row[feature.name] != factual[feature.name]
+    moved = answer.row is not None and not same(answer.row[feature.name], factual[feature.name])
     return moved or _band(feature, answer) is not None
 
 

@@ -75,7 +75,7 @@ def test_people_with_gaps_are_explained_in_a_notebook() -> None:
     assert new.answers[0].status is Status.FOUND
     assert "missing" in str(new)
     refused = explain(MdPso(), closed, {"income": None, "debt": 60.0})
-    assert "MdPso takes no missing values, and income keeps them; set features.income.missing" in str(
+    assert "MdPso takes no missing values, and income keeps them; set features={'income': {'missing'" in str(
         refused.answers[0].detail
     )
 
