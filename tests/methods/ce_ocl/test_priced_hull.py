@@ -174,11 +174,11 @@ def test_a_hull_knows_how_far_categories_are() -> None:
     piece = hull.piece(space, np.array([1, 1]))
     expected = np.abs(points[:, 1:] - at_y[1:]).sum(axis=1)
     assert sorted(zip(points[:, 0], expected, strict=True)) == sorted(map(tuple, piece.points.tolist()))
-    kept = hull.points
+    kept, used = hull.points.arrays, hull.points.used
     for block in range(kept.corners.shape[2]):
         own = kept.points[:, block * 64 : (block + 1) * 64]
         np.testing.assert_array_equal(kept.corners[:, :, block], [own.min(axis=1), own.max(axis=1)])
-    np.testing.assert_array_equal(kept.work[:, : kept.used], kept.points[:, kept.members[: kept.used]])
+    np.testing.assert_array_equal(kept.work[:, :used], kept.points[:, kept.members[:used]])
 
 
 @pytest.mark.parametrize("distance", ["l1", "l2sq"])
