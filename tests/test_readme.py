@@ -62,7 +62,10 @@ def test_all_kinds_of_commands_are_found() -> None:
     assert {part for part, _ in FOUND} == {"", ".explain", ".check", ".tables", ".report"}
 
 
-@pytest.mark.parametrize("arguments", [arguments for arguments in PRINTED if "scorecard_table" not in arguments])
+# What needs the folder of a table, or a file of the reader's own, cannot be run here.
+@pytest.mark.parametrize(
+    "arguments", [given for given in PRINTED if "scorecard_table" not in given and "dataset.path=" not in given]
+)
 def test_people_are_explained_as_printed(arguments: str, tmp_path: Path) -> None:
     """Each line of what the command prints follows the command in the README, in this order."""
     command = [sys.executable, "-m", "harness.explain", *words(arguments)]
