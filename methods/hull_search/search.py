@@ -17,9 +17,9 @@ from methods.hull_search.models import Model, searchable
 from methods.hull_search.outside import PricedHull, points_of
 from methods.hull_search.part import TIES, Part
 from methods.hull_search.run import Run
-from methods.hull_search.working_set import WorkingSet
+from methods.hull_search.working_set import WorkingSets
 from methods.milp.distance import Distance, Separable
-from methods.milp.hull import Hull, Outside, Shares
+from methods.milp.hull import Outside, Shares
 
 OWN = 0.3  # share of the time left for the factual's own categories, where there are too many others to search
 Found = tuple[dict[str, Any] | None, float, float]  # a row, its cost, a bound
@@ -66,7 +66,7 @@ class BoxSearch:
         self.model = Model.of(problem, margin, bare)
         self.adopt(problem, max_changes)
         kernels.compile_all()
-        self._points: dict[int, tuple[Hull, WorkingSet]] = {}
+        self._sets = WorkingSets()
         self._priced: dict[int, tuple[np.ndarray, PricedHull]] = {}
 
     def adopt(self, problem: Problem, max_changes: float | None) -> None:
@@ -167,7 +167,7 @@ class BoxSearch:
         return row, least, least if run.bound >= least else float(max(math.ceil(run.bound - TIES), 0))
 
     def _part(self, factual: pd.DataFrame, piece: Shares | Outside) -> Part:
-        return Part(self.model, self.weights, self._working_set(piece), factual, piece)
+        return Part(self.model, self.weights, self._sets.of(piece), factual, piece)
 
     def _priced_hull(self, piece: Shares | Outside) -> PricedHull:
         """The hull of a piece that may be left; kept, with the points that it is found by."""
@@ -177,12 +177,3 @@ class BoxSearch:
             hull = PricedHull.of(self.model.problem.space, points, piece.price)
             self._priced[id(points)] = points, hull
         return self._priced[id(points)][1]
-
-    def _working_set(self, piece: Shares | Outside) -> WorkingSet:
-        """The points of a piece; kept, with the hull that they are found by, for hulls that come again."""
-        if isinstance(piece, Shares):
-            return WorkingSet.of(piece.points)
-        key = id(piece.hull)
-        if key not in self._points:
-            self._points[key] = piece.hull, WorkingSet.of(piece.hull.points)
-        return self._points[key][1]

@@ -8,6 +8,7 @@ import numpy as np
 
 from methods.hull_search import kernels
 from methods.hull_search.records import HullPoints
+from methods.milp.hull import Hull, Outside, Shares
 
 ROOM = 6000  # points in the working set of one hull, at most
 FEW = 60  # points that are all in the working set from the start
@@ -61,6 +62,22 @@ class WorkingSet:
         points[-1] = values
         corners[:, -1] = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
         work[-1, : self.used] = values[members[: self.used]]
+
+
+class WorkingSets:
+    """The working sets of hulls that come again, each kept with the hull that it is found by."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, tuple[Hull, WorkingSet]] = {}
+
+    def of(self, piece: Shares | Outside) -> WorkingSet:
+        """The points of a piece."""
+        if isinstance(piece, Shares):
+            return WorkingSet.of(piece.points)
+        key = id(piece.hull)
+        if key not in self._kept:
+            self._kept[key] = piece.hull, WorkingSet.of(piece.hull.points)
+        return self._kept[key][1]
 
 
 def near_each_other(points: np.ndarray) -> np.ndarray:

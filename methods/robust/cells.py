@@ -13,7 +13,7 @@ import numpy as np
 
 from harness.core.errors import UnsupportedError
 from harness.core.method import Deadline
-from harness.core.objective import Objective, Term
+from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
 from methods.cells import kernels, neighbourhood
@@ -41,8 +41,7 @@ class RobustCells:
     """
 
     def __init__(self, problem: Problem, settings: Settings) -> None:
-        terms = [Term(settings.distance)] + ([Term("l0", settings.alpha)] if settings.alpha else [])
-        coefficients = Objective(tuple(terms)).separable(problem.space)
+        coefficients = Objective(settings.terms).separable(problem.space)
         if coefficients is None:
             raise UnsupportedError(f"the cell search takes no distance {settings.distance!r}; use l1 or l2sq.")
         kind = BallSearch if settings.norm == "l2" and settings.radius > 0 else NeighbourhoodSearch

@@ -12,7 +12,7 @@ import pandas as pd
 
 from harness.core.errors import UnsupportedError
 from harness.core.method import Deadline
-from harness.core.objective import Objective, Term
+from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import SAME
 from methods.cells.records import Box
@@ -20,7 +20,7 @@ from methods.hull_search import kernels
 from methods.hull_search.bounds import Costs
 from methods.hull_search.models import Model, searchable
 from methods.hull_search.part import Part
-from methods.hull_search.working_set import WorkingSet
+from methods.hull_search.working_set import WorkingSets
 from methods.milp.distance import Separable
 from methods.milp.hull import Outside, Shares
 from methods.milp.manifold import Manifold
@@ -47,8 +47,7 @@ class RobustHull:
     """
 
     def __init__(self, problem: Problem, settings: Settings) -> None:
-        terms = [Term(settings.distance)] + ([Term("l0", settings.alpha)] if settings.alpha else [])
-        coefficients = Objective(tuple(terms)).separable(problem.space)
+        coefficients = Objective(settings.terms).separable(problem.space)
         if coefficients is None or not searchable(problem):
             raise UnsupportedError("the search within hulls takes sums of trees, and l1 or l2sq.")
         self.problem, self.settings = problem, settings
@@ -62,7 +61,7 @@ class RobustHull:
         self.manifold = Manifold(problem.space, points, np.zeros(len(points), dtype=int), 1, 0.0, None)
         valid = problem.valid(problem.space.decode(points)) if len(points) else np.zeros(0, dtype=bool)
         self.rows = points[valid]
-        self._points: dict[int, tuple[Any, WorkingSet]] = {}
+        self._sets = WorkingSets()
         kernels.compile_all()
         row = problem.train.iloc[0].to_dict()
         walls = Walls(self.search, row, settings.norm == "linf")
@@ -78,7 +77,7 @@ class RobustHull:
                     bound = min(bound, piece.least)
                     break
                 assert isinstance(piece, Shares | Outside)
-                part = Part(self.model, self.weights, self._working_set(piece), factual, piece)
+                part = Part(self.model, self.weights, self._sets.of(piece), factual, piece)
                 if part.possible:
                     run = RobustRun(part, Costs.of(part, self.cost, self.most), value, deadline, Reach(walls, part))
                     found, value = run.search()
@@ -106,15 +105,6 @@ class RobustHull:
             if walls.broken(row, reach) is None:
                 return row, float(costs[place]), math.inf
         return None, math.inf, math.inf
-
-    def _working_set(self, piece: Shares | Outside) -> WorkingSet:
-        """The points of a piece; kept, with the hull that they are found by, for hulls that come again."""
-        if isinstance(piece, Shares):
-            return WorkingSet.of(piece.points)
-        key = id(piece.hull)
-        if key not in self._points:
-            self._points[key] = piece.hull, WorkingSet.of(piece.hull.points)
-        return self._points[key][1]
 
 
 def _anywhere(walls: Walls) -> Box:

@@ -84,13 +84,17 @@ class Settings:
 
     def claim(self, problem: Problem) -> Objective:
         """(3), the distance and the cost of changes, with the limits on changes and to the data manifold."""
-        terms = [Term(self.distance)] + ([Term("l0", self.alpha)] if self.alpha else [])
         limits = [] if self.max_changes is None else [Limit(Term("l0"), self.max_changes)]
         if self.hull == "hard":
             rows = problem.reference.loc[supports(problem, self.hull_points)]
             points = np.unique(problem.space.encode(rows), axis=0)
             limits.append(Limit(Term("slack", 1.0, {"points": points, "norm": self.hull_norm}), self.epsilon))
-        return Objective(tuple(terms), limits=tuple(limits))
+        return Objective(self.terms, limits=tuple(limits))
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """(3): the distance, and the cost of changes."""
+        return (Term(self.distance), *([Term("l0", self.alpha)] if self.alpha else []))
 
     @property
     def radius(self) -> float:
