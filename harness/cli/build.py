@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pooch
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import InstantiationException
 from hydra.utils import get_class, get_object, instantiate
@@ -22,6 +21,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from harness.cli.arguments import plain_names
 from harness.cli.process import CONF, SWEEP, log
 from harness.cli.settings import mistyped, validate
+from harness.core.caching import cache
 from harness.core.classifier import Classifier
 from harness.core.equation import Equation
 from harness.core.errors import DatasetError, HarnessError, choices
@@ -159,7 +159,7 @@ def _classifier(key: str, dataset: Dataset) -> Classifier:
             dataset.labels[dataset.train],
             dataset.classes,
             model.get("threshold"),
-            _cache() / "models",
+            cache() / "models",
             Amended(model.get("decimals"), model.get("decision")),
         )
     except (ValueError, TypeError) as fault:  # of a parameter's value
@@ -237,7 +237,7 @@ def _equations(dataset: Dataset) -> tuple[Equation, ...]:
         else entry
         for feature, entry in dataset.causality.items()
     }
-    return equations(dataset.space, dataset.frame.iloc[dataset.train], described, _cache() / "models")
+    return equations(dataset.space, dataset.frame.iloc[dataset.train], described, cache() / "models")
 
 
 def _models(sort: type) -> dict[str, Path]:
@@ -248,11 +248,6 @@ def _models(sort: type) -> dict[str, Path]:
             if issubclass(get_class(OmegaConf.load(path).estimator._target_), sort):
                 found.setdefault(path.stem, path)
     return found
-
-
-def _cache() -> Path:
-    """Where trained models are kept between runs."""
-    return Path(os.environ.get("CE_HARNESS_CACHE") or pooch.os_cache("ce-harness"))
 
 
 def _instantiate(config: Any, what: str) -> Any:

@@ -359,7 +359,7 @@ class _Batch:
         """This thread's worker, fitted to a problem; in ``unfit`` is noted why it could not be."""
         worker = self.workers.get(threading.get_ident())
         if worker is None or not worker.alive:
-            # In this thread, as a worker dies with the one that started it (``worker._die_with_parent``).
+            # In this thread, as a worker dies with the one that started it (``die_with_parent``).
             started = self.spare.pop() if self.spare else start(self.limits.threads, self.kernels)
             worker = self.workers[threading.get_ident()] = Worker(started)
             if self.stop.is_set():  # ``end`` may have missed it

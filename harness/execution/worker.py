@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import importlib
 import os
 import resource
@@ -23,6 +22,7 @@ from harness.core.explanation import Explanation, Reason, Status
 from harness.core.method import Deadline, Explainer, GroupExplainer
 from harness.core.method import refusal as refusal_of
 from harness.core.problem import Problem
+from harness.core.processes import die_with_parent
 from harness.execution.clocks import CompileClock, processor_seconds
 from harness.execution.contract import breach, group_breach
 from harness.execution.messages import (
@@ -141,19 +141,12 @@ def _limit_memory(gibibytes: float | None) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 
 
-def _die_with_parent() -> None:
-    """On Linux, have the kernel end this process when its parent ends, however it does."""
-    with contextlib.suppress(OSError, AttributeError):
-        set_parent_death_signal = 1
-        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
-
-
 def main(arguments: list[str]) -> None:
     """Serve on the inherited file descriptor that the first argument names; what methods print is discarded.
 
     Further arguments are modules to import before the first message comes, where they are there.
     """
-    _die_with_parent()
+    die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 1)

@@ -13,17 +13,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pooch
-
 from harness.core import packages
+from harness.core.caching import cache
 from harness.core.errors import HarnessError
 
 MADE, FAILED = "made", "failed"  # files in an environment's folder: it is whole; why it could not be made
 
 
-def cache() -> Path:
-    """Where environments are kept: ``environments`` in the folder of ``CE_HARNESS_CACHE``, or of the user's cache."""
-    return Path(os.environ.get("CE_HARNESS_CACHE") or pooch.os_cache("ce-harness")) / "environments"
+def home() -> Path:
+    """Where environments are kept."""
+    return cache() / "environments"
 
 
 def located(path: str) -> Path:
@@ -67,7 +66,7 @@ class Environment:
         """Where it is kept: another folder for another lock or Python."""
         text = located(self.lock).read_bytes() if self.lock else b""
         digest = hashlib.sha256(text + self.python.encode()).hexdigest()[:12]
-        return cache() / f"{self.name}-{digest}"
+        return home() / f"{self.name}-{digest}"
 
     @property
     def interpreter(self) -> Path:
@@ -121,7 +120,7 @@ class Environment:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        cache().mkdir(parents=True, exist_ok=True)
+        home().mkdir(parents=True, exist_ok=True)
         with open(self.folder.with_suffix(".lock"), "w", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield

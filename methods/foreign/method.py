@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -140,8 +138,7 @@ class Foreign:
         here = str(Path(__file__).parent)
         variables = {"PYTHONPATH": here, "PYTHONHASHSEED": "0", "PYTHONNOUSERSITE": "1"}
         variables |= {str(name): str(value) for name, value in dict(self.environment.get("variables") or {}).items()}
-        errors = Path(tempfile.gettempdir()) / f"ce-harness-{self.name}-{os.getpid()}.log"
-        return FarSide(command or [str(self.home.interpreter), script], variables, errors)
+        return FarSide(command or [str(self.home.interpreter), script], variables)
 
 
 class _Explainer:

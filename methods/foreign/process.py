@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import ctypes
 import io
 import json
 import os
 import selectors
-import signal
 import subprocess
+import tempfile
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.errors import HarnessError
+from harness.core.processes import die_with_parent
 
 VERSION = 1
 MOST = 2**26  # bytes of a line from the far side
@@ -39,26 +39,23 @@ class FarSide:
         Program and arguments.
     environment
         Variables, beside those of this process.
-    errors
-        A file for what it writes on its standard error.
     """
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], errors: Path) -> None:
-        self.errors = errors
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115  (its standard error, as long as it runs)
         self.lost = False
         self.arrays = False
         self.called: dict[str, int] = {}
         self._held = bytearray()
         try:
-            with errors.open("wb") as file:
-                self.process = subprocess.Popen(
-                    command,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=file,
-                    env={**os.environ, **environment},
-                    preexec_fn=_die_with_parent,
-                )
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self.errors,
+                env={**os.environ, **environment},
+                preexec_fn=die_with_parent,
+            )
         except OSError as fault:
             raise LostError(f"{command[0]} cannot be started ({fault.strerror}).") from None
         self._end = weakref.finalize(self, _end, self.process)
@@ -133,7 +130,8 @@ class FarSide:
     def _ended(self) -> LostError:
         self.lost = True
         self.end()
-        said = self.errors.read_text(encoding="utf-8", errors="replace").strip()[-SAID:]
+        self.errors.seek(0)
+        said = self.errors.read().decode("utf-8", "replace").strip()[-SAID:]
         last = f": {said.splitlines()[-1]}" if said else ""
         return LostError(f"the far side ended with code {self.process.wait()}{last}.")
 
@@ -166,10 +164,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             if pipe is not None:
                 pipe.close()
     process.wait()
-
-
-def _die_with_parent() -> None:
-    """On Linux, have the kernel end the far side when this process ends, however it does."""
-    with contextlib.suppress(OSError, AttributeError):
-        set_parent_death_signal = 1
-        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)

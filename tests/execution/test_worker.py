@@ -274,7 +274,7 @@ def test_memory_is_limited_in_gibibytes(gibibytes: float | None, limit: int, mon
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux alone does this")
 def test_a_worker_ends_with_its_parent() -> None:
-    child = "from harness.execution import worker; worker._die_with_parent(); print(1, flush=True); input()"
+    child = "from harness.core.processes import die_with_parent; die_with_parent(); print(1, flush=True); input()"
     parent = (
         "import os, subprocess, sys\n"
         f"child = subprocess.Popen([sys.executable, '-c', {child!r}], stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
