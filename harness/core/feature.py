@@ -128,7 +128,7 @@ class Feature:
                 f"order of {self.name} names {sorted(map(str, unknown))}; allowed: {list(self.categories)}."
             )
 
-    @property
+    @cached_property
     def numeric(self) -> bool:
         """Whether the feature holds numbers: continuous or integer."""
         return self.kind in {Kind.CONTINUOUS, Kind.INTEGER}
@@ -158,7 +158,7 @@ class Feature:
             return tuple(f"{self.name}={value}" for value in self.categories)
         return (self.name,)
 
-    @property
+    @cached_property
     def range(self) -> float:
         """Original units in one scaled unit; 1 where the training rows hold a single value."""
         return (self.scale[1] - self.scale[0]) or 1.0

@@ -65,7 +65,7 @@ DETOURS = 100  # moves until a point is outside every clause's box, or is given 
 GUESSES = 8  # rows pulled back to the factual
 FACES = 4  # children that a node gets at once
 # Positions in the array of counters that outlives a pause.
-CLAUSES, HARD, FOUND, WORK, NODES_SEEN, ROOT = range(3, 9)  # after HEAP, TOP, FREE
+CLAUSES, HARD, FOUND, WORK, NODES_SEEN, ROOT, BEGUN = range(3, 10)  # after HEAP, TOP, FREE
 ANY = -1  # instead of the number of a sum: the score has to stay what it is
 
 
@@ -246,13 +246,16 @@ def enter(c, clauses, states):
             table[state_start[f] + s, word] |= mark
 
 
-@njit_no_refcount
-def begin(clauses, states, box, nodes, counters):
-    """Enter the clauses that there are, and open the node of a whole box. Takes plain tuples, see ``records``."""
-    clauses, states, box, nodes = Clauses(*clauses), States(*states), Box(*box), Nodes(*nodes)
+@njit(cache=True)
+def begin(clauses, states, nodes, counters):
+    """Enter the clauses that there are, and open the node of all states, unless that is done."""
+    if counters[BEGUN]:
+        return
+    counters[BEGUN] = 1
     for c in range(counters[CLAUSES]):
         enter(c, clauses, states)
-    add_node(box, 0.0, nodes, counters)
+    high = states.start[1:] - states.start[:-1] - 1
+    add_node(Box(np.zeros_like(high), high, states.sets), 0.0, nodes, counters)
 
 
 @njit_no_refcount
@@ -637,7 +640,7 @@ def pull_in(grid, states, clauses, used, point, holding, neighbourhood):
 
 
 @njit(cache=True)
-def cheapest_states(offset, states, sets):
+def cheapest_states(offset, states):
     """Each cell's cheapest state in reach, or -1."""
     unordered, cell_of, state_start, cost = states.unordered, states.cell, states.start, states.cost
     count = len(unordered)
@@ -646,7 +649,7 @@ def cheapest_states(offset, states, sets):
     for f in range(count):
         for s in range(state_start[f + 1] - state_start[f]):
             cell = offset[f] + cell_of[state_start[f] + s]
-            if unordered[f] and not (sets[f] >> np.uint64(s)) & np.uint64(1):
+            if unordered[f] and not (states.sets[f] >> np.uint64(s)) & np.uint64(1):
                 continue
             if state_at[cell] < 0 or cost[state_start[f] + s] < cost[state_start[f] + state_at[cell]]:
                 state_at[cell] = s
@@ -654,7 +657,7 @@ def cheapest_states(offset, states, sets):
 
 
 @njit(cache=True)
-def improve(grid, states, clauses, rows, sets, draws, progress):
+def improve(grid, states, clauses, rows, draws, progress):
     """Look for a better incumbent: some of a row's cells are put into it, and changes taken back in random order.
 
     A cell of a row without a reachable state is left out. Of the numbers drawn, shape (tries, 2 + features), the first
@@ -662,7 +665,7 @@ def improve(grid, states, clauses, rows, sets, draws, progress):
     """
     counters, best, factual_state = progress.counters, progress.best, states.factual
     offset, hard, count = grid.offset, counters[HARD], len(factual_state)
-    state_at = cheapest_states(offset, states, sets)
+    state_at = cheapest_states(offset, states)
     point = np.empty(count, np.int64)
     for t in range(draws.shape[0]):
         r = int(draws[t, 0] * rows.shape[0])
@@ -683,11 +686,12 @@ def improve(grid, states, clauses, rows, sets, draws, progress):
 
 
 @njit(cache=True)
-def guess(grid, states, clauses, rows, sets, progress):
+def guess(grid, states, clauses, nodes, rows, progress):
     """Incumbents to begin with: single changes, and the cheapest of some rows of cells, pulled back to the factual.
 
     A cell of a row without a reachable state is left out. The optimum does not depend on it: it bounds the search.
     """
+    begin(clauses, states, nodes, progress.counters)
     unordered, state_start, factual_state, cost = states.unordered, states.start, states.factual, states.cost
     weight, upper = states.weight, progress.upper
     offset, hard, count = grid.offset, progress.counters[HARD], len(unordered)
@@ -699,13 +703,13 @@ def guess(grid, states, clauses, rows, sets, progress):
         for way in (1, -1):
             s = factual_state[f] + way
             while 0 <= s < state_start[f + 1] - state_start[f] and cost[state_start[f] + s] < upper[0]:
-                if not unordered[f] or (sets[f] >> np.uint64(s)) & np.uint64(1):
+                if not unordered[f] or (states.sets[f] >> np.uint64(s)) & np.uint64(1):
                     score = step(grid, states, point, leaves, f, s)
                     if score > TINY and allowed(point, clauses, hard, states):
                         keep(point, cost[state_start[f] + s], progress)
                 s += way
             step(grid, states, point, leaves, f, factual_state[f])
-    state_at = cheapest_states(offset, states, sets)
+    state_at = cheapest_states(offset, states)
     chosen, row_costs = np.empty(GUESSES, np.int64), np.empty(GUESSES)
     chosen[:], row_costs[:] = -1, INFINITE
     for r in range(rows.shape[0]):
@@ -739,8 +743,9 @@ def guess(grid, states, clauses, rows, sets, progress):
 
 
 @njit(cache=True)
-def guess_neighbourhoods(grid, states, clauses, rows, progress, neighbourhood):
+def guess_neighbourhoods(grid, states, clauses, nodes, rows, progress, neighbourhood):
     """First incumbents where a point's neighbourhood counts: the first right ones of some rows of states."""
+    begin(clauses, states, nodes, progress.counters)
     used, found = progress.counters[CLAUSES], 0
     point = np.empty(rows.shape[1], np.int64)
     holding = np.empty(clauses.table.shape[1], np.uint64)
@@ -991,6 +996,7 @@ def run(grid, states, clauses, nodes, progress, effort, neighbourhood=None):
     grid, states, clauses = GridArrays(*grid), States(*states), Clauses(*clauses)
     nodes, progress = Nodes(*nodes), Progress(*progress)
     counters, upper, most = progress.counters, progress.upper, states.most
+    begin(clauses, states, nodes, counters)
     keys, heap = nodes.keys, nodes.heap
     count, trees, room = len(states.unordered), grid.values.shape[0], len(clauses.width)
     size = states.start[count]

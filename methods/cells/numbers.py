@@ -44,14 +44,15 @@ class NumberStates:
         )
         self.arrays = tuple(arrays)
         gaps = [f for f in self.places if self.features[f].missing]
+        self.losing = [f for f in self.places if self.features[f].loses]
         self.usual = {f: float(np.nan_to_num(problem.train[self.features[f].name].median())) for f in gaps}
 
     def apart(self, factual: Mapping[str, Any]) -> list[int]:
         """Numbers whose gap is cheaper than some number that lies beyond it in the order of states: tried apart."""
         found = []
-        for f in self.places:
+        for f in self.losing:
             feature, value = self.features[f], factual[self.features[f].name]
-            if feature.loses and not missing(value):
+            if not missing(value):
                 gap = (feature.interval(value)[1] - value) / feature.range
                 fixed, linear, quadratic = (part[f] for part in self.coefficients)
                 cost = fixed + linear * gap + quadratic * gap**2

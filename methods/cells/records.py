@@ -36,6 +36,7 @@ class States(NamedTuple):
     """The states of one factual, and what a point of them may cost and change."""
 
     unordered: np.ndarray  # (F,), as in ``GridArrays``
+    sets: np.ndarray  # (F,) uint64, the categories in reach of each unordered feature, as bits
     start: np.ndarray  # (F + 1,), the first state of each feature in the arrays of shape (S,)
     cell: np.ndarray  # (S,), the cell of its feature that a state lies in
     cost: np.ndarray  # (S,), of changing to the state

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import accumulate, product
 from typing import Any
 
@@ -148,8 +149,9 @@ class CellSearch:
             state = State(self, layout, known)
             each = self.finish(state, deadline)
             each = replace(each, passed=state.passed()) if state.incumbents else each
-            bound = min(each.bound, found.bound)
-            found = replace(each if each.value < found.value or not apart else found, bound=bound)
+            if not apart:
+                return each
+            found = replace(each if each.value < found.value else found, bound=min(each.bound, found.bound))
         return found
 
     def finish(self, state: State, deadline: Deadline) -> Closest:
@@ -240,8 +242,9 @@ class Layout:
     def states(self, weight: np.ndarray, most: float) -> States:
         """The states as kernels take them."""
         return States(
-            self.grid.unordered, self.state_start, self.cell_of, self.cost, self.factual_state, weight, float(most)
-        )
+            self.grid.unordered, self.sets, self.state_start, self.cell_of, self.cost, self.factual_state, weight,
+            float(most),
+        )  # fmt: skip
 
     def _around(self, row: Mapping[str, Any], separation: float) -> Box:
         """The states that are not separated from an earlier answer, as a box."""
@@ -294,28 +297,40 @@ class State:
     neighbourhood: Neighbourhood | None = None  # where it counts
 
     def __init__(self, search: CellSearch, layout: Layout, known: Sequence[Mapping[str, Any]] = ()) -> None:
-        self.search, self.layout, self.rng = search, layout, np.random.default_rng(0)
+        self.search, self.layout, self.right = search, layout, known
         self.grid, self.states = search._grid, layout.states(search.weights, search.most)
-        self.known = search.known
-        if known:
-            own = _cells(search.problem.space.frame(known), layout.features, search.grid)
-            self.known = np.concatenate([own, search.known])
-        self.known = layout.within(self.known)
         self.incumbents: list[np.ndarray] = []
         count = len(layout.factual_state)
-        self.clauses = _clauses(CLAUSES, count, len(layout.cost))
-        self.nodes = _nodes(NODES, count)
         self.counters = np.zeros(16, np.int64)
         self.best, self.asked = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self.upper = np.array([math.inf, 0.0])
         for c, box in enumerate(box for box in layout.boxes if (box.low <= box.high).all()):
             self.clauses.low[c], self.clauses.high[c], self.clauses.sets[c] = box.low, box.high, box.sets
             self.counters[kernels.CLAUSES] = self.counters[kernels.HARD] = c + 1
-        self._open()
 
-    def _open(self) -> None:
-        """Enter the clauses, and open the node of all states."""
-        kernels.begin(tuple(self.clauses), tuple(self.states), tuple(self.layout.box), tuple(self.nodes), self.counters)
+    @cached_property
+    def clauses(self) -> Clauses:
+        """Room for them, to begin with."""
+        return _clauses(CLAUSES, len(self.layout.features), len(self.layout.cost))
+
+    @cached_property
+    def nodes(self) -> Any:
+        """Room for the open nodes, to begin with: ``Nodes``, or a subclass's own."""
+        return _nodes(NODES, len(self.layout.features))
+
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        """What ``improve`` draws from: made where it is needed, which few questions do."""
+        return np.random.default_rng(0)
+
+    @cached_property
+    def known(self) -> np.ndarray:
+        """The cells of right points, shape (points, features), those given for this question first."""
+        cells = self.search.known
+        if self.right:
+            own = _cells(self.search.problem.space.frame(self.right), self.layout.features, self.search.grid)
+            cells = np.concatenate([own, cells])
+        return self.layout.within(cells)
 
     @property
     def progress(self) -> Progress:
@@ -342,13 +357,13 @@ class State:
 
     def guess(self) -> None:
         """Look for an incumbent around the factual, and among known points."""
-        kernels.guess(self.grid, self.states, self.clauses, self.known, self.layout.sets, self.progress)
+        kernels.guess(self.grid, self.states, self.clauses, self.nodes, self.known, self.progress)
 
     def improve(self) -> None:
         """Look for a better incumbent, between known points and the one there is."""
         if len(self.known):
             draws = self.rng.random((TRIES, 2 + len(self.best)))
-            kernels.improve(self.grid, self.states, self.clauses, self.known, self.layout.sets, draws, self.progress)
+            kernels.improve(self.grid, self.states, self.clauses, self.known, draws, self.progress)
 
     def remember(self) -> None:
         """Keep the incumbent, if it is a new one."""
@@ -363,7 +378,7 @@ class State:
     def refuse(self) -> None:
         """Start again without the leaves of the incumbent, which the real model has refused."""
         self.upper[:] = math.inf, 0.0
-        self.counters[kernels.FOUND] = self.counters[kernels.ROOT] = 0
+        self.counters[kernels.FOUND] = self.counters[kernels.ROOT] = self.counters[kernels.BEGUN] = 0
         self._rule_out(self.best.copy())
         # A hard clause from now on: its score is right, so that nothing else keeps points from being moved into it.
         hard, last = self.counters[kernels.HARD], self.counters[kernels.CLAUSES] - 1
@@ -371,7 +386,6 @@ class State:
             part[[hard, last]] = part[[last, hard]]
         self.clauses.table[:] = 0
         self.counters[kernels.HARD] += 1
-        self._open()
 
     def _rule_out(self, point: np.ndarray) -> None:
         """Add the box around a point in which every tree stays in its leaf, so that the model predicts the same."""

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,28 @@ class NeighbourhoodSearch(CellSearch):
             raw_interval(problem).sense * problem.classifier.raw(self.examples).ravel() if len(valid) else np.empty(0)
         )
         self.surest = np.argsort(-sure, kind="stable")[:SUREST]
+
+    @cached_property
+    def adversary(self) -> Adversary:
+        """Room for the adversary of one search after another."""
+        grid, count = self.grid, len(self.space.features)
+        depth = 2 * int(grid.offset[-1]) + 2 * count + 2
+        low, high, mid_low, mid_high, worst_low, worst_high = np.empty((6, count), np.int64)
+        return Adversary(
+            stack_low=np.empty((depth, count), np.int64),
+            stack_high=np.empty((depth, count), np.int64),
+            bounds=np.empty(depth),
+            masks=np.empty((len(grid.members), grid.upto.shape[2]), np.uint64),
+            leaf=np.zeros(len(grid.values), np.int64),
+            low=low,
+            high=high,
+            mid_low=mid_low,
+            mid_high=mid_high,
+            fresh=np.empty((1, grid.upto.shape[2]), np.uint64),
+            worst_low=worst_low,
+            worst_high=worst_high,
+            counters=np.zeros(4, np.int64),
+        )
 
     def compile(self, row: Mapping[str, Any]) -> None:
         self._right(row)
@@ -214,25 +237,8 @@ class _NeighbourhoodState(State):
 
     def __init__(self, search: NeighbourhoodSearch, layout: _NeighbourhoodLayout) -> None:
         super().__init__(search, layout)
-        grid, count = search.grid, len(layout.factual_state)
-        words, trees = grid.upto.shape[2], len(grid.values)
-        depth = 2 * int(grid.offset[-1]) + 2 * count + 2
-        low, high, mid_low, mid_high, worst_low, worst_high = np.empty((6, count), np.int64)
-        adversary = Adversary(
-            stack_low=np.empty((depth, count), np.int64),
-            stack_high=np.empty((depth, count), np.int64),
-            bounds=np.empty(depth),
-            masks=np.empty((len(grid.members), words), np.uint64),
-            leaf=np.zeros(trees, np.int64),
-            low=low,
-            high=high,
-            mid_low=mid_low,
-            mid_high=mid_high,
-            fresh=np.empty((1, words), np.uint64),
-            worst_low=worst_low,
-            worst_high=worst_high,
-            counters=np.zeros(4, np.int64),
-        )
+        count, adversary = len(layout.factual_state), search.adversary
+        adversary.counters[:] = 0
         adversary.counters[neighbourhood.ALLOWANCE] = LOOKS
         self.neighbourhood = Neighbourhood(
             first=layout.first,
@@ -278,7 +284,7 @@ class _NeighbourhoodState(State):
     def guess(self) -> None:
         """Training rows whose neighbourhood is right, moved to states nearer to the factual."""
         kernels.guess_neighbourhoods(
-            self.grid, self.states, self.clauses, self.layout.examples(), self.progress, self.neighbourhood
+            self.grid, self.states, self.clauses, self.nodes, self.layout.examples(), self.progress, self.neighbourhood
         )
 
     def improve(self) -> None:

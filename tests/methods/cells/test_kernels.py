@@ -44,7 +44,8 @@ def instances(draw: st.DrawFn) -> tuple[Any, ...]:
         sets = np.where(UNORDERED == 1, [0, draw(st.integers(1, 7)), 0], 0).astype(np.uint64)
         return Box(low, high, sets)
 
-    states = States(UNORDERED, OFFSET, np.zeros(OFFSET[-1], np.int64), cost, factual_state, np.ones(3), math.inf)
+    reach = np.array([0, 7, 0], np.uint64)
+    states = States(UNORDERED, reach, OFFSET, np.zeros(OFFSET[-1], np.int64), cost, factual_state, np.ones(3), math.inf)
     return states, box(), entered([box() for _ in range(draw(st.integers(1, 6)))], states)
 
 
