@@ -19,6 +19,25 @@ from numba.core.registry import CPUDispatcher
 OPTIONS: dict[str, Any] = {"nopython": True, "boundscheck": None, "no_cfunc_wrapper": True}
 
 
+class _Flags(compiler.Flags):
+    """Numba's flags, by which it finds each function that a kernel uses, and which it writes out whole each time."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._values))  # some values have no hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Flags) and self._values == other._values
+
+
+class _KernelCompiler(compiler.Compiler):
+    """Numba's compiler, with flags that are quickly looked up."""
+
+    def __init__(self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, local: Any) -> None:
+        super().__init__(typing, target, library, args, result, _Flags(flags), local)
+
+
 class _Part(JITCodeLibrary):
     """The code of a helper: typed and lowered, for others to link in; never optimised or loaded by itself."""
 
@@ -30,7 +49,7 @@ class _Part(JITCodeLibrary):
         self._finalized = True
 
 
-class _PartCompiler(compiler.Compiler):
+class _PartCompiler(_KernelCompiler):
     """Numba's compiler, that ends with a ``_Part``."""
 
     def __init__(self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, local: Any) -> None:
@@ -60,7 +79,7 @@ class Kernel(CPUDispatcher):
     """A compiled function: called from Python it is whole and cached, called from a kernel a part of that one."""
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
-        super().__init__(function, targetoptions=options)
+        super().__init__(function, targetoptions=options, pipeline_class=_KernelCompiler)
         self.helper = _Helper(function, targetoptions=options, pipeline_class=_PartCompiler)
 
     def compile(self, sig: Any) -> Any:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -82,6 +82,19 @@ class Grid:
     sums: np.ndarray
     walks: tuple[tuple[tuple[np.ndarray, ...], float], ...]
     single: bool
+
+    def alike(self, cells: np.ndarray) -> list[np.ndarray]:
+        """Of each feature the cells, bool, that the leaves at some cells meet: what lies in them is predicted alike."""
+        met = [np.ones(stop - start, dtype=bool) for start, stop in pairwise(self.offset.tolist())]
+        masks = self.upto & self.onwards
+        for t, (start, stop) in enumerate(pairwise(self.starts.tolist())):
+            members = self.members[start:stop]
+            leaf = np.full(masks.shape[2], ~np.uint64(0))
+            for f in members:
+                leaf &= masks[t, self.offset[f] + cells[f]]
+            for f in members:
+                met[f] &= (masks[t, self.offset[f] : self.offset[f + 1]] & leaf).any(axis=1)
+        return met
 
     @property
     def arrays(self) -> GridArrays:

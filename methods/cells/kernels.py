@@ -65,8 +65,7 @@ DETOURS = 100  # moves until a point is outside every clause's box, or is given 
 GUESSES = 8  # rows pulled back to the factual
 FACES = 4  # children that a node gets at once
 # Positions in the array of counters that outlives a pause.
-CLAUSES, HARD, FOUND, WORK, NODES_SEEN, ROOT, BEGUN = range(3, 10)  # after HEAP, TOP, FREE
-ANY = -1  # instead of the number of a sum: the score has to stay what it is
+CLAUSES, HARD, FOUND, WORK, NODES_SEEN, ROOT, ENTERED = range(3, 10)  # after HEAP, TOP, FREE
 
 
 @njit_no_refcount
@@ -122,21 +121,20 @@ def strengthen(grid, states, which, node, seed, box):
 def strengthen_in(grid, states, which, node, seed, box, room):
     """Grow the box of a wrong point, cheapest escape first, as long as it is proven wrong by one sum; writes ``box``.
 
-    With ``ANY`` it grows only as long as every tree stays in the point's own leaf: all of it gets the same score. A
-    step looks only at the trees that tell the new state from the one before.
+    A step looks only at the trees that tell the new state from the one before.
     """
     offset, values, upto, onwards = grid.offset, grid.values, grid.upto, grid.onwards
     starts, owner, sums = grid.starts, grid.owner, grid.sums
     border_start, border_entries = grid.border_start, grid.border_entries
     unordered, cell_of, state_start = states.unordered, states.cell, states.start
     box_low, box_high, box_set = box.low, box.high, box.sets
-    sets, same = node.box.sets, which == ANY
+    sets = node.box.sets
     count, words = len(unordered), upto.shape[2]
     leaves, fresh, trial, seen, changed = room.leaves, room.fresh, room.trial, room.seen, room.changed
     refused, residual_costs, heap = room.refused, room.residual_costs, room.heap
     masks, best = leaves.masks, leaves.values
     evaluate(grid, states, seed, leaves)
-    total = 0.0 if same else leaves.totals[which]
+    total = leaves.totals[which]
     for f in range(count):
         box_low[f] = box_high[f] = seed[f]
         box_set[f] = np.uint64(1) << np.uint64(seed[f]) if unordered[f] else np.uint64(0)
@@ -168,7 +166,7 @@ def strengthen_in(grid, states, which, node, seed, box, room):
             for j in range(border_start[offset[f] + first], border_start[offset[f] + last + 1]):
                 k = border_entries[j]
                 t = owner[k]
-                if seen[t] == step or (sums[t] != which and not same):
+                if seen[t] == step or sums[t] != which:
                     continue
                 seen[t] = step
                 same_leaves = True
@@ -182,9 +180,9 @@ def strengthen_in(grid, states, which, node, seed, box, room):
                     same_leaves = same_leaves and fresh[k, word] == masks[k, word]
                 if same_leaves:
                     continue
-                trial[t], single = best_leaf(values, starts, t, masks, k, fresh)
+                trial[t] = best_leaf(values, starts, t, masks, k, fresh)
                 grown += trial[t] - best[t]
-                if not single if same else grown >= -TINY:
+                if grown >= -TINY:
                     fine = False
                     break
                 changed[number] = k
@@ -248,14 +246,13 @@ def enter(c, clauses, states):
 
 @njit(cache=True)
 def begin(clauses, states, nodes, counters):
-    """Enter the clauses that there are, and open the node of all states, unless that is done."""
-    if counters[BEGUN]:
-        return
-    counters[BEGUN] = 1
-    for c in range(counters[CLAUSES]):
+    """Enter the clauses that Python has added, and open the node of all states where a search has none yet."""
+    for c in range(counters[ENTERED], counters[CLAUSES]):
         enter(c, clauses, states)
-    high = states.start[1:] - states.start[:-1] - 1
-    add_node(Box(np.zeros_like(high), high, states.sets), 0.0, nodes, counters)
+    counters[ENTERED] = counters[CLAUSES]
+    if counters[ROOT] == 0 and counters[HEAP] == 0:
+        high = states.start[1:] - states.start[:-1] - 1
+        add_node(Box(np.zeros_like(high), high, states.sets), 0.0, nodes, counters)
 
 
 @njit_no_refcount
@@ -508,7 +505,7 @@ def evaluate(grid, states, point, leaves):
     for i in range(len(leaves.totals)):
         leaves.totals[i] = grid.base
     for t in range(grid.values.shape[0]):
-        leaves.values[t], _ = best_leaf(grid.values, grid.starts, t, masks, -1, masks)
+        leaves.values[t] = best_leaf(grid.values, grid.starts, t, masks, -1, masks)
         leaves.totals[grid.sums[t]] += leaves.values[t]
     return least_of(leaves.totals)
 
@@ -539,7 +536,7 @@ def step(grid, states, point, leaves, f, s):
             t = grid.owner[k]
             for word in range(masks.shape[1]):
                 masks[k, word] = grid.upto[t, cell, word] & grid.onwards[t, cell, word]
-            value, _ = best_leaf(grid.values, grid.starts, t, masks, -1, masks)
+            value = best_leaf(grid.values, grid.starts, t, masks, -1, masks)
             leaves.totals[grid.sums[t]] += value - leaves.values[t]
             leaves.values[t] = value
     return least_of(leaves.totals)
@@ -686,12 +683,21 @@ def improve(grid, states, clauses, rows, draws, progress):
 
 
 @njit(cache=True)
-def guess(grid, states, clauses, nodes, rows, progress):
+def guess(grid, states, clauses, nodes, rows, draws, progress):
+    """Look for an incumbent: for a first one where nothing is drawn, else for a better one."""
+    if len(draws):
+        improve(grid, states, clauses, rows, draws, progress)
+    else:
+        begin(clauses, states, nodes, progress.counters)
+        first_guess(grid, states, clauses, rows, progress)
+
+
+@njit(cache=True)
+def first_guess(grid, states, clauses, rows, progress):
     """Incumbents to begin with: single changes, and the cheapest of some rows of cells, pulled back to the factual.
 
     A cell of a row without a reachable state is left out. The optimum does not depend on it: it bounds the search.
     """
-    begin(clauses, states, nodes, progress.counters)
     unordered, state_start, factual_state, cost = states.unordered, states.start, states.factual, states.cost
     weight, upper = states.weight, progress.upper
     offset, hard, count = grid.offset, progress.counters[HARD], len(unordered)
@@ -908,16 +914,16 @@ def ask(point, neighbourhood, progress):
 def learn(grid, states, which, node, seed, clauses, counters, neighbourhood=None):
     """Add the strengthened box of a wrong point, or of the cells in ``neighbourhood``, to the clauses; its number.
 
-    ``which``: the sum that is wrong, or ``ANY``.
+    ``which``: the sum that is wrong.
     """
     c = counters[CLAUSES]
     box = Box(clauses.low[c], clauses.high[c], clauses.sets[c])
     if neighbourhood is None:
         strengthen(grid, states, which, node, seed, box)
     else:
-        strengthen_neighbourhood(grid, which == ANY, states, node, neighbourhood, box)
+        strengthen_neighbourhood(grid, states, node, neighbourhood, box)
     enter(c, clauses, states)
-    counters[CLAUSES] = c + 1
+    counters[CLAUSES] = counters[ENTERED] = c + 1
     counters[WORK] += 40 * grid.values.shape[0]
     return c
 

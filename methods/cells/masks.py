@@ -37,7 +37,7 @@ def highest(word):
 
 @njit_no_refcount
 def best_leaf(values, starts, t, masks, instead, fresh):
-    """Value of a tree's best leaf by its features' masks, and whether that is its only one.
+    """Value of a tree's best leaf by its features' masks.
 
     Parameters
     ----------
@@ -47,19 +47,14 @@ def best_leaf(values, starts, t, masks, instead, fresh):
         A row that is taken from ``fresh``, of the same shape, instead of ``masks``; -1 for none.
     """
     if starts[t] == starts[t + 1]:
-        return values[t, values.shape[1] - 1], True
-    best, found = -INFINITE, False
+        return values[t, values.shape[1] - 1]
     for word in range(masks.shape[1] - 1, -1, -1):
         mask = ~np.uint64(0)
         for k in range(starts[t], starts[t + 1]):
             mask &= fresh[k, word] if k == instead else masks[k, word]
         if mask:
-            if found:
-                return best, False
-            best, found = values[t, word * 64 + highest(mask)], True
-            if mask & (mask - np.uint64(1)):
-                return best, False
-    return best, True
+            return values[t, word * 64 + highest(mask)]
+    return -INFINITE
 
 
 @njit_no_refcount

@@ -309,7 +309,7 @@ def most_on(grid, low, high, masks, best):
             masks[k, word] = upto[t, offset[f] + high[f], word] & onwards[t, offset[f] + low[f], word]
     total = 0.0
     for t in range(values.shape[0]):
-        best[t], _ = best_leaf(values, starts, t, masks, -1, masks)
+        best[t] = best_leaf(values, starts, t, masks, -1, masks)
         total += best[t]
     return total
 
@@ -348,7 +348,7 @@ def grow(grid, face, end, total, growth, step):
                     fresh[k, word] = upto[t, offset[f] + end, word] & onwards[t, offset[f] + low[f], word]
                 else:
                     fresh[k, word] = upto[t, offset[f] + high[f], word] & onwards[t, offset[f] + end, word]
-            trial[t], _ = best_leaf(values, starts, t, masks, k, fresh)
+            trial[t] = best_leaf(values, starts, t, masks, k, fresh)
             total += trial[t] - best[t]
             if total >= -TINY:
                 return total
@@ -371,10 +371,10 @@ def grow(grid, face, end, total, growth, step):
 
 
 @njit(cache=True)
-def strengthen_neighbourhood(grid, same, states, node, neighbourhood, box):
+def strengthen_neighbourhood(grid, states, node, neighbourhood, box):
     """Grow the box of wrong cells that the adversary found, cheapest escape first, as long as it is proven wrong.
 
-    Writes the box of the states that touch it. With ``same`` it does not grow.
+    Writes the box of the states that touch it.
     """
     first, last, state_start, unordered = neighbourhood.first, neighbourhood.last, states.start, states.unordered
     worst_low, worst_high = neighbourhood.adversary.worst_low, neighbourhood.adversary.worst_high
@@ -387,8 +387,6 @@ def strengthen_neighbourhood(grid, same, states, node, neighbourhood, box):
             box_set[f] = np.uint64(1) << np.uint64(worst_low[f])
         else:
             box_low[f], box_high[f] = reached_by(states, f, worst_low[f], worst_high[f], neighbourhood)
-    if same:
-        return
     masks = np.empty((len(grid.members), grid.upto.shape[2]), np.uint64)
     growth = Growth(
         worst_low, worst_high, masks, np.empty_like(masks), np.empty(trees), np.empty(trees), np.zeros(trees, np.int64)

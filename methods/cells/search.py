@@ -20,7 +20,7 @@ from harness.core.space import Feature, Kind
 from methods.cells import kernels
 from methods.cells.grid import Grid, build
 from methods.cells.numbers import NumberStates, with_gap
-from methods.cells.records import Box, Clauses, Neighbourhood, Node, Nodes, Progress, States
+from methods.cells.records import Box, Clauses, Neighbourhood, Nodes, Progress, States
 from methods.cells.relations import RelationBoxes
 from methods.estimators import walk_kernels
 from methods.estimators.raw_target import conditions
@@ -130,8 +130,6 @@ class CellSearch:
         state = State(self, Layout(self, row, [], 0.5))
         state.guess()
         state.improve()
-        state.decide(right=False)
-        state.decide(right=True)
 
     def closest(
         self,
@@ -228,16 +226,9 @@ class Layout:
         self.cost = np.concatenate([cost for _, _, cost, _ in parts])
         self.factual_state = np.array([own for _, _, _, own in parts], dtype=np.int64)
         self.state_start = np.array([0, *accumulate(len(values) for values in self.values)], dtype=np.int64)
-        self.high = np.diff(self.state_start) - 1
-        self.low = np.zeros_like(self.high)
         self.boxes = [self._around(row, separation) for row in earlier]
         if related is not None:
             self.boxes += related.boxes(self.values, self.factual_state)
-
-    @property
-    def box(self) -> Box:
-        """All states."""
-        return Box(self.low, self.high, self.sets)
 
     def states(self, weight: np.ndarray, most: float) -> States:
         """The states as kernels take them."""
@@ -248,7 +239,7 @@ class Layout:
 
     def _around(self, row: Mapping[str, Any], separation: float) -> Box:
         """The states that are not separated from an earlier answer, as a box."""
-        low, high, sets = np.zeros_like(self.low), np.zeros_like(self.high), np.zeros_like(self.sets)
+        low, high, sets = np.zeros_like(self.factual_state), np.zeros_like(self.factual_state), np.zeros_like(self.sets)
         for f, (feature, values) in enumerate(zip(self.features, self.values, strict=True)):
             value = row[feature.name]
             if missing(value):
@@ -265,6 +256,15 @@ class Layout:
             else:
                 low[f], high[f] = 1, 0
         return Box(low, high, sets)
+
+    @property
+    def touched(self) -> tuple[np.ndarray, np.ndarray]:
+        """The first and the last cell that counts for each state."""
+        return self.cell_of, self.cell_of
+
+    def cells(self, point: np.ndarray) -> np.ndarray:
+        """The cells of a point of states."""
+        return self.cell_of[self.state_start[:-1] + point]
 
     def within(self, cells: np.ndarray) -> np.ndarray:
         """Points by their cells, shape (points, features); what may not be missing here is as in the factual."""
@@ -350,20 +350,24 @@ class State:
 
     def decide(self, right: bool) -> None:
         """Take in what the real model says of the undecided point."""
-        if right:
-            kernels.keep(self.asked, float(kernels.cost_of(self.asked, self.states)), self.progress)
-        else:
-            self._rule_out(self.asked.copy())
+        if not right:
+            self._rule_out(self.layout.cells(self.asked))
+            return
+        cost = sum(self.layout.cost[self.layout.state_start[:-1] + self.asked].tolist())
+        if cost < self.upper[0]:
+            self.upper[0], self.best[:], self.counters[kernels.FOUND] = cost, self.asked, 1
 
     def guess(self) -> None:
         """Look for an incumbent around the factual, and among known points."""
-        kernels.guess(self.grid, self.states, self.clauses, self.nodes, self.known, self.progress)
+        self._guess(np.empty((0, 2 + len(self.best))))
 
     def improve(self) -> None:
         """Look for a better incumbent, between known points and the one there is."""
         if len(self.known):
-            draws = self.rng.random((TRIES, 2 + len(self.best)))
-            kernels.improve(self.grid, self.states, self.clauses, self.known, draws, self.progress)
+            self._guess(self.rng.random((TRIES, 2 + len(self.best))))
+
+    def _guess(self, draws: np.ndarray) -> None:
+        kernels.guess(self.grid, self.states, self.clauses, self.nodes, self.known, draws, self.progress)
 
     def remember(self) -> None:
         """Keep the incumbent, if it is a new one."""
@@ -378,8 +382,9 @@ class State:
     def refuse(self) -> None:
         """Start again without the leaves of the incumbent, which the real model has refused."""
         self.upper[:] = math.inf, 0.0
-        self.counters[kernels.FOUND] = self.counters[kernels.ROOT] = self.counters[kernels.BEGUN] = 0
-        self._rule_out(self.best.copy())
+        for counter in (kernels.FOUND, kernels.ROOT, kernels.HEAP, kernels.ENTERED):
+            self.counters[counter] = 0
+        self._rule_out(self.layout.cells(self.best))
         # A hard clause from now on: its score is right, so that nothing else keeps points from being moved into it.
         hard, last = self.counters[kernels.HARD], self.counters[kernels.CLAUSES] - 1
         for part in (self.clauses.low, self.clauses.high, self.clauses.sets):
@@ -387,17 +392,22 @@ class State:
         self.clauses.table[:] = 0
         self.counters[kernels.HARD] += 1
 
-    def _rule_out(self, point: np.ndarray) -> None:
-        """Add the box around a point in which every tree stays in its leaf, so that the model predicts the same."""
-        kernels.learn(
-            self.grid, self.states, kernels.ANY, self.node_at(point), point, self.clauses, self.counters,
-            self.neighbourhood,
-        )  # fmt: skip
-
-    def node_at(self, point: np.ndarray) -> Node:
-        """A node of all states, whose moves away from a point cost nothing."""
-        right, left = np.zeros(len(self.layout.cost)), np.zeros(len(self.layout.cost))
-        return Node(self.layout.box, point, right, left, np.zeros(len(point)))
+    def _rule_out(self, cells: np.ndarray) -> None:
+        """Leave out the states that touch a cell with the same leaves as some cells: all of it is predicted alike."""
+        c, start = self.counters[kernels.CLAUSES], self.layout.state_start
+        for f, alike in enumerate(self.search.grid.alike(cells)):
+            own = slice(start[f], start[f + 1])
+            first, last = (part[own] for part in self.layout.touched)
+            if self.grid.unordered[f]:
+                self.clauses.sets[c, f] = np.bitwise_or.reduce(np.uint64(1) << np.flatnonzero(alike).astype(np.uint64))
+                continue
+            others = np.flatnonzero(~alike)
+            after = others.searchsorted(cells[f])
+            above = others[after] if after < len(others) else len(alike)
+            below = others[after - 1] if after else -1
+            touching = np.flatnonzero((last > below) & (first < above))
+            self.clauses.low[c, f], self.clauses.high[c, f] = touching[[0, -1]]
+        self.counters[kernels.CLAUSES] = c + 1
 
     def more_nodes(self) -> None:
         """Twice the room for open nodes."""

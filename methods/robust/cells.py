@@ -109,9 +109,7 @@ class NeighbourhoodSearch(CellSearch):
         state = self.state(row)
         state.guess()
         state.go(1)
-        state.decide(right=False)
         state.decide(right=True)
-        state.refuse()
 
     def state(self, factual: Mapping[str, Any]) -> _NeighbourhoodState:
         """The arrays of a search from a factual."""
@@ -168,8 +166,6 @@ class _NeighbourhoodLayout(Layout):
         self.cell_of, self.cost = self.first, np.concatenate(cost)
         self.factual_state = np.array(factual_state, dtype=np.int64)
         self.state_start = np.concatenate([[0], np.cumsum([len(part) for part in values])]).astype(np.int64)
-        self.high = np.diff(self.state_start) - 1
-        self.low = np.zeros_like(self.high)
 
     def examples(self) -> np.ndarray:
         """States near valid training rows, the cheapest first, then those of the surest; shape (rows, features).
@@ -198,6 +194,13 @@ class _NeighbourhoodLayout(Layout):
             cost += self.cost[int(self.state_start[f]) + states]
         order = np.concatenate([np.argsort(cost, kind="stable")[:NEAREST], search.surest])
         return np.ascontiguousarray(np.column_stack(columns)[order], dtype=np.int64)
+
+    @property
+    def touched(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.first, self.last
+
+    def cells(self, point: np.ndarray) -> np.ndarray:
+        return self.cells_of(self.row(point))
 
     def cells_of(self, row: Mapping[str, Any]) -> np.ndarray:
         """The cell that a decoded row lies in itself."""
@@ -264,7 +267,7 @@ class _NeighbourhoodState(State):
     def decide(self, right: bool) -> None:
         """Take in what the real model says of that point: it is the same for all points with its leaves."""
         if not right:
-            self._rule_out(self.asked.copy())
+            self._rule_out(self.asked)
             return
         neighbourhood.leaves_at(self.grid, self.asked, self.neighbourhood)
         adversary = self.neighbourhood.adversary
@@ -275,11 +278,6 @@ class _NeighbourhoodState(State):
             self.neighbourhood = self.neighbourhood._replace(excused_low=low, excused_high=high)
         low[number], high[number] = adversary.worst_low, adversary.worst_high
         adversary.counters[neighbourhood.EXCUSED] += 1
-
-    def refuse(self) -> None:
-        """Start again without the leaves of the incumbent, which the real model has refused."""
-        self.best[:] = self.layout.cells_of(self.layout.row(self.best))
-        super().refuse()
 
     def guess(self) -> None:
         """Training rows whose neighbourhood is right, moved to states nearer to the factual."""
@@ -293,11 +291,6 @@ class _NeighbourhoodState(State):
     def more_looks(self) -> None:
         """Twice the effort for a single point."""
         self.neighbourhood.adversary.counters[neighbourhood.ALLOWANCE] *= 2
-
-    def _rule_out(self, cells: np.ndarray) -> None:
-        """Add the states that touch a cell with the same leaves as this one."""
-        neighbourhood.leaves_at(self.grid, cells, self.neighbourhood)
-        super()._rule_out(self.layout.factual_state)
 
 
 class _BallState(_NeighbourhoodState):

@@ -200,8 +200,13 @@ def test_a_strengthened_box_is_wrong_throughout(model: str, same: bool) -> None:
             if least >= -kernels.TINY:
                 continue
             box = Box(np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.uint64))
-            node = state.node_at(layout.factual_state)
-            kernels.strengthen(state.grid, state.states, kernels.ANY if same else which, node, seed, box)
+            free = np.zeros(len(layout.cost)), np.zeros(len(layout.cost)), np.zeros(count)
+            node = Node(Box(np.zeros(count, np.int64), counts - 1, layout.sets), layout.factual_state, *free)
+            if same:
+                state._rule_out(layout.cells(seed))
+                box = boxes_of(state.clauses)[state.counters[kernels.CLAUSES] - 1]
+            else:
+                kernels.strengthen(state.grid, state.states, which, node, seed, box)
             allowed = [
                 [
                     s
