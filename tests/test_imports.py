@@ -29,7 +29,7 @@ FLOORS = (  # folders and files of harness, the lowest first: each may know thos
     ("store",),
     ("execution", "evaluation"),
     ("reports", "check.py"),
-    ("library.py", "papers"),
+    ("library.py", "archive.py", "papers"),
     ("cli", "report.py", "figures.py", "tables.py"),
     ("__main__.py", "explain.py"),
 )
@@ -49,12 +49,17 @@ SHARED = {  # what methods share, and what it may know
 METHOD = {"harness/core", "harness/solvers", "harness/models", "harness/certificate", *SHARED}
 WARMING = "methods/warming.py"  # asks every method that has kernels
 METRIC = {"harness/core", "harness/certificate"}
-COMMANDS = {"__init__", "__main__", "check", "tables", "figures", "explain", "report", "library"}
+COMMANDS = {"__init__", "__main__", "archive", "check", "tables", "figures", "explain", "report", "library"}
 LATE = {  # files that import modules of ours inside functions, and why
     "harness/explain.py": {"harness.cli.explained", "harness.reports.person"},
     "harness/cli/main.py": {"harness.cli.job"},  # --help and wrong input need none of the libraries of a job
-    # Nor those of settings, tables and MLflow.
-    "harness/cli/sweep.py": {"harness.cli.ending", "harness.cli.settings", "harness.store.mlflow"},
+    # Nor those of settings, archives, tables and MLflow.
+    "harness/cli/sweep.py": {
+        "harness.cli.ending",
+        "harness.cli.settings",
+        "harness.store.archive",
+        "harness.store.mlflow",
+    },
     "harness/evaluation/checker.py": {"harness.evaluation.regions"},  # scipy.optimize, and few methods give regions
     "methods/carla/compat.py": {"methods.carla.eager"},  # torch, which is optional
     "methods/robust/method.py": {
@@ -73,6 +78,7 @@ LIBRARIES = {  # which files may know a large library
     "hydra": "harness/cli/*",
     "omegaconf": "harness/cli/*",
     "mlflow": "harness/store/mlflow.py",
+    "pyarrow": "harness/store/*",
     "highspy": "harness/solvers/*",
     "pyomo": "harness/solvers/*",
     "dice_ml": "methods/dice.py",

@@ -59,7 +59,7 @@ def test_each_command_composes(arguments: str) -> None:
 
 
 def test_all_kinds_of_commands_are_found() -> None:
-    assert {part for part, _ in FOUND} == {"", ".explain", ".check", ".tables", ".report"}
+    assert {part for part, _ in FOUND} == {"", ".archive", ".explain", ".check", ".tables", ".report"}
 
 
 # What needs the folder of a table, or a file of the reader's own, cannot be run here.

@@ -57,7 +57,7 @@ class Sweep(Callback):
 
     @_heard()
     def _start(self, config: DictConfig, jobs: list[list[str]]) -> None:
-        from harness.store import mlflow as tracking  # slow, and of no use to --help
+        from harness.store import archive, mlflow  # slow, and of no use to --help
 
         if why := _refusal(config, jobs):
             log.error("%s", why)
@@ -74,7 +74,10 @@ class Sweep(Callback):
                 validate(plain)
                 print(_plan(config, jobs))
                 raise SystemExit(0)
-            tracking.prepare(Path.cwd())
+            folder = Path(config.output_dir) / study_name(config.study, config.hydra)
+            if (packed := archive.restore(folder)) is not None:
+                log.info("%s goes on from the answers in %s.", folder, packed)
+            mlflow.prepare(Path.cwd())
         except HarnessError as fault:
             log.error("%s", fault)
             raise SystemExit(1) from None

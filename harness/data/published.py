@@ -40,6 +40,11 @@ def inputs_of(columns: Iterable[str], dataset: Dataset, scale: Scale | None = No
     return {column: source for column, source in known.items() if column in columns}
 
 
+def published_name(source: Input) -> str:
+    """The published name of an input, as ``inputs_of`` makes it."""
+    return f"{source.feature}_{source.levels[-1]}" if isinstance(source, Indicator | Lookup) else source.feature
+
+
 def _columns(dataset: Dataset, scale: Scale) -> dict[str, Input]:
     """Every column that may be published of a dataset, by name."""
     known: dict[str, Input] = {}

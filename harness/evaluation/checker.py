@@ -251,7 +251,8 @@ def permitted(feature: Feature, old: Any, new: Any) -> bool:
 
 
 def judge(run: StoredRun) -> list[dict[str, Any]]:
-    """Judge a run and store what was found."""
+    """Judge a run and store what was found; not in the copy of an archive, which stays as it is."""
     found = verdicts(run)
-    run.put_verdicts(found)
+    if not run.packed:
+        run.put_verdicts(found)
     return found

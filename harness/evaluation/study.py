@@ -17,7 +17,7 @@ import pandas as pd
 from harness.core.errors import HarnessError
 from harness.evaluation import scoring, statistics
 from harness.evaluation.statistics import Estimate
-from harness.store.run import StoredRun, stored_runs
+from harness.store.run import StoredRun, stored_runs, sweep_lines
 
 SCORES = "scores.csv"
 # Settings that are no part of what is asked: how it is scored, shown and kept.
@@ -283,10 +283,7 @@ def latest(folder: Path) -> list[StoredRun]:
         Where there is none.
     """
     found = {run.path.name: run for run in stored_runs(folder)}
-    recorded: list[str] = []
-    for record in sorted((folder / "sweeps").glob("*.jsonl")):
-        lines = (json.loads(line) for line in record.read_text().splitlines())
-        recorded += [Path(line["cell"]).name for line in lines if line["state"] != "failed"]
+    recorded = [Path(line["cell"]).name for line in sweep_lines(folder) if line["state"] != "failed"]
     order = [name for name in found if name not in set(recorded)] + recorded
     kept: dict[str, StoredRun] = {}
     for name in order:

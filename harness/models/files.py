@@ -109,7 +109,7 @@ def load(path: Path, trust: bool = False) -> Any:
     """
     io = _skops_io()
     check_size(path)
-    _check_archive(path)
+    check_archive(path)
     try:
         source = with_todays_addresses(path)
         types = io.get_untrusted_types(file=source)
@@ -139,7 +139,7 @@ def check_size(path: Path) -> None:
         raise HarnessError(f"{path} has {size:,} bytes; a model file may have {LARGEST:,}. Save a smaller model.")
 
 
-def _check_archive(path: Path) -> None:
+def check_archive(path: Path) -> None:
     """Look at a zip's table of contents before anything is unpacked."""
     why = None
     try:

@@ -26,7 +26,8 @@ from harness.core.classifier import Classifier
 from harness.core.errors import HarnessError, choices
 from harness.core.inputs import Input
 from harness.data import Dataset, Source, read_bytes
-from harness.data.published import Scale, inputs_of
+from harness.data.load import source_of
+from harness.data.published import Scale, inputs_of, published_name
 from harness.models.grown import NODE, boosting_of, grown
 
 NO_COLUMNS = {
@@ -68,10 +69,30 @@ def load_published(
     table = pd.read_csv(io.BytesIO(read_bytes(source)))
     named = columns or [column for column in table if column not in NO_COLUMNS]
     inputs = inputs_of(named, dataset, scale)
+    estimator = _estimator(family, table, list(inputs), columns)
+    return Classifier(estimator, tuple(inputs.values()), tuple(dataset.classes))
+
+
+def reload_published(model: Mapping[str, Any], dataset: str, inputs: Sequence[Input]) -> Any:
+    """The estimator of a published file again, from the settings of the model and the inputs that it had.
+
+    Raises
+    ------
+    DatasetError
+        If there is no such file.
+    """
+    table = pd.read_csv(io.BytesIO(read_bytes(source_of("the model", model["sources"][dataset]))))
+    return _estimator(
+        model["family"], table, list(map(published_name, inputs)), (model.get("columns") or {}).get(dataset)
+    )
+
+
+def _estimator(family: str, table: pd.DataFrame, inputs: Sequence[str], columns: Sequence[str] | None) -> Any:
+    """The estimator of a published file, of inputs that are named; ``columns`` as for ``load_published``."""
     own = [f"node_{columns.index(name)}" for name in inputs] if columns else list(inputs)
     estimator = FAMILIES[family](table, own)
     estimator.n_features_in_ = len(own)
-    return Classifier(estimator, tuple(inputs.values()), tuple(dataset.classes))
+    return estimator
 
 
 def _linear(kind: type, table: pd.DataFrame, columns: Sequence[str]) -> Any:

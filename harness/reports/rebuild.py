@@ -10,12 +10,14 @@ from typing import Any
 
 from harness.core.errors import HarnessError
 from harness.reports.stored import latest
+from harness.store.archive import SUFFIX, packed_as
 
 
 def command(program: str, description: str, folders: str = "+") -> argparse.ArgumentParser:
     """A command line that names result folders: one or more, or as many as ``folders`` says."""
     parser = argparse.ArgumentParser(prog=f"python -m harness.{program}", description=description)
-    parser.add_argument("folder", nargs=folders, help="experiment=NAME or study=NAME, or the folder results/NAME")
+    named = "experiment=NAME or study=NAME, the folder results/NAME, or an archive"
+    parser.add_argument("folder", nargs=folders, help=named)
     return parser
 
 
@@ -25,7 +27,10 @@ def asked(program: str, description: str) -> list[Path]:
 
 
 def folders_of(arguments: Sequence[str]) -> list[Path]:
-    """Result folders by name: ``study=NAME``, ``experiment=NAME`` after ``output_dir=``; or paths."""
+    """Result folders by name: ``study=NAME``, ``experiment=NAME`` after ``output_dir=``; or paths.
+
+    Of an archive, the folder beside it that is named like it, where what is made of its answers goes.
+    """
     home, folders = Path("results"), []
     for argument in arguments:
         key, _, value = argument.rpartition("=")
@@ -35,7 +40,7 @@ def folders_of(arguments: Sequence[str]) -> list[Path]:
             folders += (
                 [home / name for name in value.split(",")] if key in {"experiment", "study"} else [Path(argument)]
             )
-    return folders
+    return [folder.with_suffix("") if folder.suffix == SUFFIX else folder for folder in folders]
 
 
 def each(act: Callable[[Path], None], folders: Iterable[Path]) -> None:
@@ -43,6 +48,8 @@ def each(act: Callable[[Path], None], folders: Iterable[Path]) -> None:
     wrong = False
     for folder in folders:
         try:
+            if packed_as(folder) is not None:
+                folder.mkdir(exist_ok=True)
             act(folder)
         except HarnessError as fault:
             wrong = True

@@ -30,6 +30,7 @@ from harness.reports.verdict import (
     missing,
     verdict,
 )
+from harness.store.archive import studies
 from harness.store.run import StoredRun
 
 CLAIMS = "Claims"  # the heading above them
@@ -166,7 +167,7 @@ def write(home: Path) -> str:
 def studied(home: Path) -> dict[str, list[StoredRun]]:
     """The finished runs of each table, from all studies under a folder."""
     found: dict[str, list[StoredRun]] = {}
-    for folder in sorted(path.parent for path in home.glob("*/answers")):
+    for folder in studies(home):
         try:
             finished = stored.latest(folder)
         except HarnessError:
@@ -179,7 +180,7 @@ def studied(home: Path) -> dict[str, list[StoredRun]]:
 def _figures(home: Path) -> str:
     """Draw what has stored answers, and show all figures that are there; nothing where there is none."""
     folder = home / "figures"
-    for study in sorted(path.parent for path in home.glob("*/answers")):
+    for study in studies(home):
         try:
             name = next((run.meta["config"].get("figure") for run in stored.latest(study)), None)
             if name is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from harness.core.metric import Metric, TableName
 from harness.core.problem import Problem
 from harness.evaluation import scoring
 from harness.evaluation.contest import metrics_of
-from harness.store.run import StoredRun, stored_runs
+from harness.store.run import StoredRun, stored_runs, sweep_lines
 
 PACKAGE = Path(__file__).parents[1]
 PUBLISHED = next(
@@ -46,10 +45,7 @@ def latest(folder: Path) -> list[StoredRun]:
     """The runs of an experiment that were asked to the end, failures included: of equal names, the one that the last
     sweep made or took over."""
     found = {run.path.name: run for run in stored_runs(folder)}
-    order = list(found)
-    for record in sorted((folder / "sweeps").glob("*.jsonl")):
-        lines = (json.loads(line) for line in record.read_text().splitlines())
-        order += [Path(line["cell"]).name for line in lines if line["state"] != "failed"]
+    order = [*found, *(Path(line["cell"]).name for line in sweep_lines(folder) if line["state"] != "failed")]
     last = {found[name].label: found[name] for name in order if name in found and found[name].asked}
     if not last:
         raise HarnessError(f"no cell under {folder} is finished; run its experiment to the end.")

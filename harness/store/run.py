@@ -19,9 +19,12 @@ from harness.core.explanation import Status
 from harness.core.objective import Objective
 from harness.core.space import Space
 from harness.core.target import Target
+from harness.data.load import source_of
 from harness.models import pipeline
 from harness.models.files import checksum, load, read, save
+from harness.models.published import load_regressor, reload_published
 from harness.models.runtime.source import ModelSource, is_file
+from harness.store.archive import answers_of, in_cache, studies
 from harness.store.codec import from_plain, to_plain
 from harness.store.rows import SCHEMA, append_lines, checked_version, plain_row, read_lines, write_whole
 
@@ -53,6 +56,11 @@ class StoredRun:
     @property
     def done(self) -> bool:
         return (self.path / "done").is_file()
+
+    @property
+    def packed(self) -> bool:
+        """Whether it is read from an archive, and stays as it is."""
+        return in_cache(self.path)
 
     @property
     def asked(self) -> bool:
@@ -187,7 +195,7 @@ class StoredRun:
         meta = self.meta
         known = {name: from_plain(meta[name]) for name in ("inputs", "classes", "threshold")}
         if meta.get("model_file") is None:
-            estimator = _estimator(self.path / "estimator.skops")
+            estimator = self._fitted(meta)
             if not meta.get("made_of_others"):
                 return Classifier(estimator, **known)
             wrapped = WrappedModel(estimator, self.space.names, named=False, inputs=known["inputs"])
@@ -210,6 +218,14 @@ class StoredRun:
             return Classifier(wrapped, **known, wrapped=wrapped, opaque=opaque, labels=labels)
         return self._described(wrapped, known, labels)
 
+    def _fitted(self, meta: Mapping[str, Any]) -> Any:
+        """The estimator of the run's file, or that which a paper's authors published, where an archive left it out."""
+        path = self.path / "estimator.skops"
+        if path.is_file() or "family" not in (model := meta["config"]["model"]):
+            return _estimator(path)
+        dataset = meta["config"]["dataset"].get("name", meta["dataset"])
+        return reload_published(model, dataset, from_plain(meta["inputs"]))
+
     def _described(self, wrapped: WrappedModel, known: dict[str, Any], labels: Sequence[Any]) -> Classifier:
         """The classifier of a model with steps, or made of others, as it was when the answers were made."""
         found = pipeline.describe(wrapped.model, self.space, wrapped.columns, known["threshold"], wrapped.inputs)
@@ -223,7 +239,13 @@ class StoredRun:
         found = []
         for entry in from_plain(self.meta.get("equations", [])):
             model, inputs = entry.pop("model"), entry.pop("inputs")
-            estimator = model if isinstance(model, Formula) else load(self.path / model)
+            if isinstance(model, Formula):
+                estimator: Any = model
+            elif (self.path / model).is_file():
+                estimator = load(self.path / model)
+            else:  # an archive leaves out what a paper's authors published
+                source = self.meta["config"]["dataset"]["causality"][entry["feature"]]["published"]
+                estimator = load_regressor(source_of("an equation", source), inputs).estimator
             found.append(Equation(model=Classifier(estimator, inputs), **entry))
         return tuple(found)
 
@@ -279,16 +301,23 @@ def _estimator(path: Path) -> Any:
 
 
 def stored_runs(folder: Path, trust: bool = False) -> list[StoredRun]:
-    """Every cell under a results folder (or under its ``answers``), by name; ``trust`` as for ``Cell``.
+    """Every run of a study, or of all studies in a folder, by name; ``trust`` as for ``StoredRun``.
 
     Raises
     ------
     HarnessError
-        If there is none.
+        If there is none, and for an archive that cannot be read.
     """
-    found = sorted(folder.glob("**/cell.json"))
+    homes = {answers_of(folder), *studies(folder)}
+    found = sorted({path for home in homes for path in home.glob("**/cell.json")})
     if not found:
         raise HarnessError(
-            f"there are no stored answers under {folder}; give a results folder, such as results/compas."
+            f"there are no stored answers under {folder}; give a results folder, such as results/compas, or an archive."
         )
     return [StoredRun(path.parent, trust) for path in found]
+
+
+def sweep_lines(folder: Path) -> list[dict[str, Any]]:
+    """What the sweeps of a study noted of each run, in the order of the sweeps."""
+    records = sorted((answers_of(folder) / "sweeps").glob("*.jsonl"))
+    return [json.loads(line) for record in records for line in record.read_text().splitlines()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -26,6 +25,7 @@ from harness.reports.page.elements import Column, Names, count, figure, interval
 from harness.reports.page.which import recommendations
 from harness.reports.summary import line_of
 from harness.store import mlflow
+from harness.store.run import sweep_lines
 
 NAMED = 6  # wanted values and reasons that are listed before "and 3 more"
 QUESTION = (
@@ -177,9 +177,7 @@ def _reason(row: Mapping[str, Any]) -> str:
 
 def _stopped(study: Study, folder: Path) -> list[tuple[str, str]]:
     """Runs of the study's sweeps that never came to an end, and why."""
-    last: dict[str, dict[str, Any]] = {}
-    for record in sorted((folder / "sweeps").glob("*.jsonl")):
-        last |= {line["label"]: line for line in map(json.loads, record.read_text().splitlines())}
+    last = {line["label"]: line for line in sweep_lines(folder)}
     finished = {run.label for entry in study.entries for run in entry.runs}
     failed = [line for label, line in last.items() if line["state"] == "failed" and label not in finished]
     return [(line["label"], line["message"]) for line in failed]

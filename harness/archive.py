@@ -1,0 +1,75 @@
+"""Studies as single files: ``python -m harness.archive pack results/compas``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from harness import check
+from harness.core.errors import HarnessError
+from harness.store.archive import ANSWERS, ARCHIVES, SUFFIX, Archive, has_answers, pack, unpack
+
+PLACE = f"results/{ARCHIVES}/NAME{SUFFIX}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Pack, unpack or verify; the exit code is 1 where that cannot be done, or an answer does not hold."""
+    options = _options().parse_args(arguments)
+    try:
+        return int(options.act(options))
+    except HarnessError as fault:
+        print(fault, file=sys.stderr)
+    except OSError as fault:
+        name = fault.filename or "the archive"
+        print(f"{name} cannot be read or written ({fault.strerror}); make room, or allow it.", file=sys.stderr)
+    return 1
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m harness.archive", description=__doc__)
+    acts = parser.add_subparsers(required=True, metavar="{pack,unpack,verify}")
+    packing = acts.add_parser("pack", help="write a study's answers, questions and estimators into one file")
+    packing.add_argument("folder", type=Path, help="the folder of a study, such as results/compas")
+    packing.add_argument("file", type=Path, nargs="?", help=f"the archive (default: {PLACE})")
+    packing.set_defaults(act=_pack)
+    unpacking = acts.add_parser("unpack", help="write the folder of a study again")
+    unpacking.add_argument("file", type=Path, help=f"an archive, such as {PLACE}")
+    unpacking.add_argument("folder", type=Path, nargs="?", help="where to (default: results/NAME)")
+    unpacking.set_defaults(act=_unpack)
+    verifying = acts.add_parser("verify", help="check an archive's sums, and every answer in it by its estimators")
+    verifying.add_argument("file", type=Path, help=f"an archive, such as {PLACE}")
+    verifying.set_defaults(act=_verify)
+    return parser
+
+
+def _pack(options: argparse.Namespace) -> int:
+    folder = options.folder
+    if not has_answers(folder / ANSWERS):
+        raise HarnessError(f"there are no stored answers in {folder}; give the folder of a study, as results/compas.")
+    file = options.file or folder.parent / ARCHIVES / f"{folder.resolve().name}{SUFFIX}"
+    if file.suffix != SUFFIX:
+        raise HarnessError(f"{file} does not end in {SUFFIX}; give another name.")
+    runs = {path.parent.name: path.parent for path in folder.glob(f"{ANSWERS}/*/cell.json")}
+    pack(folder.resolve().name, runs, (folder / "sweeps").glob("*"), file)
+    print(f"{file}: {len(runs)} runs, {file.stat().st_size / 1e6:.2f} MB")
+    return 0
+
+
+def _unpack(options: argparse.Namespace) -> int:
+    file = options.file
+    home = file.parent.parent if file.resolve().parent.name == ARCHIVES else file.parent
+    folder = options.folder or home / file.stem
+    unpack(file, folder)
+    print(folder)
+    return 0
+
+
+def _verify(options: argparse.Namespace) -> int:
+    manifest = Archive(options.file).manifest
+    print(f"{options.file}: {len(manifest['runs'])} runs of the study {manifest['study']}, as they were packed")
+    return check.main([str(options.file)])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

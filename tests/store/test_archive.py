@@ -1,0 +1,388 @@
+"""Archives: what is packed comes back, from the same bytes, and nothing else is ever read."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import io
+import json
+import lzma
+import re
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from harness import archive as command
+from harness import check
+from harness.core.errors import HarnessError
+from harness.core.explanation import Answer, Status
+from harness.core.inputs import Affine
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.evaluation import checker
+from harness.models.canonical import zipped
+from harness.models.files import save
+from harness.store import archive as archives
+from harness.store.archive import Archive, unpack
+from harness.store.codec import to_plain
+from harness.store.rows import answer_row
+from harness.store.run import StoredRun, stored_runs, sweep_lines
+from methods.nearest import Nearest
+
+MODELS = ("lr", "rf")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of this test's own."""
+    monkeypatch.setenv("CE_HARNESS_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture(scope="module")
+def made(problem_of: Callable[[str], Problem], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three runs of two models, judged and scored; the last one goes on, and its last line is torn."""
+    folder = tmp_path_factory.mktemp("made") / "toy"
+    for model, method in [("lr", "nearest"), ("rf", "nearest"), ("rf", "other")]:
+        run = StoredRun(folder / "answers" / f"toy-{model}-{method}-0123abcd")
+        put(run, problem_of(model), model, method)
+        checker.judge(run)
+        scores = pd.DataFrame({"coverage": [1.0, 0.0], "distance/l1": [0.1 + 0.2, np.nan]}, index=[0, 1])
+        (run.path / "scores.csv").write_text(scores.rename_axis("factual").to_csv())
+        if method == "nearest":
+            run.finish()
+    with (run.path / "rows.jsonl").open("a") as file:
+        file.write('{"schema": 3, "fact')
+    lines = [{"cell": f"results/toy/answers/{run.path.name}", "label": run.label, "state": "done"}]
+    (folder / "sweeps").mkdir()
+    (folder / "sweeps" / "20261124.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (folder / "report.html").write_text("is made of the answers")
+    assert command.main(["pack", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture
+def study(made: Path, tmp_path: Path) -> Path:
+    """A study that a test may change."""
+    return shutil.copytree(made, tmp_path / "results" / "toy")
+
+
+def put(run: StoredRun, problem: Problem, model: str, method: str) -> None:
+    """Store a question and an answer to it, or none."""
+    meta = {"dataset": "toy", "model": model, "method": method, "n_counterfactuals": 1, "seed": 0}
+    meta["config"] = {"model": {"estimator": {"_target_": model}}, "dataset": {"name": "toy"}, "time_limit": 5}
+    factuals = problem.train.loc[~problem.valid(problem.train)].iloc[:2]
+    targets = dict.fromkeys(factuals.index, problem.target)
+    run.start(meta, problem.space, problem.classifier, targets, Nearest().objective(problem), factuals)
+    deadline, rng = Deadline.after(9), np.random.default_rng(0)
+    (near,) = Nearest().fit(problem).explain(factuals.iloc[[0]], 1, rng, deadline).answers
+    for factual, answer in zip(factuals.index, [near, Answer(Status.GAVE_UP, detail="naïve; 0 < 1")], strict=True):
+        extra = {"trace": [{"seconds": 0.1 + 0.2, "objective": None}], "conflict": []} if answer.row else {}
+        run.append([answer_row(factual, 1, answer, seconds=0.1, fit_seconds=0, late=False, **extra)])
+
+
+@pytest.fixture
+def packed(made: Path, tmp_path: Path) -> Path:
+    """The archive of the study, in a folder that has nothing else."""
+    file = tmp_path / "elsewhere" / "results" / "archives" / "toy.ceh"
+    file.parent.mkdir(parents=True)
+    return shutil.copyfile(made.parent / "archives" / "toy.ceh", file)
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_what_was_packed_comes_back(study: Path, packed: Path, tmp_path: Path) -> None:
+    """To the byte, but for a torn line, memory addresses in estimators, and what is made of the answers."""
+    unpack(packed, tmp_path / "again")
+    before, after = files_of(study), files_of(tmp_path / "again")
+    assert before.keys() - after.keys() == {"report.html"}
+    differ = {name for name in after if after[name] != before[name]}
+    torn = "answers/toy-rf-other-0123abcd/rows.jsonl"
+    assert differ == {torn} | {name for name in after if name.endswith(".skops")}
+    assert before[torn].startswith(after[torn])
+    assert len(after[torn].splitlines()) == 2
+    for ours, theirs in zip(stored_runs(study), stored_runs(tmp_path / "again"), strict=True):
+        frame, _ = ours.factuals()
+        np.testing.assert_array_equal(ours.classifier.score(frame), theirs.classifier.score(frame))
+
+
+def test_the_same_answers_give_the_same_bytes(
+    study: Path, packed: Path, tmp_path: Path, problem_of: Callable[[str], Problem]
+) -> None:
+    """Also where another process saved the estimator, at other addresses, and from an unpacked folder."""
+    unpack(packed, tmp_path / "again")
+    other = copy.deepcopy(problem_of("lr").classifier.estimator)
+    path = study / "answers" / "toy-lr-nearest-0123abcd" / "estimator.skops"
+    before = path.read_bytes()
+    save(other, path)
+    assert path.read_bytes() != before
+    for number, folder in enumerate([study, tmp_path / "again"]):
+        file = tmp_path / f"{number}.ceh"
+        assert command.main(["pack", str(folder), str(file)]) == 0
+        archive, first = Archive(file), Archive(packed)
+        assert archive.manifest | {"study": "toy"} == first.manifest
+        assert archive.contents == first.contents
+    (tmp_path / "again").rename(tmp_path / "toy")
+    assert command.main(["pack", str(tmp_path / "toy")]) == 0
+    assert (tmp_path / "archives" / "toy.ceh").read_bytes() == packed.read_bytes()
+
+
+def test_estimators_and_questions_are_held_once(packed: Path) -> None:
+    contents = Archive(packed).contents
+    assert sum(name.startswith("estimators/") for name in contents) == len(MODELS)
+    assert sum(b'"target"' in content for content in contents.values()) == 1
+
+
+def test_tables_can_be_read_by_others(packed: Path) -> None:
+    with zipfile.ZipFile(packed) as file:
+        answers = pd.read_parquet(io.BytesIO(file.read("answers.parquet")))
+        scores = pd.read_parquet(io.BytesIO(file.read("scores.parquet")))
+    assert answers["status"].tolist() == ["FOUND", "GAVE_UP"] * 3
+    assert scores["distance/l1"].dropna().tolist() == [0.1 + 0.2] * 3
+
+
+def test_readers_find_the_archive(study: Path, packed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By the name of the study, by the folder of all, and by its own path; the copy that is read stays as it is."""
+    check.main([str(study)])
+    expected = capsys.readouterr().out
+    home = packed.parents[1]
+    (home / "toy").mkdir()  # as tables and pages leave it
+    for name in (home / "toy", packed, home):
+        check.main([str(name)])
+        assert capsys.readouterr().out == expected
+    copied = stored_runs(home / "toy")[0].path.parents[1]
+    before = files_of(copied)
+    verdicts = copied / "answers" / "toy-lr-nearest-0123abcd" / "verdicts.jsonl"
+    verdicts.write_text("")
+    check.main([str(packed)])
+    assert verdicts.read_text() == ""
+    assert before.keys() == files_of(copied).keys()
+    assert sweep_lines(home / "toy") == sweep_lines(study)
+
+
+def test_a_folder_goes_before_an_archive(study: Path, packed: Path) -> None:
+    shutil.rmtree(study / "answers" / "toy-lr-nearest-0123abcd")
+    shutil.copytree(study, packed.parents[1] / "toy")
+    assert len(stored_runs(packed.parents[1] / "toy")) == 2
+    with pytest.raises(HarnessError, match="holds answers already"):
+        unpack(packed, packed.parents[1] / "toy")
+
+
+def test_a_sweep_goes_on_from_an_archive(packed: Path) -> None:
+    """Its folder may hold tables and records of sweeps, but no answers."""
+    folder = packed.parents[1] / "toy"
+    (folder / "sweeps").mkdir(parents=True)
+    (folder / "sweeps" / "20261125.jsonl").write_text("")
+    (folder / "answers" / "begun").mkdir(parents=True)
+    assert archives.restore(folder) == packed
+    runs = {run.path.name: run for run in stored_runs(folder)}
+    assert len(runs) == 3
+    assert not any(run.packed for run in runs.values())
+    assert runs["toy-rf-other-0123abcd"].answered() == runs["toy-rf-nearest-0123abcd"].answered()
+    assert len(list((folder / "sweeps").iterdir())) == 2
+    assert archives.restore(folder) is None
+
+
+def test_verify_finds_an_answer_that_does_not_hold(study: Path, tmp_path: Path) -> None:
+    path = study / "answers" / "toy-lr-nearest-0123abcd" / "rows.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert command.main(["pack", str(study), str(tmp_path / "good.ceh")]) == 0
+    assert command.main(["verify", str(tmp_path / "good.ceh")]) == 0
+    lines[0]["objective"] = 0.0  # better than it is
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert command.main(["pack", str(study), str(tmp_path / "bad.ceh")]) == 0
+    assert command.main(["verify", str(tmp_path / "bad.ceh")]) == 1
+
+
+def test_damage_is_found_wherever_it_is(packed: Path, tmp_path: Path) -> None:
+    """A byte that is changed, or all that follows it lost: one sentence, or nothing that matters."""
+    whole, good = packed.read_bytes(), Archive(packed)
+    file, said = tmp_path / "damaged.ceh", []
+    places = np.linspace(0, len(whole) - 1, 60, dtype=int)
+    for place in places:
+        changed = bytearray(whole)
+        changed[place] ^= 0xFF
+        for content in (bytes(changed), whole[:place]):
+            file.write_bytes(content)
+            try:
+                read = Archive(file)
+            except HarnessError as fault:
+                said.append(str(fault))
+            else:
+                assert (read.manifest, read.contents, read.records) == (good.manifest, good.contents, good.records)
+    assert len(said) > 1.8 * len(places)
+    assert all(sentence.startswith(str(file)) and "\n" not in sentence for sentence in said)
+
+
+@pytest.mark.parametrize("kind", ["text", "empty", "zip", "skops", "none"])
+def test_a_foreign_file_is_one_sentence(
+    kind: str, study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "foreign.ceh"
+    if kind == "skops":
+        shutil.copyfile(next(study.rglob("*.skops")), file)
+    elif kind != "none":
+        file.write_bytes({"text": b"rows", "empty": b"", "zip": zipped({"../evil": b"", "a": b"b"})}[kind])
+    for act in ("verify", "unpack"):
+        assert command.main([act, str(file)]) == 1
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1
+        assert str(file) in said
+    assert not (tmp_path / "foreign").exists()
+
+
+def altered(file: Path, change: Callable[[dict[str, Any], dict[str, bytes]], None]) -> Path:
+    """A copy of an archive with a changed manifest and members, and sums that fit."""
+    with zipfile.ZipFile(file) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    manifest = json.loads(members.pop("manifest.json"))
+    change(manifest, members)
+    manifest["members"] = {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}
+    other = file.with_name("altered.ceh")
+    other.write_bytes(zipped({"manifest.json": json.dumps(manifest).encode(), **members}, {"manifest.json"}))
+    return other
+
+
+@pytest.mark.parametrize("name", ["../../evil", "/tmp/evil", "..", ".", "", "a/b", "a\\b", "C:evil", "a\0b"])
+@pytest.mark.parametrize("place", ["run", "file", "sweep", "study"])
+def test_no_name_leads_out_of_the_folder(name: str, place: str, packed: Path, tmp_path: Path) -> None:
+    def change(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
+        run, files = next(iter(manifest["runs"].items()))
+        if place == "run":
+            manifest["runs"][name] = manifest["runs"].pop(run)
+        elif place == "file":
+            files[name] = files.pop("factuals.jsonl")
+        elif place == "sweep":
+            manifest["sweeps"] = {name: next(iter(manifest["sweeps"].values()))}
+        else:
+            manifest["study"] = name
+
+    with pytest.raises(HarnessError, match="is no name of a file or folder"):
+        unpack(altered(packed, change), tmp_path / "out" / "toy")
+    assert not (tmp_path / "out").exists()
+
+
+def _pickled(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
+    files = next(iter(manifest["runs"].values()))
+    files["model.pkl"] = files["factuals.jsonl"]
+
+
+def _later(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
+    manifest["version"] = 2
+
+
+def _lacking(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
+    members.pop(next(name for name in members if name.startswith("estimators/")))
+
+
+def _elsewhere(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
+    next(iter(manifest["runs"].values()))["factuals.jsonl"] = "verdicts"
+
+
+def _other_content(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
+    table = pa.table({"sha256": ["0" * 64], "content": [b"evil"]})
+    pq.write_table(table, file := io.BytesIO(), use_dictionary=False)
+    members["contents.parquet"] = file.getvalue()
+
+
+def _listed_as_text(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
+    manifest["runs"] = "all"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_pickled, "is a pickle"),
+        (_later, "is in version 2"),
+        (_lacking, "is not in it"),
+        (_elsewhere, "is not in it"),
+        (_other_content, "has another content"),
+        (_listed_as_text, "or damaged"),
+    ],
+)
+def test_an_archive_that_was_made_up_is_refused(change: Any, said: str, packed: Path) -> None:
+    with pytest.raises(HarnessError, match=said):
+        Archive(altered(packed, change))
+
+
+def _xz(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
+    members[f"models/{'0' * 64}.onnx.xz"] = lzma.compress(bytes(20_000_000))
+
+
+def _dictionary(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
+    pq.write_table(pa.table({"run": ["x" * 1000] * 100_000}), file := io.BytesIO(), compression="zstd")
+    members["answers.parquet"] = file.getvalue()
+
+
+def _page(manifest: dict[str, Any], members: dict[str, bytes]) -> None:
+    table = pa.table({"run": ["x" * 1000] * 20_000})
+    pq.write_table(table, file := io.BytesIO(), compression="zstd", use_dictionary=False)
+    members["answers.parquet"] = file.getvalue()
+
+
+@pytest.mark.parametrize("change", [_xz, _dictionary, _page])
+def test_a_small_file_does_not_become_a_large_one(change: Any, packed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten megabytes are allowed here."""
+    monkeypatch.setattr(archives, "UNPACKED", 10_000_000)
+    file = altered(packed, change)
+    assert file.stat().st_size < 1_000_000
+    with pytest.raises(HarnessError, match=r"unpacked|would have|dictionaries"):
+        Archive(file)
+
+
+def test_members_that_are_compressed_are_refused(packed: Path) -> None:
+    with zipfile.ZipFile(packed, "a", zipfile.ZIP_DEFLATED) as file:
+        file.writestr(f"models/{'0' * 64}.onnx.xz", bytes(1_000_000))
+    with pytest.raises(HarnessError, match="compresses them otherwise"):
+        Archive(packed)
+
+
+def test_a_pickle_is_not_packed(study: Path, tmp_path: Path) -> None:
+    run = stored_runs(study)[0]
+    run.update(model_file={"file": "model.pkl", "trusted": True})
+    (run.path / "model.pkl").write_bytes(b"\x80")
+    with pytest.raises(HarnessError, match="runs code when it is read"):
+        archives.pack("toy", {"run": run.path}, [], tmp_path / "toy.ceh")
+
+
+def test_a_published_model_is_named_not_packed(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read from the folder of downloads, by its sha256; without it the scores can still be read."""
+    run = next(run for run in stored_runs(study) if run.meta["model"] == "lr")
+    space, classifier = run.space, run.classifier
+    names = [source.feature for source in classifier.inputs if type(source) is Affine]
+    kept = tuple(source for source in classifier.inputs if type(source) is Affine)
+    text = pd.DataFrame([[0.5] * len(names) + [-0.25]], columns=[*names, "intercept"]).to_csv(index=False)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "lr.csv").write_text(text)
+    source = {"file": "lr.csv", "sha256": hashlib.sha256(text.encode()).hexdigest()}
+    estimator = LogisticRegression()
+    estimator.coef_, estimator.intercept_ = np.full((1, len(names)), 0.5), np.array([-0.25])
+    estimator.classes_, estimator.n_features_in_ = np.array([0, 1]), len(names)
+    save(estimator, run.path / "estimator.skops")
+    config = {**run.meta["config"], "model": {"family": "lr", "sources": {"toy": source}}}
+    run.update(config=config, inputs=to_plain(kept))
+    expected = run.classifier.score(run.factuals()[0])
+    file = tmp_path / "other" / "toy.ceh"
+    file.parent.mkdir()
+    assert command.main(["pack", str(study), str(file)]) == 0
+    assert sum(name.startswith("estimators/") for name in Archive(file).contents) == 1
+    monkeypatch.setenv("CE_HARNESS_DATA", str(tmp_path / "data"))
+    copied = next(run for run in stored_runs(file) if run.meta["model"] == "lr")
+    assert not (copied.path / "estimator.skops").exists()
+    np.testing.assert_array_equal(copied.classifier.score(copied.factuals()[0]), expected)
+    (tmp_path / "data" / "lr.csv").unlink()
+    with pytest.raises(HarnessError, match=re.escape("lr.csv")):
+        _ = copied.classifier
+    assert len(copied.rows()) == 2
+    assert space == copied.space
