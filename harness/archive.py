@@ -8,13 +8,14 @@ from pathlib import Path
 
 from harness import check
 from harness.core.errors import HarnessError
+from harness.evaluation import merging
 from harness.store.archive import ANSWERS, ARCHIVES, SUFFIX, Archive, has_answers, pack, unpack
 
 PLACE = f"results/{ARCHIVES}/NAME{SUFFIX}"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Pack, unpack or verify; the exit code is 1 where that cannot be done, or an answer does not hold."""
+    """Pack, unpack, merge or verify; the exit code is 1 where that cannot be done, or an answer does not hold."""
     options = _options().parse_args(arguments)
     try:
         return int(options.act(options))
@@ -28,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m harness.archive", description=__doc__)
-    acts = parser.add_subparsers(required=True, metavar="{pack,unpack,verify}")
+    acts = parser.add_subparsers(required=True, metavar="{pack,unpack,merge,verify}")
     packing = acts.add_parser("pack", help="write a study's answers, questions and estimators into one file")
     packing.add_argument("folder", type=Path, help="the folder of a study, such as results/compas")
     packing.add_argument("file", type=Path, nargs="?", help=f"the archive (default: {PLACE})")
@@ -37,6 +38,10 @@ def _options() -> argparse.ArgumentParser:
     unpacking.add_argument("file", type=Path, help=f"an archive, such as {PLACE}")
     unpacking.add_argument("folder", type=Path, nargs="?", help="where to (default: results/NAME)")
     unpacking.set_defaults(act=_unpack)
+    joining = acts.add_parser("merge", help="bring the runs of several archives into one")
+    joining.add_argument("files", type=Path, nargs="+", help="archives with the same questions and estimators")
+    joining.add_argument("--into", type=Path, required=True, help=f"the archive to write, such as {PLACE}")
+    joining.set_defaults(act=_merge)
     verifying = acts.add_parser("verify", help="check an archive's sums, and every answer in it by its estimators")
     verifying.add_argument("file", type=Path, help=f"an archive, such as {PLACE}")
     verifying.set_defaults(act=_verify)
@@ -47,9 +52,7 @@ def _pack(options: argparse.Namespace) -> int:
     folder = options.folder
     if not has_answers(folder / ANSWERS):
         raise HarnessError(f"there are no stored answers in {folder}; give the folder of a study, as results/compas.")
-    file = options.file or folder.parent / ARCHIVES / f"{folder.resolve().name}{SUFFIX}"
-    if file.suffix != SUFFIX:
-        raise HarnessError(f"{file} does not end in {SUFFIX}; give another name.")
+    file = _named(options.file or folder.parent / ARCHIVES / f"{folder.resolve().name}{SUFFIX}")
     runs = {path.parent.name: path.parent for path in folder.glob(f"{ANSWERS}/*/cell.json")}
     pack(folder.resolve().name, runs, (folder / "sweeps").glob("*"), file)
     print(f"{file}: {len(runs)} runs, {file.stat().st_size / 1e6:.2f} MB")
@@ -65,9 +68,22 @@ def _unpack(options: argparse.Namespace) -> int:
     return 0
 
 
+def _merge(options: argparse.Namespace) -> int:
+    print("\n".join(merging.merge(options.files, _named(options.into))))
+    return 0
+
+
+def _named(file: Path) -> Path:
+    if file.suffix != SUFFIX:
+        raise HarnessError(f"{file} does not end in {SUFFIX}; give another name.")
+    return file
+
+
 def _verify(options: argparse.Namespace) -> int:
-    manifest = Archive(options.file).manifest
-    print(f"{options.file}: {len(manifest['runs'])} runs of the study {manifest['study']}, as they were packed")
+    archive = Archive(options.file)
+    metas = archive.metas()
+    print(f"{options.file}: {len(metas)} runs of the study {archive.manifest['study']}, as they were packed")
+    print("".join(f"{line}\n" for line in merging.machines(metas.values())), end="")
     return check.main([str(options.file)])
 
 

@@ -38,6 +38,7 @@ CONSTRAINTS = {
     "causality",
     "constraints",
 }  # of a dataset: another list makes a variant
+DATA = {"dataset", *CONSTRAINTS}
 TASK = {"model", "model_seed", "split", "factuals", "factuals_seed", "n_factuals", "desired", "satisfied"}
 ANSWERED = 0.5  # of its seeds: a question that so many answer is answered
 SHOWN = 5  # questions of a sentence
@@ -304,6 +305,11 @@ def settings(meta: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a run that tell it from others, by dotted name; its seed is not among them."""
     plain = {key: value for key, value in meta["config"].items() if key not in SHOWING and key != "seed"}
     return {**LATER, **dict(_flat(plain))}
+
+
+def posed(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the settings of a run, those that say what is asked of which model: people, data, constraints, estimator."""
+    return {key: value for key, value in settings(meta).items() if _of_task(key) or key.partition(".")[0] in DATA}
 
 
 def _flat(tree: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:

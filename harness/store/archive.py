@@ -204,11 +204,22 @@ class Archive:
             if not name.startswith("estimators/") and _digest(content) not in name:
                 raise HarnessError(f"{name} has another content")
         for name, files in self.manifest["runs"].items():
-            for file, where in files.items():
+            for file, where in {"cell.json": None, **files}.items():
                 if where not in (self.contents if where not in TABLES else {TABLES_OF.get(file)}):
                     raise HarnessError(f"{file} of {name} is not in it")
         if lacking := [name for name in self.manifest[SWEEPS].values() if name not in self.contents]:
             raise HarnessError(f"{lacking[0]} is not in it")
+
+    def metas(self) -> dict[str, dict[str, Any]]:
+        """What was asked, of what and where, by run."""
+        return {name: json.loads(self.content(name, "cell.json")) for name in self.manifest["runs"]}
+
+    def content(self, run: str, file: str) -> bytes:
+        """A file of a run; empty where the run has none of that name."""
+        where = self.manifest["runs"][run].get(file)
+        if where in TABLES:
+            return TABLES[where][1].write(self.records[where].get(run, []))
+        return b"" if where is None else self.contents[where]
 
     def unpack(self, folder: Path) -> None:
         """Write the study's folder. A model that several runs share is one file with several names."""
@@ -217,12 +228,10 @@ class Archive:
         for name, files in self.manifest["runs"].items():
             (place := folder / ANSWERS / name).mkdir(parents=True)
             for file, where in sorted(files.items(), key=lambda entry: entry[0] == "done"):
-                if where in TABLES:
-                    (place / file).write_bytes(TABLES[where][1].write(self.records[where].get(name, [])))
-                elif where in written:
+                if where in written:
                     _same(written[where], place / file)
                 else:
-                    (place / file).write_bytes(self.contents[where])
+                    (place / file).write_bytes(self.content(name, file))
                     if MODEL.fullmatch(where):
                         written[where] = place / file
         for note, where in self.manifest[SWEEPS].items():

@@ -20,23 +20,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sklearn.linear_model import LogisticRegression
+from support.studies import stored_run
 
 from harness import archive as command
 from harness import check
 from harness.core.errors import HarnessError
-from harness.core.explanation import Answer, Status
 from harness.core.inputs import Affine
-from harness.core.method import Deadline
 from harness.core.problem import Problem
-from harness.evaluation import checker
 from harness.models.canonical import zipped
 from harness.models.files import save
 from harness.store import archive as archives
 from harness.store.archive import Archive, unpack
 from harness.store.codec import to_plain
-from harness.store.rows import answer_row
-from harness.store.run import StoredRun, stored_runs, sweep_lines
-from methods.nearest import Nearest
+from harness.store.run import stored_runs, sweep_lines
 
 MODELS = ("lr", "rf")
 
@@ -53,13 +49,9 @@ def made(problem_of: Callable[[str], Problem], tmp_path_factory: pytest.TempPath
     """Three runs of two models, judged and scored; the last one goes on, and its last line is torn."""
     folder = tmp_path_factory.mktemp("made") / "toy"
     for model, method in [("lr", "nearest"), ("rf", "nearest"), ("rf", "other")]:
-        run = StoredRun(folder / "answers" / f"toy-{model}-{method}-0123abcd")
-        put(run, problem_of(model), model, method)
-        checker.judge(run)
-        scores = pd.DataFrame({"coverage": [1.0, 0.0], "distance/l1": [0.1 + 0.2, np.nan]}, index=[0, 1])
-        (run.path / "scores.csv").write_text(scores.rename_axis("factual").to_csv())
-        if method == "nearest":
-            run.finish()
+        run = stored_run(folder, problem_of(model), model, method)
+        if method == "other":
+            (run.path / "done").unlink()
     with (run.path / "rows.jsonl").open("a") as file:
         file.write('{"schema": 3, "fact')
     lines = [{"cell": f"results/toy/answers/{run.path.name}", "label": run.label, "state": "done"}]
@@ -74,20 +66,6 @@ def made(problem_of: Callable[[str], Problem], tmp_path_factory: pytest.TempPath
 def study(made: Path, tmp_path: Path) -> Path:
     """A study that a test may change."""
     return shutil.copytree(made, tmp_path / "results" / "toy")
-
-
-def put(run: StoredRun, problem: Problem, model: str, method: str) -> None:
-    """Store a question and an answer to it, or none."""
-    meta = {"dataset": "toy", "model": model, "method": method, "n_counterfactuals": 1, "seed": 0}
-    meta["config"] = {"model": {"estimator": {"_target_": model}}, "dataset": {"name": "toy"}, "time_limit": 5}
-    factuals = problem.train.loc[~problem.valid(problem.train)].iloc[:2]
-    targets = dict.fromkeys(factuals.index, problem.target)
-    run.start(meta, problem.space, problem.classifier, targets, Nearest().objective(problem), factuals)
-    deadline, rng = Deadline.after(9), np.random.default_rng(0)
-    (near,) = Nearest().fit(problem).explain(factuals.iloc[[0]], 1, rng, deadline).answers
-    for factual, answer in zip(factuals.index, [near, Answer(Status.GAVE_UP, detail="naïve; 0 < 1")], strict=True):
-        extra = {"trace": [{"seconds": 0.1 + 0.2, "objective": None}], "conflict": []} if answer.row else {}
-        run.append([answer_row(factual, 1, answer, seconds=0.1, fit_seconds=0, late=False, **extra)])
 
 
 @pytest.fixture

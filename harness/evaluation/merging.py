@@ -1,0 +1,109 @@
+"""Archives of one study brought together, where equal names are equal questions about equal models."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from harness.core.errors import HarnessError
+from harness.evaluation.study import SCORES, SHOWN, posed
+from harness.store.archive import ANSWERS, MODEL, SWEEPS, Archive, answers_of, pack
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A run of an archive."""
+
+    archive: Archive
+    run: str
+    meta: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return f"{self.run} of {self.archive.file}"
+
+    @property
+    def folder(self) -> Path:
+        return answers_of(self.archive.file) / ANSWERS / self.run
+
+    @cached_property
+    def name(self) -> str:
+        """What the tables call its task: dataset and model, with the settings of what is asked."""
+        return json.dumps([self.meta["dataset"], self.meta["model"], posed(self.meta)], sort_keys=True, default=str)
+
+    @cached_property
+    def question(self) -> str:
+        """People, targets, features, data and equations."""
+        meta = self.meta
+        equations = [{**entry, "model": None} for entry in meta.get("equations") or ()]
+        asked = [meta["space"], meta.get("data_sha256"), equations]
+        return json.dumps([asked, self.archive.content(self.run, "factuals.jsonl").decode()])
+
+    @cached_property
+    def model(self) -> str:
+        """The estimators, by what they hold, behind their inputs."""
+        held = {file: where for file, where in self._files.items() if MODEL.fullmatch(where)}
+        return json.dumps([self.meta[name] for name in ("inputs", "classes", "threshold")] + [held], sort_keys=True)
+
+    @cached_property
+    def rows(self) -> frozenset[bytes]:
+        return frozenset(self.archive.content(self.run, "rows.jsonl").splitlines())
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """How many answers it has, and how many scores of each."""
+        return len(self.rows), self.archive.content(self.run, SCORES).partition(b"\n")[0].count(b",")
+
+    @property
+    def _files(self) -> Mapping[str, str]:
+        return self.archive.manifest["runs"][self.run]
+
+
+def merge(files: Sequence[Path], into: Path) -> list[str]:
+    """Write one archive of the runs of several; of a run that several have, the one that went on longest.
+
+    Returns sentences about what it holds.
+
+    Raises
+    ------
+    HarnessError
+        Where the question or the estimator of a task, or the answers of a run, are not the same in all.
+    """
+    archives = [Archive(file) for file in files]
+    pieces = [Piece(archive, run, meta) for archive in archives for run, meta in archive.metas().items()]
+    if differing := list(_differing(pieces)):
+        more = f"; and {len(differing) - SHOWN} more" if len(differing) > SHOWN else ""
+        raise HarnessError(f"the archives cannot be merged: {'; '.join(differing[:SHOWN])}{more}.")
+    longest = {piece.run: piece for piece in sorted(pieces, key=lambda piece: piece.size)}
+    notes: dict[str, Path] = {}
+    for path in (path for file in files for path in (answers_of(file) / SWEEPS).iterdir()):
+        if path.name not in notes or path.stat().st_size > notes[path.name].stat().st_size:
+            notes[path.name] = path
+    pack(archives[0].manifest["study"], {run: piece.folder for run, piece in longest.items()}, notes.values(), into)
+    return [f"{into}: {len(longest)} runs of {len(archives)} archives", *machines(p.meta for p in longest.values())]
+
+
+def machines(metas: Iterable[Mapping[str, Any]]) -> list[str]:
+    """A sentence where runs are of several machines, whose seconds are not comparable."""
+    found = Counter(str(meta.get("environment", {}).get("cpu")) for meta in metas)
+    listed = ", ".join(f"{cpu} ({count} runs)" for cpu, count in found.most_common())
+    return [f"seconds are of {len(found)} machines, and do not compare: {listed}"] if len(found) > 1 else []
+
+
+def _differing(pieces: Iterable[Piece]) -> Iterable[str]:
+    """Sentences about pieces of equal names that are not equal."""
+    tasks: dict[str, Piece] = {}
+    runs: dict[str, Piece] = {}
+    for piece in pieces:
+        first = tasks.setdefault(piece.name, piece)
+        if first.question != piece.question:
+            yield f"{piece} has another question than {first}"
+        elif first.model != piece.model:
+            yield f"{piece} has another estimator than {first}"
+        same = runs.setdefault(piece.run, piece)
+        if not (same.rows <= piece.rows or piece.rows <= same.rows):
+            yield f"{piece} has other answers than {same}"

@@ -1,0 +1,136 @@
+"""Archives that are merged: pieces of one study come together, and nothing that only has the same name."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.studies import stored_run
+
+from harness import archive as command
+from harness.core.errors import HarnessError
+from harness.core.problem import Problem
+from harness.evaluation.merging import merge
+from harness.store.run import StoredRun, stored_runs
+
+Packed = Callable[[str], Path]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CE_HARNESS_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def packed(tmp_path: Path) -> Packed:
+    """Packs the study in a folder."""
+
+    def pack(name: str) -> Path:
+        assert command.main(["pack", str(tmp_path / name / "toy"), str(tmp_path / f"{name}.ceh")]) == 0
+        return tmp_path / f"{name}.ceh"
+
+    return pack
+
+
+def test_pieces_come_together(problem: Problem, tmp_path: Path, packed: Packed) -> None:
+    """As one that was never in pieces, whatever their order."""
+    for name, methods in {"a": ("one", "two"), "b": ("two", "three"), "whole": ("one", "two", "three")}.items():
+        for method in methods:
+            stored_run(tmp_path / name / "toy", problem, "lr", method)
+    files, into = [packed("a"), packed("b")], tmp_path / "merged.ceh"
+    for order in (files, files[::-1]):
+        assert merge(order, into) == [f"{into}: 3 runs of 2 archives"]
+        assert into.read_bytes() == packed("whole").read_bytes()
+
+
+def test_of_a_run_that_went_on_the_longer_one_is_kept(problem: Problem, tmp_path: Path, packed: Packed) -> None:
+    run = stored_run(tmp_path / "a" / "toy", problem, "lr", "one")
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    lines = (run.path / "rows.jsonl").read_text().splitlines(keepends=True)
+    (run.path / "rows.jsonl").write_text(lines[0])
+    (run.path / "done").unlink()
+    for files in ([packed("a"), packed("b")], [packed("b"), packed("a")]):
+        merge(files, tmp_path / "merged.ceh")
+        (found,) = stored_runs(tmp_path / "merged.ceh")
+        assert found.done
+        assert len(found.rows()) == 2
+
+
+def _another_person(run: StoredRun) -> None:
+    lines = (run.path / "factuals.jsonl").read_text().splitlines(keepends=True)
+    (run.path / "factuals.jsonl").write_text(lines[0])
+
+
+def _other_data(run: StoredRun) -> None:
+    run.update(data_sha256="0")
+
+
+def _another_threshold(run: StoredRun) -> None:
+    run.update(threshold=0.9)
+
+
+def _other_seconds(run: StoredRun) -> None:
+    path = run.path / "rows.jsonl"
+    path.write_text(path.read_text().replace('"seconds": 0.1', '"seconds": 0.2'))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_another_person, "another question"),
+        (_other_data, "another question"),
+        (_another_threshold, "another estimator"),
+        (_other_seconds, "other answers"),
+    ],
+)
+def test_what_differs_under_one_name_is_refused(
+    change: Callable[[StoredRun], None], said: str, problem: Problem, tmp_path: Path, packed: Packed
+) -> None:
+    """With the names of both runs, and of their archives; nothing is written."""
+    stored_run(tmp_path / "a" / "toy", problem, "lr", "one")
+    method = "one" if said == "other answers" else "two"
+    change(stored_run(tmp_path / "b" / "toy", problem, "lr", method))
+    files, into = [packed("a"), packed("b")], tmp_path / "merged.ceh"
+    with pytest.raises(HarnessError, match=f"toy-lr-{method}-0123abcd of .*b.ceh has {said}.* toy-lr-one-.*a.ceh"):
+        merge(files, into)
+    assert not into.exists()
+
+
+def test_another_estimator_is_refused(
+    problem: Problem, problem_of: Callable[[str], Problem], tmp_path: Path, packed: Packed
+) -> None:
+    other = problem_of("lr_c10")
+    stored_run(tmp_path / "a" / "toy", problem, "lr", "one")
+    stored_run(tmp_path / "b" / "toy", dataclasses.replace(problem, classifier=other.classifier), "lr", "two")
+    with pytest.raises(HarnessError, match=r"toy-lr-two-0123abcd of .* has another"):
+        merge([packed("a"), packed("b")], tmp_path / "merged.ceh")
+
+
+def test_other_settings_are_another_task(problem: Problem, tmp_path: Path, packed: Packed) -> None:
+    """As in the tables, which name both by their settings."""
+    stored_run(tmp_path / "a" / "toy", problem, "lr", "one", n_factuals=2)
+    stored_run(tmp_path / "b" / "toy", problem, "lr", "two", people=3, n_factuals=3)
+    assert len(merge([packed("a"), packed("b")], tmp_path / "merged.ceh")) == 1
+
+
+def test_two_machines_are_told(problem: Problem, tmp_path: Path, packed: Packed) -> None:
+    for name, method in {"a": "one", "b": "two"}.items():
+        stored_run(tmp_path / name / "toy", problem, "lr", method).update(environment={"cpu": f"cpu {name}"})
+    (_, said) = merge([packed("a"), packed("b")], tmp_path / "merged.ceh")
+    assert "seconds are of 2 machines, and do not compare: cpu a (1 runs), cpu b (1 runs)" in said
+
+
+def test_the_command_says_why(
+    problem: Problem, tmp_path: Path, packed: Packed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored_run(tmp_path / "a" / "toy", problem, "lr", "one")
+    file = str(packed("a"))
+    assert command.main(["merge", file, str(tmp_path / "none.ceh"), "--into", str(tmp_path / "c.ceh")]) == 1
+    assert "there is no archive" in capsys.readouterr().err
+    assert command.main(["merge", file, file, "--into", str(tmp_path / "c.zip")]) == 1
+    assert "does not end in .ceh" in capsys.readouterr().err
+    assert command.main(["merge", file, file, "--into", str(tmp_path / "c.ceh")]) == 0
+    assert capsys.readouterr().out.startswith(str(tmp_path / "c.ceh"))
