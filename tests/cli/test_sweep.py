@@ -144,20 +144,29 @@ def test_forcing_gives_the_same_counterfactuals(copy: Path) -> None:
     assert [label for label, content in contents(copy).items() if content != bytes_before[label]] == [LABEL]
 
 
-def test_an_interrupted_sweep_goes_on(copy: Path) -> None:
-    """A factual that is not there in full is asked again; finished cells are skipped, and stay as they are."""
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_interrupted_sweep_goes_on(packed: bool, copy: Path) -> None:
+    """A factual that is not there in full is asked again; finished cells are skipped, and stay as they are.
+
+    Also where all that is left of it is its archive.
+    """
     expected, cell = counterfactuals(copy), stored(copy)[LABEL]
     rows = cell.path / "rows.jsonl"
     lines = rows.read_text().splitlines(keepends=True)
-    kept = "".join(lines[:3]) + lines[3][:40]  # of the second factual one line and a torn one, of the third none
-    rows.write_text(kept)
+    torn = lines[3][:40]
+    kept = "".join(lines[:3])  # of the second factual one line and a torn one, of the third none
+    rows.write_text(kept + torn)
     (cell.path / "done").unlink()
     others = {label: content for label, content in contents(copy).items() if label != cell.label}
+    if packed:
+        assert runner(copy)("pack", "results/adhoc", module="harness.archive").returncode == 0
+        shutil.rmtree(copy / "results" / "adhoc")
     done = runner(copy)(*SWEEP)
+    assert ("goes on from the answers in results/archives/adhoc.ceh" in done.stderr) == packed
     assert done.returncode == 0, done.stderr
     assert (done.stderr + done.stdout).count("skipped") == 3
     assert rows.read_text().startswith(kept)
-    assert rows.read_text().count("\n") == 4 + 4
+    assert rows.read_text().count("\n") == 3 + 4 + (not packed)
     again = counterfactuals(copy)
     assert {label: sorted(map(str, found)) for label, found in again.items()} == {
         label: sorted(map(str, found)) for label, found in expected.items()
