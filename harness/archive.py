@@ -6,9 +6,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from harness import check
+from harness.check import check
 from harness.core.errors import HarnessError
 from harness.evaluation import merging
+from harness.evaluation.stated import misstated
 from harness.store.archive import ANSWERS, ARCHIVES, SUFFIX, Archive, has_answers, pack, unpack
 
 PLACE = f"results/{ARCHIVES}/NAME{SUFFIX}"
@@ -42,7 +43,7 @@ def _options() -> argparse.ArgumentParser:
     joining.add_argument("files", type=Path, nargs="+", help="archives with the same questions and estimators")
     joining.add_argument("--into", type=Path, required=True, help=f"the archive to write, such as {PLACE}")
     joining.set_defaults(act=_merge)
-    verifying = acts.add_parser("verify", help="check an archive's sums, and every answer in it by its estimators")
+    verifying = acts.add_parser("verify", help="check an archive's sums, and all answers, verdicts and counts")
     verifying.add_argument("file", type=Path, help=f"an archive, such as {PLACE}")
     verifying.set_defaults(act=_verify)
     return parser
@@ -84,7 +85,7 @@ def _verify(options: argparse.Namespace) -> int:
     metas = archive.metas()
     print(f"{options.file}: {len(metas)} runs of the study {archive.manifest['study']}, as they were packed")
     print("".join(f"{line}\n" for line in merging.machines(metas.values())), end="")
-    return check.main([str(options.file)])
+    return check([options.file], doubts=misstated)
 
 
 if __name__ == "__main__":

@@ -5,29 +5,42 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from harness.core.errors import HarnessError
 from harness.core.wording import UNCHECKED
 from harness.evaluation.checker import FAULTS, judge
-from harness.store.run import stored_runs
+from harness.store.run import StoredRun, stored_runs
+
+Doubts = Callable[[StoredRun, list[dict[str, Any]]], Iterable[str]]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Check every run under the folders given; the exit code is 1 where a counterfactual does not hold, or a run
-    cannot be read.
+    """Check every run under the folders given; the exit code is as that of ``check``."""
+    parser = argparse.ArgumentParser(prog="python -m harness.check", description=__doc__)
+    parser.add_argument("folders", nargs="+", type=Path, help="results folders, such as results/compas, or archives")
+    parser.add_argument("--trust", action="store_true", help="read models from pickles, which runs their makers' code")
+    options = parser.parse_args(arguments)
+    return check(options.folders, options.trust)
+
+
+def check(folders: Iterable[Path], trust: bool = False, doubts: Doubts = lambda run, verdicts: ()) -> int:
+    """Check every run under some folders; 1 where a counterfactual does not hold, or a run cannot be read, else 0.
 
     An invalid point of a method that claims nothing is its answer, if a bad one, and counted apart; but not one that
     was accepted when it was stored.
+
+    Parameters
+    ----------
+    doubts
+        What else is wrong with a run, in sentences, given the verdicts on its answers.
     """
-    parser = argparse.ArgumentParser(prog="python -m harness.check", description=__doc__)
-    parser.add_argument("folders", nargs="+", type=Path, help="results folders, such as results/compas")
-    parser.add_argument("--trust", action="store_true", help="read models from pickles, which runs their makers' code")
-    options = parser.parse_args(arguments)
-    faults = total = unread = missed = 0
-    for folder in options.folders:
+    faults = total = unread = missed = doubted = 0
+    for folder in folders:
         try:
-            found = stored_runs(folder, options.trust)
+            found = stored_runs(folder, trust)
         except HarnessError as fault:
             print(fault, file=sys.stderr)
             return 1
@@ -35,6 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
             try:
                 before = run.verdicts()
                 verdicts, claims = judge(run), run.objective is not None
+                wrongs = list(doubts(run, verdicts))
             except HarnessError as fault:
                 unread += 1
                 print(fault, file=sys.stderr)
@@ -47,16 +61,19 @@ def main(arguments: list[str] | None = None) -> int:
             total += present
             faults += len(broken)
             missed += len(wrong) - len(broken)
+            doubted += len(wrongs)
             listed = ", ".join(f"{count} {word}" for word, count in sorted(words.items()) if word != "none")
             unsettled = sum(verdict.get("region") == UNCHECKED for verdict in verdicts)
             regions = f"; {unsettled} regions {UNCHECKED}" if unsettled else ""
             print(f"{run.label}: {present} counterfactuals: {listed or 'none'}{regions}")
+            for sentence in wrongs:
+                print(f"{run.label}: {sentence}", file=sys.stderr)
     print(f"{total} stored counterfactuals checked, {faults} of them do not hold")
     if missed:
         print(f"{missed} more are not valid, by methods that claim nothing of them")
     if unread:
         print(f"{unread} runs could not be read", file=sys.stderr)
-    return 1 if faults or unread else 0
+    return 1 if faults or unread or doubted else 0
 
 
 if __name__ == "__main__":

@@ -122,12 +122,14 @@ def test_estimators_and_questions_are_held_once(packed: Path) -> None:
     assert sum(b'"target"' in content for content in contents.values()) == 1
 
 
-def test_tables_can_be_read_by_others(packed: Path) -> None:
+def test_tables_can_be_read_by_others(made: Path, packed: Path) -> None:
     with zipfile.ZipFile(packed) as file:
         answers = pd.read_parquet(io.BytesIO(file.read("answers.parquet")))
         scores = pd.read_parquet(io.BytesIO(file.read("scores.parquet")))
     assert answers["status"].tolist() == ["FOUND", "GAVE_UP"] * 3
-    assert scores["distance/l1"].dropna().tolist() == [0.1 + 0.2] * 3
+    files = [pd.read_csv(path) for path in sorted(made.rglob("scores.csv"))]
+    expected = pd.concat(files, ignore_index=True).astype(float)
+    pd.testing.assert_frame_equal(scores[list(expected)].astype(float), expected, check_exact=True)
 
 
 def test_readers_find_the_archive(study: Path, packed: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -181,6 +183,25 @@ def test_verify_finds_an_answer_that_does_not_hold(study: Path, tmp_path: Path) 
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert command.main(["pack", str(study), str(tmp_path / "bad.ceh")]) == 0
     assert command.main(["verify", str(tmp_path / "bad.ceh")]) == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said"),
+    [
+        ("verdicts.jsonl", '"accepted"', '"invalid"', "1 stored verdicts are others than the checker's"),
+        ("scores.csv", ",1.0,0.0", ",1.0,1.0", "its scores do not follow from its answers: optimal"),
+        ("scores.csv", "\n", "\n99", "its scores are of other questions than its answers"),
+    ],
+)
+def test_verify_finds_what_does_not_follow_from_the_answers(
+    file: str, old: str, new: str, said: str, study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = study / "answers" / "toy-lr-nearest-0123abcd" / file
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new, 1))
+    assert command.main(["pack", str(study), str(tmp_path / "toy.ceh")]) == 0
+    assert command.main(["verify", str(tmp_path / "toy.ceh")]) == 1
+    assert said in capsys.readouterr().err
 
 
 def test_damage_is_found_wherever_it_is(packed: Path, tmp_path: Path) -> None:

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from harness.core.explanation import Answer, Status
 from harness.core.method import Deadline
 from harness.core.problem import Problem
-from harness.evaluation import checker
+from harness.evaluation import checker, scoring
 from harness.store.rows import answer_row
 from harness.store.run import StoredRun
 from methods.nearest import Nearest
+from metrics.proximity import l1
 
 
 def stored_run(folder: Path, problem: Problem, model: str, method: str, people: int = 2, **config: Any) -> StoredRun:
@@ -34,7 +34,7 @@ def stored_run(folder: Path, problem: Problem, model: str, method: str, people: 
         extra = {"trace": [{"seconds": 0.1 + 0.2, "objective": None}], "conflict": []} if answer.row else {}
         run.append([answer_row(factual, 1, answer, seconds=0.1, fit_seconds=0, late=False, **extra)])
     checker.judge(run)
-    scores = pd.DataFrame({"coverage": [1.0, 0.0], "distance/l1": [0.1 + 0.2, np.nan]}, index=factuals.index[:2])
-    (run.path / "scores.csv").write_text(scores.rename_axis("factual").to_csv())
+    scores = scoring.score(run, dict.fromkeys(factuals.index, problem), [l1])
+    (run.path / "scores.csv").write_text(scores.to_csv())
     run.finish()
     return run

@@ -1,0 +1,48 @@
+"""Whether the verdicts and scores that are stored with answers follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from harness.core.problem import Problem
+from harness.evaluation import scoring
+from harness.evaluation.study import SCORES, read_scores
+from harness.store.run import StoredRun
+
+ROUNDING = 1e-12  # relative: pandas reads a number of a CSV file this exactly
+
+
+def misstated(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Sentences about what is stored with a run and does not follow from its answers.
+
+    The counts and seconds of the scores are compared; metrics are not, as some need the training rows.
+
+    Parameters
+    ----------
+    verdicts
+        Those that the checker comes to now.
+    """
+    stored = {(verdict["factual"], verdict["ce"]): verdict["verdict"] for verdict in run.verdicts()}
+    now = {(verdict["factual"], verdict["ce"]): verdict["verdict"] for verdict in verdicts}
+    if other := [key for key in now.keys() & stored.keys() if now[key] != stored[key]]:
+        yield f"{len(other)} stored verdicts are others than the checker's"
+    if not (run.path / SCORES).is_file() or now.keys() - stored.keys():
+        return
+    frame, targets = run.factuals()
+    classifier, labels = run.classifier, np.zeros(0, dtype=object)
+    problems = {
+        index: Problem(run.space, classifier, frame.iloc[:0], labels, target) for index, target in targets.items()
+    }
+    counts, scores = scoring.score(run, problems, []), read_scores(run)
+    shown = [name for name in counts if name in scores]
+    if set(counts.index) != set(scores.index):
+        yield "its scores are of other questions than its answers"
+        return
+    ours, theirs = (table.loc[counts.index, shown].to_numpy(float) for table in (counts, scores))
+    same = np.isclose(ours, theirs, rtol=ROUNDING, atol=0.0, equal_nan=True).all(axis=0)
+    if not same.all():
+        names = ", ".join(name for name, fine in zip(shown, same, strict=True) if not fine)
+        yield f"its scores do not follow from its answers: {names}"
