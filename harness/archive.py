@@ -10,7 +10,7 @@ from harness.check import check
 from harness.core.errors import HarnessError
 from harness.evaluation import merging
 from harness.evaluation.stated import misstated
-from harness.store.archive import ANSWERS, ARCHIVES, SUFFIX, Archive, has_answers, pack, unpack
+from harness.store.archive import ANSWERS, ARCHIVES, SUFFIX, Archive, folder_of, has_answers, pack, unpack
 
 PLACE = f"results/{ARCHIVES}/NAME{SUFFIX}"
 
@@ -61,10 +61,8 @@ def _pack(options: argparse.Namespace) -> int:
 
 
 def _unpack(options: argparse.Namespace) -> int:
-    file = options.file
-    home = file.parent.parent if file.resolve().parent.name == ARCHIVES else file.parent
-    folder = options.folder or home / file.stem
-    unpack(file, folder)
+    folder = options.folder or folder_of(options.file)
+    unpack(options.file, folder)
     print(folder)
     return 0
 

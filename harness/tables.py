@@ -33,7 +33,10 @@ def main() -> None:
         homes = [argument.removeprefix("output_dir=") for argument in asked.folder]
         if not (home := Path(homes[0] if homes else "results")).is_dir():
             sys.exit(f"there is no folder {home}; give the one with the studies, such as output_dir=results.")
-        print(reproduction.write(home))
+        try:
+            print(reproduction.write(home))
+        except HarnessError as fault:
+            sys.exit(str(fault))
     elif asked.folder:
         rebuild("table", write, folders_of(asked.folder))
     else:

@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.core.errors import HarnessError
 from harness.reports.stored import latest
-from harness.store.archive import SUFFIX, packed_as
+from harness.store.archive import SUFFIX, answers_of, folder_of
 
 
 def command(program: str, description: str, folders: str = "+") -> argparse.ArgumentParser:
@@ -29,7 +29,7 @@ def asked(program: str, description: str) -> list[Path]:
 def folders_of(arguments: Sequence[str]) -> list[Path]:
     """Result folders by name: ``study=NAME``, ``experiment=NAME`` after ``output_dir=``; or paths.
 
-    Of an archive, the folder beside it that is named like it, where what is made of its answers goes.
+    Of an archive, the folder of its study, where what is made of its answers goes.
     """
     home, folders = Path("results"), []
     for argument in arguments:
@@ -40,7 +40,7 @@ def folders_of(arguments: Sequence[str]) -> list[Path]:
             folders += (
                 [home / name for name in value.split(",")] if key in {"experiment", "study"} else [Path(argument)]
             )
-    return [folder.with_suffix("") if folder.suffix == SUFFIX else folder for folder in folders]
+    return [folder_of(folder) if folder.suffix == SUFFIX else folder for folder in folders]
 
 
 def each(act: Callable[[Path], None], folders: Iterable[Path]) -> None:
@@ -48,7 +48,7 @@ def each(act: Callable[[Path], None], folders: Iterable[Path]) -> None:
     wrong = False
     for folder in folders:
         try:
-            if packed_as(folder) is not None:
+            if answers_of(folder) != folder:  # an archive's
                 folder.mkdir(exist_ok=True)
             act(folder)
         except HarnessError as fault:

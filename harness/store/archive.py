@@ -171,7 +171,7 @@ class Archive:
                 raise HarnessError(f"it is damaged in {', '.join(sorted(wrong))}")
             self._unpack()
             self._complete()
-        except FileNotFoundError:
+        except (FileNotFoundError, IsADirectoryError):
             raise HarnessError(f"there is no archive {file}; give the path of a file that ends in {SUFFIX}.") from None
         except HarnessError as fault:
             raise HarnessError(f"{file} is no archive of answers that can be read: {fault}; {REMEDY}.") from fault
@@ -290,6 +290,12 @@ def packed_as(folder: Path) -> Path | None:
     return next((p for p in (folder.with_name(name), folder.parent / ARCHIVES / name) if p.is_file()), None)
 
 
+def folder_of(file: Path) -> Path:
+    """The folder of the study that an archive is of: beside it, or beside ``archives`` where it lies there."""
+    home = file.parent.parent if file.parent.name == ARCHIVES else file.parent
+    return home / file.stem
+
+
 def has_answers(folder: Path) -> bool:
     """Whether a folder holds stored runs."""
     return next(folder.glob("**/cell.json"), None) is not None
@@ -324,10 +330,10 @@ def _cached(file: Path) -> Path:
     """The folder in the cache that holds what an archive does; unpacked where it is not there yet."""
     if not file.is_file():
         return Archive(file).file  # which says that there is none
-    home = file.resolve().parent
-    home = home.parent if home.name == ARCHIVES else home
+    folder = folder_of(file.resolve())
     with file.open("rb") as content:
-        place = cache() / ARCHIVES / hashlib.file_digest(content, "sha256").hexdigest()[:32] / home.name / file.stem
+        digest = hashlib.file_digest(content, "sha256").hexdigest()[:32]
+    place = cache() / ARCHIVES / digest / folder.parent.name / folder.name
     if not place.is_dir():
         unpack(file, place)
     return place

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from support.studies import stored_run
 
+from harness import archive, report, tables
+from harness.cli.environment import environment
 from harness.core.errors import HarnessError
+from harness.core.problem import Problem
 from harness.reports.rebuild import each
 
 
@@ -29,3 +35,49 @@ def test_a_folder_that_fails_is_told_and_the_rest_is_done(capsys: pytest.Capture
     with pytest.raises(SystemExit) as ended:
         each(act, [tmp_path / "fine"])
     assert ended.value.code == 0
+
+
+def told(command: ModuleType, *arguments: str, monkeypatch: pytest.MonkeyPatch) -> object:
+    """The exit code or message of a command line, in the folder where the test is."""
+    monkeypatch.setattr("sys.argv", ["", *arguments])
+    try:
+        command.main()
+    except SystemExit as ended:
+        return ended.code
+    return 0
+
+
+def test_tables_and_reports_of_an_archive_are_those_of_its_folder(
+    problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it is named by its study or by its path; they go to the folder of the study."""
+    monkeypatch.setenv("CE_HARNESS_CACHE", str(tmp_path / "cache"))
+    study = tmp_path / "first" / "results" / "toy"
+    for method in ("one", "two"):
+        run = stored_run(study, problem, "lr", method, threads=1, jobs=1)
+        run.update(environment=environment({"threads": 1, "jobs": 1}), data_sha256="0", fingerprint=method)
+    packed = tmp_path / "second" / "results" / "archives" / "toy.ceh"
+    assert archive.main(["pack", str(study), str(packed)]) == 0
+    made = {}
+    for place, name in [("first", "results/toy"), ("second", "study=toy"), ("second", "results/archives/toy.ceh")]:
+        monkeypatch.chdir(tmp_path / place)
+        for command in (tables, report):
+            assert told(command, name, monkeypatch=monkeypatch) == 0
+        files = [Path("results/toy") / file for file in ("table.md", "table.csv", "table.tex", "report.html")]
+        made[name] = [file.read_text() for file in files]
+        shutil.rmtree("results/toy")
+    assert made["results/toy"] == made["study=toy"] == made["results/archives/toy.ceh"]
+
+
+def test_a_damaged_archive_is_a_sentence_to_every_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("results/archives").mkdir(parents=True)
+    Path("results/archives/toy.ceh").write_text("no archive")
+    said = "results/archives/toy.ceh is no archive of answers, or damaged"
+    assert str(told(tables, "--all", monkeypatch=monkeypatch)).startswith(said)
+    for command in (tables, report):
+        assert told(command, "study=toy", monkeypatch=monkeypatch) == 1
+        assert capsys.readouterr().err.startswith(said)
+    assert not Path("results/toy").exists()
