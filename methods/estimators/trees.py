@@ -34,7 +34,7 @@ from harness.core.errors import UnsupportedError
 from harness.models.runtime.estimators import RuntimeTrees
 from harness.models.scorecard import ScorecardClassifier, ScorecardRegressor
 from methods.estimators.category_splits import CategorySplit, by_threshold
-from methods.estimators.foreign import LightGBM, XGBoost
+from methods.estimators.optional import LightGBM, XGBoost
 from methods.estimators.tree_arrays import FlatTrees, Tree
 
 TINY = 1e-9  # raw outputs this near to a threshold are decided by the fitted model itself

@@ -42,7 +42,7 @@ from harness.core.inputs import Affine, Lookup, space_inputs
 from harness.core.space import Feature, Space
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Program
-from methods.estimators.foreign import Foreign
+from methods.estimators.optional import ByName
 from methods.estimators.thresholds import last_decoded, last_left
 from methods.estimators.tree_arrays import leaves_of
 from methods.estimators.trees import ensemble, splits_only
@@ -187,7 +187,7 @@ def raw(classifier: Classifier, row: pd.DataFrame) -> np.ndarray:
 
 def test_every_registered_type_has_a_case() -> None:
     """A new encoder needs a case above; own estimators and other libraries' trees have tests elsewhere."""
-    kinds = {kind for kind in (*embed.registry, *ensemble.registry) if not issubclass(kind, Foreign)}
+    kinds = {kind for kind in (*embed.registry, *ensemble.registry) if not issubclass(kind, ByName)}
     kinds = {kind for kind in kinds if not kind.__module__.startswith("harness.")}
     assert {type(estimator) for estimator, _ in CASES.values()} == kinds - {object}
 

@@ -6,7 +6,7 @@ from abc import ABC
 from typing import ClassVar
 
 
-class Foreign(ABC):  # noqa: B024  (nothing is called on it)
+class ByName(ABC):  # noqa: B024  (nothing is called on it)
     """Stands for an optional library's estimators, subclasses included, in ``singledispatch`` without an import."""
 
     package: ClassVar[str] = ""
@@ -18,13 +18,13 @@ class Foreign(ABC):  # noqa: B024  (nothing is called on it)
         return found or NotImplemented
 
 
-class XGBoost(Foreign):
+class XGBoost(ByName):
     """``XGBClassifier`` and ``XGBRegressor``."""
 
     package, names = "xgboost", frozenset({"XGBClassifier", "XGBRegressor"})
 
 
-class LightGBM(Foreign):
+class LightGBM(ByName):
     """``LGBMClassifier`` and ``LGBMRegressor``."""
 
     package, names = "lightgbm", frozenset({"LGBMClassifier", "LGBMRegressor"})
