@@ -58,4 +58,4 @@ def _environments(folders: Sequence[Path]) -> Iterator[tuple[str, Any]]:
         settings = yaml.safe_load(text) if "\nenvironment:" in text else None
         if isinstance(settings, dict) and (found := settings.get("environment")):
             name = str(settings.get("name", path.stem))
-            yield name, kind(name, str(found.get("lock") or ""), str(found.get("python") or ""))
+            yield name, kind.of(name, found)

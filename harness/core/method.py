@@ -61,8 +61,9 @@ class LibraryDefault(NamedTuple):
 class Explainer(Protocol):
     """A method fitted to one problem. It holds all state, lives in one process and is never pickled.
 
-    Two attributes are optional: ``lost``, bool, whether it can answer no more, so that another is fitted for the next
-    factual; and ``cpu_seconds``, float, what processes that it started and that still run have taken so far.
+    Three attributes are optional: ``lost``, bool, whether it can answer no more, so that another is fitted for the next
+    factual; ``cpu_seconds``, float, what processes that it started and that still run have taken so far; and
+    ``model_seconds``, float, wall-clock seconds that it has so far spent on what such a process asked about the model.
     """
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
@@ -82,7 +83,7 @@ class GroupExplainer(Protocol):
 class Method(Protocol):
     """A frozen dataclass of parameters. Anything with these three can be benchmarked.
 
-    Seven attributes are optional, of the class or, where they depend on a parameter, properties:
+    Eight attributes are optional, of the class or, where they depend on a parameter, properties:
 
     ``deterministic``, bool
         Whether the answers are the same whatever generator ``explain`` and ``explain_group`` are given, as long as time
@@ -98,6 +99,8 @@ class Method(Protocol):
         then hold NaN. Where it is False or missing, the harness refuses for it.
     ``prepare()``
         Called once before a run, outside every clock, and never fails: what is missing is for ``refuses`` to say.
+    ``fit_within(problem, deadline)``
+        Called in place of ``fit`` where the time to fit is limited, by a method that can make use of that.
     ``files``, sequence of paths
         What its answers depend on beside its package's Python files.
     ``library_defaults``, mapping of names of parameters to ``LibraryDefault``
@@ -115,6 +118,13 @@ class Method(Protocol):
     def objective(self, problem: Problem) -> Objective | None:
         """What the method claims to minimise, or None where it claims nothing."""
         ...
+
+
+def fit(method: Method, problem: Problem, deadline: Deadline) -> Explainer:
+    """Have a method fit to a problem by a deadline, which it is told if it asks for that."""
+    within = getattr(method, "fit_within", None)
+    found: Explainer = method.fit(problem) if within is None else within(problem, deadline)
+    return found
 
 
 def refusal(method: Method, problem: Problem) -> str | None:

@@ -117,6 +117,10 @@ class Entry:
         """As ``seconds``, of the processor's; those of a question that was stopped are not known and left out."""
         return _quantile(self.table["cpu_seconds"], share)
 
+    def model_seconds(self, share: float) -> float:
+        """Of the seconds, those on what a method's own process asked about the model; NaN where none has."""
+        return _quantile(self.table["model_seconds"], share) if "model_seconds" in self.table else math.nan
+
     @property
     def setup(self) -> tuple[float, float]:
         """Seconds, and processor seconds, from the start of a process to the first question; the mean over seeds."""

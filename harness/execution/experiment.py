@@ -48,7 +48,9 @@ class Workers:
     def timing(self, outcome: Outcome | GroupOutcome) -> dict[str, Any]:
         """The times of an outcome, as they are stored."""
         spent = ("seconds", "cpu_seconds", "fit_seconds", "compile_seconds", "late")
-        return {**{name: getattr(outcome, name) for name in spent}, "jobs": self.jobs, "beside": self.beside}
+        times = {name: getattr(outcome, name) for name in spent}
+        times |= {} if outcome.model_seconds is None else {"model_seconds": outcome.model_seconds}
+        return {**times, "jobs": self.jobs, "beside": self.beside}
 
 
 def run(

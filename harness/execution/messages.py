@@ -14,11 +14,12 @@ from harness.core.problem import Problem
 
 @dataclass(frozen=True)
 class FitRequest:
-    """Fit ``method`` to ``problem``. Answered by ``FitStarted``, then by ``Fitted``."""
+    """Fit ``method`` to ``problem`` within ``limit`` seconds. Answered by ``FitStarted``, then by ``Fitted``."""
 
     method: Method
     problem: Problem
     memory_limit: float | None
+    limit: float
 
 
 @dataclass(frozen=True)
@@ -75,13 +76,15 @@ class ExplainRequest:
 class ExplainReply:
     """An explanation, the wall-clock seconds it took, and the worker's processor seconds.
 
-    ``cpu_seconds`` are those of processes that it started, too; None of a worker that was killed or crashed. ``last``:
-    whether it can answer no more.
+    ``cpu_seconds`` are those of processes that it started, too; None of a worker that was killed or crashed.
+    ``model_seconds``: of ``seconds``, those in which the worker answered such a process about the model; None where
+    there is none. ``last``: whether the worker can answer no more.
     """
 
     explanation: Explanation
-    seconds: float
+    seconds: float = 0.0
     cpu_seconds: float | None = None
+    model_seconds: float | None = None
     last: bool = False
 
 
@@ -104,3 +107,5 @@ class GroupReply:
     reason: Reason = Reason.FINISHED
     detail: str = ""
     cpu_seconds: float | None = None
+    model_seconds: float | None = None
+    last: bool = False

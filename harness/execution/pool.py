@@ -61,6 +61,8 @@ class Noted:
     seconds, cpu_seconds
         Wall-clock and processor seconds of the question; the latter None where its worker was killed or crashed, and
         where none was asked.
+    model_seconds
+        Of ``seconds``, those that went on what a method's own process asked about the model; None where it has none.
     fit_seconds, compile_seconds
         Of the fit to the factual's problem, as of ``Fitted``.
     claim
@@ -76,6 +78,7 @@ class Noted:
     late: bool = False
     claim: Objective | None = None
     cpu_seconds: float | None = None
+    model_seconds: float | None = None
     setup_seconds: float | None = None
     setup_cpu_seconds: float | None = None
 
@@ -129,7 +132,7 @@ class Worker:
 
     def load(self, method: Method, problem: Problem, limits: Limits) -> Fitted:
         """Fit; a worker that does not manage is killed, and the reply says why."""
-        request = FitRequest(method, problem, limits.memory)
+        request = FitRequest(method, problem, limits.memory, limits.fit)
         reply, limit = self._exchange(request, START_LIMIT), START_LIMIT
         if isinstance(reply, FitStarted):
             reply, limit = self._receive(limits.fit), limits.fit
@@ -145,23 +148,26 @@ class Worker:
 
     def ask(self, factual: pd.DataFrame, count: int, seed: tuple[int, ...], limits: Limits) -> ExplainReply:
         """Explain; a worker that does not answer in time is killed, which is an answer too."""
-        reply = self._exchange(ExplainRequest(factual, count, seed, limits.time), limits.time + limits.grace)
+        reply = self._question(ExplainRequest(factual, count, seed, limits.time), limits)
         if reply is not None:
-            if reply.last:
-                self.kill()  # what it has not freed, or has lost, is not to cost the next factual its answer
             return reply
         status, reason, seconds, why = self._silent(limits)
         return ExplainReply(Explanation.none(count, status, reason, why), seconds)
 
     def ask_group(self, factuals: pd.DataFrame, seed: tuple[int, ...], limits: Limits) -> GroupReply:
         """Explain a group; as ``ask``."""
-        reply = self._exchange(GroupRequest(factuals, seed, limits.time), limits.time + limits.grace)
+        reply = self._question(GroupRequest(factuals, seed, limits.time), limits)
         if reply is not None:
-            if reply.reason is Reason.MEMORY:
-                self.kill()
             return reply
         status, reason, seconds, why = self._silent(limits)
         return GroupReply(None, seconds, status, reason, why)
+
+    def _question(self, request: ExplainRequest | GroupRequest, limits: Limits) -> Any:
+        """The reply to a question, or None; a worker that says that it was its last is killed, too."""
+        reply = self._exchange(request, limits.time + limits.grace)
+        if reply is not None and reply.last:
+            self.kill()
+        return reply
 
     def _silent(self, limits: Limits) -> tuple[Status, Reason, float, str]:
         """What became of a worker that did not answer: status, reason, seconds and a sentence."""
@@ -409,6 +415,7 @@ def _noted(worker: Worker, reply: ExplainReply | GroupReply, limits: Limits) -> 
     return {
         "seconds": reply.seconds,
         "cpu_seconds": reply.cpu_seconds,
+        "model_seconds": reply.model_seconds,
         "late": reply.seconds > limits.time,
         "fit_seconds": fitted.seconds,
         "compile_seconds": fitted.compile_seconds,

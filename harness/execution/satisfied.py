@@ -12,7 +12,7 @@ import pandas as pd
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.gaps import missing
 from harness.core.gaps import same as equal
-from harness.core.method import Deadline, Explainer, Method
+from harness.core.method import Deadline, Explainer, Method, fit
 from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Space
@@ -57,12 +57,18 @@ class WithoutCopies:
     def fit(self, problem: Problem) -> Explainer:
         return _Explainer(self.method.fit(problem), self.satisfied, problem.space)
 
+    def fit_within(self, problem: Problem, deadline: Deadline) -> Explainer:
+        return _Explainer(fit(self.method, problem, deadline), self.satisfied, problem.space)
+
 
 @dataclass(frozen=True)
 class _Explainer:
     explainer: Explainer
     satisfied: frozenset[Any]
     space: Space
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.explainer, name)  # the optional ones
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
         if factual.index[0] not in self.satisfied:

@@ -19,7 +19,7 @@ import numpy as np
 from harness.core.doubts import doubts, with_doubts
 from harness.core.errors import HarnessError
 from harness.core.explanation import Explanation, Reason, Status
-from harness.core.method import Deadline, Explainer, GroupExplainer
+from harness.core.method import Deadline, Explainer, GroupExplainer, fit
 from harness.core.method import refusal as refusal_of
 from harness.core.problem import Problem
 from harness.core.processes import die_with_parent
@@ -57,15 +57,14 @@ def serve(connection: Connection) -> None:
             connection.send(FitStarted())
             explainer, fitted = _fit(message, compiling)
             compiled = compiling.seconds - compiled
-            connection.send(replace(fitted, compile_seconds=compiled, cpu_seconds=processor_seconds()))
+            connection.send(replace(fitted, compile_seconds=compiled, cpu_seconds=_processor_seconds(explainer)))
         elif explainer is not None and problem is not None:
-            explain = _explain_group if isinstance(message, GroupRequest) else _explain
-            connection.send(explain(explainer, problem, message))
+            connection.send(_timed(explainer, problem, message))
 
 
 def _fit(request: FitRequest, compiling: CompileClock) -> tuple[Explainer | None, Fitted]:
     _limit_memory(request.memory_limit)
-    method, problem = request.method, request.problem
+    method, problem, deadline = request.method, request.problem, Deadline.after(request.limit)
     explainer, claim, refusal, fault, reason = None, None, None, None, Reason.CRASH
     start = time.perf_counter() - compiling.seconds  # seconds spent compiling are none of the fit's
 
@@ -75,7 +74,7 @@ def _fit(request: FitRequest, compiling: CompileClock) -> tuple[Explainer | None
     seconds = None
     try:
         refusal = refusal_of(method, problem)
-        explainer = None if refusal else method.fit(problem)
+        explainer = None if refusal else fit(method, problem, deadline)
         seconds = elapsed()
         claim = None if refusal else method.objective(problem)
     except HarnessError as error:
@@ -89,9 +88,32 @@ def _fit(request: FitRequest, compiling: CompileClock) -> tuple[Explainer | None
     return explainer, Fitted(seconds, refusal=refusal, fault=fault, reason=reason, claim=stored)
 
 
+def _timed(explainer: Explainer, problem: Problem, request: ExplainRequest | GroupRequest) -> ExplainReply | GroupReply:
+    """The reply to a question with what it took, and whether it is the last that this process can give.
+
+    It is where the explainer has lost what it needs, and where memory ran out: what is not freed then would cost the
+    next question its answer.
+    """
+    start, spent, served = time.perf_counter(), _processor_seconds(explainer), _model_seconds(explainer)
+    reply: ExplainReply | GroupReply
+    if isinstance(request, GroupRequest):
+        reply = _explain_group(explainer, problem, request)
+        reasons = {reply.reason}
+    else:
+        reply = _explain(explainer, problem, request)
+        reasons = {answer.reason for answer in reply.explanation.answers}
+    told = _model_seconds(explainer)
+    return replace(
+        reply,
+        seconds=time.perf_counter() - start,
+        cpu_seconds=_processor_seconds(explainer) - spent,
+        model_seconds=None if told is None or served is None else told - served,
+        last=bool(getattr(explainer, "lost", False)) or Reason.MEMORY in reasons,
+    )
+
+
 def _explain(explainer: Explainer, problem: Problem, request: ExplainRequest) -> ExplainReply:
     count, rng = request.count, np.random.default_rng(np.random.SeedSequence(request.seed))
-    start, spent = time.perf_counter(), _processor_seconds(explainer)
     try:
         with doubts() as met:
             explanation = explainer.explain(request.factual.copy(), count, rng, Deadline.after(request.limit))
@@ -103,13 +125,17 @@ def _explain(explainer: Explainer, problem: Problem, request: ExplainRequest) ->
         explanation = Explanation.none(count, Status.GAVE_UP, Reason.MEMORY, "the memory limit was reached")
     except Exception:
         explanation = Explanation.none(count, Status.FAILED, Reason.CRASH, traceback.format_exc())
-    last = bool(getattr(explainer, "lost", False)) or any(each.reason is Reason.MEMORY for each in explanation.answers)
-    return ExplainReply(explanation, time.perf_counter() - start, _processor_seconds(explainer) - spent, last)
+    return ExplainReply(explanation)
 
 
-def _processor_seconds(explainer: Explainer) -> float:
+def _processor_seconds(explainer: Explainer | None) -> float:
     """Of this process and of what the explainer has running elsewhere."""
     return processor_seconds() + float(getattr(explainer, "cpu_seconds", 0.0))
+
+
+def _model_seconds(explainer: Explainer) -> float | None:
+    found = getattr(explainer, "model_seconds", None)
+    return None if found is None else float(found)
 
 
 def _explain_group(explainer: Explainer, problem: Problem, request: GroupRequest) -> GroupReply:
@@ -117,23 +143,18 @@ def _explain_group(explainer: Explainer, problem: Problem, request: GroupRequest
         why = "this method explains no groups; leave 'group' out, or choose a method such as column_generation"
         return GroupReply(None, status=Status.UNSUPPORTED, reason=Reason.REFUSED, detail=why)
     rng = np.random.default_rng(np.random.SeedSequence(request.seed))
-    start, spent = time.perf_counter(), processor_seconds()
     try:
         with doubts() as met:
             explanation = explainer.explain_group(request.factuals.copy(), rng, Deadline.after(request.limit))
     except HarnessError as error:
-        reply = GroupReply(None, status=Status.UNSUPPORTED, reason=Reason.REFUSED, detail=str(error))
+        return GroupReply(None, status=Status.UNSUPPORTED, reason=Reason.REFUSED, detail=str(error))
     except MemoryError:
-        why = "the memory limit was reached"
-        reply = GroupReply(None, status=Status.GAVE_UP, reason=Reason.MEMORY, detail=why)
+        return GroupReply(None, status=Status.GAVE_UP, reason=Reason.MEMORY, detail="the memory limit was reached")
     except Exception:
-        reply = GroupReply(None, status=Status.FAILED, reason=Reason.CRASH, detail=traceback.format_exc())
-    else:
-        if fault := group_breach(explanation, problem, request.factuals):
-            reply = GroupReply(None, status=Status.FAILED, reason=Reason.CRASH, detail=fault)
-        else:
-            reply = GroupReply(with_doubts(explanation, met))
-    return replace(reply, seconds=time.perf_counter() - start, cpu_seconds=processor_seconds() - spent)
+        return GroupReply(None, status=Status.FAILED, reason=Reason.CRASH, detail=traceback.format_exc())
+    if fault := group_breach(explanation, problem, request.factuals):
+        return GroupReply(None, status=Status.FAILED, reason=Reason.CRASH, detail=fault)
+    return GroupReply(with_doubts(explanation, met))
 
 
 def _limit_memory(gibibytes: float | None) -> None:

@@ -29,7 +29,7 @@ REFUSED = {str(Status.UNSUPPORTED), str(Status.FAILED)}
 BESIDE = "Seconds of {} of {} runs were taken while other factuals or runs went on: they are no fair times."
 OWN = (
     "dataset", "model", "method", "seeds", "n", "coverage", "filled", "validity", "optimal", *GROUPED.values(), "s",
-    "s_p95", "cpu_s", "setup_s",
+    "s_p95", "cpu_s", "model_s", "setup_s",
 )  # fmt: skip
 COMPARED = "Compared on the questions that all of them answer (*: best), and mean rank over all questions (0 is best):"
 ALONE = "Each by itself, over the questions that it answers:"
@@ -102,6 +102,8 @@ def line_of(entry: Entry) -> dict[str, Any]:
     line |= {"validity": entry.validity, "optimal": entry.table["optimal"].mean()}
     line |= {heading: entry.table[name].mean() for name, heading in GROUPED.items() if name in entry.table}
     spent = {"s": entry.seconds(0.5), "s_p95": entry.seconds(0.95), "cpu_s": entry.cpu_seconds(0.5)}
+    served = entry.model_seconds(0.5)
+    spent |= {} if math.isnan(served) else {"model_s": served}
     return line | spent | {"setup_s": entry.setup[0]}
 
 

@@ -98,7 +98,7 @@ def test_what_becomes_of_a_fit(
     """A worker that does not manage is killed; the fit is noted, whatever became of it."""
     worker = Bare(Line(*messages))
     found = worker.load("method", problem, replace(LIMITS, memory=2.0))  # type: ignore[arg-type]
-    assert worker.line.sent == [FitRequest("method", problem, 2.0)]  # type: ignore[arg-type]
+    assert worker.line.sent == [FitRequest("method", problem, 2.0, 7.0)]  # type: ignore[arg-type]
     assert (worker.fitted, worker.problem) == (found, problem)
     assert worker.line.closed is (expected is not None)
     if expected is None:
@@ -142,7 +142,7 @@ FOUND = Answer(Status.FOUND, {})
         (ExplainReply(Explanation((FOUND, FOUND)), 1.0), False),
         (ExplainReply(Explanation((FOUND, FOUND)), 1.0, last=True), True),
         (GroupReply(GroupExplanation(()), 1.0), False),
-        (GroupReply(None, 1.0, Status.GAVE_UP, Reason.MEMORY), True),
+        (GroupReply(None, 1.0, Status.GAVE_UP, Reason.MEMORY, last=True), True),
         (GroupReply(None, 1.0, Status.GAVE_UP, Reason.TIME_LIMIT), False),
     ],
 )

@@ -91,7 +91,7 @@ def raising(fault: BaseException) -> Callable[..., Any]:
 
 def test_a_fit_is_charged_what_it_takes(clocks: Clocks, problem: Problem) -> None:
     """1 s to refuse and 5 s to fit, 3 of them compiling; not the claim's 20 s."""
-    explainer, fitted = worker._fit(FitRequest(Acts(clocks), problem, None), clocks)  # type: ignore[arg-type]
+    explainer, fitted = worker._fit(FitRequest(Acts(clocks), problem, None, 60.0), clocks)  # type: ignore[arg-type]
     assert (explainer, fitted) == ("fitted", Fitted(3.0, claim=Objective((Term("l1"),)).stored()))
 
 
@@ -109,7 +109,7 @@ def test_a_fit_that_fails_says_why(
     reason: Reason,
 ) -> None:  # fmt: skip
     """And what it took; nothing is claimed."""
-    request = FitRequest(Acts(clocks, **method), problem, None)
+    request = FitRequest(Acts(clocks, **method), problem, None, 60.0)
     explainer, fitted = worker._fit(request, clocks)  # type: ignore[arg-type]
     assert explainer is None
     assert (fitted.seconds, fitted.refusal, fitted.reason, fitted.claim) == (seconds, refusal, reason, None)
@@ -157,8 +157,9 @@ def test_an_answer_and_what_it_took(
     """As many as asked for, whatever happens; numbers are drawn by the question's own seed."""
     explainer = Explains(clocks, act or (lambda _: rows(problem, 1, 2)))
     request = ExplainRequest(problem.train.iloc[[0]], 2, (3, 4), 60.0)
-    reply = worker._explain(explainer, problem, request)
-    assert (reply.seconds, reply.cpu_seconds) == (2.0, 1.25)
+    reply = worker._timed(explainer, problem, request)
+    assert isinstance(reply, ExplainReply)
+    assert (reply.seconds, reply.cpu_seconds, reply.last) == (2.0, 1.25, reason is Reason.MEMORY)
     assert [(answer.status, answer.reason) for answer in reply.explanation.answers] == [(status, reason)] * 2
     assert all(words in answer.detail for answer in reply.explanation.answers)
     assert explainer.draws == [np.random.default_rng(np.random.SeedSequence((3, 4))).random()]
@@ -182,13 +183,31 @@ def test_a_groups_answer_and_what_it_took(
     nobody = GroupExplanation(())
     explainer = ExplainsGroups(clocks, act or (lambda _: nobody))
     request = GroupRequest(problem.train.iloc[:3], (3, 4), 60.0)
-    reply = worker._explain_group(explainer, problem, request)
-    assert (reply.seconds, reply.cpu_seconds) == (2.0, 1.25)
+    reply = worker._timed(explainer, problem, request)
+    assert isinstance(reply, GroupReply)
+    assert (reply.seconds, reply.cpu_seconds, reply.last) == (2.0, 1.25, reason is Reason.MEMORY)
     assert (reply.status, reply.reason) == (status, reason)
     assert words in reply.detail
     assert reply.explanation == (None if act else nobody)
     assert explainer.draws == [np.random.default_rng(np.random.SeedSequence((3, 4))).random()]
     assert request.factuals["income"].tolist() == problem.train["income"].iloc[:3].tolist()
+
+
+@pytest.mark.parametrize("kind", [Explains, ExplainsGroups])
+def test_what_an_explainer_has_running_elsewhere_is_told(
+    kind: type[Explains], clocks: Clocks, problem: Problem
+) -> None:
+    """Its processor seconds are added, those that it spent on the model are apart, and a lost one is the last."""
+
+    def act(factuals: pd.DataFrame) -> Any:
+        explainer.cpu_seconds, explainer.model_seconds, explainer.lost = 13.0, 4.5, True
+        return rows(problem, 1) if kind is Explains else GroupExplanation(())
+
+    explainer: Any = kind(clocks, act)
+    explainer.cpu_seconds, explainer.model_seconds, explainer.lost = 10.0, 4.0, False
+    one, several = ExplainRequest(problem.train.iloc[[0]], 1, (0,), 60.0), GroupRequest(problem.train, (0,), 60.0)
+    reply = worker._timed(explainer, problem, one if kind is Explains else several)
+    assert (reply.cpu_seconds, reply.model_seconds, reply.last) == (4.25, 0.5, True)
 
 
 @pytest.mark.parametrize("times", [0, 1, 2])
@@ -246,9 +265,9 @@ def test_messages_are_answered_until_the_end(clocks: Clocks, problem: Problem) -
 
     def imported() -> FitRequest:
         clocks.spend(0.0, compiling=0.25)
-        return FitRequest(Acts(clocks, fits=lambda: explainer), problem, None)
+        return FitRequest(Acts(clocks, fits=lambda: explainer), problem, None, 60.0)
 
-    refused = FitRequest(Acts(clocks, "not this"), problem, None)
+    refused = FitRequest(Acts(clocks, "not this"), problem, None, 60.0)
     line = Messages(raising(ModuleNotFoundError("no module")), one, imported, one, group, refused, one)
     worker.serve(line)  # type: ignore[arg-type]
     kinds = [type(message) for message in line.sent]
