@@ -8,10 +8,11 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from harness.core import packages
 from harness.core.caching import cache
@@ -55,11 +56,19 @@ class Environment:
         needed.
     python
         The version of Python, which has to be installed; empty for the one that runs the harness.
+    index
+        The address of a further index of packages, which is asked where the first has not all of them.
     """
 
     name: str
     lock: str = ""
     python: str = ""
+    index: str = ""
+
+    @classmethod
+    def of(cls, name: str, settings: Mapping[str, Any]) -> Environment:
+        """That of a method's ``environment`` in YAML."""
+        return cls(name, *(str(settings.get(key) or "") for key in ("lock", "python", "index")))
 
     @property
     def folder(self) -> Path:
@@ -105,7 +114,7 @@ class Environment:
             try:
                 self._uv("venv", "--python", _python(self.python), str(self.folder))
                 if self.lock:
-                    self._uv("pip", "sync", "--python", str(self.interpreter), str(located(self.lock)))
+                    self._sync("pip", "sync", "--python", str(self.interpreter), str(located(self.lock)))
             except HarnessError as fault:
                 shutil.rmtree(self.folder, ignore_errors=True)
                 why.write_text(str(fault), encoding="utf-8")
@@ -125,12 +134,22 @@ class Environment:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
+    def _sync(self, *arguments: str) -> None:
+        try:
+            self._uv(*arguments)
+        except HarnessError:
+            if not self.index:
+                raise
+            self._uv(*arguments, "--extra-index-url", self.index, "--index-strategy", "unsafe-best-match")
+
     def _uv(self, *arguments: str) -> None:
         program = shutil.which("uv")
         if program is None:
             raise HarnessError("uv is not installed; see https://docs.astral.sh/uv")
         settings = {**os.environ, "UV_PYTHON_DOWNLOADS": "never"}
         settings.pop("VIRTUAL_ENV", None)
+        if links := os.environ.get("PIP_FIND_LINKS"):  # folders of packages that pip looks into
+            settings.setdefault("UV_FIND_LINKS", ",".join(links.split()))
         done = subprocess.run(
             [program, "--quiet", "--no-config", *arguments], capture_output=True, text=True, env=settings, check=False
         )

@@ -7,9 +7,13 @@ this file's folder on the path. The script hands a class to ``serve``::
 
     class Mine:
         def __init__(self, problem, settings): ...
-        def explain(self, factual, count, seed, limit): return [{"row": {...}}]
+        def explain(self, factual, reach, count, seed, limit): return [{"row": {...}}]
 
     far.serve(Mine)
+
+``explain`` is given the person's row, what the person may take of each feature (``Reach``, by name), how many answers
+are wanted, a seed, and the seconds that are left. An answer is ``{"row", "status", "bound", "reason", "detail"}``: all
+but the row may be left out, and without a row the status says why there is none.
 
 Python 3.8 and later. Version 1 of the protocol: one JSON object a line, on the standard input and output.
 """
@@ -20,7 +24,6 @@ import base64
 import io
 import json
 import os
-import time
 import traceback
 from typing import Any, Dict
 
@@ -40,6 +43,8 @@ class Refused(Exception):
 class Lines:
     """The two ends of the pipe; what the method prints goes to the standard error."""
 
+    arrays = False  # whether the harness takes npy
+
     def __init__(self) -> None:
         self.source = os.fdopen(os.dup(0), "r", encoding="utf-8", newline="\n")
         self.sink = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
@@ -52,7 +57,7 @@ class Lines:
         return json.loads(line, object_hook=_array)
 
     def write(self, message: Any) -> None:
-        self.sink.write(json.dumps(message, default=_plain, allow_nan=False) + "\n")
+        self.sink.write(json.dumps(message, default=self.plain, allow_nan=False) + "\n")
         self.sink.flush()
 
     def ask(self, what: str, **more: Any) -> Any:
@@ -63,6 +68,18 @@ class Lines:
             raise RuntimeError(reply["error"])
         return reply["reply"]
 
+    def plain(self, value: Any) -> Any:
+        """Numpy's numbers and arrays for JSON."""
+        if numpy is not None and isinstance(value, numpy.ndarray):
+            if not self.arrays:
+                return value.tolist()
+            buffer = io.BytesIO()
+            numpy.save(buffer, value, allow_pickle=False)
+            return {"npy": base64.b64encode(buffer.getvalue()).decode("ascii")}
+        if hasattr(value, "item"):
+            return value.item()
+        raise TypeError(f"{value!r} cannot be sent; give numbers, strings, lists or numpy arrays")
+
 
 def _array(found: Any) -> Any:
     if set(found) == {"npy"}:
@@ -70,30 +87,22 @@ def _array(found: Any) -> Any:
     return found
 
 
-def _plain(value: Any) -> Any:
-    """Numpy's numbers and arrays for JSON."""
-    if numpy is not None and isinstance(value, numpy.ndarray):
-        buffer = io.BytesIO()
-        numpy.save(buffer, value, allow_pickle=False)
-        return {"npy": base64.b64encode(buffer.getvalue()).decode("ascii")}
-    if hasattr(value, "item"):
-        return value.item()
-    raise TypeError(f"{value!r} cannot be sent; give numbers, strings, lists or numpy arrays")
-
-
 class Problem:
     """What a method is fitted to.
 
-    ``features``: a list of dictionaries, one a feature: name, kind, categories, scale, bounds, actionability, order.
+    ``features``: a list of dictionaries, one a feature: name, kind, categories, scale, bounds. What a person may take
+    of each comes with the person. ``constraints``: relations between features that an answer has to keep, in words.
     ``train``: rows, a list of dictionaries from feature to value; ``labels``: what the data say of each, if anything.
     ``target``: the wanted class as {"class": ...}, or an interval of a number or probability.
     ``claim``: what the method's YAML says that it minimises, {"distance": "l1", "alpha": 0.0}.
     ``inputs``: how the estimator's columns come of the features. ``classes``: what the model tells apart.
+    ``limit``: seconds in which to fit; None where there is no limit.
     """
 
     def __init__(self, lines: Lines, message: Any) -> None:
         self._lines = lines
         self.features, self.target = message["features"], message["target"]
+        self.constraints = message["constraints"]
         self.inputs, self.classes = message["inputs"], message["classes"]
         self.train, self.labels = self.rows(message["train"]), message["labels"]
         self.claim, self.limit = message["claim"], message["limit"]
@@ -140,30 +149,56 @@ class Problem:
         return base64.b64decode(self._lines.ask("estimator"))
 
 
+class Reach:
+    """What one person may take of one feature, by the harness's rules; to stay as one is, is always permitted.
+
+    ``values``: categories, the person's own among them; None of a number. ``low``, ``high``: ends of a number, both
+    permitted, None where there is none, and the first above the second where nothing is; ``barred``: numbers between
+    them that are not permitted.
+    """
+
+    def __init__(self, own: Any, told: Any) -> None:
+        self.own, self.values = own, told.get("values")
+        self.low, self.high, self.barred = told.get("low"), told.get("high"), told.get("barred", [])
+
+    def permits(self, value: Any) -> bool:
+        """Whether the person may take a value."""
+        if value == self.own:
+            return True
+        if self.values is not None:
+            return value in self.values
+        above = self.low is None or value >= self.low
+        return above and (self.high is None or value <= self.high) and value not in self.barred
+
+
 def serve(method: Any) -> None:
     """Answer the harness until it closes the pipe."""
     lines = Lines()
     explainer: Any = None
     problem: Any = None
+    reply: Row
     while True:
         message = lines.read()
-        spent = time.process_time()
         try:
             if message["do"] == "hello":
-                reply = {"version": VERSION, "arrays": "json" if numpy is None else "npy"}
+                lines.arrays = numpy is not None and message.get("arrays") == "npy"
+                reply = {"version": VERSION, "arrays": "npy" if lines.arrays else "json"}
             elif message["do"] == "fit":
                 problem = Problem(lines, message)
                 explainer = method(problem, message["settings"])
                 reply = {"ok": True}
             else:
                 factual = problem.rows([message["factual"]])[0]
-                found = explainer.explain(factual, message["count"], message["seed"], message["limit"])
+                reach = {name: Reach(factual[name], told) for name, told in message["reach"].items()}
+                found = explainer.explain(factual, reach, message["count"], message["seed"], message["limit"])
                 reply = {"answers": [dict(each, row=_row(problem, each)) for each in found]}
         except Refused as refusal:
             reply = {"refused": str(refusal)}
+        except MemoryError:
+            reply = {"memory": True}
         except Exception:
             reply = {"error": traceback.format_exc()}
-        lines.write(dict(reply, cpu=time.process_time() - spent))
+        lines.write(dict(reply, id=message["id"]))
 
 
 def _row(problem: Problem, answer: Row) -> Any:

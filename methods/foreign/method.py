@@ -18,29 +18,31 @@ from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
 from harness.core.objective import Objective, Term, check_weight
 from harness.core.problem import Problem
+from harness.core.relations import refusal
 from methods.foreign.environment import Environment, located
 from methods.foreign.process import VERSION, FarSide, LostError
-from methods.foreign.served import Served, described, read
+from methods.foreign.served import Served, described, reach_of, read, values
 
-FIT_LIMIT = 120.0  # seconds that the far side is told it has to fit; the harness keeps its own
+ENDINGS = ("finished", "time limit")
 STATUSES = ("OPTIMAL", "FOUND", "INFEASIBLE", "GAVE_UP", "UNSUPPORTED")
 WITHOUT = {  # status and reason of an answer without a point
-    "GAVE_UP": (Status.GAVE_UP, None, Reason.FINISHED),
-    "INFEASIBLE": (Status.INFEASIBLE, None, Reason.PROOF),
-    "UNSUPPORTED": (Status.UNSUPPORTED, None, Reason.REFUSED),
+    "GAVE_UP": (Status.GAVE_UP, Reason.FINISHED),
+    "INFEASIBLE": (Status.INFEASIBLE, Reason.PROOF),
+    "UNSUPPORTED": (Status.UNSUPPORTED, Reason.REFUSED),
 }
-KEYS = ("python", "lock", "variables")
+KEYS = ("python", "lock", "index", "variables")
 
 
 @dataclass(frozen=True)
 class Foreign:
     """Answers of a program that speaks one JSON line at a time on its standard input and output.
 
-    The program is told the problem once (features, training rows, target, the model's inputs) and then asked a factual
-    at a time; before it answers it may ask about the model as often as it likes: predictions, scores, the estimator's
-    columns, gradients, layers, trees, or the estimator itself as bytes. ``far.py`` does that in Python. Limits, checks,
-    seeds and clocks are those of every method; the seconds in which the harness served the program's questions are
-    part of its time, and told apart in the trace. A program that ends, or says what it must not, costs one factual.
+    The program is told the problem once (features, training rows, target, the model's inputs, seconds to fit) and then
+    asked a factual at a time, with what this person may take of each feature; before it answers it may ask about the
+    model as often as it likes: predictions, scores, the estimator's columns, gradients, layers, trees, or the estimator
+    itself as bytes. ``far.py`` does that in Python. Limits, checks, seeds and clocks are those of every method; the
+    seconds in which the harness served the program's questions are part of its time, and stored apart
+    (``model_seconds``). A program that ends, or says what it must not, costs one factual.
 
     Parameters
     ----------
@@ -51,8 +53,8 @@ class Foreign:
     program
         What runs the script where that is no Python: program and arguments, ``{script}`` for the script's path.
     environment
-        ``python``, a version, ``lock``, a file of pinned requirements (as ``script``), and ``variables``, for the
-        process; nothing for the harness's own Python.
+        ``python``, a version, ``lock``, a file of pinned requirements (as ``script``), ``index``, the address of a
+        further index of packages, and ``variables``, for the process; nothing for the harness's own Python.
     settings
         What the script is given, as it is.
     distance
@@ -95,9 +97,7 @@ class Foreign:
     @cached_property
     def home(self) -> Environment:
         """Its environment."""
-        return Environment(
-            self.name, str(self.environment.get("lock") or ""), str(self.environment.get("python") or "")
-        )
+        return Environment.of(self.name, self.environment)
 
     def prepare(self) -> None:
         """Make its environment, once a machine; what is in the way is what ``refuses`` then says."""
@@ -109,7 +109,9 @@ class Foreign:
                 return
 
     def refuses(self, problem: Problem) -> str | None:
-        """A missing file or environment. Other refusals are the script's, in ``fit``."""
+        """A missing file or environment, or relations where it claims proofs. Other refusals are the script's."""
+        if self.distance is not None and (why := refusal(problem.space.relations, self.name)):
+            return why
         try:
             located(self.script)
             return self.home.lacking
@@ -131,6 +133,10 @@ class Foreign:
         """
         return _Explainer(self, problem)
 
+    def fit_within(self, problem: Problem, deadline: Deadline) -> _Explainer:
+        """As ``fit``; the program is told the seconds that are left to fit."""
+        return _Explainer(self, problem, deadline)
+
     def start(self) -> FarSide:
         """The running program."""
         script = str(located(self.script))
@@ -144,18 +150,17 @@ class Foreign:
 class _Explainer:
     """The program, fitted to one problem."""
 
-    def __init__(self, method: Foreign, problem: Problem) -> None:
+    def __init__(self, method: Foreign, problem: Problem, deadline: Deadline | None = None) -> None:
         self.method, self.problem, self.claim = method, problem, method.objective(problem)
-        self.served, self.spent = Served(problem), 0.0
+        self.served, self.model_seconds = Served(problem), 0.0
         self.far = method.start()
-        hello = self._ask({"do": "hello", "version": VERSION})
+        hello = self._ask({"do": "hello", "version": VERSION, "arrays": "npy"})
         if hello.get("version") != VERSION:
             raise HarnessError(f"{method.name} speaks version {hello.get('version')!r} of the protocol, not {VERSION}.")
         self.far.arrays = hello.get("arrays") == "npy"
         claim = {"distance": method.distance, "alpha": method.alpha}
-        told = self._ask(
-            {**described(problem, FIT_LIMIT), "do": "fit", "settings": dict(method.settings), "claim": claim}
-        )
+        limit = None if deadline is None else deadline.left
+        told = self._ask({**described(problem, limit), "do": "fit", "settings": dict(method.settings), "claim": claim})
         if not told.get("ok"):
             raise LostError(f"{method.name} neither took the problem nor refused it.")
 
@@ -170,11 +175,11 @@ class _Explainer:
         return self.far.processor_seconds
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
-        names, before, self.spent = self.problem.space.names, dict(self.far.called), 0.0
-        row = list(factual[list(names)].astype(object).iloc[0])
+        space, before = self.problem.space, dict(self.far.called)
         question = {
             "do": "explain",
-            "factual": row,
+            "factual": values(factual[list(space.names)])[0],
+            "reach": reach_of(space, factual),
             "count": n,
             "seed": int(rng.integers(2**31)),
             "limit": deadline.left,
@@ -184,7 +189,7 @@ class _Explainer:
             raise HarnessError(f"{self.method.name} did not give a list of answers.")
         answers = [self._answer(each, factual) for each in reply[:n]]
         called = {f"asked {name}": count - before.get(name, 0) for name, count in self.far.called.items()}
-        trace = ({"seconds in the harness": self.spent, **called},)
+        trace = (called,) if called else ()
         last = answers[-1] if answers and answers[-1].row is None else Answer(Status.GAVE_UP)
         return Explanation(tuple(answers), trace=trace).padded(n, last)
 
@@ -192,6 +197,8 @@ class _Explainer:
         reply = self.far.ask(message, self._serve)
         if "refused" in reply:
             raise HarnessError(str(reply["refused"]))
+        if "memory" in reply:
+            raise MemoryError
         if "error" in reply:
             raise RuntimeError(f"{self.method.name}: {reply['error']}")
         return reply
@@ -201,16 +208,18 @@ class _Explainer:
         try:
             return self.served(question)
         finally:
-            self.spent += time.perf_counter() - start
+            self.model_seconds += time.perf_counter() - start
 
     def _answer(self, told: Mapping[str, Any], factual: pd.DataFrame) -> Answer:
         """An answer of the program; OPTIMAL only with a claim, and where the model says what is wanted."""
         status = str(told.get("status") or ("GAVE_UP" if told.get("row") is None else "FOUND"))
         if status not in STATUSES:
             raise HarnessError(f"{self.method.name} gave the status {status!r}; {choices(status, STATUSES)}.")
+        late = _reason(self.method.name, told.get("reason")) is Reason.TIME_LIMIT
         detail = str(told.get("detail") or "")
         if told.get("row") is None:
-            return Answer(*WITHOUT.get(status, WITHOUT["GAVE_UP"]), detail=detail)
+            given, reason = WITHOUT.get(status, WITHOUT["GAVE_UP"])
+            return Answer(given, reason=Reason.TIME_LIMIT if late else reason, detail=detail)
         row = read(self.problem, told["row"])
         frame = self.problem.space.frame([row])
         bound = told.get("bound")
@@ -222,8 +231,17 @@ class _Explainer:
         return Answer(
             Status.OPTIMAL if proven else Status.FOUND,
             row,
-            Reason.PROOF if proven else Reason.FINISHED,
+            Reason.PROOF if proven else Reason.TIME_LIMIT if late else Reason.FINISHED,
             objective=value,
             bound=None if value is None else (value if proven and bound is None else bound),
             detail=detail,
         )
+
+
+def _reason(name: str, told: Any) -> Reason | None:
+    """What the far side says of how an answer ended, if it does."""
+    if told is None:
+        return None
+    if told not in ENDINGS:
+        raise HarnessError(f"{name} gave the reason {told!r}; {choices(str(told), ENDINGS)}.")
+    return Reason(told)

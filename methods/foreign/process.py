@@ -9,11 +9,11 @@ import json
 import os
 import selectors
 import subprocess
-import tempfile
+import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pandas as pd
@@ -23,10 +23,10 @@ from harness.core.processes import die_with_parent
 
 VERSION = 1
 MOST = 2**26  # bytes of a line from the far side
-SAID = 400  # characters of what the far side last wrote on its standard error
+SAID = 400  # bytes of what the far side last wrote on its standard error
 
 
-class LostError(HarnessError):
+class LostError(RuntimeError):
     """The far side ended, or said what it must not: it cannot be asked again."""
 
 
@@ -42,23 +42,28 @@ class FarSide:
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        self.errors = tempfile.TemporaryFile()  # noqa: SIM115  (its standard error, as long as it runs)
         self.lost = False
         self.arrays = False
         self.called: dict[str, int] = {}
         self._held = bytearray()
+        self._said = bytearray()
+        self._asked = 0
         try:
             self.process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=self.errors,
+                stderr=subprocess.PIPE,
                 env={**os.environ, **environment},
                 preexec_fn=die_with_parent,
             )
         except OSError as fault:
-            raise LostError(f"{command[0]} cannot be started ({fault.strerror}).") from None
+            raise HarnessError(
+                f"{command[0]} cannot be started ({fault.strerror}); install it, or mend 'program'."
+            ) from None
         self._end = weakref.finalize(self, _end, self.process)
+        self._listener = threading.Thread(target=_listen, args=(self.process.stderr, self._said), daemon=True)
+        self._listener.start()
 
     def ask(self, message: Mapping[str, Any], answer: Callable[[Mapping[str, Any]], Any]) -> dict[str, Any]:
         """Send a message and return the reply; what the far side asks meanwhile is answered by ``answer``.
@@ -68,16 +73,26 @@ class FarSide:
         LostError
             Where the far side ends, breaks the protocol, or says more than ``MOST`` bytes in a line.
         """
-        self._write(message)
+        self._asked += 1
+        self._write({**message, "id": self._asked})
         while True:
             reply = self._read()
             if "ask" not in reply:
-                return reply
-            self.called[str(reply["ask"])] = self.called.get(str(reply["ask"]), 0) + 1
+                number = reply.get("id")
+                if number == self._asked:
+                    return reply
+                if not isinstance(number, int) or not 0 < number < self._asked:  # an earlier one was answered twice
+                    raise self._broken(f"a reply to message {str(number)[:60]}, not to {self._asked}")
+                continue
             try:
-                self._write({"reply": answer(reply)})
-            except HarnessError as fault:
-                self._write({"error": str(fault)})
+                told = {"reply": answer(reply)}
+                self.called[reply["ask"]] = self.called.get(reply["ask"], 0) + 1
+            except MemoryError:
+                self.lost = True  # it still waits for a reply
+                raise
+            except Exception as fault:  # a model's, too: of numbers that it does not take
+                told = {"error": str(fault) or type(fault).__name__}
+            self._write(told)
 
     @property
     def processor_seconds(self) -> float:
@@ -104,7 +119,9 @@ class FarSide:
         assert self.process.stdout is not None
         with selectors.DefaultSelector() as ready:
             ready.register(self.process.stdout, selectors.EVENT_READ)
-            while (at := self._held.find(b"\n")) < 0:
+            seen = 0
+            while (at := self._held.find(b"\n", seen)) < 0:
+                seen = len(self._held)
                 ready.select()
                 part = os.read(self.process.stdout.fileno(), 2**20)
                 if not part:
@@ -116,7 +133,7 @@ class FarSide:
         del self._held[: at + 1]
         try:
             reply = json.loads(line, object_hook=_array)
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError, EOFError, OverflowError, TypeError):
             raise self._broken(f"a line that is no JSON ({line[:60].decode('utf-8', 'replace')!r})") from None
         if not isinstance(reply, dict):
             raise self._broken(f"a line that is no JSON object ({line[:60].decode('utf-8', 'replace')!r})")
@@ -129,9 +146,11 @@ class FarSide:
 
     def _ended(self) -> LostError:
         self.lost = True
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=1.0)
+        self._listener.join(timeout=1.0)  # what it said last may still be in the pipe
         self.end()
-        self.errors.seek(0)
-        said = self.errors.read().decode("utf-8", "replace").strip()[-SAID:]
+        said = bytes(self._said).decode("utf-8", "replace").strip()
         last = f": {said.splitlines()[-1]}" if said else ""
         return LostError(f"the far side ended with code {self.process.wait()}{last}.")
 
@@ -154,6 +173,14 @@ def _array(found: dict[str, Any]) -> Any:
     if set(found) != {"npy"}:
         return found
     return np.load(io.BytesIO(base64.b64decode(found["npy"])), allow_pickle=False)
+
+
+def _listen(pipe: IO[bytes], said: bytearray) -> None:
+    """Read a pipe to its end, keeping the last of it: whoever writes there need not wait, and fills no memory."""
+    with contextlib.suppress(OSError, ValueError), pipe:
+        while part := os.read(pipe.fileno(), 2**16):
+            said += part[-SAID:]
+            del said[:-SAID]
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

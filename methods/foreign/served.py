@@ -13,15 +13,15 @@ import skops.io
 
 from harness.core.errors import HarnessError, UnsupportedError
 from harness.core.problem import Problem
-from harness.core.space import Feature
+from harness.core.space import Feature, Space
 from harness.core.target import Interval, Label
 from methods.estimators.linear import is_linear, weights_of
 from methods.estimators.network import NETWORKS
 from methods.estimators.trees import ensemble
 
 
-def described(problem: Problem, limit: float) -> dict[str, Any]:
-    """The problem as a message: features, training rows, target, the model's inputs and classes."""
+def described(problem: Problem, limit: float | None) -> dict[str, Any]:
+    """The problem as a message: features, training rows, target, the model's inputs and classes, seconds to fit."""
     space, classifier, target = problem.space, problem.classifier, problem.target
     wanted: dict[str, Any]
     if isinstance(target, Label):
@@ -35,6 +35,7 @@ def described(problem: Problem, limit: float) -> dict[str, Any]:
         "train": values(problem.train[list(space.names)]),
         "labels": np.asarray(problem.labels).tolist(),
         "target": wanted,
+        "constraints": list(space.constraints),
         "inputs": [{"type": type(source).__name__.lower(), **asdict(source)} for source in classifier.inputs],
         "classes": list(classifier.classes),
         "limit": limit,
@@ -42,10 +43,31 @@ def described(problem: Problem, limit: float) -> dict[str, Any]:
 
 
 def _feature(feature: Feature) -> dict[str, Any]:
-    told = asdict(feature)
-    return {**told, "kind": str(feature.kind), "actionability": str(feature.actionability)} | {
-        name: _ends(told[name]) for name in ("scale", "bounds")
+    """A feature without the rules of what may change, which come with each person, as ``reach_of``."""
+    return {
+        "name": feature.name,
+        "kind": str(feature.kind),
+        "categories": list(feature.categories),
+        "scale": _ends(feature.scale),
+        "bounds": _ends(feature.bounds),
     }
+
+
+def reach_of(space: Space, factual: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """What a person may take of each feature, by name: {"values"}, or {"low", "high", "barred"} of a number.
+
+    ``low`` and ``high`` are None where there is no end; ``barred`` are the codes between them.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for feature in space.features:
+        value = factual[feature.name].iloc[0]
+        if feature.numeric:
+            low, high = feature.interval(float(value))
+            barred = [code for code in feature.special if low <= code <= high]
+            found[feature.name] = {**dict(zip(("low", "high"), _ends((low, high)), strict=True)), "barred": barred}
+        else:
+            found[feature.name] = {"values": list(feature.reachable(value))}
+    return found
 
 
 def _ends(pair: tuple[float, float]) -> list[float | None]:
@@ -83,6 +105,8 @@ class Served:
             "layers": self._layers, "trees": self._trees, "estimator": self._estimator,
         }  # fmt: skip
         asked = message["ask"]
+        if not isinstance(asked, str):
+            raise HarnessError(f"one cannot ask for {asked!r}; ask for {', '.join([*rows, *whole])}.")
         if asked in rows:
             return rows[asked](self._frame(message.get("rows")))
         if asked in whole:

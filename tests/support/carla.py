@@ -30,14 +30,14 @@ def method_of(name: str) -> Any:
 
 
 @cache
-def compas(kind: str) -> tuple[Problem, pd.DataFrame]:
+def compas(kind: str, name: str = "compas") -> tuple[Problem, pd.DataFrame]:
     """COMPAS, a small model of it, and ten rows that are not of the wanted class."""
-    config: Any = OmegaConf.to_container(OmegaConf.load(ROOT / "conf" / "dataset" / "compas.yaml"))
+    config: Any = OmegaConf.to_container(OmegaConf.load(ROOT / "conf" / "dataset" / f"{name}.yaml"))
     data = load_dataset(**config)
     train, labels = data.frame.iloc[data.train], data.labels[data.train]
     estimator = LogisticRegression() if kind == "lr" else RandomForestClassifier(10, max_depth=4, random_state=0)
     classifier = models.train(estimator, data.space, train, labels, data.classes)
-    problem = Problem(data.space, classifier, train, labels, Label("not High"))
+    problem = Problem(data.space, classifier, train, labels, Label(config["desired"]))
     rows = data.frame.iloc[data.test]
     return problem, rows.loc[~problem.valid(rows)].iloc[:10]
 

@@ -1,8 +1,11 @@
 """OCEAN's constraint program on tree ensembles, by oceanpy: the far side of ``method=ocean_cp``.
 
 OCEAN sees the estimator's own columns: a number or an ordinal feature as a continuous one, a binary and a categorical
-one as they are. An interval of whole numbers or ranks costs the way to the first of them, where OCEAN would count the
-way to the threshold. Its point is called optimal only where the distance, counted anew, is OCEAN's optimum.
+one as they are. It knows no whole numbers, ranks or permitted values: here an interval between thresholds costs the
+way to the nearest value in it that the person may take, where OCEAN counts the way to the threshold, and an interval
+without one is closed. Its point is called optimal only where the distance, counted anew, is OCEAN's optimum. That it
+compares numbers with thresholds in double precision, and the trees do so in single, is left as it is: what the
+estimator says of its points is for the harness to count.
 """
 
 import itertools
@@ -16,16 +19,17 @@ import skops.io
 from ocean.abc import Mapper
 from ocean.cp import Explainer
 from ocean.feature import Feature
+from ortools.sat.python.cp_model import Domain
 
-FAR = 1000.0  # the cost of an interval without a whole number or rank
+END = 999.0  # of a column, far outside: OCEAN looks for the person between its levels
 SAME = 1e-6  # distances that are one: OCEAN counts in 1e-8, and steps over thresholds by a float32 number
 
 
 class Restated(Explainer):
-    """OCEAN's program, in which whole numbers and ranks cost what they are."""
+    """OCEAN's program, in which an interval costs the way to what the person may take in it."""
 
     def __init__(self, estimator, mapper, columns):
-        self.columns = columns
+        self.columns, self.reach = columns, {}
         super().__init__(estimator, mapper=mapper)
 
     def Lp(self, x, v, code=None, *, norm=1):
@@ -33,18 +37,16 @@ class Restated(Explainer):
         return super().Lp(x, v, code, norm=norm)
 
     def get_intervals_cost(self, levels, x, *, norm=1):
-        column = self.asked
-        if column is None or not column.stepped:
-            return super().get_intervals_cost(levels, x, norm=norm)
-        costs = []
-        for above, at_most in itertools.pairwise(levels):
-            found = x
-            if not above < x <= at_most:
-                up = above >= x
-                value = column.outward(above if up else at_most, up, above, at_most)
-                found = FAR if value is None else column.of(value)
-            costs.append(int(abs(found - x) * self._obj_scale))
-        return costs
+        found = self.nearest(self.asked, levels, x)
+        return [0 if each is None else int(abs(each[0] - x) * self._obj_scale) for each in found]
+
+    def nearest(self, column, levels, x):
+        """By interval, what ``Column.nearest`` has in it; the person's own value in that of x."""
+        mine = self.reach[column.feature["name"]]
+        return [
+            (x, mine.own) if above < x <= at_most else column.nearest(mine, above, at_most, x)
+            for above, at_most in itertools.pairwise(levels)
+        ]
 
 
 class OceanCp:
@@ -71,9 +73,10 @@ class OceanCp:
         numbers = {column.feature["name"]: column for column in self.columns if not column.code}
         self.explainer = Restated(self.estimator, self.mapper, numbers)
 
-    def explain(self, factual, count, seed, limit):
+    def explain(self, factual, reach, count, seed, limit):
         point = numpy.array([column.of(factual[column.feature["name"]]) for column in self.columns])
-        self.restrict(factual, point)
+        self.explainer.reach = reach
+        self.restrict(reach, point)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = self.explainer.explain(
@@ -81,54 +84,47 @@ class OceanCp:
             )
         status = self.explainer.Status
         if found is None:
-            return [{"status": "INFEASIBLE" if status == "INFEASIBLE" else "GAVE_UP"}]
+            return [{"status": "INFEASIBLE"} if status == "INFEASIBLE" else {"reason": "time limit"}]
         bound = self.explainer.solver.BestObjectiveBound() / 1e8
-        row = self.row(factual, point, numpy.asarray(found.x, dtype=float))
-        if row is None:
-            return [{"status": "INFEASIBLE" if status == "OPTIMAL" else "GAVE_UP"}]  # no whole number anywhere
+        row = self.row(reach, point, numpy.asarray(found.x, dtype=float))
         distance = sum(abs(self.distance(factual, row)))
-        proven = status == "OPTIMAL" and distance <= bound + SAME
-        if proven:
+        if status == "OPTIMAL" and distance <= bound + SAME:
             return [{"row": row, "status": "OPTIMAL"}]
-        return [{"row": row, "status": "FOUND", "bound": max(bound - SAME, 0.0)}]
+        ending = "finished" if status == "OPTIMAL" else "time limit"
+        return [{"row": row, "status": "FOUND", "bound": max(bound - SAME, 0.0), "reason": ending}]
 
-    def restrict(self, factual, point):
-        """Keep to bounds and actionability, for this question only."""
+    def restrict(self, reach, point):
+        """Keep to what the person may take, for this question only."""
         explainer = self.explainer
-        for place, column in enumerate(self.columns):
-            variable = explainer.mapper[column.feature["name"]]
-            low, high = column.reach(factual)
+        for column, x in zip(self.columns, point, strict=True):
+            name = column.feature["name"]
+            variable, mine = explainer.mapper[name], reach[name]
             if variable.is_one_hot_encoded:
-                if high < 1:
+                if column.level not in mine.values:
                     explainer.add_garbage(explainer.Add(variable.xget(column.code) == 0))
             elif variable.is_binary:
-                if low == high:
-                    explainer.add_garbage(explainer.Add(variable.xget() == int(point[place])))
+                if len(mine.values) == 1:
+                    explainer.add_garbage(explainer.Add(variable.xget() == int(x)))
             else:
-                levels = numpy.asarray(variable.levels)
-                first = max(int(numpy.searchsorted(levels, low, side="left")) - 1, 0)
-                last = min(max(int(numpy.searchsorted(levels, high, side="left")) - 1, 0), len(levels) - 2)
-                explainer.add_garbage(explainer.Add(variable.xget() >= first))
-                explainer.add_garbage(explainer.Add(variable.xget() <= last))
+                found = explainer.nearest(column, variable.levels, x)
+                open_ = Domain.from_values([place for place, each in enumerate(found) if each is not None])
+                explainer.add_garbage(explainer.add_linear_expression_in_domain(variable.xget(), open_))
 
-    def row(self, factual, point, found):
-        """OCEAN's point in the features' own values; None where none of them lies in an interval."""
-        row = dict(factual)
-        for place, column in enumerate(self.columns):
-            name, value = column.feature["name"], found[place]
-            if value == point[place]:
-                continue
+    def row(self, reach, point, found):
+        """OCEAN's point in the features' own values."""
+        row = {name: mine.own for name, mine in reach.items()}
+        for column, x, value in zip(self.columns, point, found, strict=True):
+            name = column.feature["name"]
+            variable, mine = self.explainer.mapper[name], reach[name]
             if column.code:
                 if value > 0.5:
                     row[name] = column.level
-                continue
-            levels = (
-                numpy.asarray(self.mapper[name].levels) if self.mapper[name].is_numeric else numpy.array([-9.0, 9.0])
-            )
-            at = min(max(int(numpy.searchsorted(levels, value, side="left")) - 1, 0), len(levels) - 2)
-            row[name] = column.outward(value, value > point[place], levels[at], levels[at + 1])
-            if row[name] is None:
-                return None
+            elif variable.is_binary:
+                row[name] = next(each for each in mine.values if column.of(each) == value)
+            else:
+                at = self.explainer.solver.Value(variable.xget())
+                nearest, taken = self.explainer.nearest(column, variable.levels, x)[at]
+                row[name] = column.number(mine, value, nearest) if taken is None else taken
         return row
 
     def distance(self, factual, row):
@@ -163,53 +159,43 @@ class Column:
         return self.source["type"] != "affine" or self.feature["kind"] == "integer"
 
     def of(self, value):
-        """The column's value as the trees compare it: a float32 number."""
-        return float(numpy.float32(self.exactly(value)))
-
-    def exactly(self, value):
         if self.code:
             return float(value == self.level)
         if self.source["type"] == "affine":
             return (value - self.source["shift"]) / self.source["unit"]
-        return self.source["values"][self.source["levels"].index(value)]
+        return float(self.source["values"][self.source["levels"].index(value)])
 
-    def values(self, factual):
-        """Categories that a counterfactual may take."""
-        feature = self.feature
-        value, kind = factual[feature["name"]], feature["actionability"]
-        ladder = (
-            list(feature["order"] or feature["categories"]) if kind == "conditional" else list(feature["categories"])
-        )
-        if kind == "free":
-            return [each for each in ladder if each == value or each not in feature["special"]]
-        if kind == "immutable" or value not in ladder:
-            return [value]
-        at = ladder.index(value)
-        return ladder[: at + 1] if kind == "decrease" else ladder[at:]
-
-    def reach(self, factual):
-        """Least and greatest value of the column."""
-        feature, value = self.feature, factual[self.feature["name"]]
-        if feature["categories"]:
-            found = [self.of(each) for each in self.values(factual)]
-            return min(found), max(found)
-        low, high = feature["bounds"]
-        low, high = (-math.inf if low is None else min(low, value)), (math.inf if high is None else max(high, value))
-        kind = feature["actionability"]
-        low = value if kind in ("immutable", "increase") else low
-        high = value if kind in ("immutable", "decrease") else high
+    def ends(self, mine):
+        """Least and greatest value of the column that the person may take, of a number."""
+        low, high = (-math.inf if mine.low is None else mine.low), (math.inf if mine.high is None else mine.high)
         return self.of(low), self.of(high)
 
-    def outward(self, value, up, above, at_most):
-        """The feature's value at, or next beyond, one of the column, within (above, at most]; None: there is none."""
-        candidates = self.source.get("levels")
+    def nearest(self, mine, above, at_most, x):
+        """Of the column, what lies nearest to x within (above, at_most] and may be taken, and the feature's value.
+
+        The latter is None of a continuous number, and ``above`` stands for what comes next; None: there is nothing.
+        """
+        if not self.stepped:
+            low, high = self.ends(mine)
+            low, high = max(low, above), min(high, at_most)
+            return None if high <= above or low > high else (min(max(x, low), high), None)
+        candidates = mine.values
         if candidates is None:
-            number = value * self.source["unit"] + self.source["shift"]
-            if self.feature["kind"] != "integer":
-                return number
-            candidates = range(math.floor(number) - 1, math.ceil(number) + 2)
-        inside = [each for each in candidates if above < self.of(each) <= at_most]
-        return (min if up else max)(inside, key=self.of) if inside else None
+            low, high = self.ends(mine)
+            start = min(max(above if above >= x else at_most, low), high)
+            start = start * self.source["unit"] + self.source["shift"]
+            around = 2 + len(mine.barred)
+            candidates = range(math.floor(start) - around, math.ceil(start) + around + 1)
+        inside = [each for each in candidates if above < self.of(each) <= at_most and mine.permits(each)]
+        best = min(inside, key=lambda each: abs(self.of(each) - x), default=None)
+        return None if best is None else (self.of(best), best)
+
+    def number(self, mine, value, nearest):
+        """A continuous number by OCEAN's value of the column, unless an end of what may be taken lies nearer."""
+        low, high = self.ends(mine)
+        if nearest in (low, high):
+            return mine.low if nearest == low else mine.high
+        return value * self.source["unit"] + self.source["shift"]
 
 
 def columns_of(problem):
@@ -226,7 +212,7 @@ def columns_of(problem):
 
 
 def features_of(columns):
-    """What OCEAN calls each feature: numbers with ends far outside, as it looks for the factual between its levels."""
+    """What OCEAN calls each feature."""
     found = {}
     for column in columns:
         name = column.feature["name"]
@@ -236,7 +222,7 @@ def features_of(columns):
         elif column.feature["kind"] == "binary":
             found[name] = Feature(Feature.Type.BINARY)
         else:
-            found[name] = Feature(Feature.Type.CONTINUOUS, levels=(-9.0, 9.0))
+            found[name] = Feature(Feature.Type.CONTINUOUS, levels=(-END, END))
     return found
 
 

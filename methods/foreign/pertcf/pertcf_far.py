@@ -76,7 +76,7 @@ class PertCf:
         score = numpy.asarray(self.problem.score(self.rows(matrix)), dtype=float)
         return numpy.column_stack([1 - score, score]) if score.ndim == 1 else score
 
-    def explain(self, factual, count, seed, limit):
+    def explain(self, factual, reach, count, seed, limit):
         numpy.random.seed(seed % 2**32)  # noqa: NPY002
         label = str(self.problem.predict([factual])[0])
         with warnings.catch_warnings():
@@ -85,29 +85,10 @@ class PertCf:
         if found is None:
             return [{"status": "GAVE_UP", "detail": "PertCF found no candidate"}]
         (row,) = self.rows([[found[name] for name in self.names]])
-        row = {name: self.permitted(name, factual[name], row[name]) for name in self.names}
+        row = {name: value if reach[name].permits(value) else factual[name] for name, value in row.items()}
         if row == factual:
             return [{"status": "GAVE_UP", "detail": "nothing is left of PertCF's point within the constraints"}]
         return [{"row": row}]
-
-    def permitted(self, name, old, new):
-        """The new value, or the old one where it may not be taken."""
-        feature = next(each for each in self.problem.features if each["name"] == name)
-        kind = feature["actionability"]
-        if kind == "immutable":
-            return old
-        if not feature["categories"]:
-            low, high = feature["bounds"]
-            low, high = (-numpy.inf if low is None else low), (numpy.inf if high is None else high)
-            wrong = (kind == "increase" and new < old) or (kind == "decrease" and new > old) or not low <= new <= high
-            return old if wrong else new
-        ladder = list(feature["order"] or feature["categories"])
-        if kind == "free":
-            return new if new not in feature["special"] else old
-        if old not in ladder or new not in ladder:
-            return old
-        down = ladder.index(new) < ladder.index(old)
-        return old if (down and kind != "decrease") or (not down and kind == "decrease") else new
 
 
 far.serve(PertCf)

@@ -2,7 +2,8 @@
 
 Its action set has one whole number a feature (ranks of ordinal ones) and one yes-or-no a category, kept to one of them.
 Its integer program lists, feature by feature, what can be reached, and all combinations of that are asked about. Of the
-first list that holds points which the model accepts, the one of fewest steps is the answer.
+first list that holds points which the model accepts, the one of fewest steps is the answer. A feature of which a person
+may take some values but neither all categories nor all numbers between two ends stays as it is.
 """
 
 import time
@@ -45,29 +46,33 @@ class ReachMl:
                 row[feature["name"]] = feature["categories"][number] if feature["categories"] else number
         return row
 
-    def action_set(self, factual):
-        """What this person can do."""
+    def action_set(self, factual, reach):
+        """What this person can do, in reachml's words."""
         own = pandas.DataFrame([self.encode(factual)], columns=self.names).astype(float)
         found = reachml.ActionSet(pandas.concat([self.train, own], ignore_index=True))
         for feature in self.problem.features:
             mine = [name for name, (each, _) in zip(self.names, self.columns, strict=True) if each is feature]
-            kind = feature["actionability"]
-            if kind in ("immutable", "conditional") or feature["special"]:
+            ends = ends_of(feature, reach[feature["name"]])
+            if ends is None:
                 for name in mine:
                     found[name].actionable = False
-                continue
-            if feature["kind"] == "categorical":
+            elif feature["kind"] == "categorical":
                 found.constraints.add(OneHotEncoding(names=mine))
             else:
-                found[mine[0]].step_direction = {"increase": 1, "decrease": -1}.get(kind, 0)
+                element, own = found[mine[0]], code(feature, None, factual[feature["name"]])
+                low = min(element.lb, own) if ends[0] is None else ends[0]
+                high = max(element.ub, own) if ends[1] is None else ends[1]
+                element.step_direction = int(low >= own) - int(high <= own)
+                if element.variable_type is not bool:
+                    element.lb, element.ub = low, high
         return found
 
-    def explain(self, factual, count, seed, limit):
+    def explain(self, factual, reach, count, seed, limit):
         until = time.monotonic() + limit
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             point = self.encode(factual)
-            listed = reachml.ReachableSetEnumerator(self.action_set(factual), point, solver="scip")
+            listed = reachml.ReachableSetEnumerator(self.action_set(factual, reach), point, solver="scip")
             while time.monotonic() < until - 0.2:
                 listed.enumerate(max_points=self.batch, time_limit=max(until - 0.2 - time.monotonic(), 0.1))
                 points = numpy.asarray(listed.reachable_points)
@@ -78,7 +83,19 @@ class ReachMl:
                     return [{"row": min(accepted, key=lambda row: numpy.abs(self.encode(row) - point).sum())}]
                 if listed.complete:
                     return [{"status": "GAVE_UP", "detail": "nothing that reachml lists is accepted by the model"}]
-        return [{"status": "GAVE_UP", "detail": "the list did not end in time"}]
+        return [{"reason": "time limit", "detail": "the list did not end"}]
+
+
+def ends_of(feature, mine):
+    """Least and greatest number or rank that a person may take, None for no end; None where reachml cannot say it."""
+    if mine.values is None:
+        outside = (mine.low is not None and mine.own < mine.low) or (mine.high is not None and mine.own > mine.high)
+        return None if outside or mine.barred or mine.low == mine.high else (mine.low, mine.high)
+    codes = sorted(feature["categories"].index(value) for value in mine.values)
+    if len(codes) == 1 or codes != list(range(codes[0], codes[-1] + 1)):
+        return None
+    whole = len(codes) == len(feature["categories"])
+    return (codes[0], codes[-1]) if whole or feature["kind"] != "categorical" else None
 
 
 def code(feature, level, value):

@@ -16,10 +16,13 @@ class Asking:
         told = {name: getattr(problem, name)(rows) for name in ("predict", "score", "accepts", "matrix")}
         for name in settings["ask"]:
             told[name] = getattr(problem, name)(rows) if name == "gradient" else getattr(problem, name)()
+        told["limit"] = problem.limit
         with open(settings["file"], "w", encoding="utf-8") as file:
-            json.dump(told, file, default=lambda array: array.tolist())
+            json.dump(told, file, default=lambda array: array.hex() if isinstance(array, bytes) else array.tolist())
 
-    def explain(self, factual: dict[str, Any], count: int, seed: int, limit: float) -> list[dict[str, Any]]:
+    def explain(
+        self, factual: dict[str, Any], reach: dict[str, far.Reach], count: int, seed: int, limit: float
+    ) -> list[dict[str, Any]]:
         says = self.problem.accepts(self.problem.train)
         row = next(row for row, accepted in zip(self.problem.train, says, strict=True) if accepted)
         other = next(row for row, accepted in zip(self.problem.train, says, strict=True) if not accepted)

@@ -15,7 +15,7 @@ def tell(message: dict[str, Any]) -> None:
     print(json.dumps(message), flush=True)
 
 
-def misbehave() -> None:
+def misbehave(number: int) -> None:
     """Once: the marker is a file that says it was."""
     try:
         os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
@@ -41,20 +41,33 @@ def misbehave() -> None:
         sys.stdin.readline()
         os._exit(4)
     elif kind == "category":
-        tell({"answers": [{"row": [-1.0] * 100}]})
+        tell({"answers": [{"row": [-1.0] * 100}], "id": number})
     elif kind == "status":
-        tell({"answers": [{"row": None, "status": "PERFECT"}]})
+        tell({"answers": [{"row": None, "status": "PERFECT"}], "id": number})
+    elif kind == "reason":
+        tell({"answers": [{"row": None, "reason": "tired"}], "id": number})
+    elif kind == "other":
+        tell({"answers": [], "id": number + 1})
+    elif kind == "unclear":
+        tell({"ask": ["accepts"]})
+        tell({"answers": [], "id": json.loads(sys.stdin.readline())["error"]})
+    elif kind == "complaints":
+        for _ in range(256):
+            sys.stderr.write("x" * 2**20)
+        os._exit(5)
+    elif kind == "memory":
+        tell({"memory": True, "id": number})
 
 
 for line in sys.stdin:
     message = json.loads(line)
     if message["do"] == "hello":
-        tell({"version": 1})
+        tell({"version": 1, "id": message["id"]})
     elif message["do"] == "fit":
         train = message["train"]
         tell({"ask": "accepts", "rows": train})
         accepted = [row for row, says in zip(train, json.loads(sys.stdin.readline())["reply"], strict=True) if says]
-        tell({"ok": True})
+        tell({"ok": True, "id": message["id"]})
     else:
-        misbehave()
-        tell({"answers": [{"row": next(row for row in accepted if row != message["factual"])}]})
+        misbehave(message["id"])
+        tell({"answers": [{"row": next(row for row in accepted if row != message["factual"])}], "id": message["id"]})

@@ -11,18 +11,19 @@ my @accepted;    # training rows of which the model says what is wanted
 
 sub hear { my $line = <STDIN>; exit 0 unless defined $line; return $json->decode($line) }
 sub say_  { print $json->encode($_[0]), "\n" }
+sub reply { my ($message, $said) = @_; say_({ %$said, id => $message->{id} }) }
 
 while (1) {
     my $message = hear();
     if ($message->{do} eq 'hello') {
-        say_({ version => 1, arrays => 'json' });
+        reply($message, { version => 1, arrays => 'json' });
     }
     elsif ($message->{do} eq 'fit') {
         my $train = $message->{train};
         say_({ ask => 'accepts', rows => $train });
         my $says = hear()->{reply};
         @accepted = map { $train->[$_] } grep { $says->[$_] } 0 .. $#$train;
-        say_(@accepted ? { ok => JSON::PP::true } : { refused => 'no training row is accepted by the model.' });
+        reply($message, @accepted ? { ok => JSON::PP::true } : { refused => 'no training row is accepted by the model.' });
     }
     else {
         my ($factual, $best, $fewest) = ($message->{factual}, undef, 1 + @{ $message->{factual} });
@@ -30,6 +31,6 @@ while (1) {
             my $differ = grep { $row->[$_] ne $factual->[$_] } 0 .. $#$row;
             ($best, $fewest) = ($row, $differ) if $differ && $differ < $fewest;
         }
-        say_({ answers => [ defined $best ? { row => $best } : () ] });
+        reply($message, { answers => [ defined $best ? { row => $best } : () ] });
     }
 }

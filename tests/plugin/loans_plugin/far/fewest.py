@@ -11,11 +11,12 @@ class Fewest:
         if not self.rows:
             raise far.Refused("no training row is accepted by the model.")
 
-    def explain(self, factual, count, seed, limit):
+    def explain(self, factual, reach, count, seed, limit):
         def changes(row):
             return sum(row[name] != factual[name] for name in self.names)
 
-        others = sorted((row for row in self.rows if changes(row)), key=changes)
+        permitted = [row for row in self.rows if all(reach[name].permits(row[name]) for name in self.names)]
+        others = sorted((row for row in permitted if changes(row)), key=changes)
         return [{"row": row} for row in others[:count]]
 
 

@@ -1,0 +1,75 @@
+"""ElliCE by the package ellice: the far side of ``method=ellice``.
+
+The data-supported generator: of the training rows that all models accept whose last layer lies in an ellipsoid around
+the fitted one, and whose loss is hence hardly worse, the nearest to the person. The library sees the estimator's own
+columns, and the model as the layers that the harness tells; candidates are those rows that the person may become.
+"""
+
+import ellice
+import far
+import numpy
+import pandas
+import torch
+from ellice.generators.data_supported import DataSupportedGenerator
+
+LABEL = "the label"
+
+
+class Ellice:
+    def __init__(self, problem, settings):
+        if "class" not in problem.target or "probability" in problem.target or len(problem.classes) != 2:
+            raise far.Refused("ElliCE is run for a wanted class of two only; set 'desired' to a class.")
+        try:
+            layers = problem.layers()
+        except RuntimeError as fault:
+            raise far.Refused(f"ElliCE takes linear models and networks ({fault}).") from None
+        if layers[-1]["weights"].shape[1] != 1:
+            raise far.Refused("ElliCE takes models with one output, above 0 for the second class.")
+        self.problem, self.wanted = problem, problem.classes.index(problem.target["class"])
+        matrix = numpy.asarray(problem.matrix(problem.train), dtype=float)
+        frame = pandas.DataFrame(matrix, columns=[str(place) for place in range(matrix.shape[1])])
+        frame[LABEL] = [float(label == problem.classes[1]) for label in problem.labels]
+        self.names = list(frame.columns.drop(LABEL))
+        data = ellice.Data(frame, LABEL, continuous_features=self.names)
+        model = ellice.models.load_model(network_of(layers))
+        self.generator = DataSupportedGenerator(
+            model=model, data=data, eps=settings["robustness_epsilon"], reg_coef=settings["regularization_coefficient"]
+        )
+        self.generator._precompute_candidates(self.wanted)
+        robust = self.generator._candidates[self.wanted]
+        if robust.empty:
+            raise far.Refused(
+                "ElliCE finds no training row that all models of its ellipsoid accept; lower the epsilon."
+            )
+        self.rows = {tuple(values): row for values, row in zip(matrix.tolist(), problem.train, strict=True)}
+        self.robust = robust
+
+    def explain(self, factual, reach, count, seed, limit):
+        candidates = [self.rows[tuple(values)] for values in self.robust.to_numpy().tolist()]
+        permitted = [
+            row != factual and all(reach[name].permits(value) for name, value in row.items()) for row in candidates
+        ]
+        if not any(permitted):
+            return [{"status": "GAVE_UP", "detail": "no robust training row is within the constraints"}]
+        self.generator._candidates[self.wanted] = self.robust[permitted].drop_duplicates()
+        (point,) = numpy.asarray(self.problem.matrix([factual]), dtype=float)
+        found = self.generator.generate(
+            pandas.Series(point, index=self.names), k=count, target_class=self.wanted, requires="robust"
+        )
+        return [{"row": self.rows[tuple(values)]} for values in found[self.names].to_numpy().tolist()]
+
+
+def network_of(layers):
+    """The layers as torch's."""
+    found = []
+    for layer in layers:
+        weights = torch.as_tensor(numpy.asarray(layer["weights"]).T.copy(), dtype=torch.float32)
+        linear = torch.nn.Linear(weights.shape[1], weights.shape[0])
+        with torch.no_grad():
+            linear.weight.copy_(weights)
+            linear.bias.copy_(torch.as_tensor(numpy.asarray(layer["intercepts"]).copy(), dtype=torch.float32))
+        found += [linear, torch.nn.ReLU()]
+    return torch.nn.Sequential(*found[:-1])
+
+
+far.serve(Ellice)
