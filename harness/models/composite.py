@@ -7,6 +7,7 @@ or not.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -27,7 +28,7 @@ from sklearn.ensemble import (
 )
 from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
-from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
+from sklearn.model_selection import TunedThresholdClassifierCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -35,9 +36,9 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.models.grown import NODE, boosting_of, grown
+from harness.models.one_tree import THRESHOLDS, one_tree
 
 FORESTS = (RandomForestClassifier, ExtraTreesClassifier)
-THRESHOLDS = (FixedThresholdClassifier, TunedThresholdClassifierCV)
 MADE_OF_OTHERS = (
     AdaBoostClassifier, BaggingClassifier, CalibratedClassifierCV, OneVsRestClassifier, StackingClassifier,
     VotingClassifier,
@@ -207,14 +208,16 @@ def _score(model: Any) -> str:
 def own_threshold(model: Any) -> float | None:
     """The score that class 1 has to exceed by a threshold that was set afterwards; None where none was.
 
-    None, too, where the threshold is one of another score than ``Classifier.score``, or of the first class.
+    None, too, where the threshold is one of another score than ``Classifier.score``, or of the first class, and where
+    all probabilities lie on one side of it.
     """
     while isinstance(model, Pipeline) or chosen(model) is not model:
         model = model.steps[-1][1] if isinstance(model, Pipeline) else chosen(model)
     if not isinstance(model, THRESHOLDS):
         return None
     rule = _by_threshold(model, None)
-    return (math.nextafter(rule.cut, -math.inf) if rule.at else rule.cut) if rule.own else None
+    cut = math.nextafter(rule.cut, -math.inf) if rule.at else rule.cut
+    return cut if rule.own and (0 <= cut < 1 if rule.kind == PROBABILITY else math.isfinite(cut)) else None
 
 
 def _by_threshold(model: Any, flow: Any) -> Rule:
@@ -379,6 +382,7 @@ def _add(total: Sum, model: Any, part: Part) -> None:
     model, flow = total.walk(model, part.flow)
     part, count = part._replace(flow=flow), total.classes(part)
     known = (DecisionTreeClassifier, *FORESTS, BaggingClassifier, VotingClassifier, CalibratedClassifierCV)
+    score = "probability" if part.kind == PROBABILITY else "decision value"
     if (inner := _holds(model)) is not None:
         _add(total, inner, part)
     elif isinstance(model, AdaBoostClassifier) and part.kind == DECISION:
@@ -391,14 +395,14 @@ def _add(total: Sum, model: Any, part: Part) -> None:
             own = replace(flow, columns=tuple(flow.columns[column] for column in drawn))
             _add(total, member, part._replace(flow=own, weight=part.weight / len(model.estimators_), coded=True))
     elif part.kind == DECISION or not isinstance(model, known) or getattr(model, "voting", "soft") == "hard":
-        score = "probability" if part.kind == PROBABILITY else "decision value"
-        raise UnsupportedError(f"the {score} of {type(model).__name__} is no sum of trees")
+        what = f"{score} of {type(model).__name__} is no sum of trees"
+        raise UnsupportedError(f"the {what}" if hasattr(model, part.kind) else f"{type(model).__name__} has no {score}")
     elif isinstance(model, DecisionTreeClassifier):
-        total.add(model, _shares(model, model, count, part), part)
+        total.add(model, _shares(model.tree_.value[:, 0, :], model, count, part), part)
     elif isinstance(model, FORESTS):
         for tree in model.estimators_:
             share = part._replace(weight=part.weight / len(model.estimators_))
-            total.add(tree, _shares(tree, model, count, part), share)
+            total.add(tree, _shares(tree.tree_.value[:, 0, :], model, count, part), share)
     elif isinstance(model, VotingClassifier):
         for member, weight in zip(model.estimators_, _weights(model), strict=True):
             _add(total, member, part._replace(weight=part.weight * weight))
@@ -420,32 +424,29 @@ def _add_boosting(total: Sum, model: GradientBoostingClassifier, part: Part) -> 
 def _add_calibrated(total: Sum, model: CalibratedClassifierCV, part: Part) -> None:
     """The average of calibrated trees: each leaf has a probability, calibrated."""
     for own in model.calibrated_classifiers_:
-        tree, flow = total.walk(own.estimator, part.flow)
-        if total.classes(part) != 2:
-            kinds = f"{type(tree).__name__} with {total.classes(part)} classes"
-            raise UnsupportedError(f"a calibration of {kinds} is no sum of trees")
-        if not isinstance(tree, DecisionTreeClassifier):
-            raise UnsupportedError(f"an average of calibrated {type(tree).__name__} is no sum of trees")
-        share = _shares(tree, tree, 2, part._replace(coded=False))[:, 0]
-        # A temperature takes the probabilities of both classes.
-        given = np.column_stack([1.0 - share, share]) if hasattr(own.calibrators[0], "beta_") else share
-        values = np.asarray(own.calibrators[0].predict(given), dtype=float).reshape(len(share), -1)[:, -1:]
+        alone = copy.copy(model)
+        alone.calibrated_classifiers_ = [own]
+        if (found := one_tree(alone, part.flow, total.walk)) is None:
+            kind, count = type(total.walk(own.estimator, part.flow)[0]).__name__, total.classes(part)
+            what = f"an average of calibrated {kind}" if count == 2 else f"a calibration of {kind} with {count} classes"
+            raise UnsupportedError(f"{what} is no sum of trees")
+        values = _shares(found.model.predict_proba(found.nodes), model, total.classes(part), part)
         weight = part.weight / len(model.calibrated_classifiers_)
-        total.add(tree, values, part._replace(flow=flow, weight=weight))
+        total.add(found.tree, values, part._replace(flow=found.flow, weight=weight))
 
 
 def _add_all_votes(total: Sum, model: Any, members: Iterable[Any], weights: np.ndarray, part: Part) -> None:
     """Weighted votes of trees: of two classes plus the weight for class 1 and minus it for class 0."""
     for member, weight in zip(members, weights, strict=True):
-        tree, flow = total.walk(member, part.flow)
-        if not isinstance(tree, DecisionTreeClassifier):
-            raise UnsupportedError(f"a vote of {type(tree).__name__} is no sum of trees")
+        if (found := one_tree(member, part.flow, total.walk)) is None:
+            kind = type(total.walk(member, part.flow)[0]).__name__
+            raise UnsupportedError(f"a vote of {kind} is no sum of trees")
         count = total.classes(part)
-        if len(tree.classes_) != count:
+        if len(found.tree.classes_) != count:
             raise UnsupportedError("a tree that votes has not seen all classes")
-        votes = np.eye(count)[tree.tree_.value[:, 0, :].argmax(axis=1)]
-        own = part._replace(flow=flow, weight=part.weight * weight)
-        total.add(tree, 2.0 * votes[:, 1:] - 1.0 if count == 2 else votes, own)
+        votes = np.eye(count)[np.searchsorted(found.model.classes_, found.model.predict(found.nodes))]
+        own = part._replace(flow=found.flow, weight=part.weight * weight)
+        total.add(found.tree, 2.0 * votes[:, 1:] - 1.0 if count == 2 else votes, own)
 
 
 def _weights(model: VotingClassifier) -> np.ndarray:
@@ -455,9 +456,11 @@ def _weights(model: VotingClassifier) -> np.ndarray:
     return weights / weights.sum()
 
 
-def _shares(tree: DecisionTreeClassifier, owner: Any, count: int, part: Part) -> np.ndarray:
-    """The share of class 1 of every node, shape (nodes, 1); of each class, where there are more than two."""
-    values = tree.tree_.value[:, 0, :]
+def _shares(values: np.ndarray, owner: Any, count: int, part: Part) -> np.ndarray:
+    """The share of class 1 of every node, shape (nodes, 1); of each class, where there are more than two.
+
+    ``values`` are what the nodes of a tree of ``owner`` give each class that it knows, shape (nodes, classes).
+    """
     shares = values / values.sum(axis=1, keepdims=True)
     if shares.shape[1] != count:
         if not part.coded:

@@ -136,6 +136,16 @@ READ: dict[str, Callable[[], Any]] = {
     "soft votes of thresholds": lambda: VotingClassifier(
         [("a", FixedThresholdClassifier(behind(tree()), threshold=0.8)), ("b", behind(FOREST))], voting="soft"
     ),
+    "hard votes of thresholds": lambda: VotingClassifier(
+        [
+            ("a", FixedThresholdClassifier(behind(tree(2)), threshold=0.7)),
+            ("b", CalibratedClassifierCV(behind(tree(1)), ensemble=False, cv=2)),
+            ("c", behind(tree(3))),
+        ]
+    ),
+    "average of calibrated thresholds": lambda: CalibratedClassifierCV(
+        FixedThresholdClassifier(behind(tree(2)), threshold=0.7), cv=2
+    ),
     "a search around votes of a calibration": lambda: GridSearchCV(
         VotingClassifier([("a", CalibratedClassifierCV(behind(tree()), cv=2)), ("b", behind(FOREST))], voting="soft"),
         {"weights": [[1, 2], [2, 1]]},
@@ -251,6 +261,17 @@ def test_a_threshold_that_no_score_reaches_is_named(model: Any) -> None:
     sure = FixedThresholdClassifier(CalibratedClassifierCV(behind(model), ensemble=False), threshold=1.0)
     (answer,) = explain(CeOcl(), asked(fitted(lambda: sure)), 0).answers
     assert answer.detail == "this model is opaque: the calibration of Pipeline does not rise through 1"
+
+
+@pytest.mark.parametrize("make", [lambda: FOREST, LogisticRegression])
+def test_a_threshold_of_0_says_one_class_of_everybody(make: Callable[[], Any]) -> None:
+    task = asked(fitted(lambda: FixedThresholdClassifier(behind(make()), threshold=0.0)))
+    assert set(task.classifier.predict(GRID)) == {"yes"}
+    task = pose(PEOPLE, "paid", task.classifier.wrapped.model, desired="no")
+    for method in (Nearest(), CeOcl()):
+        (answer,) = explain(method, task, 0).answers
+        assert answer.row is None
+        assert answer.status.name != "FAILED"
 
 
 def test_hard_votes_take_no_threshold() -> None:

@@ -38,14 +38,20 @@ READ: dict[str, Callable[[], Any]] = {
     "temperature of a forest": lambda: CalibratedClassifierCV(
         behind(FOREST), method="temperature", ensemble=False, cv=3
     ),
+    "calibrated trees": lambda: CalibratedClassifierCV(behind(tree()), cv=3),
+    "a calibrated tree": lambda: CalibratedClassifierCV(behind(tree(4)), method="isotonic", ensemble=False, cv=3),
+    "temperature of trees": lambda: CalibratedClassifierCV(behind(tree()), method="temperature", cv=3),
+    "votes of calibrated trees": lambda: VotingClassifier(
+        [("a", CalibratedClassifierCV(behind(tree(2)), cv=2)), ("b", behind(FOREST))], voting="soft"
+    ),
     "a search around bagging": lambda: GridSearchCV(
         behind(BaggingClassifier(tree(), random_state=0)), {"baggingclassifier__n_estimators": [2, 3]}, cv=2
     ),
 }
 UNREAD: dict[str, tuple[Callable[[], Any], str]] = {
-    "calibrated trees": (
-        lambda: CalibratedClassifierCV(behind(tree()), cv=3),
-        "a calibration of DecisionTreeClassifier with 3 classes is no sum of trees",
+    "calibrated forests": (
+        lambda: CalibratedClassifierCV(behind(FOREST), cv=3),
+        "a calibration of RandomForestClassifier with 3 classes is no sum of trees",
     ),
     "lines against the rest": (
         lambda: behind(OneVsRestClassifier(LogisticRegression())),
