@@ -156,7 +156,7 @@ class Classifier:
 
     def predict(self, frame: pd.DataFrame) -> np.ndarray:
         """Class names (or numbers, for regression), shape (rows,)."""
-        return self.named(self._decisions(*self._asked(frame)))
+        return self.named(self._decisions(*self.asked(frame)))
 
     def named(self, codes: np.ndarray) -> np.ndarray:
         """The names of class codes; numbers of a regression as they are."""
@@ -183,11 +183,11 @@ class Classifier:
         Shape (rows,) of class 1 for two classes and for regression, else (rows, classes). Where a model tells nothing
         but classes, the one that it says has the score 1, and others 0.
         """
-        return self._scores(*self._asked(frame))
+        return self._scores(*self.asked(frame))
 
     def graded(self, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
         """Class codes (or numbers), shape (rows,), and ``score``; where one follows from the other, asked once."""
-        model, data = self._asked(frame)
+        model, data = self.asked(frame)
         scores = self._scores(model, data)
         if self.threshold is not None:
             return (scores > self.threshold).astype(int), scores
@@ -195,7 +195,7 @@ class Classifier:
 
     def codes(self, frame: pd.DataFrame) -> np.ndarray:
         """Class codes (or numbers, for regression), shape (rows,)."""
-        return self._decisions(*self._asked(frame))
+        return self._decisions(*self.asked(frame))
 
     @property
     def probabilistic(self) -> bool:
@@ -204,13 +204,13 @@ class Classifier:
 
     def probability(self, frame: pd.DataFrame, label: Any) -> np.ndarray:
         """Probability of a class, shape (rows,)."""
-        model, data = self._asked(frame)
+        model, data = self.asked(frame)
         if not self.probabilistic:
             raise UnsupportedError(f"{type(model).__name__} gives no probabilities; ask for a label instead.")
         with warnings.catch_warnings(action="ignore", category=UserWarning):
             return model.predict_proba(data)[:, self.code(label)]
 
-    def _asked(self, frame: pd.DataFrame) -> tuple[Any, Any]:
+    def asked(self, frame: pd.DataFrame) -> tuple[Any, Any]:
         """The model that decides, and the frame as it takes it."""
         if self.wrapped is None:
             return self.estimator, self.matrix(frame)

@@ -171,6 +171,7 @@ class MdPsoExplainer:
             answers = tuple(Answer(Status.FOUND, row, objective=c) for row, c in zip(rows[s], costs, strict=True))
             count = len(pool.cost)
             why = f"the swarm met {count or 'no'} distinct valid point{'s' if count > 1 else ''}"
+            why += "; this model's scores are 0 or 1 alone, which show it no way" if self.oracle.blind else ""
             explanations.append(Explanation(answers).padded(n, Answer(Status.GAVE_UP, reason=late, detail=why)))
         return tuple(explanations)
 

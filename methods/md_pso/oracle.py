@@ -15,6 +15,7 @@ from harness.core.inputs import Affine, Input, by_category
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
 from harness.core.target import Interval, Label, Probability
+from methods.md_pso.guide import shares
 
 INVALID = 1e3  # added to the cost of an invalid point, so that every valid one costs less
 ASKED = 300  # training rows on which scores and predictions are compared
@@ -89,7 +90,8 @@ class Oracle:
     Points are rows of the active features' scaled columns, in the order of ``features``.
 
     Whether a row is valid is read off its score, so that a row costs one prediction; where scores and predicted classes
-    disagree on training rows, both are predicted.
+    disagree on training rows, both are predicted. A hard vote has no score: its members lead to its classes. ``blind``:
+    no score leads to a class, as all are 0 or 1.
     """
 
     def __init__(self, problem: Problem, active: Sequence[str]) -> None:
@@ -108,8 +110,11 @@ class Oracle:
         self.inputs = Inputs.of(self.classifier, self.features, self.slices)
         self.strict = False
         rows = problem.train.iloc[:ASKED]
-        valid, _ = self._judged(self.classifier.score(rows))
+        scores = self.classifier.score(rows)
+        valid, _ = self._judged(scores)
         self.strict = bool((valid != problem.valid(rows)).any())
+        self.votes = isinstance(problem.target, Label) and self._shares(rows) is not None
+        self.blind = bool(self.classifier.classes) and not self.votes and bool(np.isin(scores, (0, 1)).all())
 
     def _each(self) -> list[tuple[Feature, slice]]:
         return list(zip(self.features, self.slices, strict=True))
@@ -162,6 +167,8 @@ class Oracle:
                     levels = pd.Series(list(feature.categories), dtype=types[feature.name])
                     changed[feature.name] = levels.take(self.codes(points, columns)).to_numpy()
             frame = base.assign(**changed)
+            if self.votes:
+                return self._voted(frame)
             valid, gap = self._judged(self.classifier.score(frame))
             return (self.problem.valid(frame) if strict or self.strict else valid), gap
         assert self.inputs is not None
@@ -171,6 +178,18 @@ class Oracle:
         if (strict or self.strict) and isinstance(target, Label):
             valid = self.classifier.decide(base) == self.classifier.code(target.value)
         return valid, gap
+
+    def _shares(self, frame: pd.DataFrame) -> np.ndarray | None:
+        return shares(*self.classifier.asked(frame), len(self.classifier.classes))
+
+    def _voted(self, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+        """As ``judge``, of a hard vote: invalid points are as far from the target as its members say."""
+        assert isinstance(self.problem.target, Label)
+        valid, found = self.problem.valid(frame), self._shares(frame)
+        assert found is not None
+        code = self.classifier.code(self.problem.target.value)
+        lead = found[:, code] - np.delete(found, code, axis=1).max(axis=1)
+        return valid, np.where(valid, 0.0, 1.0 - lead)
 
     def _judged(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Whether scores lie within the target, bool, and their distance from it (4), both of shape (rows,)."""

@@ -229,9 +229,7 @@ def test_what_cannot_be_read_is_named_and_methods_that_predict_run(name: str) ->
     (exact,) = explain(CeOcl(), task, row).answers
     assert exact.status.name == "UNSUPPORTED"
     assert why in exact.detail
-    for method in (
-        [Nearest()] if name == "votes of forests" else [Nearest(), MdPso(iterations=20)]
-    ):  # votes show no swarm a way
+    for method in (Nearest(), MdPso(iterations=20)):
         (found,) = explain(method, task, row, time_limit=60.0).answers
         assert found.status.name == "FOUND"
         assert model.predict(pd.DataFrame([found.row])[["age", "debt", "housing"]])[0] == "yes"

@@ -10,8 +10,10 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LinearRegression
+from sklearn.ensemble import RandomForestClassifier, VotingClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from harness.core.classifier import Classifier
@@ -321,3 +323,33 @@ def test_only_the_most_telling_mutable_features_are_active() -> None:
 def test_a_wrong_setting_is_an_error(setting: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         MdPso(**setting)  # type: ignore[arg-type]
+
+
+def far_votes() -> Problem:
+    """Hard votes of three lines that grant incomes above about 90, of which most of a swarm's box says nothing."""
+    problem = toy_problem()
+    points, high = TOY.encode(problem.train), (problem.train["income"] > 90).to_numpy()
+    members = [(str(c), LogisticRegression(C=c)) for c in (100.0, 300.0, 1000.0)]
+    model = make_pipeline(MinMaxScaler(), VotingClassifier(members)).fit(points, high.astype(int))
+    return replace(problem, classifier=Classifier(model, space_inputs(TOY), ("refused", "granted")))
+
+
+def test_members_of_a_hard_vote_lead_to_its_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, method = far_votes(), MdPso(iterations=25, particles=20, doublings=0)
+    method = replace(method, epsilon=2.0, epsilon_abs=0.0, archive=20)
+    (answer,) = method.fit(problem).explain(FACTUAL, 1, rng(), Deadline.after(30)).answers
+    assert answer.status is Status.FOUND
+    assert problem.valid(TOY.frame([answer.row]))[0]
+    oracle = method.fit(problem).oracle
+    assert oracle.votes
+    frame = TOY.frame([{**FACTUAL.iloc[0].to_dict(), "income": income} for income in (20.0, 50.0, 80.0, 100.0)])
+    valid, gap = oracle._voted(frame)
+    assert valid.tolist() == [False, False, False, True]
+    assert gap[0] > gap[1] > gap[2] > gap[3] == 0
+    monkeypatch.setattr("methods.md_pso.oracle.shares", lambda *_: None)
+    narrow = replace(method, epsilon=0.5)  # up to an income of 60
+    without = narrow.fit(problem).explain(FACTUAL, 1, rng(), Deadline.after(30)).answers[0]
+    assert without.status is Status.GAVE_UP
+    assert without.detail.endswith(
+        "no distinct valid point; this model's scores are 0 or 1 alone, which show it no way"
+    )
