@@ -78,6 +78,8 @@ def readable(space: Space, classifier: Classifier, target: Target) -> None:
         if source.feature in numbers and not isinstance(source, Affine):
             raise UnsupportedError(f"{type(source).__name__} of {source.feature}, a number, is no affine input.")
     refusal = "no radius can be certified for"
+    if hasattr(estimator, "engine") and (whole := sorted(numbers & set(estimator.engine.whole))):
+        raise UnsupportedError(f"{refusal} a model that takes {whole[0]} as a whole number; export it with floats.")
     if kind == "linear" and not hasattr(estimator, "coef_"):
         raise UnsupportedError(f"{refusal} SVR with kernel {estimator.kernel!r}; set kernel='linear'.")
     if kind == "network":
@@ -99,10 +101,20 @@ def readable(space: Space, classifier: Classifier, target: Target) -> None:
 
 
 def family(estimator: Any) -> str:
-    """``linear``, ``trees`` or ``network``; UnsupportedError for any other type."""
+    """``linear``, ``trees`` or ``network``; UnsupportedError for any other type.
+
+    Trees also where another library computes them, of which they were read: ``estimator.trees``.
+    """
     for name, types in FAMILIES.items():
         if isinstance(estimator, types):
             return name
+    if hasattr(estimator, "trees"):
+        return "trees"
+    if hasattr(estimator, "layers"):
+        library = estimator.engine.library
+        raise UnsupportedError(
+            f"no radius can be certified for a network whose sums {library} rounds in a way of its own."
+        )
     known = sorted(kind.__name__ for types in FAMILIES.values() for kind in types)
     raise UnsupportedError(f"no radius can be certified for {type(estimator).__name__}; known: {', '.join(known)}.")
 

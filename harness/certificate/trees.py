@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from harness.certificate.balls import Ball, Budget, Certificate
 from harness.certificate.margins import Margin
@@ -18,6 +19,7 @@ from harness.core.space import Space
 
 NODES = 2000  # boxes looked at between two looks at the clock
 TINY = 1e-9  # margins this near to 0, relative to the sum's terms, are for the model itself to judge
+LINK = 4.0  # roundings of a logistic function, and of what it is compared with
 LARGEST = 4_000_000  # open boxes kept; then the radius proven so far is returned
 
 
@@ -56,6 +58,9 @@ def last_low(source: Affine, threshold: float, single: bool) -> float:
 def sums(estimator: Any) -> tuple[list[tuple[Any, np.ndarray]], np.ndarray, bool]:
     """A fitted estimator as trees and what each adds to every raw output at each node, the outputs without any tree,
     and whether inputs are rounded to float32 before they are compared with a threshold."""
+    if (read := getattr(estimator, "trees", None)) is not None:
+        nodes = ((_Nodes(tree.left, tree.right, tree.column, tree.threshold), tree.value) for tree in read.trees)
+        return list(nodes), read.base, read.single
     if hasattr(estimator, "_predictors"):
         return _histogram(estimator)
     if not hasattr(estimator, "init_"):
@@ -113,6 +118,17 @@ class _Nodes:
         return int(node)
 
 
+def _rounding(read: Any, terms: float, threshold: float) -> float:
+    """How far the sum of trees that were read may be from that of the library, which adds up in its own numbers.
+
+    ``terms`` is the size of all of them; of a logistic function at the threshold LINK roundings more.
+    """
+    rounding = read.epsilon * (len(read.trees) + 2) * terms
+    if read.logistic and len(read.base) == 1:
+        rounding += LINK * read.epsilon / max(float(expit(threshold) * expit(-threshold)), TINY)
+    return rounding
+
+
 def _base(estimator: Any, trees: list[tuple[Any, np.ndarray]], single: bool) -> np.ndarray:
     """The model's raw outputs at a point less the sum of its trees; shape (outputs,)."""
     point = np.zeros(estimator.n_features_in_)
@@ -131,6 +147,8 @@ class Trees:
         self.base = float(base @ margin.weights + margin.constant)
         terms = sum(float(np.abs(values[nodes.left < 0]).max()) for nodes, values in self.trees)
         self.tiny = TINY * (1.0 + abs(self.base) + terms)
+        if (read := getattr(classifier.estimator, "trees", None)) is not None:
+            self.tiny = max(self.tiny, _rounding(read, abs(float(base @ margin.weights)) + terms, margin.constant))
         self.numbers = {feature.name: feature for feature in space.features if feature.numeric}
         self._splits: dict[tuple[int, float], Split | None] = {}
         for nodes, _ in self.trees:

@@ -32,7 +32,8 @@ def valid(box: Box, margins: Sequence[tuple[np.ndarray, float]]) -> bool | None:
     classifier = box.classifier
     if (trees := _read(classifier.estimator)) is None:
         return None
-    single = not hasattr(classifier.estimator, "_predictors")
+    foreign = getattr(classifier.estimator, "trees", None)  # read of another library
+    single = not hasattr(classifier.estimator, "_predictors") if foreign is None else foreign.single
     scales = np.array([box.space[name].scale for name in box.ends])  # wide: a box may lie where any trees are flat
     probes = scales[:, 0] + np.random.default_rng(1).random((PROBES, len(scales))) * (scales[:, 1] - scales[:, 0])
     frame = box.frame(probes)
@@ -44,6 +45,8 @@ def valid(box: Box, margins: Sequence[tuple[np.ndarray, float]]) -> bool | None:
         return None
     rest = raw - sums
     near = NEAR * (1.0 + np.abs(raw).max() + sum(float(np.abs(tree.value).max()) for tree in trees))
+    if foreign is not None:
+        near *= max(1.0, foreign.epsilon * (len(trees) + 2) / NEAR)
     if np.ptp(rest, axis=0).max() > near:
         return None
     settled = True
@@ -58,6 +61,8 @@ def valid(box: Box, margins: Sequence[tuple[np.ndarray, float]]) -> bool | None:
 
 def _read(estimator: Any) -> list[Nodes] | None:
     """The trees of an estimator, their values scaled as it adds them up; None where it has none that are known."""
+    if (foreign := getattr(estimator, "trees", None)) is not None:
+        return [Nodes(tree.left, tree.right, tree.column, tree.threshold, tree.value) for tree in foreign.trees]
     if hasattr(estimator, "_predictors"):
         return None if estimator.is_categorical_ is not None else _histogram(estimator)
     stages = getattr(estimator, "estimators_", None)
