@@ -18,6 +18,7 @@ from harness.models.adopt import from_file
 from methods.ce_ocl import CeOcl
 from methods.dice import Dice
 from methods.nearest import Nearest
+from methods.robust import Robust
 
 pytest.importorskip("onnx", reason="onnx is in the extra 'onnx'")
 pytest.importorskip("onnxruntime", reason="onnxruntime is in the extra 'onnx'")
@@ -25,6 +26,7 @@ pytest.importorskip("onnxruntime", reason="onnxruntime is in the extra 'onnx'")
 FOLDER = Path(__file__).parents[1] / "fixtures" / "exported"
 METHODS = {
     "nearest": (Nearest(), True),
+    "robust": (Robust(rho=0.01), True),
     "ce_ocl": (CeOcl(), True),
     "ce_ocl_milp": (CeOcl(engine="milp"), True),
     "dice_random": (Dice("random"), False),

@@ -340,24 +340,6 @@ def test_columns_are_counted_and_named() -> None:
             of(width, **settings)
 
 
-def test_an_input_for_each_column_is_taken_by_its_name() -> None:
-    """As skl2onnx exports pipelines of frames: texts and numbers; what follows is not read, and predicts."""
-    texts = helper.make_node("LabelEncoder", ["city"], ["code"], domain="ai.onnx.ml",
-                             keys_strings=["Bonn", "Köln", "Ulm"], values_floats=[0.0, 1.0, 5.0])  # fmt: skip
-    nodes = [texts, helper.make_node("Add", ["code", "income"], ["sum"]), helper.make_node("Sigmoid", ["sum"], ["p"])]
-    inputs = [helper.make_tensor_value_info("city", onnx.TensorProto.STRING, [None, 1]),
-              helper.make_tensor_value_info("income", FLOAT, [None, 1])]  # fmt: skip
-    graph = helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("p", FLOAT, [None, 1])])
-    versions = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
-    model = helper.make_model(graph, opset_imports=versions, ir_version=8)
-    known = from_file(ModelSource(model), LOAN_SPACE, LOANS, ("bad", "good"), names=("bad", "good"))
-    assert "operator LabelEncoder is not read" in known.opaque
-    code = LOANS["city"].map({"Bonn": 0.0, "Köln": 1.0, "Ulm": 5.0}) + LOANS["income"].astype(float)
-    np.testing.assert_allclose(known.score(LOANS), 1 / (1 + np.exp(-code.astype(float))), atol=1e-6)
-    with pytest.raises(HarnessError, match="it takes the columns city, income, which the data have not as features"):
-        pair(model)
-
-
 # --- files --------------------------------------------------------------------------------------------------------
 
 

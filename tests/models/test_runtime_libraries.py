@@ -17,6 +17,7 @@ from harness.models.runtime.source import ModelSource
 from harness.models.runtime.torch_engine import TorchEngine
 from methods.ce_ocl import CeOcl
 from methods.estimators.trees import ensemble
+from methods.nearest import Nearest
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "exported"
 PIMA = pd.read_csv(RAW / "pima.csv")
@@ -93,10 +94,67 @@ def test_catboost_is_explained_and_its_counterfactual_holds(stem: str) -> None:
     assert model.predict(row)[0] >= 120 if wanted is not None else model.predict(row)[0] == 0
 
 
-def test_categories_of_catboost_are_refused_by_name() -> None:
-    pytest.importorskip("catboost", reason="catboost is in the extra 'catboost'")
-    with pytest.raises(HarnessError, match=r"it takes categorical features; train it on numbers, or on 0/1 columns"):
-        asked(FOLDER / "catboost_categories.cbm")
+GROUPS = PIMA.iloc[:, :3].assign(Group=np.where(PIMA["Age"] > 30, "older", "younger"), Outcome=PIMA["Outcome"])
+
+
+def grouped(**settings: Any) -> Any:
+    """A CatBoost model of two numbers and of categories, one of them written as whole numbers."""
+    catboost = pytest.importorskip("catboost", reason="catboost is in the extra 'catboost'")
+    given = {"iterations": 6, "depth": 3, "verbose": False, "allow_writing_files": False, **settings}
+    frame = banded()
+    model = catboost.CatBoostClassifier(**given)
+    return model.fit(frame.drop(columns="Outcome"), frame["Outcome"], cat_features=["Group", "Band"])
+
+
+def banded() -> pd.DataFrame:
+    return GROUPS.iloc[:, [1, 2, 3, 4]].assign(Band=PIMA["Pregnancies"].clip(upper=4)).iloc[:, [0, 2, 1, 4, 3]]
+
+
+def test_categories_of_catboost_are_read_where_each_is_split_off() -> None:
+    """From a file that knows no names, and of a live model whose columns lie in another order."""
+    known = pose(GROUPS, "Outcome", FOLDER / "catboost_categories.cbm", desired="0").classifier
+    assert known.opaque is None
+    model = cat("catboost_categories")
+    np.testing.assert_array_equal(known.predict(GROUPS), np.ravel(model.predict(GROUPS.to_numpy(object)[:, :4])))
+    mixed = banded().sample(frac=1, axis=1, random_state=1)
+    question = pose(mixed, "Outcome", model := grouped(one_hot_max_size=9), desired="0", features=KINDS)
+    known, names = question.classifier, list(banded().columns.drop("Outcome"))
+    assert known.opaque is None
+    raw = model.predict(banded()[names], prediction_type="RawFormulaVal")
+    np.testing.assert_allclose(known.raw(question.dataset.frame), raw, rtol=1e-12, atol=1e-12)
+    factual = int(np.flatnonzero(known.codes(question.dataset.frame) == 1)[0])
+    explanation = explain(CeOcl(), question, factual, time_limit=30)
+    assert explanation.answers[0].status.name == "OPTIMAL"
+    assert explanation.context.verdicts == ("accepted",)
+    assert model.predict(pd.DataFrame([explanation.answers[0].row])[names].astype({"Band": str}))[0] == 0
+
+
+KINDS = {**dict.fromkeys(banded().columns.drop("Outcome")), "Band": {"kind": "categorical"}}
+
+
+def test_statistics_of_categories_are_named_and_predict() -> None:
+    question = pose(banded(), "Outcome", model := grouped(), desired="0", features=KINDS)
+    known = question.classifier
+    assert "its trees split by OnlineCtr, statistics of categories; train it with a one_hot_max_size" in known.opaque
+    codes = known.codes(question.dataset.frame)
+    np.testing.assert_array_equal(codes, model.predict(banded().drop(columns="Outcome").astype({"Band": str})))
+    (answer,) = explain(Nearest(), question, int(np.flatnonzero(codes == 1)[0])).answers
+    assert answer.status.name == "FOUND"
+
+
+def test_categories_that_the_data_have_otherwise_are_one_sentence() -> None:
+    model = grouped()
+    with pytest.raises(
+        HarnessError, match=r"takes Band for a category, .* set features={'Band': {'kind': 'categorical'}}"
+    ):
+        pose(banded(), "Outcome", model, desired="0", features={**KINDS, "Band": {"kind": "integer"}})
+    with pytest.raises(
+        HarnessError, match=r"it takes the columns Glucose, Group, BloodPressure, Band, which the data have not"
+    ):
+        pose(PAIR_OF_OTHERS, "Outcome", model, desired="0")
+
+
+PAIR_OF_OTHERS = PIMA[["BMI", "Age", "Insulin", "Outcome"]]
 
 
 def test_trees_of_another_shape_are_named_and_predict() -> None:

@@ -1,4 +1,4 @@
-"""CatBoost models of numbers: symmetric trees are read from its own JSON, and CatBoost computes the predictions."""
+"""CatBoost models: symmetric trees are read from its own JSON, and CatBoost computes the predictions."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 
 from harness.core.errors import UnsupportedError, short
+from harness.core.inputs import Indicator, Input
+from harness.core.space import Feature, Space
+from harness.models.runtime.columns import Decoder, number
 from harness.models.runtime.engine import LOGITS, Engine, Predicted
 from harness.models.runtime.optional import library
 from harness.models.runtime.records import DOUBLE, FlatTree, Trees, flat_tree
@@ -23,31 +27,37 @@ class CatBoostEngine(Engine):
     ----------
     content
         The bytes of its ``.cbm`` file.
+    space
+        The features of the data, which a model that takes categories is given by their names.
     classes
         Of the data; 0 where the target is a number.
 
     Raises
     ------
     UnsupportedError
-        For files that are no such model, and for those that take categories.
+        For files that are no such model, and for those that do not fit the data or take texts.
     """
 
     library: ClassVar[str] = "catboost"
 
-    def __init__(self, content: bytes, classes: int) -> None:
+    def __init__(self, content: bytes, space: Space, classes: int) -> None:
         self.content, self.classifier, self._model = content, classes > 0, None
-        described = self._described()
-        info = described["features_info"]
-        if others := [sort for sort in info if sort != "float_features" and info[sort]]:
-            raise UnsupportedError(f"it takes {others[0].replace('_', ' ')}; train it on numbers, or on 0/1 columns")
         self.names = tuple(map(str, self.model.feature_names_))
         self.width, self.columns, self.kind = len(self.names), (), LOGITS
+        self.coded = frozenset(self.model.get_cat_feature_indices())
+        features = _named(self.names, space) if self.coded else ()
+        described = self._described(features)
+        info = described["features_info"]
+        if others := [sort for sort in ("text_features", "embedding_features") if info.get(sort)]:
+            raise UnsupportedError(f"it takes {others[0].replace('_', ' ')}; train it on numbers and categories")
         own = np.asarray(self.model.classes_).tolist() if classes else []
         if classes and not own:
             raise UnsupportedError("it predicts numbers, and the target has classes")
-        self.labels = tuple(own)
+        self.labels, self.columns = tuple(own), tuple(feature.name for feature in features)
+        parts = Parts(described, features, self.coded)
         try:
-            self.reading = _read(described, len(own) if len(own) > 2 else 1, self.classifier)
+            self.reading = _read(described, len(own) if len(own) > 2 else 1, self.classifier, parts)
+            self.decoder = Decoder(features, tuple(parts.inputs)) if features else None
         except UnsupportedError as why:
             self.reading = str(why)
 
@@ -67,14 +77,32 @@ class CatBoostEngine(Engine):
             self._model = made
         return self._model
 
-    def _described(self) -> Mapping[str, Any]:
+    def _described(self, features: tuple[Feature, ...]) -> Mapping[str, Any]:
+        """Its JSON; with the codes of all categories of the features, where there are any."""
+        pool = None
+        if features:
+            rows = max(len(feature.categories) for feature in features)
+            listed = {
+                f.name: f.scale[:1] * rows if f.numeric else [f.categories[k % len(f.categories)] for k in range(rows)]
+                for f in features
+            }
+            pool = library("catboost", "catboost").Pool(self._table(pd.DataFrame(listed)), cat_features=[*self.coded])
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.json"
-            self.model.save_model(str(path), format="json")
+            self.model.save_model(str(path), format="json", pool=pool)
             return json.loads(path.read_text())
 
+    def _table(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Rows of features under the model's own names: categories as texts, by which it knows them."""
+        kinds = [str if place in self.coded else float for place in range(len(self.names))]
+        columns = zip(self.names, rows, kinds, strict=True)
+        return pd.DataFrame({name: [kind(v) for v in rows[own].tolist()] for name, own, kind in columns})
+
     def __call__(self, rows: Any) -> Predicted:
-        matrix = np.ascontiguousarray(rows, dtype=float)
+        if self.columns:
+            matrix: Any = self._table(rows[list(self.columns)])
+        else:
+            matrix = np.ascontiguousarray(rows, dtype=float)
         raw = self.model.predict(matrix, prediction_type="RawFormulaVal", thread_count=1)
         scores = np.asarray(raw, dtype=float).reshape(len(matrix), -1)
         if not self.classifier:
@@ -94,15 +122,76 @@ def content_of(model: Any) -> bytes:
         return path.read_bytes()
 
 
-def _read(described: Mapping[str, Any], outputs: int, classifier: bool) -> Trees:
+def _named(names: tuple[str, ...], space: Space) -> tuple[Feature, ...]:
+    """The features that a model takes: by name, or in their order where it knows no names."""
+    unnamed = names == tuple(map(str, range(len(names)))) and len(names) == len(space.names)
+    if not unnamed and (strange := [name for name in names if name not in space.names]):
+        raise UnsupportedError(
+            f"it takes the columns {', '.join(strange)}, which the data have not as features; they have "
+            f"{', '.join(space.names)}"
+        )
+    return tuple(space.features) if unnamed else tuple(space[name] for name in names)
+
+
+class Parts:
+    """What trees split on: numbers of their inputs, which are listed as they are met.
+
+    Parameters
+    ----------
+    described
+        The model's JSON.
+    features, coded
+        Those that it takes, and the places of those that are categories; none where it takes numbers alone.
+    """
+
+    def __init__(self, described: Mapping[str, Any], features: tuple[Feature, ...], coded: frozenset[int]) -> None:
+        self.features, self.inputs = features, list[Input]()
+        info = described["features_info"]
+        self.numbers = [each["flat_feature_index"] for each in info.get("float_features", ())]
+        self.categories = [each["flat_feature_index"] for each in info.get("categorical_features", ())]
+        self.texts = {each["hash"]: each["value"] for each in info.get("cat_features_hash", ())}
+        for place, feature in enumerate(features):
+            if place in coded and feature.numeric:
+                raise UnsupportedError(
+                    f"it takes {feature.name} for a category, which is a number here; set "
+                    f"features.{feature.name}.kind=categorical"
+                )
+            if place not in coded and number(feature) is None:
+                raise UnsupportedError(f"it takes {feature.name} for a number, and its categories are texts")
+
+    def of(self, split: Mapping[str, Any]) -> tuple[int, float]:
+        """The input of a split, and the threshold above which the leaf's number gets a bit."""
+        if split["split_type"] == "FloatFeature":
+            place, border = self.numbers[split["float_feature_index"]], float(np.float32(split["border"]))
+            if not self.features:
+                return place, border
+            source = number(self.features[place])
+            assert source is not None
+            return self._place(source), border
+        if split["split_type"] == "OneHotFeature":
+            feature = self.features[self.categories[split["cat_feature_index"]]]
+            text = self.texts.get(split["value"] % 2**32)
+            levels = tuple(value for value in feature.categories if str(value) == text)
+            return self._place(Indicator(feature.name, levels)), 0.5
+        raise UnsupportedError(
+            f"its trees split by {split['split_type']}, statistics of categories; train it with a one_hot_max_size of "
+            f"as many categories as a feature has"
+        )
+
+    def _place(self, source: Input) -> int:
+        if source not in self.inputs:
+            self.inputs.append(source)
+        return self.inputs.index(source)
+
+
+def _read(described: Mapping[str, Any], outputs: int, classifier: bool, parts: Parts) -> Trees:
     """The trees of a model's JSON; ``x > border`` of float32 adds a bit to the leaf's number."""
     if "oblivious_trees" not in described:
         raise UnsupportedError("its trees are not symmetric (grow_policy), which is not read")
     if not classifier and (loss := _loss(described)) not in ("RMSE", "MAE", "Quantile", "Huber", "MAPE"):
         raise UnsupportedError(f"its loss {loss} is not read")
-    place = [feature["flat_feature_index"] for feature in described["features_info"]["float_features"]]
     scale, bias = described["scale_and_bias"]
-    trees = tuple(_tree(tree, place, outputs, float(scale)) for tree in described["oblivious_trees"])
+    trees = tuple(_tree(tree, parts, outputs, float(scale)) for tree in described["oblivious_trees"])
     base = np.broadcast_to(np.array(bias, dtype=float), outputs).copy()
     return Trees(trees, base, True, DOUBLE, logistic=classifier)
 
@@ -113,17 +202,14 @@ def _loss(described: Mapping[str, Any]) -> str:
     return str(given.get("loss_function", {}).get("type", "RMSE"))
 
 
-def _tree(tree: Mapping[str, Any], place: list[int], outputs: int, scale: float) -> FlatTree:
-    splits = tree["splits"] or []
-    if strange := [split["split_type"] for split in splits if split["split_type"] != "FloatFeature"]:
-        raise UnsupportedError(f"its trees split by {strange[0]}, which is no threshold")
+def _tree(tree: Mapping[str, Any], parts: Parts, outputs: int, scale: float) -> FlatTree:
+    splits = [parts.of(split) for split in tree["splits"] or []]
     values = scale * np.array(tree["leaf_values"], dtype=float).reshape(-1, outputs)
     inner = 2 ** len(splits) - 1
     if len(values) != inner + 1:
         raise UnsupportedError(f"a tree of its has {len(values)} leaves for {len(splits)} splits")
     nodes: dict[int, tuple[int, int, int, float]] = {}
-    for number in range(inner):  # the last split first, so that leaves are in the order of their numbers
-        split = splits[len(splits) - (number + 1).bit_length()]
-        border = float(np.float32(split["border"]))
-        nodes[number] = 2 * number + 1, 2 * number + 2, place[split["float_feature_index"]], border
+    for node in range(inner):  # the last split first, so that leaves are in the order of their numbers
+        place, border = splits[len(splits) - (node + 1).bit_length()]
+        nodes[node] = 2 * node + 1, 2 * node + 2, place, border
     return flat_tree(nodes, {inner + leaf: value for leaf, value in enumerate(values)}, outputs)

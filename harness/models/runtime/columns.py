@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from harness.core.errors import UnsupportedError, choices
-from harness.core.inputs import Affine, Indicator, Input, Lookup, space_inputs
+from harness.core.inputs import Affine, Indicator, Input, Lookup, by_category, space_inputs
 from harness.core.space import Feature, Kind, Space
 
 SCALED = "scaled"
@@ -54,7 +58,7 @@ def _unfit(width: int | None, others: str) -> str:
     return f"its input has {width} columns, and {others}"
 
 
-def _number(feature: Feature) -> Input | None:
+def number(feature: Feature) -> Input | None:
     """A feature as one number: itself, or its category where that is one, or its rank among two or ordered ones."""
     if feature.numeric:
         return Affine(feature.name)
@@ -78,7 +82,7 @@ def _names(space: Space, alike: str) -> list[str] | None:
     for feature in space.features:
         kinds = {"all": (), "ordered": (Kind.CATEGORICAL,), "none": (Kind.CATEGORICAL, Kind.BINARY)}[alike]
         if feature.kind not in kinds:
-            if _number(feature) is None:
+            if number(feature) is None:
                 return None
             names.append(feature.name)
         else:
@@ -88,7 +92,7 @@ def _names(space: Space, alike: str) -> list[str] | None:
 
 def _named(name: str, space: Space) -> Input:
     if name in space.names:
-        if (found := _number(space[name])) is None:
+        if (found := number(space[name])) is None:
             known = ", ".join(f"{name}={value}" for value in space[name].categories)
             raise UnsupportedError(f"model.columns names {name}, whose categories are texts; name some of {known}")
         return found
@@ -100,3 +104,29 @@ def _named(name: str, space: Space) -> Input:
                     return Indicator(feature.name, (value,))
             raise UnsupportedError(f"{feature.name} has no category {wanted!r}; {choices(wanted, feature.categories)}")
     raise UnsupportedError(f"model.columns names {name!r}, which is no feature; {choices(name, space.names)}")
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """From maps of features back to the features; one that no map tells anything of has its first value."""
+
+    features: tuple[Feature, ...]
+    inputs: tuple[Input, ...]
+
+    def __call__(self, matrix: np.ndarray) -> pd.DataFrame:
+        """A row of features for each row of ``matrix``, shape (rows, inputs)."""
+        found: dict[str, Any] = {}
+        for feature in self.features:
+            own = [place for place, source in enumerate(self.inputs) if source.feature == feature.name]
+            if feature.numeric:  # whose only map is the number itself
+                found[feature.name] = matrix[:, own[0]] if own else np.full(len(matrix), feature.scale[0])
+                continue
+            tables = [by_category(feature, self.inputs[place]) for place in own]
+            codes = np.zeros(len(matrix), dtype=int)
+            if tables:
+                away = np.abs(np.column_stack(tables)[None] - matrix[:, None, own]).sum(axis=2)
+                codes = away.argmin(axis=1)
+            values = np.empty(len(feature.categories), dtype=object)
+            values[:] = feature.categories
+            found[feature.name] = values[codes]
+        return pd.DataFrame(found)

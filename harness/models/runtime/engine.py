@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import expit, softmax
 
+from harness.models.runtime.columns import Decoder
 from harness.models.runtime.records import Layers, Trees
 
 PROBABILITIES, LOGITS = "probabilities", "logits"
@@ -30,10 +31,15 @@ class Engine(ABC):
         Columns of its one input; None where the file leaves that open.
     columns
         Names of its inputs, where each column has one of its own; else empty.
+    whole
+        Those of ``columns`` that it takes as whole numbers.
     labels
         What the model calls its classes, in its order; empty where it says nothing, and of numbers.
     kind
         What the scores are, one of ``KINDS``.
+    decoder
+        Of a model whose columns are inputs of their own: what ``reading`` takes, and back to the columns; None where
+        nothing is read.
     reading
         What its scores are sums of; a sentence without a full stop where that cannot be read.
     """
@@ -43,6 +49,8 @@ class Engine(ABC):
     columns: tuple[str, ...]
     labels: tuple[Any, ...]
     kind: str
+    decoder: Decoder | None = None
+    whole: tuple[str, ...] = ()
     reading: Layers | Trees | str
 
     @abstractmethod

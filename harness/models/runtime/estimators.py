@@ -29,7 +29,8 @@ class RuntimeModel(BaseEstimator):
     engine
         That library with the model.
     inputs
-        Maps from decoded features to its columns; none where each column is an input of its own.
+        Maps from decoded features to what is read of it, or to its columns; none where each of these is an input of its
+        own, and nothing is read.
     names
         Names of the features that it takes.
     """
@@ -45,8 +46,10 @@ class RuntimeModel(BaseEstimator):
         return True
 
     def predicted(self, rows: Any) -> Predicted:
-        """What the library says of decoded rows, a frame, or of a matrix of its columns, shape (rows, columns)."""
-        if isinstance(rows, pd.DataFrame) and self.inputs:
+        """What the library says of decoded rows, a frame, or of a matrix of its inputs, shape (rows, inputs)."""
+        if self.engine.columns:
+            rows = rows if isinstance(rows, pd.DataFrame) or self.engine.decoder is None else self.engine.decoder(rows)
+        elif isinstance(rows, pd.DataFrame) and self.inputs:
             rows = Classifier(None, tuple(self.inputs)).matrix(rows)
         return self.engine(rows)
 
@@ -177,14 +180,14 @@ def estimator_of(engine: Engine, inputs: Sequence[Input], names: Sequence[str], 
     """The estimator of an engine, of the type that says what it is read as."""
     kinds: tuple[type[RuntimeModel], type[RuntimeModel]]
     reading = engine.reading
-    if isinstance(reading, Layers) and inputs:
+    if isinstance(reading, Layers):
         kinds = RuntimeNetworkRegressor, RuntimeNetworkClassifier
-    elif isinstance(reading, Trees) and inputs:
+    elif isinstance(reading, Trees):
         summed = reading.logistic or len(reading.base) > 1
         kinds = RuntimeTreesRegressor, RuntimeBoostingClassifier if summed else RuntimeTreesClassifier
     else:
         kinds = RuntimeRegressor, RuntimeClassifier
     found = kinds[classifier](engine, inputs, names)
     if kinds[0] is RuntimeRegressor:
-        found.opaque = reading if isinstance(reading, str) else "its columns are inputs of their own"
+        found.opaque = str(reading)
     return found

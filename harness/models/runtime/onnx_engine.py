@@ -9,7 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from harness.core.errors import UnsupportedError, short
-from harness.models.runtime import onnx_graph
+from harness.core.space import Space
+from harness.models.runtime import onnx_graph, onnx_operators, onnx_texts  # noqa: F401  (which register operators)
+from harness.models.runtime.columns import Decoder
 from harness.models.runtime.engine import Engine, Predicted
 from harness.models.runtime.onnx_graph import Graph, width_of
 from harness.models.runtime.optional import library
@@ -54,6 +56,7 @@ class OnnxEngine(Engine):
         sizes = {kind.shape.dim[0].dim_value for kind in kinds if len(kind.shape.dim)}
         if any(len(kind.shape.dim) not in ((0, 2) if one else (0, 1, 2)) for kind in kinds):
             raise UnsupportedError("its input is no matrix of rows and columns")
+        self.whole = tuple(n for n, t in zip(self.columns, self.types, strict=False) if issubclass(t, np.integer))
         self.flat = [len(kind.shape.dim) == 1 for kind in kinds]
         self.rows = max(sizes, default=0)  # in one call; 0: any number
         self.labels, self.kind, self.reading = (), onnx_graph.PROBABILITIES, ""
@@ -114,13 +117,17 @@ def _stacked(parts: Sequence[Any]) -> np.ndarray:
     )
 
 
-def open_onnx(content: bytes, classes: int, output: str | None = None, kind: str | None = None) -> OnnxEngine:
+def open_onnx(
+    content: bytes, space: Space, classes: int, output: str | None = None, kind: str | None = None
+) -> OnnxEngine:
     """The model of an ONNX file.
 
     Parameters
     ----------
     content
         The file's bytes.
+    space
+        The features of the data.
     classes
         Of the data; 0 where the target is a number.
     output
@@ -150,13 +157,21 @@ def open_onnx(content: bytes, classes: int, output: str | None = None, kind: str
     except Exception as fault:
         raise UnsupportedError(f"it is no ONNX file ({short(fault)})") from fault
     score, label = _outputs(model, bool(classes), output)
-    engine, graph = OnnxEngine(content, model, score, label), Graph(model)
+    engine = OnnxEngine(content, model, score, label)
+    graph = Graph(model, space if engine.columns else None)
+    if strange := [name for name in engine.columns if name not in space.names]:
+        raise UnsupportedError(
+            f"it takes the columns {', '.join(strange)}, which the data have not as features; they have "
+            f"{', '.join(space.names)}"
+        )
     engine.labels = _labels(graph, label, score, classes)
     engine.kind = _kind(graph, score, kind) if classes and score is not None else onnx_graph.PROBABILITIES
     try:
         if score is None:
             raise UnsupportedError("it gives labels without scores")
         engine.reading = onnx_graph.read(graph, score, label, classes)
+        if engine.columns:
+            engine.decoder = Decoder(tuple(space[name] for name in engine.columns), tuple(graph.parts))
     except UnsupportedError as why:
         engine.reading = str(why)
     return engine

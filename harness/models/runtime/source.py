@@ -54,28 +54,26 @@ class ModelSource:
         """
         if self.scores is not None and self.scores not in KINDS:
             raise UnsupportedError(f"model.scores={self.scores} does not exist; {choices(self.scores, KINDS)}")
-        engine = self._engine(classes)
+        engine = self._engine(space, classes)
         if not engine.columns:
             own = engine.names if isinstance(engine, CatBoostEngine) and set(engine.names) <= set(space.names) else None
             inputs = inputs_of(space, engine.width, own if self.columns is None else self.columns)
             return estimator_of(engine, inputs, space.names, classes > 0)
-        if strange := [name for name in engine.columns if name not in space.names]:
-            raise UnsupportedError(
-                f"it takes the columns {', '.join(strange)}, which the data have not as features; they have "
-                f"{', '.join(space.names)}"
-            )
-        return estimator_of(engine, (), engine.columns, classes > 0)
+        if self.columns is not None:
+            raise UnsupportedError("it takes its columns by their names; leave model.columns at null")
+        inputs = () if engine.decoder is None else engine.decoder.inputs
+        return estimator_of(engine, inputs, engine.columns, classes > 0)
 
-    def _engine(self, classes: int) -> Engine:
+    def _engine(self, space: Space, classes: int) -> Engine:
         model, path = self.model, self.path
         suffix = "" if path is None else path.suffix.lower()
         if suffix in (".pt", ".pth") or is_module(model):
             module = model if path is None else from_state(path, self.activation)
             return TorchEngine(module, classes, self.scores)
         if suffix == ".cbm" or is_catboost(model):
-            return CatBoostEngine(content_of(model) if path is None else path.read_bytes(), classes)
+            return CatBoostEngine(content_of(model) if path is None else path.read_bytes(), space, classes)
         content = model.SerializeToString() if path is None else path.read_bytes()
-        return open_onnx(content, classes, self.output, self.scores)
+        return open_onnx(content, space, classes, self.output, self.scores)
 
     @property
     def regressor(self) -> bool:
