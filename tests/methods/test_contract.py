@@ -21,6 +21,7 @@ from support.complete import CONF, complete, settings, targets
 from support.datasets import dataset_of, problem_on
 from support.laws import Case, Law
 from support.own import SETTINGS, own
+from support.wrapped import OPAQUE, WRAPPED, wrapped
 
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
@@ -169,6 +170,25 @@ def test_models_from_files_are_looked_into() -> None:
     for name in SETTINGS:
         assert own(name)[0].classifier.opaque is None
         assert own_case(name, "ce_ocl").refusal is None
+
+
+@cache
+def wrapped_case(kind: str, method: str) -> Case:
+    return case_of(method, *wrapped(kind))
+
+
+@pytest.mark.parametrize(
+    ("kind", "method"),
+    [together(*pair, slow=pair[1] not in {GENERAL, "ce_ocl"}) for pair in product(WRAPPED, METHOD_KINDS)],
+)
+def test_method_on_a_model_made_of_others(kind: str, method: str) -> None:
+    laws.judge(wrapped_case(kind, method), *laws.ALL)
+
+
+@pytest.mark.parametrize("kind", WRAPPED)
+def test_models_made_of_others_are_looked_into_where_they_are_sums_or_thresholds(kind: str) -> None:
+    assert (wrapped_case(kind, "ce_ocl").refusal is not None) == (kind in OPAQUE)
+    assert wrapped_case(kind, GENERAL).refusal is None
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ def posed(model: str) -> tuple[Problem, pd.DataFrame]:
 
 
 @pytest.mark.parametrize("law", laws.ALL, ids=lambda law: law.__name__)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [pytest.param(n, marks=pytest.mark.slow if n == "robust" else ()) for n in METHODS])
 @pytest.mark.parametrize("model", ["applicants_forest", "applicants_network"])
 def test_method_on_an_exported_model(model: str, method: str, law: Law) -> None:
     laws.judge(case(model, method), law)
