@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import skops.io
+from sklearn.ensemble import StackingClassifier, VotingClassifier
 from sklearn.linear_model import LogisticRegression
 
+EXPORTED = Path(__file__).parents[1] / "fixtures" / "exported"
 TABLES = {
     "empty.csv": "",
     "header.csv": "age,inc,job,ok\n",
@@ -87,6 +90,10 @@ def _make_models(folder: Path, good: pd.DataFrame) -> None:
         "otherclass": LogisticRegression().fit(numbers, good["ok"].map({"yes": "gut", "no": "schlecht"})),
         "unfitted": LogisticRegression(),
         "unnamed": LogisticRegression().fit(numbers.to_numpy(), good["ok"]),
+        "votes": VotingClassifier([("a", LogisticRegression())]).fit(numbers, good["ok"]),
+        "othervotes": VotingClassifier([("a", LogisticRegression())]).fit(other, good["ok"]),
+        "unfittedvotes": VotingClassifier([("a", LogisticRegression())]),
+        "bare": StackingClassifier([("a", LogisticRegression())], cv=2).fit(numbers.to_numpy(), good["ok"]),
     }
     for name, model in fitted.items():
         skops.io.dump(model, folder / f"{name}.skops")
@@ -96,6 +103,10 @@ def _make_models(folder: Path, good: pd.DataFrame) -> None:
     (folder / "garbage.pkl").write_bytes(b"garbage" * 9)
     (folder / "empty.skops").write_bytes(b"")
     (folder / "model.onnx").write_bytes(b"\x08\x07")
+    shutil.copy(EXPORTED / "columns_forest.onnx", folder / "othercolumns.onnx")
+    shutil.copy(EXPORTED / "catboost_categories.cbm", folder / "othercolumns.cbm")
+    for name in ("model.cbm", "model.pt"):
+        (folder / name).write_bytes(b"garbage")
     with zipfile.ZipFile(folder / "zip.skops", "w") as archive:
         archive.writestr("a.txt", "a")
 
