@@ -47,17 +47,23 @@ class NumberStates:
         self.losing = [f for f in self.places if self.features[f].loses]
         self.usual = {f: float(np.nan_to_num(problem.train[self.features[f].name].median())) for f in gaps}
 
-    def apart(self, factual: Mapping[str, Any]) -> list[int]:
-        """Numbers whose gap is cheaper than some number that lies beyond it in the order of states: tried apart."""
-        found = []
+    def lowered(self, factual: Mapping[str, Any], row: Mapping[str, Any] | None = None) -> dict[int, float]:
+        """Numbers that beyond some value cost more than their gap, which comes after them in the order of states.
+
+        By position: how much more, in a ``row`` or at their greatest. A state's cost must not fall away from the
+        factual, so these are searched at the gap's.
+        """
+        found = {}
         for f in self.losing:
             feature, value = self.features[f], factual[self.features[f].name]
-            if not missing(value):
-                gap = (feature.interval(value)[1] - value) / feature.range
-                fixed, linear, quadratic = (part[f] for part in self.coefficients)
-                cost = fixed + linear * gap + quadratic * gap**2
-                if gap > 0 and cost > self.gap_costs[f]:
-                    found.append(f)
+            if missing(value):
+                continue
+            reached = feature.interval(value)[1] if row is None else row[feature.name]
+            gap = 0.0 if missing(reached) else (reached - value) / feature.range
+            fixed, linear, quadratic = (part[f] for part in self.coefficients)
+            more = fixed + linear * gap + quadratic * gap**2 - self.gap_costs[f]
+            if gap > 0 and more > 0:
+                found[f] = float(more)
         return found
 
     def lay(
@@ -108,7 +114,8 @@ def with_gap(
 ) -> Laying:
     """Cells, values and costs of a number's states and the factual's own, with missing as the last state, if it may be.
 
-    A gap is left at one cost, whatever number fills it.
+    A gap is left at one cost, whatever number fills it. Unless it is decided whether the number becomes missing, none
+    above the factual's own costs more than that.
     """
     cells, values, costs, own = laid
     gap = np.array([cell]), np.array([np.nan])
@@ -122,4 +129,5 @@ def with_gap(
         return laid
     if emptied:  # the factual's own state stays first, at which nothing is paid
         return np.append(cells[own], gap[0]), np.append(values[own], gap[1]), np.array([0.0, cost]), 0
+    costs = np.append(costs[: own + 1], np.minimum(costs[own + 1 :], cost))
     return np.append(cells, gap[0]), np.append(values, gap[1]), np.append(costs, cost), own

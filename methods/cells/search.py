@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate, product
+from heapq import heappop, heappush
+from itertools import accumulate, count
 from typing import Any
 
 import numpy as np
@@ -140,17 +141,30 @@ class CellSearch:
         known: Sequence[Mapping[str, Any]] = (),
     ) -> Closest:
         """The cheapest right point separated from all ``earlier`` ones; ``known`` right points may help."""
-        apart = self.numbers.apart(factual)
-        found = Closest(None, math.inf, math.inf)
-        for choice in product((False, True), repeat=len(apart)):
-            layout = Layout(self, factual, earlier, separation, dict(zip(apart, choice, strict=True)))
-            state = State(self, layout, known)
+
+        def found(emptied: Mapping[int, bool]) -> Closest:
+            state = State(self, Layout(self, factual, earlier, separation, emptied), known)
             each = self.finish(state, deadline)
-            each = replace(each, passed=state.passed()) if state.incumbents else each
-            if not apart:
-                return each
-            found = replace(each if each.value < found.value else found, bound=min(each.bound, found.bound))
-        return found
+            return replace(each, passed=state.passed()) if state.incumbents else each
+
+        if not self.numbers.lowered(factual):
+            return found({})
+        best, bound, order = Closest(None, math.inf, math.inf), math.inf, count()
+        nodes: list[tuple[float, int, dict[int, bool]]] = [(0.0, next(order), {})]
+        while nodes and nodes[0][0] < best.value - kernels.CLOSE and not (best.row and deadline.passed):
+            _, _, emptied = heappop(nodes)
+            each = found(emptied)
+            more = self.numbers.lowered(factual, each.row) if each.row else {}
+            more = {f: cost for f, cost in more.items() if f not in emptied}
+            if each.value + sum(more.values()) < best.value:
+                best = replace(each, value=each.value + sum(more.values()))
+            if more and each.proven:  # searched at less than it costs: with the greatest such number missing, or not
+                f = max(more, key=more.__getitem__)
+                for choice in (False, True):
+                    heappush(nodes, (each.bound, next(order), {**emptied, f: choice}))
+            else:
+                bound = min(bound, each.bound)
+        return replace(best, bound=min(bound, best.value, nodes[0][0] if nodes else math.inf))
 
     def finish(self, state: State, deadline: Deadline) -> Closest:
         """Run a search until it is done or the deadline has passed."""

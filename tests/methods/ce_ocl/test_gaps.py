@@ -128,3 +128,27 @@ def test_a_gap_that_is_cheaper_than_a_number_beyond_the_range_is_found() -> None
     assert answer.row is not None
     assert np.isnan(answer.row["a"])
     assert (answer.objective, answer.bound) == (1.0, 1.0)
+
+
+def test_many_gaps_cheaper_than_numbers_do_not_multiply_searches() -> None:
+    """Of 16 features of which each may be missing at less than its far values: two have to change, 1 + 0.25."""
+    names = [f"n{k}" for k in range(16)]
+    space = Space(
+        tuple(
+            Feature(name, Kind.INTEGER, scale=(0, 4), bounds=(0, 8), missing=True, may_be_missing=True)
+            for name in names
+        )
+    )
+    rng = np.random.default_rng(0)
+    values = rng.choice([0.0, 1.0, 2.0, 3.0, 4.0, 7.0, 8.0, np.nan], (400, 16))
+    frame = space.frame(dict(zip(names, row, strict=True)) for row in values.tolist())
+    first, second = values[:, 0], values[:, 1]
+    labels = np.where(((first > 5) | np.isnan(first)) & (second >= 1), "yes", "no").astype(object)
+    model = train(DecisionTreeClassifier(random_state=0), space, frame, labels, ("no", "yes"))
+    explainer = CeOcl(distance="l1", alpha=0.0).fit(Problem(space, model, frame, labels, Label("yes")))
+    factual = space.frame([dict.fromkeys(names, 0.0)])
+    answer = explainer.explain(factual, 1, rng, Deadline.after(20)).answers[0]
+    assert (answer.status, answer.objective, answer.bound) == (Status.OPTIMAL, 1.25, 1.25)
+    assert answer.row is not None
+    assert np.isnan(answer.row["n0"])
+    assert answer.row["n1"] == 1
