@@ -44,12 +44,6 @@ def refusal(parameters: Parameters, problem: Problem) -> str | None:
             f"engine=search needs a tree, forest or boosting model (here: {name}), a distance that is a sum "
             f"over features, diversity=distance, no hull or causality, and relations of few values; use auto."
         )
-    several = parameters.clusters > 1 or not isinstance(parameters.epsilon, int | float)
-    if problem.space.relations and (several or parameters.hull == "fallback"):
-        return (
-            "relations between features are kept within one hull at one distance only; set hull=hard or penalised, "
-            "clusters=1 and a single epsilon, or leave 'constraints' out."
-        )
     from methods.ce_ocl.formulation import check  # slow: Pyomo, where trees are searched without
 
     try:

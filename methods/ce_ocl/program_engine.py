@@ -78,12 +78,8 @@ class ProgramEngine:
         """The search within hulls, where it takes the problem."""
         distance = self.program.aim.distance
         apart = any(manifold.exact or manifold.price is not None for manifold in self.manifolds)
-        if (
-            not apart
-            or self.program.causality is not None
-            or parameters.engine == "milp"
-            or not isinstance(distance, Separable)
-        ):
+        tied = self.program.causality is not None or bool(problem.space.relations)
+        if not apart or tied or parameters.engine == "milp" or not isinstance(distance, Separable):
             return None
         if not BoxSearch.takes(problem, distance):
             return None

@@ -43,7 +43,6 @@ FAMILIES: dict[str, dict[str, tuple[dict[str, Any], dict[str, Any]]]] = {
         "probability": ({}, {"target": Probability("yes", 0.35, 0.7)}),
     },
 }
-SEVERAL_HULLS = {"eps-list", "fallback", "clusters", "clusters-eps"}  # which relations are refused with
 CLASSIFIERS = ("lr", "cart", "rf", "gbm", "mlp")
 REGRESSORS = ("linear", "cart_regressor", "gbm_regressor", "mlp_regressor")
 
@@ -69,8 +68,5 @@ def test_two_constraints_together_leave_the_optimum(model: str, one: tuple[str, 
     chosen = [FAMILIES[family][choice] for family, choice in (one, other)]
     method = CeOcl(**{key: value for arguments, _ in chosen for key, value in arguments.items()})
     problem = enumeration.problem_of(model, **{key: value for _, given in chosen for key, value in given.items()})
-    if "relations" in (one[0], other[0]) and {one[1], other[1]} & SEVERAL_HULLS:
-        assert "within one hull at one distance" in str(method.refuses(problem))
-        return
     for factual in enumeration.factuals(problem, 2):
         enumeration.assert_optimal(method, problem, factual)
