@@ -253,6 +253,16 @@ def altered(file: Path, change: Callable[[dict[str, Any], dict[str, bytes]], Non
     return other
 
 
+def test_a_member_that_was_exchanged_is_named(packed: Path) -> None:
+    """Also where the zip is sound, as its own sums are those of the new member."""
+    with zipfile.ZipFile(packed) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["answers.parquet"] = members["groups.parquet"]
+    packed.write_bytes(zipped(members, {"manifest.json"}))
+    with pytest.raises(HarnessError, match=re.escape("it is damaged in answers.parquet")):
+        Archive(packed)
+
+
 @pytest.mark.parametrize("name", ["../../evil", "/tmp/evil", "..", ".", "", "a/b", "a\\b", "C:evil", "a\0b"])
 @pytest.mark.parametrize("place", ["run", "file", "sweep", "study"])
 def test_no_name_leads_out_of_the_folder(name: str, place: str, packed: Path, tmp_path: Path) -> None:
