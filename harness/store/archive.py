@@ -28,6 +28,7 @@ from harness.core.errors import HarnessError, short
 from harness.models.canonical import canonical, zipped
 from harness.models.files import PICKLES
 from harness.store import tabled
+from harness.store.rows import checked_version
 from harness.store.tabled import Record, records_of
 
 SUFFIX = ".ceh"
@@ -57,7 +58,7 @@ def pack(study: str, runs: Mapping[str, Path], sweeps: Iterable[Path], file: Pat
     Raises
     ------
     HarnessError
-        For a run whose model is a pickle, and for one that is no stored run.
+        For a run whose model is a pickle, for one that is damaged, and where the archive would be too large to read.
     """
     packed = _Packed()
     listed = {name: packed.run(name, folder) for name, folder in sorted(runs.items())}
@@ -74,8 +75,12 @@ def pack(study: str, runs: Mapping[str, Path], sweeps: Iterable[Path], file: Pat
     text = json.dumps(manifest, indent=1).encode()
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_name(f"{file.name}.tmp")
-    temporary.write_bytes(zipped({MANIFEST: text, **members}, {MANIFEST}))
-    os.replace(temporary, file)
+    try:
+        temporary.write_bytes(zipped({MANIFEST: text, **members}, {MANIFEST}))
+        Archive(temporary)  # whoever deletes the folder now can rely on it
+        os.replace(temporary, file)
+    finally:
+        temporary.unlink(missing_ok=True)
     return manifest
 
 
@@ -90,7 +95,11 @@ class _Packed:
 
     def run(self, name: str, folder: Path) -> dict[str, str]:
         """Take in a run; returns where each of its files is."""
-        meta = json.loads((folder / "cell.json").read_text())
+        path = folder / "cell.json"
+        try:
+            meta = checked_version(json.loads(path.read_text()), path)
+        except ValueError as fault:
+            raise HarnessError(f"{path} is damaged ({short(fault)}); delete {folder}, or run it again.") from fault
         absent = published(meta)
         entry = meta.get("model_file")
         if entry and (entry["trusted"] or Path(entry["file"]).suffix in PICKLES):

@@ -365,6 +365,24 @@ def test_a_pickle_is_not_packed(study: Path, tmp_path: Path) -> None:
         archives.pack("toy", {"run": run.path}, [], tmp_path / "toy.ceh")
 
 
+def test_what_cannot_be_read_again_is_not_packed(
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An archive that is there already stays."""
+    file = tmp_path / "toy.ceh"
+    file.write_text("earlier")
+    with monkeypatch.context() as patched:
+        patched.setattr(archives, "UNPACKED", 10_000)
+        assert command.main(["pack", str(study), str(file)]) == 1
+    assert "than 10,000 bytes unpacked" in capsys.readouterr().err
+    cell = next(study.rglob("cell.json"))
+    cell.write_text(cell.read_text()[:-9])
+    assert command.main(["pack", str(study), str(file)]) == 1
+    assert f"{cell} is damaged" in capsys.readouterr().err
+    assert file.read_text() == "earlier"
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["toy.ceh"]
+
+
 def test_a_published_model_is_named_not_packed(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is read from the folder of downloads, by its sha256; without it the scores can still be read."""
     run = next(run for run in stored_runs(study) if run.meta["model"] == "lr")
