@@ -18,16 +18,17 @@ def shares(model: Any, data: Any, count: int) -> np.ndarray | None:
     A member's probabilities, a logistic function of its decision value, or 1 for the class that it says. None of other
     models.
     """
-    while isinstance(model, Pipeline) or chosen(model) is not model:
+    last = model
+    while isinstance(last, Pipeline) or chosen(last) is not last:
+        last = last.steps[-1][1] if isinstance(last, Pipeline) else chosen(last)
+    if not isinstance(last, VotingClassifier) or last.voting != "hard":
+        return None
+    while model is not last:
         if isinstance(model, Pipeline):
             data = model[:-1].transform(data) if len(model.steps) > 1 else data
-            model = model.steps[-1][1]
-        else:
-            model = chosen(model)
-    if not isinstance(model, VotingClassifier) or model.voting != "hard":
-        return None
-    parts = [_share(member, data, count) for member in model.estimators_]
-    return np.average(parts, axis=0, weights=model._weights_not_none)
+        model = model.steps[-1][1] if isinstance(model, Pipeline) else chosen(model)
+    parts = [_share(member, data, count) for member in last.estimators_]
+    return np.average(parts, axis=0, weights=last._weights_not_none)
 
 
 def _share(member: Any, data: Any, count: int) -> np.ndarray:
