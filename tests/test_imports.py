@@ -62,6 +62,7 @@ LATE = {  # files that import modules of ours inside functions, and why
     },
     "harness/evaluation/checker.py": {"harness.evaluation.regions"},  # scipy.optimize, and few methods give regions
     "methods/carla/compat.py": {"methods.carla.eager"},  # torch, which is optional
+    "methods/ce_ocl/cell_engine.py": {"methods.ce_ocl.related_cells"},  # Pyomo, for few relations only
     "methods/robust/method.py": {
         "methods.robust.adversarial",
         "methods.robust.cells",
@@ -86,7 +87,7 @@ LIBRARIES = {  # which files may know a large library
     "cfnow": "methods/peers/cfnow.py",
     "treecf": "methods/peers/treecf.py",
 }
-MOST_LATE, MOST_FILE, MOST_FUNCTION = 27, 500, 60  # import statements; lines; lines
+MOST_LATE, MOST_FILE, MOST_FUNCTION = 28, 500, 60  # import statements; lines; lines
 MOST_ARGUMENTS, MOST_ATTRIBUTES = 8, 15  # of functions, without self; of classes, without inherited
 WIDE = {  # classes and functions that have more, and why
     "harness/core/metric.py:metric": "keywords by which a user declares a metric, all but two with a default",

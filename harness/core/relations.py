@@ -221,17 +221,19 @@ class Relation:
 
     def kept(self, factual: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
         """Which decoded rows keep it, or break it no further than the factual does, bool, shape (rows,)."""
-        found = np.ones(len(frame), dtype=bool)
-        for clause in self.rows(factual):
-            found &= np.any([row.holds(frame) for row in clause], axis=0)
-        return found
+        return all_kept(self.rows(factual), frame)
 
 
-def all_kept(relations: Sequence[Relation], factual: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
-    """Which decoded rows keep all relations, as ``Relation.kept`` has it, bool, shape (rows,)."""
+def clauses_of(relations: Sequence[Relation], factual: pd.DataFrame) -> list[list[Row]]:
+    """The clauses of all relations for a one-row factual, as ``Relation.rows`` has them."""
+    return [clause for relation in relations for clause in relation.rows(factual)]
+
+
+def all_kept(clauses: Sequence[Sequence[Row]], frame: pd.DataFrame) -> np.ndarray:
+    """Which decoded rows keep all clauses, of each at least one literal; bool, shape (rows,)."""
     found = np.ones(len(frame), dtype=bool)
-    for relation in relations:
-        found &= relation.kept(factual, frame)
+    for clause in clauses:
+        found &= np.any([row.holds(frame) for row in clause], axis=0)
     return found
 
 

@@ -12,11 +12,13 @@ from harness.core.explanation import Answer, Reason, Status
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Kind
+from harness.solvers.highs import PROVEN
 from methods.ce_ocl.answers import gave_up, infeasible
 from methods.ce_ocl.parameters import Parameters
-from methods.cells import relations
+from methods.cells.closest import Closest
 from methods.cells.grid import WORD
-from methods.cells.search import CellSearch, Closest
+from methods.cells.relations import boxed
+from methods.cells.search import CellSearch
 from methods.estimators.raw_target import conditions
 from methods.estimators.trees import splits_only
 
@@ -30,14 +32,24 @@ class CellEngine:
         coefficients = objective.separable(problem.space)
         assert coefficients is not None
         gap_costs = objective.gap_costs(problem.space)
-        self.search = CellSearch(problem, coefficients, parameters.weights(problem), parameters.most, gap_costs)
+        self.search = self._kind(problem)(
+            problem, coefficients, parameters.weights(problem), parameters.most, gap_costs
+        )
         self.search.compile(problem.train.iloc[[0]].to_dict("records")[0])
+
+    @staticmethod
+    def _kind(problem: Problem) -> type[CellSearch]:
+        if all(boxed(relation) for relation in problem.space.relations):
+            return CellSearch
+        from methods.ce_ocl.related_cells import RelatedSearch  # slow: Pyomo
+
+        return RelatedSearch
 
     @staticmethod
     def takes(parameters: Parameters, problem: Problem) -> bool:
         """Whether the cell search takes the problem: constraints by feature, a sum of trees, a class or an interval."""
         unrelated = replace(problem, space=replace(problem.space, constraints=()))
-        if parameters.coupled(unrelated) or parameters.diversity != "distance" or not relations.fit(problem.space):
+        if parameters.coupled(unrelated) or parameters.diversity != "distance":
             return False
         if not splits_only(problem.classifier.estimator):
             return False
@@ -67,6 +79,6 @@ def _answer(found: Closest, further: bool) -> Answer:
     """What a search found, as an answer; ``further``: there are answers before it."""
     if found.row is None:
         return infeasible(further) if found.proven else gave_up(Reason.TIME_LIMIT)
-    if found.proven:
-        return Answer(Status.OPTIMAL, found.row, Reason.PROOF, found.value, found.value)
+    if found.value - found.bound <= PROVEN * max(1.0, abs(found.value)):
+        return Answer(Status.OPTIMAL, found.row, Reason.PROOF, found.value, found.bound)
     return Answer(Status.FOUND, found.row, Reason.TIME_LIMIT, found.value, found.bound)

@@ -42,7 +42,7 @@ def refusal(parameters: Parameters, problem: Problem) -> str | None:
         name = type(problem.classifier.estimator).__name__
         return (
             f"engine=search needs a tree, forest or boosting model (here: {name}), a distance that is a sum "
-            f"over features, diversity=distance, no hull or causality, and relations of few values; use auto."
+            f"over features, diversity=distance, and no hull or causality; use auto."
         )
     from methods.ce_ocl.formulation import check  # slow: Pyomo, where trees are searched without
 

@@ -1,4 +1,20 @@
-"""The constraints of CE-OCL in a program, a function each; equation numbers are those of ``CeOcl``."""
+"""The constraints of CE-OCL in a program, a function each; equation numbers are those of ``CeOcl``.
+
+The program takes all of them. What the searches take besides, of sums of trees (and within hulls of linear models):
+
+========================================  =====  ====
+constraint                                cells  hull
+========================================  =====  ====
+actionability, bounds, sparsity           yes    yes
+several answers by ``distance``           yes    no
+relations of few values, as boxes         yes    no
+relations of any other sums               yes    no
+a data manifold, hard or at a price       no     yes
+``linf``, ``mahalanobis``                 no     no
+structural equations                      no     no
+several answers by any other diversity    no     no
+========================================  =====  ====
+"""
 
 from __future__ import annotations
 

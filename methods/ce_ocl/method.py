@@ -79,9 +79,10 @@ class CeOcl(Parameters):
         models and networks are posed without one (unless it is above 1e-6), so that optimum and bound are those of
         their own rule; trees have none but where their outputs are known to lie further apart.
     engine
-        ``search``: branch and bound over the cells of a tree ensemble (``methods/cells``), without a solver and without
-        a margin. ``milp``: the mixed-integer program. ``auto``: the search wherever it applies, and within hulls, or
-        outside them at a price, one over boxes (``methods/hull_search``) for trees and linear models; else the
+        ``search``: branch and bound over the cells of a tree ensemble (``methods/cells``), without a margin, and
+        without a solver but for relations that add up numbers of many values. ``milp``: the mixed-integer program.
+        ``auto``: the search wherever it applies, and within hulls, or outside them at a price, one over boxes
+        (``methods/hull_search``) for trees and linear models without relations between features; else the
         program. Same optimum.
 
     References

@@ -11,7 +11,7 @@ import pandas as pd
 
 from harness.core.explanation import Answer, Reason, Status
 from harness.core.method import Deadline
-from harness.core.relations import all_kept
+from harness.core.relations import all_kept, clauses_of
 from harness.core.space import Kind
 from harness.solvers.highs import PROVEN, Linear, Solution
 from methods.ce_ocl.answers import gave_up, infeasible
@@ -76,7 +76,7 @@ class AnswerSearch:
         space, program = self.problem.space, self.program
         changes = program.aim.changes(space, self.factual, frame)
         features = space.changed(self.factual, frame).sum(axis=1)
-        kept = all_kept(space.relations, self.factual, frame)
+        kept = all_kept(clauses_of(space.relations, self.factual), frame)
         values = program.aim.values(space, self.factual, frame)
         allowed = (features > 0) & (changes <= self.parameters.most) & self.separation.of(frame) & kept
         order = [int(i) for i in np.argsort(values, kind="stable") if allowed[i]]

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.problem import Problem
+from harness.core.relations import clauses_of
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Program
 from methods.ce_ocl import formulation
@@ -107,7 +108,8 @@ class CounterfactualProgram:
             self.embedded.tighten(self.knapsack)
         if self.causality is not None:
             self.causality.pose(factual, (costs, weights, count, budget))
-        self.related = RelationRows(self.compiled, self.variables, self.problem.space, factual)
+        clauses = clauses_of(self.problem.space.relations, factual)
+        self.related = RelationRows(self.compiled, self.variables, clauses)
         if piece is not None:
             piece.pose(self.compiled, self.variables.encoded())
 

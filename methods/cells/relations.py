@@ -8,16 +8,16 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from harness.core.relations import ROUNDING, Change, Literal, Row
+from harness.core.relations import ROUNDING, Change, Literal, Relation, Row
 from harness.core.space import Feature, Kind, Space
 from methods.cells.records import Box
 
 MOST = 1000  # combinations of values of a clause, each a box at most
 
 
-def fit(space: Space) -> bool:
-    """Whether all relations are boxes of few states: sums of several numbers only of whole ones with few values."""
-    return all(_combinations(clause) <= MOST for relation in space.relations for clause in relation.clauses)
+def boxed(relation: Relation) -> bool:
+    """Whether a relation is boxes of few states: sums of several numbers only of whole ones with few values."""
+    return all(_combinations(clause) <= MOST for clause in relation.clauses)
 
 
 def _combinations(clause: Sequence[Literal]) -> float:
@@ -36,19 +36,17 @@ def _combinations(clause: Sequence[Literal]) -> float:
 
 
 class RelationBoxes:
-    """The relations of a space for one factual.
+    """The relations of a space for one factual, those that are ``boxed``.
 
     Parameters
     ----------
-    space
-        One that ``fit`` takes.
     factual
         A decoded row.
     """
 
     def __init__(self, space: Space, factual: pd.DataFrame) -> None:
         self.features = space.features
-        self.clauses = [clause for relation in space.relations for clause in relation.rows(factual)]
+        self.clauses = [clause for relation in space.relations if boxed(relation) for clause in relation.rows(factual)]
 
     def cuts(self, feature: Feature, low: float, high: float) -> list[float]:
         """Where states of a number from ``low`` to ``high`` end, for each to keep a literal as a whole or break it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from heapq import heappop, heappush
 from itertools import accumulate, count
@@ -19,6 +19,7 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
 from methods.cells import kernels
+from methods.cells.closest import Closest
 from methods.cells.grid import Grid, build
 from methods.cells.numbers import NumberStates, with_gap
 from methods.cells.records import Box, Clauses, Neighbourhood, Nodes, Progress, States
@@ -34,31 +35,6 @@ NODES, CLAUSES = 128, 256  # room to begin with; doubled when full
 TRIES, SEEK = 20, 3  # at a better incumbent, and between how many looks at the clock; no clock decides on an answer
 PASSED = 20  # incumbents left for better ones that the next answer starts from
 ROWS = 2000  # training rows considered for a first guess, which needs a near one, not the nearest
-
-
-@dataclass(frozen=True)
-class Closest:
-    """What a search found.
-
-    Parameters
-    ----------
-    row
-        The decoded point, None where there is none.
-    value, bound
-        Its cost, and a proven lower bound on any; both infinite where there is proof that no point exists.
-    passed
-        Some right points that it left for better ones, the best first.
-    """
-
-    row: dict[str, Any] | None
-    value: float
-    bound: float
-    passed: tuple[dict[str, Any], ...] = field(default=(), compare=False)
-
-    @property
-    def proven(self) -> bool:
-        """Whether the search ran to its end."""
-        return self.bound >= self.value - kernels.CLOSE
 
 
 class CellSearch:
@@ -325,7 +301,8 @@ class State:
     @cached_property
     def clauses(self) -> Clauses:
         """Room for them, to begin with."""
-        return _clauses(CLAUSES, len(self.layout.features), len(self.layout.cost))
+        room = max(CLAUSES, 2 * len(self.layout.boxes))
+        return _clauses(room, len(self.layout.features), len(self.layout.cost))
 
     @cached_property
     def nodes(self) -> Any:
@@ -395,16 +372,28 @@ class State:
 
     def refuse(self) -> None:
         """Start again without the leaves of the incumbent, which the real model has refused."""
-        self.upper[:] = math.inf, 0.0
-        for counter in (kernels.FOUND, kernels.ROOT, kernels.HEAP, kernels.ENTERED):
-            self.counters[counter] = 0
         self._rule_out(self.layout.cells(self.best))
-        # A hard clause from now on: its score is right, so that nothing else keeps points from being moved into it.
+        self._restart(math.inf)
+
+    def exclude(self, box: Box, upper: float) -> None:
+        """Start again without a box of states, for points that cost less than ``upper``."""
+        last = int(self.counters[kernels.CLAUSES])
+        if last + 1 >= len(self.clauses.width):
+            self.more_clauses()
+        self.clauses.low[last], self.clauses.high[last], self.clauses.sets[last] = box.low, box.high, box.sets
+        self.counters[kernels.CLAUSES] += 1
+        self._restart(upper)
+
+    def _restart(self, upper: float) -> None:
+        """Start again with the last clause as a hard one: nothing else keeps points from being moved into it."""
         hard, last = self.counters[kernels.HARD], self.counters[kernels.CLAUSES] - 1
         for part in (self.clauses.low, self.clauses.high, self.clauses.sets):
             part[[hard, last]] = part[[last, hard]]
         self.clauses.table[:] = 0
         self.counters[kernels.HARD] += 1
+        self.upper[:] = upper, 0.0
+        for counter in (kernels.FOUND, kernels.ROOT, kernels.HEAP, kernels.TOP, kernels.FREE, kernels.ENTERED):
+            self.counters[counter] = 0
 
     def _rule_out(self, cells: np.ndarray) -> None:
         """Leave out the states that touch a cell with the same leaves as some cells: all of it is predicted alike."""

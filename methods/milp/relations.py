@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from harness.core.relations import ROUNDING, Row, all_kept
-from harness.core.space import Kind, Space
+from harness.core.space import Kind
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled
 from methods.milp.block import INTEGRAL
@@ -18,6 +18,7 @@ from methods.milp.forms import scaled
 from methods.milp.variables import Variables
 
 MARGIN = 2 * INTEGRAL  # of a row's range: what keeps a point within it where the solver's tolerance took it beyond
+Ends = Mapping[str, tuple[float, float]]  # of numbers, in original units
 POLISH = 10 * INTEGRAL  # of a number's range: how far a decoded number is moved at most so that it keeps a relation
 
 
@@ -43,12 +44,12 @@ class RelationRows:
     ----------
     variables
         Posed for the factual; numbers not seen through cells.
+    clauses
+        Those of the relations for the factual.
     """
 
-    def __init__(self, compiled: Compiled, variables: Variables, space: Space, factual: pd.DataFrame) -> None:
-        self.compiled, self.variables, self.factual = compiled, variables, factual
-        self.relations = space.relations
-        self.clauses = [clause for relation in self.relations for clause in relation.rows(factual)]
+    def __init__(self, compiled: Compiled, variables: Variables, clauses: Sequence[Sequence[Row]]) -> None:
+        self.compiled, self.variables, self.clauses = compiled, variables, clauses
         self.inexact: list[int] = []  # rows that tolerances decide
         self.exact = True  # no margin is kept yet
         for clause in self.clauses:
@@ -63,11 +64,16 @@ class RelationRows:
 
     def keeps(self, frame: pd.DataFrame) -> np.ndarray:
         """Which decoded rows keep all relations, bool, shape (rows,)."""
-        return all_kept(self.relations, self.factual, frame)
+        return all_kept(self.clauses, frame)
 
-    def settle(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """A decoded solution, a continuous number moved by no more than ``POLISH`` where that keeps a relation."""
+    def settle(self, row: Mapping[str, Any], within: Ends | None = None) -> dict[str, Any]:
+        """A decoded solution, a continuous number moved by no more than ``POLISH`` where that keeps a relation.
+
+        Only a number that has changed, and within its interval, or the ends that ``within`` gives.
+        """
         space, found = self.variables.space, dict(row)
+        origin = self.variables.factual.iloc[0]
+        ends = within or {f.name: f.interval(float(origin[f.name])) for f in space.features if f.numeric}
         for clause in self.clauses:
             frame = space.frame([found])
             if any(literal.holds(frame)[0] for literal in clause):
@@ -75,10 +81,12 @@ class RelationRows:
             for literal in clause:
                 beyond = literal.excess(frame)[0] + (2 * ROUNDING * literal.unit if literal.strict else 0.0)
                 for feature, slope in literal.numbers.items():
-                    moved = found | {feature.name: found[feature.name] - beyond / slope}
-                    low, high = space[feature.name].interval(float(self.factual[feature.name].iloc[0]))
+                    before = found[feature.name]
+                    moved = found | {feature.name: before - beyond / slope}
+                    low, high = ends[feature.name]
                     near = abs(beyond / slope) <= POLISH * feature.range and low <= moved[feature.name] <= high
-                    if feature.kind == Kind.CONTINUOUS and near and self.keeps(space.frame([moved]))[0]:
+                    near &= feature.kind == Kind.CONTINUOUS and before != origin[feature.name]
+                    if near and self.keeps(space.frame([moved]))[0]:
                         return moved
         return found
 
@@ -110,7 +118,7 @@ class RelationRows:
     def _ends(self, column: int) -> np.ndarray:
         return np.array([self.compiled.low[column], self.compiled.high[column]])
 
-    def _state(self, clause: list[_Stated]) -> None:
+    def _state(self, clause: Sequence[_Stated]) -> None:
         """The rows of one clause."""
         compiled = self.compiled
         if any(literal.greatest <= literal.most - MARGIN for literal in clause):

@@ -18,9 +18,10 @@ from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
 from methods.cells import kernels, neighbourhood
+from methods.cells.closest import Closest
 from methods.cells.grid import Grid
 from methods.cells.records import Adversary, Box, Neighbourhood, Nodes, Perturbed, Touching
-from methods.cells.search import CLAUSES, NODES, ROWS, CellSearch, Closest, Layout, State
+from methods.cells.search import CLAUSES, NODES, ROWS, CellSearch, Layout, State
 from methods.estimators.raw_target import raw_interval
 from methods.robust import ball_kernels
 from methods.robust.outcome import Outcome

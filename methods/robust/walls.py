@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from harness.core.space import Feature, Kind
+from methods.cells.closest import Closest
 from methods.cells.masks import ASK, DONE, MORE_LOOKS
 from methods.cells.records import Box
-from methods.cells.search import Closest
 from methods.robust.ball_kernels import ASKED, CLAUSES, MET, ROOT_ROUNDS, Duals, Point
 from methods.robust.cells import BallSearch, _BallState, _NeighbourhoodLayout
 from methods.robust.wall_kernels import Place, cover, look

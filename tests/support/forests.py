@@ -21,7 +21,8 @@ from harness.core.problem import Problem
 from harness.core.space import Feature, Kind, Space
 from harness.core.target import Label
 from methods.ce_ocl import CeOcl
-from methods.cells.search import CellSearch, Closest
+from methods.cells.closest import Closest
+from methods.cells.search import CellSearch
 from methods.estimators.trees import ensemble
 
 SPACE = Space(

@@ -11,6 +11,7 @@ import pytest
 from scipy.optimize import linprog
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
 from support import enumeration
 
 from harness.core.classifier import Classifier
@@ -22,6 +23,7 @@ from harness.core.problem import Problem
 from harness.core.space import Feature, Space
 from harness.core.target import Label
 from methods.ce_ocl import CeOcl
+from methods.cells.relations import boxed
 
 LOANS = Space(
     (
@@ -177,11 +179,55 @@ def test_the_cells_end_where_relations_do(texts: tuple[str, ...]) -> None:
             assert problem.space.violations(factual, problem.space.frame([search.row])) == [[]]
 
 
-def test_sums_of_continuous_numbers_are_left_to_the_program() -> None:
-    """The search over cells refuses them by name; left to itself, the method asks the program."""
-    problem = loans(RandomForestClassifier(8, max_depth=4, random_state=0), "loan <= 0.1 * income")
-    assert "relations of few values" in (CeOcl(engine="search").refuses(problem) or "")
-    assert CeOcl().refuses(problem) is None
+SUMS = [
+    ("loan <= 0.1 * income",),
+    ("income <= 90 + 6 * loan", "income + 2 * loan <= 190"),
+    ("if loan > 12 then income > 150 + loan", "loan + income < 170"),
+    ("income == 3 * loan + 20", "if job changes then loan stays"),
+    ("loan + income != 130", "if loan increases then income increases"),
+]
+
+
+@pytest.mark.parametrize("texts", SUMS)
+@pytest.mark.parametrize("parameters", [{}, {"alpha": 0.3, "max_changes": 2}, {"distance": "l2sq"}, {"max_changes": 1}])
+def test_sums_of_continuous_numbers_are_kept_by_both_engines(
+    texts: tuple[str, ...], parameters: dict[str, Any]
+) -> None:
+    """The search over cells and the program come to the same optimum, or to the same proof that there is none."""
+    problem = loans(DecisionTreeClassifier(max_depth=4, random_state=0), *texts)
+    for factual in (person(50, 4, "no"), person(90, 9, "yes")):
+        (search,), (program,) = (
+            ask(problem, factual, engine=engine, **parameters).answers for engine in ("search", "milp")
+        )
+        assert search.status is program.status
+        assert search.status in {Status.OPTIMAL, Status.INFEASIBLE}
+        if search.row is not None:
+            assert search.objective == pytest.approx(program.objective, abs=3e-6)
+            found = problem.space.frame([search.row])
+            assert problem.space.violations(factual, found) == [[]]
+            assert LOANS.changed(factual, found).sum() <= parameters.get("max_changes", 3)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("at most 2 of [age, debt, member, grade, region] change",),
+        ("age >= debt + 1", "0.7 * age + 0.45 * debt <= 3.1"),
+        ("if grade >= mid and debt > 1 then age >= 3 and region in [n, w]",),
+    ],
+)
+def test_relations_by_boxes_and_by_sums_leave_the_same(texts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Relations of few values are left out as boxes of states; settled like sums of many, the optimum is the same."""
+    problem = enumeration.problem_of("rf")
+    problem = replace(problem, space=replace(problem.space, constraints=texts))
+    method, asked = CeOcl(engine="search"), enumeration.factuals(problem, 4)
+    by_boxes = [[a.objective for a in enumeration.ask(method, problem, factual, 3).answers] for factual in asked]
+    monkeypatch.setattr("methods.cells.relations.MOST", 1)
+    assert not any(boxed(relation) for relation in problem.space.relations)
+    by_sums = [[a.objective for a in enumeration.ask(method, problem, factual, 3).answers] for factual in asked]
+    assert any(value is not None for values in by_boxes for value in values)
+    for one, other in zip(by_boxes, by_sums, strict=True):
+        assert one == pytest.approx(other, abs=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ from methods.ce_ocl.cell_engine import CellEngine
 from methods.ce_ocl.explainer import start
 from methods.ce_ocl.program_engine import Request
 from methods.cells import kernels, search
-from methods.cells.search import Closest
+from methods.cells.closest import Closest
 
 
 def assert_same_optimum(method: CeOcl, problem: Problem, factual: pd.DataFrame, n: int = 1) -> list[Closest]:
