@@ -93,6 +93,7 @@ WIDE = {  # classes and functions that have more, and why
     "harness/core/metric.py:metric": "keywords by which a user declares a metric, all but two with a default",
     "harness/data/description.py:Description": "the fields of a dataset's YAML, which users write one below the other",
     "methods/md_pso/parameters.py:Parameters": "the fields of a method's YAML",
+    "methods/robust/settings.py:Settings": "the fields of a method's YAML",
 }
 
 Sources = Mapping[str, str]  # by path

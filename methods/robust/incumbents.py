@@ -14,8 +14,10 @@ from harness.certificate import Ball, Checker
 from harness.core.method import Deadline
 from harness.core.objective import Objective
 from harness.core.problem import Problem
+from harness.core.relations import all_kept
 from harness.core.space import Space
 from methods.robust.outcome import ENOUGH
+from methods.robust.related import clauses
 from methods.robust.settings import Settings
 
 TRIED = 40  # training rows whose neighbourhood is certified, in search of a first robust point
@@ -34,6 +36,11 @@ class Certifier:
         problem, settings = self.problem, self.settings
         self.checker = Checker(problem.space, problem.classifier, problem.target)
         self.ball = Ball.scaled(problem.space, settings.norm, settings.unperturbed)
+
+    def related(self, factual: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
+        """Which decoded rows keep the relations, where that is asked for in their whole region; bool, shape (rows,)."""
+        everywhere = self.settings.relations_in_region
+        return all_kept(clauses(self.settings.perturbation(self.problem), factual, everywhere), frame)
 
     def radius(self, row: Mapping[str, Any], seconds: float) -> float:
         """The largest proven radius of a row, at most rho; -1 for a row that is invalid itself."""
@@ -66,7 +73,7 @@ class FirstGuess:
         """A robust row moved towards the factual, and its cost; None and infinity where none was met."""
         rows = self.rows
         allowed = [not faults for faults in self.space.violations(factual, rows)]
-        rows = rows.loc[allowed]
+        rows = rows.loc[allowed & self.certifier.related(factual, rows)]
         if not rows.empty:
             rows = rows.loc[[not faults for faults in self.cheap.exceeded(self.space, factual, rows)]]
         if rows.empty:
@@ -84,7 +91,7 @@ class FirstGuess:
         frame = self.space.frame([row])
         if self.space.violations(factual, frame)[0] or self.objective.exceeded(self.space, factual, frame)[0]:
             return False
-        return self.certifier.robust(row, seconds)
+        return bool(self.certifier.related(factual, frame)[0]) and self.certifier.robust(row, seconds)
 
     def between(
         self, near: pd.DataFrame, row: dict[str, Any], factual: pd.DataFrame, deadline: Deadline

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from harness.certificate import readable
+from harness.core.conflict import conflict_text, irreducible, lifted, relations_of
 from harness.core.errors import UnsupportedError
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.inputs import by_category
 from harness.core.method import Deadline
 from harness.core.objective import Objective
 from harness.core.problem import Problem
-from harness.core.relations import refusal
 from harness.core.space import Kind
 from methods.estimators.raw_target import raw_interval
 from methods.estimators.trees import ensemble, splits_only
 from methods.robust.objective import RobustObjective
 from methods.robust.outcome import Outcome, Solver
+from methods.robust.related import check
 from methods.robust.settings import Settings
 
 RESERVE = 0.05  # of the time limit: for reading and checking the last solution
@@ -85,6 +86,8 @@ class Robust(Settings):
         :math:`\delta` > 0 by which answers of programs keep a score away from its threshold; above the solver's
         tolerance of 1e-7, in a unit of the size of the scores. Bounds, and proofs that there is no region, are about
         the model's own rule, without a margin. The cells need none; the search over networks uses a tenth of it.
+    relations_in_region
+        Whether relations between features, those about changes aside, hold in the whole region, or at x alone.
     probability, sigma
         With ``rho`` None: the region is to hold a random perturbation with this probability, in (0, 1), each perturbed
         column being moved by an independent normal of standard deviation ``sigma`` > 0 in scaled units; (69), (72).
@@ -104,8 +107,6 @@ class Robust(Settings):
 
     def refuses(self, problem: Problem) -> str | None:
         """Why the problem is not taken, None where it is; neither compiled code nor a solver is loaded."""
-        if why := refusal(problem.space.relations, "robust"):
-            return why
         try:
             readable(problem.space, problem.classifier, problem.target)  # every region is certified anew
             self.perturbation(problem)
@@ -126,6 +127,8 @@ class Robust(Settings):
     def _fits(self, problem: Problem, algorithm: str) -> None:
         """UnsupportedError where the algorithm cannot take the model, the target or the constraints."""
         estimator = problem.classifier.estimator
+        if self.relations_in_region:
+            check(self.perturbation(problem))
         if splits_only(estimator):
             ensemble(estimator)
         elif algorithm in {"cells", "leaf"}:
@@ -150,6 +153,8 @@ class Robust(Settings):
 
     def _beyond_cells(self, problem: Problem) -> tuple[str, str] | None:
         """Why the cell search does not take trees, and what to set instead; None where it does."""
+        if problem.space.relations:
+            return "the cell search keeps no relations between features", "drop 'constraints'"
         if self.distance == "linf":
             return "the cell search takes no distance 'linf'", "use l1 or l2sq"
         if self.hull != "none" and (self.epsilon or self.clip):
@@ -229,7 +234,7 @@ class _Explainer:
     """A solver, and its outcome as an answer."""
 
     def __init__(self, method: Robust, problem: Problem) -> None:
-        self.problem = problem
+        self.method, self.problem = method, problem
         self.perturbation = method.perturbation(problem)
         self.solver = method.start(problem)
 
@@ -238,8 +243,25 @@ class _Explainer:
         origin = dict(zip(factual.columns, factual.to_numpy(object)[0].tolist(), strict=True))
         outcome = self.solver.solve(origin, deadline)
         answer = self._answer(outcome, Reason.TIME_LIMIT if deadline.passed else Reason.FINISHED)
+        conflict = self._conflict(origin, deadline) if answer.status is Status.INFEASIBLE else ()
+        if conflict:
+            detail = f"{answer.detail}; these cannot hold together: {conflict_text(conflict)}"
+            answer = replace(answer, detail=detail)
         filler = Answer(Status.GAVE_UP, reason=Reason.FINISHED, detail=ONCE)
-        return Explanation((answer,), trace=outcome.trace).padded(n, filler)
+        return Explanation((answer,), conflict, trace=outcome.trace).padded(n, filler)
+
+    def _conflict(self, origin: dict[str, Any], deadline: Deadline) -> tuple[str, ...]:
+        """Relations without which there is an answer, none of which can be spared; none where that is not known."""
+
+        def infeasible(without: frozenset[str]) -> bool | None:
+            if deadline.passed:
+                return None
+            outcome = self.method.start(lifted(self.problem, without)).solve(origin, deadline)
+            if outcome.row is None and not math.isinf(outcome.bound):
+                return None
+            return outcome.row is None
+
+        return irreducible(relations_of(self.problem), infeasible)
 
     def _answer(self, outcome: Outcome, ended: Reason) -> Answer:
         if outcome.row is None:

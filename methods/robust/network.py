@@ -62,7 +62,8 @@ ROOM = 1e-7  # by which a point is kept robust beyond rho, where the search take
 class Network(Adversarial):
     """Exact for networks of ReLUs over real numbers and categories, the distances ``l1`` and ``linf``.
 
-    Integers that may change, special values, squares, costs of changes and data manifolds are left to Algorithm 1.
+    Integers that may change, special values, squares, costs of changes, data manifolds and relations between features
+    are left to Algorithm 1.
     """
 
     def __init__(self, problem: Problem, settings: Settings) -> None:
@@ -73,7 +74,8 @@ class Network(Adversarial):
         numbers = [f for f in features if f.numeric]
         real = all((f.kind is Kind.CONTINUOUS and not f.special) or f.actionability is still for f in numbers)
         deep = len(problem.classifier.estimator.coefs_) > 1
-        self.own = plain and settings.hull == "none" and real and bool(numbers) and deep
+        free = settings.hull == "none" and not problem.space.relations
+        self.own = plain and free and real and bool(numbers) and deep
         if self.own:
             self._read(problem)
             _Search(self, problem.train.iloc[0].to_dict(), Deadline.after(math.inf)).compile()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,10 +33,12 @@ from methods.milp.hull import Hull, Outside, Piece, Shares
 from methods.milp.knapsack import Knapsack
 from methods.milp.manifold import SHARED
 from methods.milp.number_block import NumberBlock
+from methods.milp.relations import RelationRows
 from methods.milp.sources import Source
 from methods.milp.variables import Variables
 from methods.robust.incumbents import Certifier, FirstGuess
 from methods.robust.outcome import OPTIMAL, Outcome
+from methods.robust.related import clauses
 from methods.robust.settings import Settings
 
 WIDE = 10.0  # scaled units around the factual in which unbounded numbers are looked at while nothing is known
@@ -250,6 +252,10 @@ class InstanceProgram:
             ones = np.ones(len(self.space.features))
             self.compiled.add_row(self.variables.changed(ones), high=float(settings.max_changes))
         self.cost = robust.distance.form(self.variables, extra, self.compiled)
+        everywhere = settings.relations_in_region
+        self.related = RelationRows(
+            self.compiled, self.variables, clauses(robust.perturbation, self.factual, everywhere)
+        )
         if self.piece is not None:
             self.piece.pose(self.compiled, self.variables.encoded())
         if any(made.tighten is not None for made, _ in self.embedded):
@@ -279,9 +285,13 @@ class InstanceProgram:
         """``solve``, and its point as a row.
 
         Combinations of leaves that hold no point at all, or that the real model puts in another class, are excluded.
+        Where the solver's tolerance breaks a relation, a margin keeps it, and the bound is the one from before.
         """
+        bound = -math.inf
         for _ in range(EXCLUDED):
             found = self.solve(deadline)
+            bound = found.bound if self.related.exact else bound
+            found = found if self.related.exact else replace(found, bound=bound, infeasible=False)
             if found.x is None:
                 return found, None
             row = self.read(found)
@@ -289,9 +299,12 @@ class InstanceProgram:
                 self.exclude(found, len(self.embedded))
             elif self.robust.leaves and not self.robust.certifier.checker.valid(row):
                 self.exclude(found, 1)
+            elif not self.related.keeps(self.robust.frame(row))[0]:
+                if not self.related.tighten():
+                    break
             else:
                 return found, row
-        return Solution(None, math.inf, found.bound), None
+        return Solution(None, math.inf, bound), None
 
     def exclude(self, found: Solution, copies: int) -> None:
         """Rule out the leaves that a solution takes in the first copies of the model."""
@@ -313,7 +326,7 @@ class InstanceProgram:
         assert found.x is not None
         row = self.variables.read(found.x)
         if not self.robust.leaves:
-            return row
+            return self.related.settle(row)
         ends = self._ends(found.x)
         for feature in self.space.features:
             if not feature.numeric:
@@ -327,7 +340,17 @@ class InstanceProgram:
             row[feature.name] = low if value < low else high
             if feature.kind is Kind.INTEGER or not max(low, floor) <= row[feature.name] <= min(high, ceiling):
                 return None
-        return row
+        return self.related.settle(row, self._settling(ends))
+
+    def _settling(self, ends: Mapping[str, Sequence[float]]) -> dict[str, tuple[float, float]]:
+        """Where numbers may be moved to within the intervals that a solution's leaves leave them."""
+        found = {}
+        for feature in self.space.features:
+            if feature.numeric:
+                floor, ceiling = feature.interval(float(self.factual[feature.name].iloc[0]))
+                low, high = ends[feature.name]
+                found[feature.name] = max(low, floor), min(high, ceiling)
+        return found
 
     def _ends(self, x: np.ndarray) -> dict[str, list[float]]:
         """The interval that each number has to lie in, for all perturbations to reach the leaves that a solution takes.

@@ -45,6 +45,7 @@ class Settings:
     margin: float = 1e-6
     probability: float | None = None
     sigma: float | None = None
+    relations_in_region: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "unperturbed", tuple(self.unperturbed))
