@@ -11,13 +11,12 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import pandas as pd
 
-from harness.core.conflict import conflict_text, groups_of, irreducible, lifted
+from harness.core.conflict import conflict_text, groups_of, irreducible, lifted, relations_of
 from harness.core.errors import UnsupportedError, choices
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
 from harness.core.objective import Limit, Objective, Term, check_weight
 from harness.core.problem import Problem
-from harness.core.relations import refusal
 from harness.core.target import Interval, Label, Probability
 from harness.models.card import card_of
 from harness.solvers.highs import PROVEN
@@ -25,6 +24,7 @@ from methods.estimators.raw_target import raw_interval
 from methods.scorecard import kernels
 from methods.scorecard.milp import ScorecardProgram
 from methods.scorecard.moves import MoveFinder, Moves, closeness_factor, opened, optbinning_spread, spread, table_of
+from methods.scorecard.related import RelatedValues
 from methods.scorecard.search import Form, Rules, Search, Sets
 
 ALLOWED = {"weights": ("range", "mad", "optbinning"), "engine": ("search", "milp")}
@@ -87,7 +87,8 @@ class Scorecard:
     engine
         ``search`` (``methods/scorecard/search.py``), exact for every objective, and a knapsack where costs only add
         up (``methods/scorecard/knapsack.py``); or ``milp``, the mixed-integer
-        program, where P of ``outcome`` is piecewise linear, its error bounded by ``error``.
+        program, where P of ``outcome`` is piecewise linear, its error bounded by ``error``. Relations between features
+        are kept by the program: each moved feature takes the nearest value in its bin that they allow.
     error
         > 0: greatest error of a probability in the program.
 
@@ -158,8 +159,6 @@ class Scorecard:
         if card is None:
             name = type(problem.classifier.estimator).__name__
             return f"a scorecard's bins are needed, which {name} has not; use model=scorecard, or a file with one."
-        if why := refusal(problem.space.relations, "scorecard"):
-            return why
         try:
             raw_interval(problem)
         except UnsupportedError as fault:
@@ -242,11 +241,15 @@ class _Setup:
         other.finder = MoveFinder(self.finder.card, problem, method.special, self.finder.frequency)
         return other
 
-    def engine(self, moves: Moves, rules: Rules) -> Engine:
+    def engine(self, origin: Mapping[str, Any], moves: Moves, rules: Rules) -> Engine:
         """The engine of one factual."""
         gain = self.coefficients[moves.owner] * moves.delta
         near = np.abs(moves.delta) / self.unit[moves.owner]
         data = moves, rules, gain, near, self.factor, self.factor.T @ (moves.current - self.mean)
+        if self.finder.space.relations:
+            return ScorecardProgram(
+                *data, self.method.error, lambda program: RelatedValues(program, self.finder, moves, origin)
+            )
         return Search(*data) if self.method.engine == "search" else ScorecardProgram(*data, self.method.error)
 
 
@@ -271,10 +274,10 @@ class _Explainer:
     def compile(self) -> None:
         """Have numba compile what is needed, before any clock runs."""
         small = replace(self.method, max_changes=1, diversity=())
-        setup = self.setup.replaced(small, self.problem)
+        setup = self.setup.replaced(small, lifted(self.problem, frozenset(relations_of(self.problem))))
         for number in range(min(COMPILED, len(self.problem.train))):
-            moves = setup.finder.moves(_plain(self.problem.train.iloc[[number]]))
-            if self._best(setup, moves, 2, Deadline.after(COMPILING)).choices:
+            origin = _plain(self.problem.train.iloc[[number]])
+            if self._best(setup, origin, setup.finder.moves(origin), 2, Deadline.after(COMPILING)).choices:
                 break
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
@@ -285,7 +288,7 @@ class _Explainer:
         none = True  # proven of all larger sets that were asked for
         for count in range(n, 0, -1):
             until = deadline if count == 1 else Deadline.after(TRIED * deadline.left)
-            found = self._best(self.setup, moves, count, until)
+            found = self._best(self.setup, origin, moves, count, until)
             if found.choices:
                 break
             none &= found.proven
@@ -302,10 +305,10 @@ class _Explainer:
         answers, trace = self._answers(origin, moves, found)
         return Explanation(tuple(answers), conflict or (), tuple(trace)).padded(n, filler)
 
-    def _best(self, setup: _Setup, moves: Moves, n: int, deadline: Deadline) -> Sets:
+    def _best(self, setup: _Setup, origin: Mapping[str, Any], moves: Moves, n: int, deadline: Deadline) -> Sets:
         """The best set by one level of the hierarchy after another."""
         forms = setup.method.forms(n)
-        engine = setup.engine(moves, setup.rules)
+        engine = setup.engine(origin, moves, setup.rules)
         found, caps = Sets((), np.empty((0, 4)), math.inf, -math.inf, False), [math.inf] * len(forms)
         for level in range(len(forms)):
             order = [level, *range(level)]
@@ -324,11 +327,12 @@ class _Explainer:
         shares = found.parts @ self.method.forms(1)[-1].weights
         gap = found.cost - found.bound
         rows = []
-        for picks in found.choices:
+        others = found.values or ({},) * len(found.choices)
+        for picks, values in zip(found.choices, others, strict=True):
             row = dict(origin)
             for option in picks[picks >= 0]:
                 row[self.setup.finder.card.variables[moves.owner[option]].name] = moves.targets[option]
-            rows.append(row)
+            rows.append(row | values)
         valid = self._valid(rows)
         for rank in np.argsort(shares, kind="stable"):
             if not valid[rank]:
@@ -383,12 +387,14 @@ class _Explainer:
                 diversity=tuple(name for name in method.diversity if f"diversity of {name}" not in without),
                 objectives={"proximity": 1.0}, priorities=None, wish=None,
             )  # fmt: skip
-            setup = self.setup.replaced(free, lifted(self.problem, without & groups_of(self.problem).keys()))
+            setup = self.setup.replaced(free, lifted(self.problem, without))
             moves = setup.finder.moves(origin)
-            found = setup.engine(moves, setup.rules).best(n, free.forms(n), np.full(1, math.inf), deadline, first=True)
+            found = setup.engine(origin, moves, setup.rules).best(
+                n, free.forms(n), np.full(1, math.inf), deadline, first=True
+            )
             return None if not found.choices and not found.proven else not found.choices
 
-        groups = [*groups_of(self.problem), *own]
+        groups = [*groups_of(self.problem), *own, *relations_of(self.problem)]
         conflict = irreducible(groups, infeasible)
         return None if not conflict and infeasible(frozenset(groups)) else conflict
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -11,9 +12,11 @@ import numpy as np
 from scipy.special import expit, logit
 
 from harness.core.method import Deadline
-from harness.solvers.program import Program
+from harness.solvers.highs import PROVEN, Linear
+from harness.solvers.program import Compiled, Program
 from methods.scorecard import kernels
 from methods.scorecard.moves import Moves
+from methods.scorecard.related import RelatedValues
 from methods.scorecard.search import Form, Rules, Sets
 
 STEEP = math.log(2 + math.sqrt(3))  # where the logistic function bends most, to both sides of 0
@@ -26,13 +29,15 @@ class ScorecardProgram:
     ----------
     error
         Greatest error of the piecewise linear |P - y'|; claimed bounds allow for it.
+    related
+        Makes the values of a counterfactual's related features in a program; None without relations between features.
     """
 
     def __init__(
         self, moves: Moves, rules: Rules, gain: np.ndarray, near: np.ndarray, factor: np.ndarray, deviation: np.ndarray,
-        error: float,
+        error: float, related: Callable[[Program], RelatedValues] | None = None,
     ) -> None:  # fmt: skip
-        self.moves, self.rules, self.error = moves, rules, error
+        self.moves, self.rules, self.error, self.related = moves, rules, error, related
         self.gain, self.near, self.factor, self.deviation = gain, near, factor, deviation
         self.options = range(len(gain))
         self.of = [range(moves.start[f], moves.start[f + 1]) for f in range(len(deviation))]
@@ -48,27 +53,53 @@ class ScorecardProgram:
         for value, cap in zip(sums[1:], caps[1:], strict=True):
             if math.isfinite(cap):
                 program.add(value <= cap)
+        related = [] if self.related is None else [self.related(program) for _ in copies]
         compiled = program.compile()
         objective = compiled.linear(sums[0])
         columns = np.array([[compiled.column(z) for z in copy["z"]] for copy in copies], dtype=int).reshape(n, -1)
+        for values, own in zip(related, columns, strict=False):
+            values.pose(compiled, own.tolist())
+        exact = -math.inf
         slack = n * float(forms[0].weights[kernels.OUTCOME]) * self.error
         slack *= self.rules.link == kernels.LOGISTIC
         while True:
             found = compiled.solve(objective, deadline.left)
+            if any(not values.related.exact for values in related):
+                found = replace(found, bound=exact, infeasible=False)  # margins keep relations: no proof any more
+            exact = found.bound
             if found.x is None:
                 return Sets((), np.empty((0, 4)), math.inf, math.inf, found.infeasible)
             taken = found.x[columns] > 0.5
             scores = self.moves.score + taken @ self.gain
             outside = np.flatnonzero((scores < self.rules.low) | (scores > self.rules.high))
             if not len(outside):
+                rows = self._values(compiled, columns, taken, related, deadline)
+                if any(row is None for row in rows):
+                    if not [values.related.tighten() for values in related if values.related.exact]:
+                        return Sets((), np.empty((0, 4)), math.inf, exact, False)
+                    continue
                 choices = tuple(np.flatnonzero(row) for row in taken)
                 parts = np.array([self._parts(picks) for picks in choices])
                 cost = self._cost(forms[0], choices, parts)
-                return Sets(choices, parts, cost, min(found.bound - slack, cost), found.proven)
+                proven = cost - exact <= PROVEN * max(1.0, abs(cost))
+                return Sets(choices, parts, cost, min(exact - slack, cost), proven, tuple(row or {} for row in rows))
             for wrong in taken[outside]:  # within the solver's tolerance of an end only
                 for copy in columns:
                     flips = [(int(c), -1.0 if w else 1.0) for c, w in zip(copy, wrong, strict=True)]
                     compiled.add_row(objective.of(flips), low=1.0 - int(wrong.sum()))
+
+    def _values(
+        self, compiled: Compiled, columns: np.ndarray, taken: np.ndarray, related: Sequence[RelatedValues],
+        deadline: Deadline,
+    ) -> list[dict[str, Any] | None]:  # fmt: skip
+        """The related values of each counterfactual, nearest to the factual's for these moves; None: one is broken."""
+        if not related:
+            return []
+        low, high = compiled.low.copy(), compiled.high.copy()
+        compiled.low[columns] = compiled.high[columns] = taken
+        near = compiled.solve(Linear.sum([values.gaps() for values in related]), deadline.left)
+        compiled.low[:], compiled.high[:] = low, high
+        return [None if near.x is None else values.keeps(near.x) for values in related]
 
     def _copy(self, program: Program, forms: Sequence[Form]) -> dict[str, Any]:
         """One counterfactual: its options, changed features and parts."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,6 +89,10 @@ class MoveFinder:
         score = float(current @ self.coefficients + self.card.intercept)
         return Moves(current, score, start, owners, places, delta, tuple(targets))
 
+    def within(self, moves: Moves, option: int, value: Any) -> Sequence[Any]:
+        """What an option's feature may hold after the move from a value: the ends of its numbers, or categories."""
+        return self.axes[moves.owner[option]].within(int(moves.place[option]), value, moves.targets[option])
+
 
 class _Axis:
     """One feature: which bin a value lies in, and the nearest value within reach in each other bin."""
@@ -140,20 +144,33 @@ class _Axis:
         return max(reachable, key=self._frequency.__getitem__)
 
     def _number(self, target: Bin, value: float) -> float | int | None:
-        low, high = self.feature.interval(value)
         integral = self.feature.kind is Kind.INTEGER
         if target.role != "interval":  # special codes of the scorecard that are ordinary numbers of the space
+            low, high = self.feature.interval(value)
             codes = [c for c in target.members if low <= c <= high and c not in self.feature.special]
             return _typed(min(codes, key=lambda code: abs(code - value)), integral) if codes else None
-        low = max(low, math.ceil(target.low) if integral and math.isfinite(target.low) else target.low)
-        top = math.ceil(target.high) - 1 if integral and math.isfinite(target.high) else target.high
-        high = min(high, top if integral or math.isinf(top) else math.nextafter(top, -math.inf))
+        low, high = self._ends(target, value)
         nearest, away = (high, -1) if value > high else (max(low, value), 1)
         while low <= nearest <= high:
             if nearest not in self.codes:
                 return _typed(nearest, integral)
             nearest = nearest + away if integral else math.nextafter(nearest, away * math.inf)
         return None
+
+    def _ends(self, target: Bin, value: float) -> tuple[float, float]:
+        """The least and the greatest number within reach in a bin that is an interval."""
+        low, high = self.feature.interval(value)
+        integral = self.feature.kind is Kind.INTEGER
+        low = max(low, math.ceil(target.low) if integral and math.isfinite(target.low) else target.low)
+        top = math.ceil(target.high) - 1 if integral and math.isfinite(target.high) else target.high
+        return low, min(high, top if integral or math.isinf(top) else math.nextafter(top, -math.inf))
+
+    def within(self, place: int, value: Any, nearest: Any) -> Sequence[Any]:
+        """The ends of the numbers within reach in a bin, or its categories within reach."""
+        if not self.feature.numeric:
+            return [category for category in self.feature.reachable(value) if self._bin[category] == place]
+        target = self.variable.bins[place]
+        return self._ends(target, float(value)) if target.role == "interval" else (nearest, nearest)
 
 
 def _typed(value: float, integral: bool) -> float | int:

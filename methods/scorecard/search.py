@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -88,7 +89,8 @@ class Listed:
 class Sets:
     """The cheapest set: the options of each of its choices, their parts, its cost, and a proven bound on that.
 
-    Without choices, ``proven`` means that there is no such set.
+    Without choices, ``proven`` means that there is no such set. ``values``: where relations between features ask for
+    others than the nearest ones of the bins, those of each choice, by feature.
     """
 
     choices: tuple[np.ndarray, ...]
@@ -96,6 +98,7 @@ class Sets:
     cost: float
     bound: float
     proven: bool
+    values: tuple[dict[str, Any], ...] = ()
 
 
 def _none(proven: bool) -> Sets:
