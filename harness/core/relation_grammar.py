@@ -32,6 +32,8 @@ TOKEN = re.compile(
       |(?P<sign>==|!=|>=|<=|[-+*/()\[\],<>]))""",
     re.VERBOSE,
 )
+WORD = re.compile(r"[^\W\d][\w.]*")
+WORDS = {"if", "then", "and", "or", "not", "in", "at", "most", "of", "change"}
 MOVES = ("changes", "stays", "increases", "decreases")
 COMPARED: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq, "!=": operator.ne, ">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt,
@@ -70,6 +72,16 @@ def parse_relation(text: Any, features: Mapping[str, Feature]) -> Relation:
     if not isinstance(text, str) or not text.strip():
         raise DatasetError(f"the constraint {text!r} is no text; write such as 'loan <= 5 * income'.")
     return _Parser(text, features).parse()
+
+
+def quoted(name: str) -> str:
+    """The name of a feature as it stands in a relation: in backticks where it is no word, or one of the grammar.
+
+    >>> quoted("income"), quoted("age >= 30"), quoted("in")
+    ('income', '`age >= 30`', '`in`')
+    """
+    plain = WORD.fullmatch(name) and name not in WORDS | set(MOVES)
+    return name if plain else f"`{name}`"
 
 
 class _Parser:

@@ -20,6 +20,7 @@ from harness.data.csv_notation import READING, notations
 from harness.data.csv_settings import settle
 from harness.data.dataset import OPPOSITE, Dataset
 from harness.data.description import SPLIT
+from harness.data.encoded import encoded
 from harness.data.gaps import gaps_of
 from harness.data.leaks import leaks
 from harness.data.load import load_dataset
@@ -111,7 +112,7 @@ def _load(settled: Mapping[str, Any], split: Mapping[str, Any] | str | None) -> 
     for feature in dataset.space.names:
         if (dataset.frame[feature] == dataset.frame[feature].iloc[0]).all():
             reasons[feature] = f"constant: {dataset.space[feature].actionability}"
-    for notice in (notices := [*notices, *leaks(dataset)]):
+    for notice in (notices := [*notices, *leaks(dataset), *encoded(dataset)]):
         logger.info(notice)
     unusual = {
         f.name: {"notation": written[f.name]} for f in dataset.space.features if f.numeric and _marked(written[f.name])
