@@ -16,6 +16,7 @@ from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline, LibraryDefault
 from harness.core.objective import Objective
 from harness.core.problem import Problem
+from harness.core.relations import refusal
 from harness.core.space import Actionability
 from harness.core.target import Interval, Label
 from harness.models.card import Card, card_of
@@ -87,7 +88,7 @@ class OptBinningCounterfactual:
         """A missing library, models other than scorecards, and targets with two ends."""
         if importlib.util.find_spec("optbinning") is None:
             return "OptBinning is not installed; run `uv sync`."
-        if why := self.own.refuses(problem):
+        if why := self.own.refuses(problem) or refusal(problem.space.relations, "optbinning_cf"):
             return why
         if not isinstance(problem.target, Label) and _ends(problem)[1] is None:
             return "OptBinning is run for one end of a probability or a number, not for both or none."

@@ -30,6 +30,7 @@ from harness.core.problem import Problem
 from harness.models import torch_mlp
 from harness.models.equations import equations
 from methods.nearest import Nearest
+from metrics.actionability import relations
 
 METHODS, MODELS, DATASETS = map(complete, ("method", "model", "dataset"))
 # Modules of other libraries' methods, which decide for themselves.
@@ -131,6 +132,33 @@ def test_method_takes_some_model(small: Callable[[str, str], Case], method: str)
     if len(absent) == len(cases):
         pytest.skip(absent[0])
     laws.some_problem_is_taken(cases)
+
+
+RELATED = ("if income increases then visits stays", "at most 1 of [city, job, grade] change")
+KEEPING = ("methods.ce_ocl", "methods.robust", "methods.scorecard.method", "methods.nearest")
+
+
+@pytest.mark.parametrize(
+    "method", [pytest.param(name, marks=() if name in {"ce_ocl", "nearest"} else pytest.mark.slow) for name in METHODS]
+)
+def test_method_keeps_relations_or_says_so(small: Callable[[str, str], Case], method: str) -> None:
+    """Who keeps them breaks none, who proves anything keeps them or refuses by name; all others are counted."""
+    taken = (small(method, model) for model in ("rf", "scorecard", "mlp", "lr"))
+    plain = next((case for case in taken if case.refusal is None), None)
+    if plain is None:
+        pytest.skip("it takes none of these models")
+    named = [text for text in RELATED if "income" in plain.problem.space.names or "income" not in text]
+    space = replace(plain.problem.space, constraints=tuple(named))
+    case = Case(plain.method, replace(plain.problem, space=space), plain.factuals[:2], own=plain.own)
+    if case.refusal is not None:
+        assert repr(space.constraints[0]) in case.refusal
+        return
+    laws.a_proof_keeps_the_relations(case)
+    for factual, row, _ in case.points():
+        answer = space.frame([row])
+        counted = relations(factual, answer, case.problem)
+        assert counted == len(space.breaches(factual, answer)[0])
+        assert counted == 0 or not type(case.method).__module__.startswith(KEEPING)
 
 
 @cache

@@ -212,6 +212,13 @@ def nothing_sampled_beats_a_proof(case: Case) -> None:
         assert best >= proven, f"sampled {best}, proven {answer.objective}"
 
 
+def a_proof_keeps_the_relations(case: Case) -> None:
+    """What is claimed as an optimum breaks no relation between features, further than the factual does."""
+    for factual, row, answer in case.points():
+        broken = case.problem.space.breaches(factual, case.problem.space.frame([row]))[0]
+        assert answer.status is not Status.OPTIMAL or not broken, broken
+
+
 def a_past_deadline_is_answered(case: Case) -> None:
     """As many answers as asked for, without an exception, and without a long look."""
     start = time.monotonic()
