@@ -68,6 +68,11 @@ class StoredRun:
         return self.done or (self.started and set(self.factuals()[0].index) <= {row["factual"] for row in self.rows()})
 
     @property
+    def scored(self) -> bool:
+        """Whether every factual was asked, and the answers are scored."""
+        return self.asked and (self.path / "scores.csv").is_file()
+
+    @property
     def started(self) -> bool:
         return (self.path / "cell.json").is_file()
 

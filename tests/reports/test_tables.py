@@ -258,6 +258,14 @@ def test_a_cell_with_failures_is_shown(made: Made, tmp_path: Path) -> None:
         stored.latest(tmp_path)
 
 
+def test_a_cell_that_is_not_scored_yet_is_left_out(made: Made, tmp_path: Path) -> None:
+    """As where a sweep was killed between a run's answers and its scores."""
+    scored, killed = made(GRANTED, None, method="exact"), made(MEMBER, fingerprint="2", method="other")
+    assert {found.path for found in stored.latest(tmp_path)} == {scored.path, killed.path}
+    (killed.path / "scores.csv").unlink()
+    assert [found.path for found in stored.latest(tmp_path)] == [scored.path]
+
+
 def test_the_last_sweep_decides_between_cells_of_one_name(made: Made, tmp_path: Path) -> None:
     """A cell that a later sweep took over stands, though another of its name is younger."""
     first, second = made(GRANTED, fingerprint="1"), made(MEMBER, fingerprint="2")
