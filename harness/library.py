@@ -66,7 +66,9 @@ from harness.core.python import in_python, python_errors
 from harness.core.target import Label, Target
 from harness.core.wording import SATISFIED
 from harness.data import Dataset, load_dataset, parse_target
+from harness.data.costs import costed
 from harness.data.dataset import OPPOSITE
+from harness.data.features import OF_COSTS
 from harness.evaluation import checker
 from harness.execution.clocks import CompileClock, say_compiling
 from harness.execution.contract import breach, refused
@@ -204,8 +206,10 @@ def _amended(
     changes: dict[str, dict[str, Any]] = {name: {"actionability": "immutable"} for name in immutable}
     for name, entry in (features or {}).items():
         changes.setdefault(name, {}).update(entry or {})
-    every = np.arange(len(dataset.frame))
-    return replace(dataset, space=dataset.space.replace(changes), train=every, test=every)
+    costs = {name: {key: entry.pop(key) for key in OF_COSTS if key in entry} for name, entry in changes.items()}
+    space, every = dataset.space.replace(changes), np.arange(len(dataset.frame))
+    priced = tuple(costed(f, dataset.frame[f.name], costs.get(f.name, {})) for f in space.features)
+    return replace(dataset, space=replace(space, features=priced), train=every, test=every)
 
 
 def _numbers(model: Any) -> bool:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from harness.core.asked import Asked
 from harness.core.metric import metric, together
-from harness.core.objective import displacement
+from harness.core.objective import Moves, displacement
 from harness.core.space import Space
 from metrics import _distances
 from metrics._distances import absolute, categories, mad_scaled, numbers, over_answers, share_changed
@@ -153,6 +153,31 @@ def gower(asked: Asked) -> np.ndarray:
     0.35
     """
     return over_answers(_distances.gower, asked.problem.space, asked)
+
+
+@metric(better="lower", family="distance", place=0)
+@together
+def cost(asked: Asked) -> np.ndarray:
+    """Mean sum of the scaled changes of ``l1``, each at its feature's own cost, in [0, inf), lower is better.
+
+    None without answers, and where no feature has a cost of its own.
+
+    >>> from dataclasses import replace
+    >>> from metrics._example import answers, factual, problem
+    >>> weighted = problem.space.replace({"income": {"weight": 3}})
+    >>> cost(factual, answers, replace(problem, space=weighted))  # 3 * 0.5 + 0.25, then 0.25 + 1 + 0.5 + 1
+    2.25
+    """
+    space = asked.problem.space
+    return over_answers(_cost if space.priced else _undefined, space, asked)
+
+
+def _cost(space: Space, origins: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
+    return Moves(space, origins, frame).priced.sum(axis=1)
+
+
+def _undefined(space: Space, origins: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
+    return np.full(len(frame), np.nan)
 
 
 def _l0(space: Space, origins: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:

@@ -82,6 +82,8 @@ def _run(config: DictConfig, names: dict[str, str], record: Path, title: str) ->
     """Its answers, what became of it, the number that a sweep optimises, and what a metric failed of; else empty."""
     folder = record.parents[1]
     plain, task, method = build_task(config, names, folder)
+    if task.dataset.space.priced:
+        plain["metrics"]["names"] += plain["metrics"].get("priced", [])
     metrics = build.metrics_of(plain["metrics"])
     if all(feature.actionability == "immutable" for feature in task.dataset.space.features):
         log.warning("%s: every feature of %s is immutable, so there is no counterfactual.", title, task.dataset.name)

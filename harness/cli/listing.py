@@ -57,12 +57,9 @@ def _sentence(text: str) -> str:
 
 def _metrics(folders: Sequence[Path]) -> Iterator[tuple[str, str]]:
     """The dotted name of each metric that ``metrics=all`` or a list of a plug-in names; nothing is imported."""
-    names = dict.fromkeys(
-        name
-        for folder in folders
-        for path in sorted((folder / "metrics").glob("*.yaml"))
-        for name in (yaml.safe_load(path.read_text()) or {}).get("names", ())
-    )
+    paths = [path for folder in folders for path in sorted((folder / "metrics").glob("*.yaml"))]
+    lists = [yaml.safe_load(path.read_text()) or {} for path in paths]
+    names = dict.fromkeys(name for key in ("names", "priced") for found in lists for name in found.get(key, ()))
     for name in names:
         module, _, function = name.rpartition(".")
         yield name, _docstring(module, function)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from harness.core.costs import UNSTORED, check_cost, pairs
 from harness.core.errors import DatasetError, choices
 from harness.core.gaps import MISSED, missing
 from harness.core.notation import Notation, number
@@ -67,6 +68,17 @@ class Feature:
         distance. Only an immutable gap has to stay: there is no number that a filled one could rise or fall from.
     may_be_missing
         Whether a number may be changed to missing.
+    weight
+        What a unit of its change costs, from ``LIGHTEST`` to ``HEAVIEST``: every distance but the number of changes is
+        one of weighted changes.
+    weight_up, weight_down
+        What it costs to rise and to fall, instead of ``weight``: numbers, ranks, and the second of two categories.
+    costs
+        What it costs, times ``weight``, to go from one category to another, where that is not 1: a mapping
+        ``{from: {to: cost}}``, kept as rows of (from, to, cost). Of binary and categorical features.
+    shares
+        Of a number or a rank that is measured by how much of the population it passes: (value, share of the population
+        below) in ascending order, between which shares are linear, and beyond which they stay.
     """
 
     name: str
@@ -80,12 +92,18 @@ class Feature:
     notation: Notation | None = None
     missing: bool = False
     may_be_missing: bool = False
+    weight: float = field(default=1.0, metadata=UNSTORED)
+    weight_up: float | None = field(default=None, metadata=UNSTORED)
+    weight_down: float | None = field(default=None, metadata=UNSTORED)
+    costs: tuple[tuple[Any, Any, float], ...] = field(default=(), metadata=UNSTORED)
+    shares: tuple[tuple[float, float], ...] = field(default=(), metadata=UNSTORED)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", _choice(Kind, self.kind, f"kind of {self.name}"))
         object.__setattr__(
             self, "actionability", _choice(Actionability, self.actionability, f"actionability of {self.name}")
         )
+        self._check_costs()
         if self.numeric:
             if self.categories:
                 raise DatasetError(f"feature {self.name} is {self.kind}, which has no categories; drop them.")
@@ -127,6 +145,87 @@ class Feature:
             raise DatasetError(
                 f"order of {self.name} names {sorted(map(str, unknown))}; allowed: {list(self.categories)}."
             )
+
+    def _check_costs(self) -> None:
+        check_cost(self.weight, f"weight of {self.name}")
+        for name in ("weight_up", "weight_down"):
+            if (cost := getattr(self, name)) is not None:
+                check_cost(cost, f"{name} of {self.name}")
+                if self.kind is Kind.CATEGORICAL:
+                    raise DatasetError(
+                        f"feature {self.name} is categorical, and neither rises nor falls; leave {name} out, or set "
+                        f"'costs' of pairs of its categories."
+                    )
+        if self.costs and self.kind not in {Kind.BINARY, Kind.CATEGORICAL}:
+            raise DatasetError(
+                f"feature {self.name} is {self.kind}, and 'costs' are of pairs of categories without an order; set "
+                f"weight_up and weight_down instead."
+            )
+        object.__setattr__(self, "costs", pairs(self.costs, self.categories, f"costs of {self.name}"))
+
+    @property
+    def costing(self) -> dict[str, Any]:
+        """Its own costs, as attributes."""
+        return {name: getattr(self, name) for name in ("weight", "weight_up", "weight_down", "costs", "shares")}
+
+    @cached_property
+    def rates(self) -> tuple[float, float]:
+        """What a scaled unit costs, downwards and upwards; of categories without an order, ``weight`` for both."""
+        down, up = self.weight_down, self.weight_up
+        return self.weight if down is None else down, self.weight if up is None else up
+
+    @cached_property
+    def priced(self) -> bool:
+        """Whether it has costs of its own."""
+        return self.rates != (1.0, 1.0) or self.weight != 1.0 or bool(self.costs) or bool(self.shares)
+
+    @cached_property
+    def even(self) -> bool:
+        """Whether a unit costs the same wherever it leads."""
+        return self.rates == (self.weight, self.weight) and not self.costs and not self.shares
+
+    @property
+    def curved(self) -> bool:
+        """Whether it is a number of which a unit does not cost the same everywhere."""
+        return self.numeric and bool(self.shares)
+
+    def _share(self, values: np.ndarray) -> np.ndarray:
+        """The share of the population below numbers or ranks."""
+        return np.interp(values, *np.transpose(self.shares))
+
+    @cached_property
+    def charges(self) -> np.ndarray:
+        """What a change costs from each category to each, in scaled units, shape (categories, categories)."""
+        codes = np.arange(len(self.categories))
+        steps = (codes - codes[:, None]).astype(float)
+        if self.shares:
+            steps = self._share(codes) - self._share(codes)[:, None]
+        elif self.kind is Kind.ORDINAL:
+            steps /= max(len(codes) - 1, 1)
+        else:
+            steps = np.sign(steps)
+        charges: np.ndarray = np.abs(steps) * np.where(steps < 0, *self.rates)
+        for origin, value, cost in self.costs:
+            place = self.categories.index(origin), self.categories.index(value)
+            charges[place] *= cost
+        return charges
+
+    def charged(self, origins: Any, values: Any) -> np.ndarray:
+        """What moves of it cost, in scaled units, shape (values,): from one origin, or from one for each value.
+
+        A number that becomes missing, or was, has neither risen nor fallen.
+        """
+        if not self.numeric:
+            charges: np.ndarray = self.charges[self.codes(origins), self.codes(values)]
+            return charges
+        moves = np.asarray(values, dtype=float) - np.asarray(origins, dtype=float)
+        down, up = self.rates
+        rates = np.where(moves < 0, down, np.where(moves > 0, up, self.weight))
+        gaps = self.moved(origins, values)
+        if self.shares:
+            passed = np.abs(self._share(np.asarray(values, float)) - self._share(np.asarray(origins, float)))
+            gaps = np.where(np.isnan(moves), gaps, passed)
+        return gaps * rates
 
     @cached_property
     def numeric(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from harness.core.costs import UNSTORED
 from harness.core.errors import choices
 from harness.core.hull import distance
 from harness.core.space import Kind, Space
@@ -83,6 +84,8 @@ class Objective:
     domain
         What else limits the points that it is minimised over, as plain data: it tells two claims apart, and is not
         evaluated here.
+    costed
+        Whether it is one of the features' own costs, where they have any.
     """
 
     terms: tuple[Term, ...]
@@ -91,6 +94,7 @@ class Objective:
     limits: tuple[Limit, ...] = ()
     causal: bool = False
     domain: Mapping[str, Any] = field(default_factory=dict)
+    costed: bool = field(default=True, metadata=UNSTORED)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "terms", tuple(self.terms))
@@ -102,6 +106,7 @@ class Objective:
 
     def evaluate(self, space: Space, factual: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
         """The objective of each decoded row, shape (rows,)."""
+        space = space if self.costed else space.unpriced
         moves, total = Moves(space, factual, frame), np.zeros(len(frame))
         for term in self.terms:
             total += term.weight * TERMS[term.name](moves, self._weights(space, term), term.params)
@@ -109,6 +114,7 @@ class Objective:
 
     def exceeded(self, space: Space, factual: pd.DataFrame, frame: pd.DataFrame) -> list[list[str]]:
         """Per decoded row, the names of the limits that it does not keep."""
+        space = space if self.costed else space.unpriced
         moves = Moves(space, factual, frame)
         faults: list[list[str]] = [[] for _ in range(len(frame))]
         for limit in self.limits:
@@ -123,7 +129,7 @@ class Objective:
         """Coefficients (fixed, linear, quadratic), each of shape (features,), or None where it does not separate.
 
         The objective is then the sum over changed features of fixed + linear * gap + quadratic * gap**2, with the
-        gaps of ``displacement``.
+        gaps of ``Moves.priced``.
         """
         parts = {"fixed": np.zeros(len(space.names)), "linear": np.zeros(len(space.names))}
         parts["quadratic"] = np.zeros(len(space.names))
@@ -139,7 +145,8 @@ class Objective:
         total = np.zeros(len(space.names))
         for term in self.terms:
             weights = self._weights(space, term)
-            total += term.weight * (np.ones_like(weights) if term.name == "mad_l1" else weights)
+            own = space.weights ** {"fixed": 0, "linear": 1, "quadratic": 2}[SEPARABLE[term.name]]
+            total += term.weight * own * (np.ones_like(weights) if term.name == "mad_l1" else weights)
         return total
 
     def _weights(self, space: Space, term: Term) -> np.ndarray:
@@ -183,6 +190,14 @@ class Moves:
     def gaps(self) -> np.ndarray:
         """``displacement``, shape (rows, features)."""
         return displacement(self.space, self.factual, self.frame)
+
+    @cached_property
+    def priced(self) -> np.ndarray:
+        """What the gaps cost, in scaled units, shape (rows, features)."""
+        if not self.space.priced:
+            return self.gaps
+        columns = [f.charged(self.factual[f.name], self.frame[f.name]) for f in self.space.features]
+        return np.column_stack(columns)
 
     @cached_property
     def changed(self) -> np.ndarray:
@@ -267,12 +282,12 @@ def mahalanobis_factor(columns: np.ndarray) -> np.ndarray:
 
 
 def _weighted(power: int) -> Evaluation:
-    return lambda moves, weights, params: (moves.gaps**power) @ weights
+    return lambda moves, weights, params: (moves.priced**power) @ weights
 
 
 def _mad_l1(moves: Moves, weights: np.ndarray, params: Mapping[str, Any]) -> np.ndarray:
     """A change from or to missing counts 1, as one of a category does, and not a whole range in units of MAD."""
-    return moves.gaps @ weights + moves.emptied @ (1.0 - weights)
+    return moves.priced @ weights + (moves.emptied * moves.priced) @ (1.0 - weights)
 
 
 def _mahalanobis(moves: Moves, weights: np.ndarray, params: Mapping[str, Any]) -> np.ndarray:
@@ -326,7 +341,7 @@ TERMS: dict[str, Evaluation] = {
     "l0": lambda moves, weights, params: moves.changed @ weights,
     "l1": _weighted(1),
     "l2sq": _weighted(2),
-    "linf": lambda moves, weights, params: moves.gaps.max(axis=1, initial=0.0),
+    "linf": lambda moves, weights, params: moves.priced.max(axis=1, initial=0.0),
     "mad_l1": _mad_l1,
     "gower": _weighted(1),
     "mahalanobis": _mahalanobis,

@@ -66,6 +66,42 @@ class Space:
         return tuple(feature for feature in self.features if feature.missing)
 
     @cached_property
+    def weights(self) -> np.ndarray:
+        """What a unit of each feature's change costs where that is the same wherever it leads, shape (features,)."""
+        return np.array([feature.weight for feature in self.features], dtype=float)
+
+    @cached_property
+    def rates(self) -> np.ndarray:
+        """The least and the greatest cost of a scaled unit of each feature, shape (features, 2)."""
+        found = [
+            [*f.rates, *(f.charges[~np.eye(len(f.charges), dtype=bool)] if f.costs else ())] for f in self.features
+        ]
+        return np.array([(min(rates), max(rates)) for rates in found], dtype=float).reshape(-1, 2)
+
+    @cached_property
+    def priced(self) -> bool:
+        """Whether changes have costs of their own."""
+        return any(feature.priced for feature in self.features)
+
+    @cached_property
+    def curved(self) -> tuple[str, ...]:
+        """The numbers that are measured by how much of the population they pass."""
+        return tuple(feature.name for feature in self.features if feature.curved)
+
+    @cached_property
+    def even(self) -> bool:
+        """Whether a unit of each feature's change costs the same wherever it leads."""
+        return all(feature.even for feature in self.features)
+
+    @cached_property
+    def unpriced(self) -> Space:
+        """The same features, without costs of their own."""
+        if not self.priced:
+            return self
+        plain = Feature("plain", Kind.CONTINUOUS).costing
+        return replace(self, features=tuple(replace(feature, **plain) for feature in self.features))
+
+    @cached_property
     def index(self) -> pd.Index:
         """The names as the column index of decoded frames: plain objects, which pandas looks up fastest."""
         return pd.Index(self.names, dtype=object)

@@ -107,6 +107,12 @@ ATTRIBUTE_CHECKS: dict[str, Check] = {
     "format": (is_format, "a format of dates such as '%d.%m.%Y'"),
     "missing": (_name, gaps.ALLOWED),
     "may_be_missing": (lambda value: isinstance(value, bool), "true or false"),
+    **dict.fromkeys(("weight", "weight_up", "weight_down"), (_number, "a number above 0")),
+    "percentile": (lambda value: isinstance(value, bool), "true or false"),
+    "costs": (
+        lambda value: isinstance(value, str | Mapping),
+        "the path of a CSV of from,to,cost, or {FROM: {TO: COST}}",
+    ),
 }
 
 

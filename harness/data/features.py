@@ -12,13 +12,15 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from harness.core.errors import DatasetError
 from harness.core.space import Actionability, Feature, Kind
+from harness.data.costs import costed
 from harness.data.description import Description, one_of
 from harness.data.gaps import NUMERIC, Gaps
 
 OF_NUMBERS = ("bounds", "special")
 OF_CATEGORIES = ("categories", "order")
 OF_GAPS = ("missing", "may_be_missing")
-ATTRIBUTES = ("kind", "actionability", *OF_NUMBERS, *OF_CATEGORIES, *OF_GAPS)
+OF_COSTS = ("weight", "weight_up", "weight_down", "costs", "percentile")
+ATTRIBUTES = ("kind", "actionability", *OF_NUMBERS, *OF_CATEGORIES, *OF_GAPS, *OF_COSTS)
 FAR = 1000  # training ranges beyond the scale that stand for no bound: farther than any counterfactual lies
 EXACT = 10**14  # greatest whole number that scaling to [0, 1] and back gives back, whatever the range
 
@@ -164,6 +166,13 @@ def described(
     feature: str, kind: Kind, values: pd.Series, train: np.ndarray, entry: Mapping[str, Any], unbounded: bool
 ) -> Feature:
     """Describe a column: its entry, completed from the values."""
+    found = _described(feature, kind, values, train, entry, unbounded)
+    return costed(found, values.iloc[train], {key: entry[key] for key in OF_COSTS if entry.get(key) is not None})
+
+
+def _described(
+    feature: str, kind: Kind, values: pd.Series, train: np.ndarray, entry: Mapping[str, Any], unbounded: bool
+) -> Feature:
     actionability = entry.get("actionability", Actionability.FREE)
     if kind in NUMERIC:
         special = entry.get("special", ())

@@ -388,7 +388,8 @@ def legend(explanation: Explained, claim: Objective | None) -> str:
     if claim is not None and claim.terms and any(answer.objective is not None for answer in answers):
         by_bin = any(term.name.startswith("woe_") for term in claim.terms)
         unit = "" if by_bin else "; the unit of each number is its range in the training data"
-        texts.append(f"objective: {minimised(claim)}{unit}.")
+        own = claim.costed and explanation.context.problem.space.priced
+        texts.append(f"objective: {minimised(claim)}{unit}{', times its own cost' if own else ''}.")
     if any(answer.status is Status.OPTIMAL for answer in answers):
         texts.append("OPTIMAL: proven that no better counterfactual exists; of several, none but those before it.")
     if any(answer.status is Status.FOUND for answer in answers):

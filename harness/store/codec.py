@@ -35,7 +35,8 @@ def to_plain(value: Any, arrays: dict[str, np.ndarray] | None = None) -> Any:
     Arrays become lists, or, where ``arrays`` is given, references to what is put there by its checksum.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {f.name: to_plain(getattr(value, f.name), arrays) for f in dataclasses.fields(value)}
+        stored = [f for f in dataclasses.fields(value) if not _left_out(f, getattr(value, f.name))]
+        fields = {f.name: to_plain(getattr(value, f.name), arrays) for f in stored}
         return {_TAG: type(value).__name__, **fields}
     if isinstance(value, Mapping):
         return {str(key): to_plain(item, arrays) for key, item in value.items()}
@@ -48,6 +49,11 @@ def to_plain(value: Any, arrays: dict[str, np.ndarray] | None = None) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     return value
+
+
+def _left_out(field: dataclasses.Field[Any], value: Any) -> bool:
+    """Whether a field is its default, which it is then read as, and is not stored."""
+    return "unstored" in field.metadata and bool(value == field.default)
 
 
 def from_plain(data: Any, arrays: Mapping[str, np.ndarray] | None = None) -> Any:

@@ -30,6 +30,8 @@ def refusal(parameters: Parameters, problem: Problem) -> str | None:
         return problem.classifier.opaque
     if not isinstance(problem.target, Label) and len(problem.classifier.classes) > 2:
         return "a probability of one of several classes cannot be embedded; set 'desired' to a class."
+    if problem.space.priced and parameters.distance == "mahalanobis":
+        return "distance=mahalanobis knows no costs of features; choose l1, gower, mad_l1, l2sq or linf."
     if parameters.engine != "milp" and CellEngine.takes(parameters, problem):
         return None
     if problem.space.gaps:
@@ -37,6 +39,12 @@ def refusal(parameters: Parameters, problem: Problem) -> str | None:
         return (
             f"CE-OCL takes missing values on sums of trees only, with a distance that is a sum over features and no "
             f"hull or causality, and {name} keeps them; set features.{name}.missing to median, or another filler."
+        )
+    if problem.space.curved:
+        name = problem.space.curved[0]
+        return (
+            f"CE-OCL takes percentiles on sums of trees only, with engine=auto, a distance that is a sum over features "
+            f"and no hull or causality, and {name} is measured by them; leave features.{name}.percentile out."
         )
     if parameters.engine == "search":
         name = type(problem.classifier.estimator).__name__
@@ -59,7 +67,7 @@ def start(parameters: Parameters, problem: Problem) -> CellEngine | ProgramEngin
         try:
             return CellEngine(parameters, problem)
         except UnsupportedError:
-            if parameters.engine == "search" or problem.space.gaps:
+            if parameters.engine == "search" or problem.space.gaps or problem.space.curved:
                 raise
     from methods.ce_ocl.program_engine import ProgramEngine  # slow: Pyomo, where trees are searched without
 

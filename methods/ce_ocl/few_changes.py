@@ -96,7 +96,8 @@ class FewChanges:
         """The cheapest valid point whose one or two changes count at most ``most`` and cost less than ``budget``.
 
         It is separated from all earlier points: in some category, or by ``separation`` in some scaled number.
-        ``price``: fixed, linear and quadratic cost of a change by feature, in scaled units, shape (features, 3).
+        ``price``: fixed, linear and quadratic cost of a change by feature, in scaled units, shape (features, 3); what a
+        unit of a feature costs comes on top.
         """
         segments = self._segments(factual, price, earlier, separation)
         chosen = segments.choices(most)
@@ -163,8 +164,9 @@ class FewChanges:
                 for low, high in _parts(*_moves(feature, float(value)), step, ends):
                     side = 1.0 if high > 0 else -1.0
                     near, far = sorted((side * low, side * high))
+                    paid = price * feature.rates[side > 0] ** np.arange(3)
                     separated = [high <= first + SAME or low >= last - SAME for first, last in ends]
-                    listed.append(_Segment(place, side * rate, near, far, step, price, side, separated))
+                    listed.append(_Segment(place, side * rate, near, far, step, paid, side, separated))
                 continue
             stays[place] = [other != value for other in others]
             for level in feature.reachable(value):
@@ -172,7 +174,7 @@ class FewChanges:
                     rate = sum(
                         weights[:, c] * (sources[c].of(level) - sources[c].of(value)) for c in self.inputs[feature.name]
                     )
-                    gap = _gap(feature, value, level)
+                    gap = float(feature.charged([value], [level])[0])
                     cost = np.array([price @ (1.0, gap, gap**2), 0.0, 0.0])
                     separated = [other != level for other in others]
                     listed.append(_Segment(place, rate, 1.0, 1.0, 0.0, cost, level, separated))
@@ -442,10 +444,3 @@ def _parts(low: float, high: float, step: float, ends: Sequence[tuple[float, flo
             for part in ((a, min(b, first)), (max(a, first + step), min(b, last - step)), (max(a, last), b))
         ]
     return [(a, b) for a, b in parts if b - a >= -SAME and max(abs(a), abs(b)) > SAME]
-
-
-def _gap(feature: Feature, value: Any, other: Any) -> float:
-    """The scaled gap between two categories."""
-    if feature.kind is not Kind.ORDINAL:
-        return 1.0
-    return abs(feature.categories.index(other) - feature.categories.index(value)) / (len(feature.categories) - 1)

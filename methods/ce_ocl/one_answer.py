@@ -117,8 +117,8 @@ class AnswerSearch:
         program, origin = self.program, self.factual.to_dict("records")[0]
         distance, proves = program.aim.distance, self.parameters.engine != "milp"
         assert isinstance(distance, Separable)
-        fixed = distance.fixed + program.aim.price(self.lexical)
-        price = np.column_stack([fixed, distance.linear, distance.quadratic])
+        fixed, linear, quadratic = distance.own
+        price = np.column_stack([fixed + program.aim.price(self.lexical), linear, quadratic])
         for most in (1.0, 2.0) if self.lexical else (min(2.0, self.parameters.most),):
             if most > self.parameters.most:
                 return

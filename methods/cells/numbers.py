@@ -33,14 +33,15 @@ class NumberStates:
         self.places = [f for f, feature in enumerate(self.features) if feature.numeric]
         own = [ends[f] for f in self.places]
         fixed, linear, quadratic = (np.ascontiguousarray(part[self.places], dtype=float) for part in coefficients)
+        rates = np.array([self.features[f].rates[1] for f in self.places])  # of those that are even
         arrays = Numbers(
             ends=np.concatenate([np.zeros(0), *own]),
             ends_start=np.cumsum([0, *map(len, own)]),
             unit=np.array([self.features[f].range for f in self.places]),
             integer=np.array([self.features[f].kind is Kind.INTEGER for f in self.places], dtype=np.bool_),
             fixed=fixed,
-            linear=linear,
-            quadratic=quadratic,
+            linear=linear * rates,
+            quadratic=quadratic * rates**2,
         )
         self.arrays = tuple(arrays)
         gaps = [f for f in self.places if self.features[f].missing]
@@ -59,7 +60,8 @@ class NumberStates:
             if missing(value):
                 continue
             reached = feature.interval(value)[1] if row is None else row[feature.name]
-            gap = 0.0 if missing(reached) else (reached - value) / feature.range
+            rises = not missing(reached) and reached > value
+            gap = float(feature.charged(value, [reached])[0]) if rises else 0.0
             fixed, linear, quadratic = (part[f] for part in self.coefficients)
             more = fixed + linear * gap + quadratic * gap**2 - self.gap_costs[f]
             if gap > 0 and more > 0:
@@ -94,10 +96,21 @@ class NumberStates:
         intervals = Intervals(value, low, high, np.array(cuts, dtype=float), cuts_start)
         laid: Laid = kernels.lay_numbers(self.arrays, tuple(intervals))
         start = laid.start.tolist()
+        for f, i, j, own in zip(self.places, start, start[1:], laid.factual.tolist(), strict=False):
+            feature = features[f]
+            if not feature.even and not missing(own_value := factual[feature.name]):
+                laid.cost[i:j] = self.cost(f, feature.charged(own_value, laid.values[i:j]))
+                laid.cost[i + own] = 0.0
         return {
             f: (laid.cell[i:j], laid.values[i:j], laid.cost[i:j], own)
             for f, i, j, own in zip(self.places, start, start[1:], laid.factual.tolist(), strict=False)
         }
+
+    def cost(self, f: int, gaps: np.ndarray) -> np.ndarray:
+        """What priced gaps of a feature cost."""
+        fixed, linear, quadratic = (part[f] for part in self.coefficients)
+        cost: np.ndarray = np.where(gaps > 0, fixed, 0.0) + linear * gaps + quadratic * gaps**2
+        return cost
 
 
 def _cuts(feature: Feature, values: Sequence[Any], separation: float) -> list[float]:

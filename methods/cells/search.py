@@ -45,7 +45,7 @@ class CellSearch:
     problem
         A sum of trees, and a class or an interval.
     coefficients
-        Fixed, linear and quadratic cost of a change, each of shape (features,).
+        Fixed, linear and quadratic cost of a change and its priced gap, each of shape (features,).
     weights
         What each changed feature adds to a sum that is limited to ``most``, shape (features,).
     gap_costs
@@ -66,7 +66,9 @@ class CellSearch:
         gap_costs: np.ndarray | None = None,
     ) -> None:
         self.problem, self.weights, self.most = problem, weights, most
-        self.fixed, self.linear, self.quadratic = coefficients
+        self.fixed, linear, quadratic = coefficients
+        rates = np.array([feature.rates[1] for feature in problem.space.features])
+        self.linear, self.quadratic = linear * rates, quadratic * rates**2
         self.gap_costs = np.sum(coefficients, axis=0) if gap_costs is None else gap_costs
         self.grid: Grid = build(problem.space, problem.classifier, conditions(problem))
         self._grid = self.grid.arrays
@@ -85,9 +87,7 @@ class CellSearch:
             return self._levels[f, value]
         feature = self.problem.space.features[f]
         codes, own, allowed = np.arange(len(feature.categories)), feature.categories.index(value), np.uint64(0)
-        gaps = (codes != own).astype(float)
-        if feature.kind is Kind.ORDINAL:
-            gaps = np.abs(codes - own) / max(len(codes) - 1, 1)
+        gaps = feature.charges[own]
         reachable = [feature.categories.index(category) for category in feature.reachable(value)]
         if feature.kind is not Kind.CATEGORICAL:
             # What lies between two reachable levels and is not reachable itself is no state.
@@ -96,8 +96,7 @@ class CellSearch:
         elif reachable:
             allowed = np.bitwise_or.reduce(np.uint64(1) << np.array(reachable, dtype=np.uint64))
         gaps = gaps[codes]
-        cost = np.where(gaps > 0, self.fixed[f], 0.0) + self.linear[f] * gaps + self.quadratic[f] * gaps**2
-        self._levels[f, value] = (codes, codes, cost, own), allowed
+        self._levels[f, value] = (codes, codes, self.numbers.cost(f, gaps), own), allowed
         return self._levels[f, value]
 
     def compile(self, row: Mapping[str, Any]) -> None:
@@ -205,7 +204,8 @@ class Layout:
         for f, feature in enumerate(self.features):
             if not feature.numeric:
                 laid[f], self.sets[f] = search.levels(f, factual[feature.name])
-            elif feature.missing:
+                continue
+            if feature.missing:
                 emptying = (emptied or {}).get(f)
                 laid[f] = with_gap(
                     feature, factual, laid[f], len(search.grid.ends[f]) + 1, search.gap_costs[f], emptying

@@ -121,7 +121,8 @@ class Foreign:
     def objective(self, problem: Problem) -> Objective | None:
         if self.distance is None:
             return None
-        return Objective((Term(self.distance), *([Term("l0", self.alpha)] if self.alpha else [])))
+        terms = (Term(self.distance), *([Term("l0", self.alpha)] if self.alpha else []))
+        return Objective(terms, costed=False)
 
     def fit(self, problem: Problem) -> _Explainer:
         """Start the program and tell it the problem.

@@ -77,7 +77,7 @@ class BoxSearch:
     @staticmethod
     def takes(problem: Problem, distance: Distance) -> bool:
         """Whether the search answers: a linear model, or trees and one end of their sum; a sum over features."""
-        return isinstance(distance, Separable) and searchable(problem)
+        return isinstance(distance, Separable) and distance.even and searchable(problem)
 
     def closest(
         self, factual: pd.DataFrame, piece: Shares | Outside, upper: float, deadline: Deadline, lexical: bool = False

@@ -123,6 +123,28 @@ class Actions:
         moved = np.abs(points - self.origin[owner]) * self.weight
         return np.add.reduceat(moved, self.starts, axis=1)
 
+    def priced(self, points: np.ndarray, owner: np.ndarray, moved: np.ndarray) -> np.ndarray:
+        """What displacements cost where features have costs of their own, shape (rows, features)."""
+        costs, place = moved, -1
+        for index, (feature, columns) in enumerate(zip(self.oracle.features, self.oracle.slices, strict=True)):
+            place += feature.numeric
+            if not feature.priced:
+                continue
+            costs = moved.copy() if costs is moved else costs
+            if feature.curved:
+                costs[:, index] = feature.charged(self.own[owner, place], self.oracle.values(points)[:, place])
+            elif feature.kind is Kind.CATEGORICAL:
+                own, codes = (x[:, columns].argmax(axis=1) for x in (self.origin[owner], points))
+                costs[:, index] = feature.charges[own, codes]
+            elif feature.numeric:
+                falls = points[:, columns.start] < self.origin[owner, columns.start]
+                costs[:, index] *= np.where(falls, *feature.rates)
+            else:
+                top = max(len(feature.categories) - 1, 1)
+                own, codes = (np.rint(x[:, columns.start] * top).astype(int) for x in (self.origin[owner], points))
+                costs[:, index] = feature.charges[own, codes]
+        return costs
+
     def judge(self, points: np.ndarray, owner: np.ndarray, strict: bool = False) -> tuple[np.ndarray, ...]:
         """``Oracle.judge`` of snapped points: which are valid, bool, and distances of their scores, both (rows,)."""
         values = self.oracle.values(points)

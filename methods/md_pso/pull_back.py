@@ -35,7 +35,7 @@ def pull_back(
     turns = np.argsort(np.stack([gaps, *np.concatenate(drawn, axis=1)]), axis=2, kind="stable")
     points, owner = np.concatenate([points] * len(turns)), np.concatenate([owner] * len(turns))
     points = undo(actions, points, owner, np.concatenate(turns), deadline)
-    cost = swarms.merit(actions.displacement(points, owner))
+    cost = swarms.merit(points, owner)
     order = np.argsort(cost, kind="stable")
     best = np.concatenate([distinct(points, order[owner[order] == place], HALVED) for place in places])
     return halve(actions, points[best], owner[best], deadline), owner[best]

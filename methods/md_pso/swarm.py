@@ -110,16 +110,17 @@ class Swarms:
 
     def _weigh(self, points: np.ndarray, valid: np.ndarray, gap: np.ndarray) -> np.ndarray:
         """Costs of points, (3) or by Deb's rule, shape (rows,)."""
-        merit = self.merit(self.actions.displacement(points, self.owner))
+        merit = self.merit(points, self.owner)
         if self.parameters.cost == "paper":
             return np.where(valid, 0.0, gap) + merit
         return np.where(valid, merit, INVALID + gap)
 
-    def merit(self, moved: np.ndarray) -> np.ndarray:
-        """The cost by which valid points are compared, shape (rows,), of the features' displacements."""
+    def merit(self, points: np.ndarray, owner: np.ndarray) -> np.ndarray:
+        """The cost by which valid points are compared, shape (rows,)."""
+        moved = self.actions.displacement(points, owner)
         parameters, count = self.parameters, (moved > 0).sum(axis=1)
         features = max(len(self.actions.oracle.problem.space.names), 1)
-        proximity = moved.sum(axis=1) / features
+        proximity = self.actions.priced(points, owner, moved).sum(axis=1) / features
         if parameters.cost == "paper":
             return proximity + count
         return parameters.proximity_weight * proximity + parameters.sparsity_weight * count / features
@@ -130,7 +131,7 @@ class Swarms:
             return np.zeros(0, dtype=bool), np.zeros(0)
         moved = self.actions.displacement(points, owner)
         valid, _ = self.actions.judge(points, owner, strict=True)
-        return valid & (moved > 0).any(axis=1), self.merit(moved)
+        return valid & (moved > 0).any(axis=1), self.merit(points, owner)
 
     def candidates(self) -> tuple[np.ndarray, np.ndarray]:
         """Distinct valid points to select from, each swarm's best first, and their owners."""

@@ -68,7 +68,7 @@ class Block(Protocol):
         ...
 
     def gap(self) -> Linear:
-        """How far the posed feature moves, in scaled units."""
+        """What the posed feature's move costs, in scaled units."""
         ...
 
     def encoded(self) -> list[Linear]:

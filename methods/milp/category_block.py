@@ -60,17 +60,10 @@ class CategoryBlock(Block):
             return Linear(self.at[used], weights[used])
         return Linear(self.at, np.diff(weights), float(weights[0]))
 
-    def gaps(self, code: int) -> np.ndarray:
-        """Scaled gap of each level from the ``code``-th."""
-        codes = np.arange(self.size)
-        if self.feature.kind is Kind.ORDINAL:
-            return np.abs(codes - code) / max(self.size - 1, 1)
-        return (codes != code).astype(float)
-
     def pose(self, value: Any, cost: Cost, within: Any = None) -> None:
         code = self.feature.categories.index(value)
         self.code = code
-        self.weights = cost(self.gaps(code))
+        self.weights = cost(self.feature.charges[code])
         open_ = np.array([category in self.feature.reachable(value) for category in self.feature.categories])
         open_ &= self.weights <= cost.budget
         open_[code] = True
@@ -97,7 +90,7 @@ class CategoryBlock(Block):
         return self.form(self.weights)
 
     def gap(self) -> Linear:
-        return self.form(self.gaps(self.code))
+        return self.form(self.feature.charges[self.code])
 
     def encoded(self) -> list[Linear]:
         if self.feature.kind is Kind.CATEGORICAL:

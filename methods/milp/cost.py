@@ -15,17 +15,30 @@ from harness.core.space import SAME
 class Cost:
     """What a changed feature costs: ``fixed`` + ``linear`` gap + ``quadratic`` gap², its gap in scaled units.
 
-    ``budget`` bounds the cost of all changes: a value that costs more by itself is ruled out.
+    ``budget`` bounds the cost of all changes: a value that costs more by itself is ruled out. A unit of a number's gap
+    counts ``down`` where it falls and ``up`` where it rises.
     """
 
     fixed: float
     linear: float
     quadratic: float
     budget: float = math.inf
+    down: float = 1.0
+    up: float = 1.0
+
+    def moved(self, moves: np.ndarray | float) -> Any:
+        """The cost of a number's moves, negative where it falls."""
+        moves = np.asarray(moves)
+        return self(np.abs(moves) * np.where(moves < 0, self.down, self.up))
 
     def __call__(self, gap: np.ndarray | float) -> Any:
         gap = np.asarray(gap)
         return np.where(gap > SAME, self.fixed, 0.0) + self.linear * gap + self.quadratic * gap**2
+
+    @property
+    def radii(self) -> tuple[float, float]:
+        """How far a number may fall, and rise, within the budget, in scaled units."""
+        return self.radius / self.down, self.radius / self.up
 
     @property
     def radius(self) -> float:

@@ -50,14 +50,30 @@ class Distance(Protocol):
 
 
 class Separable:
-    """A sum over features of fixed + linear gap + quadratic gap²."""
+    """A sum over features of fixed + linear gap + quadratic gap², where features have costs, of a priced gap.
 
-    def __init__(self, fixed: np.ndarray, linear: np.ndarray, quadratic: np.ndarray) -> None:
-        self.fixed, self.linear, self.quadratic = fixed, linear, quadratic
+    Attributes
+    ----------
+    fixed, linear, quadratic
+        The coefficients of a gap where a unit costs least, each of shape (features,): of all gaps, if ``even``.
+    own
+        Those of a priced gap, likewise.
+    """
+
+    def __init__(
+        self, fixed: np.ndarray, linear: np.ndarray, quadratic: np.ndarray, space: Space | None = None
+    ) -> None:
+        self.space, self.own = space, (fixed, linear, quadratic)
+        rates = np.ones((len(fixed), 2)) if space is None else space.rates
+        self.even = space is None or space.even
+        self.fixed, self.linear, self.quadratic = fixed, linear * rates[:, 0], quadratic * rates[:, 0] ** 2
+        self.rates = rates
 
     def costs(self, extra: np.ndarray, budget: float) -> list[Cost]:
-        parts = zip(self.fixed + extra, self.linear, self.quadratic, strict=True)
-        return [Cost(*part, budget) for part in parts]
+        fixed, linear, quadratic = self.own
+        parts = zip(fixed + extra, linear, quadratic, strict=True)
+        rates = self.rates if self.space is None else [feature.rates for feature in self.space.features]
+        return [Cost(*part, budget, *map(float, rate)) for part, rate in zip(parts, rates, strict=True)]
 
     def box(self, extra: np.ndarray, budget: float, origin: np.ndarray) -> list[Any] | None:
         return None
@@ -69,7 +85,9 @@ class Separable:
         return changed @ self.fixed + gaps @ self.linear + gaps**2 @ self.quadratic
 
     def most(self, gaps: np.ndarray) -> float:
-        return float(self.fixed.sum()) + _total(self.linear, gaps) + _total(self.quadratic, gaps**2)
+        fixed, linear, quadratic = self.own
+        most = gaps * self.rates[:, 1]
+        return float(fixed.sum()) + _total(linear, most) + _total(quadratic, most**2)
 
 
 class Coupled:
@@ -100,10 +118,10 @@ class Coupled:
 
 
 class Chebyshev(Coupled):
-    """The greatest gap: one column above all of them."""
+    """The greatest weighted gap: one column above all of them."""
 
     def reach(self) -> np.ndarray:
-        return np.ones(len(self.space.names))
+        return 1.0 / self.space.rates[:, 0]
 
     def form(self, variables: Variables, extra: np.ndarray, compiled: Compiled) -> Linear:
         above = Linear.of([(compiled.add_column(0.0, math.inf, integer=False), 1.0)])
@@ -112,7 +130,7 @@ class Chebyshev(Coupled):
         return Linear.sum([variables.changed(extra), above])
 
     def most(self, gaps: np.ndarray) -> float:
-        return float(gaps.max(initial=0.0))
+        return float((gaps * self.space.rates[:, 1]).max(initial=0.0))
 
 
 class Mahalanobis(Coupled):
@@ -170,7 +188,7 @@ def distance_of(term: Term, problem: Problem, count: str) -> Distance:
     """The distance that a term of an objective names."""
     parts = Objective((term,), count=count).separable(problem.space)
     if parts is not None:
-        return Separable(*parts)
+        return Separable(*parts, problem.space)
     if term.name == "linf":
         return Chebyshev(problem)
     return Mahalanobis(problem, np.asarray(term.params["factor"]))

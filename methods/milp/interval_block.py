@@ -94,8 +94,7 @@ class IntervalBlock:
         empty = np.maximum(first, low) > np.minimum(last, high)
         self.values[self.factual_cell] = value
         empty[self.factual_cell] = False
-        gaps = np.abs(self.values - value) / feature.range
-        self.weights = cost(gaps)
+        self.weights = cost.moved((self.values - value) / feature.range)
         open_ = ~empty & (self.weights <= cost.budget)
         open_[self.factual_cell] = True
         self.open = open_

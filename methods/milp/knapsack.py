@@ -56,7 +56,7 @@ class Knapsack:
                 rise, fall = block.reach.rise, block.reach.fall
                 up, down = slope * rise, -slope * fall
                 best, worst = np.maximum(np.maximum(up, down), 0), np.minimum(np.minimum(up, down), 0)
-                price = np.array([cost(rise) if rise else 0.0, cost(fall) if fall else 0.0])
+                price = np.array([cost.moved(rise) if rise else 0.0, cost.moved(-fall) if fall else 0.0])
                 gains.append((best, worst))
                 prices.append((np.where(up >= down, price[0], price[1]), np.where(up <= down, price[0], price[1])))
             elif isinstance(block, CategoryBlock):

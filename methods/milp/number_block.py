@@ -92,8 +92,10 @@ class Reach:
     must: bool
 
     @classmethod
-    def of(cls, feature: Feature, value: float, radius: float, within: tuple[float, float] | None) -> Reach:
-        """Of a value: within its interval and a radius, and ``within`` scaled ends where these are given."""
+    def of(
+        cls, feature: Feature, value: float, radii: tuple[float, float], within: tuple[float, float] | None
+    ) -> Reach:
+        """Of a value: within its interval, radii downward and upward, and ``within`` scaled ends where given."""
         low, high = ((end - feature.scale[0]) / feature.range for end in feature.interval(value))
         origin = (value - feature.scale[0]) / feature.range
         must = False
@@ -104,7 +106,7 @@ class Reach:
             if not must and not coded:
                 low, high = min(low, origin), max(high, origin)
         jump = low - origin if low > origin else min(high - origin, 0.0)
-        rise, fall = min(max(high - origin, 0.0), radius), min(max(origin - low, 0.0), radius)
+        rise, fall = min(max(high - origin, 0.0), radii[1]), min(max(origin - low, 0.0), radii[0])
         if low > high or abs(jump) > max(rise, fall):
             rise = fall = 0.0
         if feature.kind is Kind.INTEGER:
@@ -145,14 +147,21 @@ class NumberBlock(Block):
     def pose(self, value: Any, cost: Cost, within: Any = None) -> None:
         """As in ``Block``. Where changes count nothing, "changed" needs no integrality but for a minimum jump."""
         self.value, self.rule = float(value), cost
-        self.reach = reach = Reach.of(self.feature, self.value, cost.radius, within)
+        self.reach = reach = Reach.of(self.feature, self.value, cost.radii, within)
         ends = self._bound(reach)
         self._tie(reach)
         self.cells.pose(self.value, ends, self.at.change)
-        self.square: Square | None = None
+        # With their weights: one of the gap, or where a unit does not cost the same up and down, one of each way.
+        self.squares: list[tuple[Square, float]] = []
         if cost.quadratic:
-            ways = self.at.up, self.at.down
-            self.square = Square(self.compiled, self.feature, ways, max(reach.rise, reach.fall))
+            parts: list[tuple[tuple[int, ...], float, float]] = [
+                ((self.at.up,), reach.rise, cost.up), ((self.at.down,), reach.fall, cost.down),
+            ]  # fmt: skip
+            if cost.up == cost.down:
+                parts = [((self.at.up, self.at.down), max(reach.rise, reach.fall), cost.up)]
+            for ways, widest, rate in parts:
+                square = Square(self.compiled, self.feature, ways, widest)
+                self.squares.append((square, cost.quadratic * rate**2))
 
     def _bound(self, reach: Reach) -> tuple[float, float]:
         """Set the bounds of the columns; returns those of the number."""
@@ -181,15 +190,17 @@ class NumberBlock(Block):
 
     def refine(self, x: np.ndarray) -> bool:
         """Add the tangents that a solution lacks; whether there were any."""
-        return self.square is not None and self.square.refine(x)
+        return sum(square.refine(x) for square, _ in self.squares) > 0
 
     def cost(self) -> Linear:
         rule = self.rule
-        terms = [(self.at.up, rule.linear), (self.at.down, rule.linear), (self.at.change, rule.fixed)]
-        return Linear.of(terms if self.square is None else [*terms, self.square.cost(rule.quadratic)])
+        terms = [(self.at.up, rule.linear * rule.up), (self.at.down, rule.linear * rule.down)]
+        terms.append((self.at.change, rule.fixed))
+        return Linear.of([*terms, *(square.cost(weight) for square, weight in self.squares)])
 
     def gap(self) -> Linear:
-        return Linear.of([(self.at.up, 1.0), (self.at.down, 1.0)])
+        down, up = self.feature.rates
+        return Linear.of([(self.at.up, up), (self.at.down, down)])
 
     def encoded(self) -> list[Linear]:
         feature = self.feature

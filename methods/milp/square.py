@@ -26,7 +26,7 @@ class Square:
         small beside it.
     """
 
-    def __init__(self, compiled: Compiled, feature: Feature, ways: tuple[int, int], widest: float) -> None:
+    def __init__(self, compiled: Compiled, feature: Feature, ways: tuple[int, ...], widest: float) -> None:
         self.compiled, self.feature, self.ways = compiled, feature, ways
         self.unit = widest or 1.0
         self.column = compiled.add_column(0.0, math.inf, integer=False)

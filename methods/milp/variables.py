@@ -82,7 +82,7 @@ class Variables:
         return [column for block in self.blocks for column in block.encoded()]
 
     def gaps(self) -> list[Linear]:
-        """How far each posed feature moves, in scaled units."""
+        """What each posed feature's move costs, in scaled units."""
         return [block.gap() for block in self.blocks]
 
     def cost(self) -> Linear:

@@ -118,7 +118,7 @@ class TreeCf:
         terms = [Term("l1")]
         if self.alpha:
             terms.append(Term("l0", self.alpha))
-        return Objective(tuple(terms))
+        return Objective(tuple(terms), costed=False)
 
     def fit(self, problem: Problem) -> _Explainer:
         """Restate the model, and hand it to the library before any clock runs."""

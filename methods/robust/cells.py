@@ -229,7 +229,11 @@ class _NeighbourhoodLayout(Layout):
             value, low, high, float(search.reach[f]), floor, ceiling, float(feature.range),
             feature.kind is Kind.INTEGER, fixed, linear, quadratic,
         )  # fmt: skip
-        return neighbourhood.lay_neighbourhoods(search.grid.ends[f], tuple(number))
+        touching: Touching = neighbourhood.lay_neighbourhoods(search.grid.ends[f], tuple(number))
+        if feature.even:
+            return touching
+        cost = search.numbers.cost(f, feature.charged(value, touching.values))
+        return touching._replace(cost=cost)
 
 
 class _NeighbourhoodState(State):

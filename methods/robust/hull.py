@@ -51,7 +51,7 @@ class RobustHull:
         if coefficients is None or not searchable(problem):
             raise UnsupportedError("the search within hulls takes sums of trees, and l1 or l2sq.")
         self.problem, self.settings = problem, settings
-        self.cost = Separable(*coefficients)
+        self.cost = Separable(*coefficients, problem.space)
         self.weights = np.ones(len(problem.space.features))
         self.most = math.inf if settings.max_changes is None else float(settings.max_changes)
         self.model = Model.of(problem, 0.0)

@@ -129,6 +129,12 @@ class Robust(Settings):
         estimator = problem.classifier.estimator
         if self.relations_in_region:
             check(self.perturbation(problem))
+        if problem.space.curved and (algorithm != "cells" or self._beyond_cells(problem) is not None):
+            name = problem.space.curved[0]
+            raise UnsupportedError(
+                f"robust takes percentiles for boxes on trees only, by algorithm=cells without a hull, and {name} is "
+                f"measured by them; leave features.{name}.percentile out."
+            )
         if splits_only(estimator):
             ensemble(estimator)
         elif algorithm in {"cells", "leaf"}:
@@ -157,6 +163,12 @@ class Robust(Settings):
             return "the cell search keeps no relations between features", "drop 'constraints'"
         if self.distance == "linf":
             return "the cell search takes no distance 'linf'", "use l1 or l2sq"
+        if not problem.space.even and (self.hull != "none" or self.norm == "l2"):
+            what = "within a hull" if self.hull != "none" else "for balls"
+            return (
+                f"the cell search {what} takes weights of features, and no costs of directions or of pairs",
+                "set weight alone",
+            )
         if self.hull != "none" and (self.epsilon or self.clip):
             what = "a hull enlarged by epsilon" if self.epsilon else "clip=true within a hull"
             return f"the cell search does not take {what}", "set epsilon=0" if self.epsilon else "set hull=none"

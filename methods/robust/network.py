@@ -62,8 +62,8 @@ ROOM = 1e-7  # by which a point is kept robust beyond rho, where the search take
 class Network(Adversarial):
     """Exact for networks of ReLUs over real numbers and categories, the distances ``l1`` and ``linf``.
 
-    Integers that may change, special values, squares, costs of changes, data manifolds and relations between features
-    are left to Algorithm 1.
+    Integers that may change, special values, squares, costs of changes or of one's own, data manifolds and relations
+    between features are left to Algorithm 1.
     """
 
     def __init__(self, problem: Problem, settings: Settings) -> None:
@@ -74,7 +74,7 @@ class Network(Adversarial):
         numbers = [f for f in features if f.numeric]
         real = all((f.kind is Kind.CONTINUOUS and not f.special) or f.actionability is still for f in numbers)
         deep = len(problem.classifier.estimator.coefs_) > 1
-        free = settings.hull == "none" and not problem.space.relations
+        free = settings.hull == "none" and not problem.space.relations and not problem.space.priced
         self.own = plain and free and real and bool(numbers) and deep
         if self.own:
             self._read(problem)

@@ -97,11 +97,11 @@ class RobustProgram:
 
     def around(self, factual: pd.DataFrame, budget: float) -> Space:
         """The space, its numbers bounded by what a budget allows, or by ``WIDE``."""
-        reach = min(WIDE, math.sqrt(budget) if self.settings.distance == "l2sq" else budget)
+        afforded = math.sqrt(budget) if self.settings.distance == "l2sq" else budget
         changes = {}
         for feature in self.space.features:
             if feature.numeric:
-                value = float(factual[feature.name].iloc[0])
+                value, reach = float(factual[feature.name].iloc[0]), min(WIDE, afforded / min(feature.rates))
                 near = (value - reach * feature.range, value + reach * feature.range)
                 if not math.isfinite(budget) and not _boundless(feature):
                     continue
@@ -127,7 +127,8 @@ class RobustProgram:
         """What was found; no proof that there is nothing where only a part of the space was looked at."""
         if row is None:
             wide = any(_boundless(feature) for feature in self.space.features)
-            return Outcome(None, math.inf, min(bound, WIDE) if wide else bound, 0.0, tuple(trace))
+            least = WIDE * float(self.space.rates.min(initial=1.0))
+            return Outcome(None, math.inf, min(bound, least, least**2) if wide else bound, 0.0, tuple(trace))
         value = self.value(row, factual)
         return Outcome(row, value, min(bound, value), self.settings.radius, tuple(trace))
 

@@ -161,6 +161,25 @@ def test_method_keeps_relations_or_says_so(small: Callable[[str, str], Case], me
         assert counted == 0 or not type(case.method).__module__.startswith(KEEPING)
 
 
+# What features cost, of every kind: of a method that knows nothing of it, the claim is without.
+PRICES: dict[str, dict[str, Any]] = {
+    "income": {"weight": 3}, "delay": {"weight_up": 2, "weight_down": 0.3}, "taste": {"weight": 0.5, "weight_up": 2},
+    "city": {"weight": 0.4, "costs": {"Bonn": {"Ulm": 2}, "Ulm": {"Bonn": 0.5, "Köln": 3}}},
+    "member": {"weight_up": 1.5}, "loans": {"shares": ((0, 0.1), (2, 0.7), (6, 0.9))},
+    "risk": {"shares": ((0, 0.1), (1, 0.5), (3, 0.9))},
+}  # fmt: skip
+CLAIMS = (laws.as_many_answers_as_asked, laws.a_claim_is_the_objective, laws.a_bound_is_below_the_objective,
+          laws.nothing_sampled_beats_a_proof, laws.a_refusal_is_a_sentence)  # fmt: skip
+
+
+@pytest.mark.parametrize("method", METHOD_KINDS)
+def test_costs_of_ones_own(small: Callable[[str, str], Case], method: str) -> None:
+    case = small(method, "rf")
+    prices = {name: entry for name, entry in PRICES.items() if name in case.problem.space.names}
+    priced = replace(case.problem, space=case.problem.space.replace(prices))
+    laws.judge(case_of(method, priced, case.factuals), *CLAIMS)
+
+
 @cache
 def packaged(dataset: str, model: str) -> tuple[Problem, pd.DataFrame]:
     """The problem of a dataset in ``conf/dataset``, and two factuals of its test rows."""

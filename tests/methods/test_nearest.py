@@ -60,6 +60,16 @@ def ask(distance: str, n: int, *constraints: str) -> tuple[Answer, ...]:
     return fitted.explain(rows(FACTUAL), n, np.random.default_rng(0), Deadline.after(10)).answers
 
 
+def test_rows_are_near_by_costs_of_their_own() -> None:
+    """A year costs four times its share of the range: the row 60 away in money alone is nearest."""
+    posed = replace(problem(), space=SPACE.replace({"age": {"weight": 4}}))
+    answers = Nearest("l1").fit(posed).explain(rows(FACTUAL), 3, np.random.default_rng(0), Deadline.after(10)).answers
+    assert [answer.row for answer in answers] == [
+        dict(zip(SPACE.names, WANTED[name], strict=True)) for name in ("far", "near", "middle")
+    ]
+    assert [answer.objective for answer in answers] == pytest.approx([0.6, 0.2 + 4 * 0.1, 0.15 + 4 * 0.3])
+
+
 @pytest.mark.parametrize(
     ("distance", "names", "values"),
     [

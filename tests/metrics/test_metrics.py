@@ -30,7 +30,8 @@ from metrics._once import once
 from metrics.robustness import DRAWS
 
 CONFIGS = sorted(Path(__file__).parents[2].glob("conf/metrics/*.yaml"))
-PATHS = OmegaConf.load(next(path for path in CONFIGS if path.stem == "all")).names
+ALL = OmegaConf.load(next(path for path in CONFIGS if path.stem == "all"))
+PATHS = [*ALL.names, *ALL.priced]
 METRICS = {metric.name: metric for metric in map(get_object, PATHS)}
 NEEDS_ANSWERS = sorted(METRICS.keys() - {"coverage/success_rate", "coverage/valid"})
 PAIRS = [name for name in METRICS if "diversity" in name]
@@ -65,6 +66,7 @@ BY_HAND = {
     "distance/l2": (0.3125**0.5 + 2.3125**0.5 + 1.16**0.5) / 3,
     "distance/linf": (0.5 + 1 + 1) / 3,
     "distance/gower": (0.75 + 2.75 + 1.4) / 15,
+    "distance/cost": None,  # no feature has one of its own
     "actionability/violations": 1 / 3,
     "actionability/incoherent": 0,
     "actionability/relations": None,  # there are none
@@ -111,7 +113,8 @@ BETTER = {
     "coverage/success_rate": ([GRANTED_ROW], [(40.0, 30, "no", "school", "clerk")]),
     "coverage/valid": ([GRANTED_ROW], [(40.0, 30, "no", "school", "clerk")]),
     "mothilal/validity": ([GRANTED_ROW], [(40.0, 30, "no", "school", "clerk")]),
-    **{name: NEARER for name in METRICS if "proximity" in name or name.startswith("distance/")},
+    **{name: NEARER for name in METRICS if "proximity" in name or name.startswith("distance/l")},
+    "distance/gower": NEARER,
     **dict.fromkeys(PAIRS, VARIED),
     "mothilal/sparsity": NEARER,
     "pso/share_changed": NEARER,
@@ -151,7 +154,7 @@ def test_a_share_lies_between_0_and_1(name: str) -> None:
 
 def test_of_faults_fewer_are_better() -> None:
     faults = {"actionability/incoherent", "actionability/relations", "causality/residual"}
-    assert METRICS.keys() - BETTER.keys() == faults
+    assert METRICS.keys() - BETTER.keys() - {"distance/cost"} == faults  # which no feature of the example has
     assert {METRICS[name].better for name in faults} == {"lower"}
 
 
@@ -159,10 +162,10 @@ def test_tables_have_a_column_for_each_criterion() -> None:
     """From left to right; also for broken constraints, and but for the printed summary the radius of a box."""
     shown = sorted((metric for metric in METRICS.values() if metric.shown), key=lambda metric: metric.place)
     assert [metric.column for metric in shown] == [
-        "proximity", "sparsity", "plausibility", "robustness", "diversity", "violations", "certified radius",
+        "cost", "proximity", "sparsity", "plausibility", "robustness", "diversity", "violations", "certified radius",
     ]  # fmt: skip
-    assert {metric.shown for metric in shown[:6]} == {TABLES}
-    assert shown[6].shown == ("overview", "report")
+    assert {metric.shown for metric in shown[:7]} == {TABLES}
+    assert shown[7].shown == ("overview", "report")
 
 
 def test_breaches_of_relations_by_hand() -> None:
@@ -283,7 +286,7 @@ def test_a_space_of_one_sort_of_feature(kept: tuple[str, ...]) -> None:
     lacking = ("categorical", "_cat") if "income" in kept else ("continuous", "_cont")
     for name in [name for name in METRICS if name.startswith(("mothilal", "pso", "distance"))]:
         value = METRICS[name](factual, ANSWERS, part)
-        assert (value is None) == any(part in name for part in lacking), name
+        assert (value is None) == any(part in name for part in (*lacking, "distance/cost")), name
 
 
 def test_answers_at_the_factual() -> None:

@@ -106,6 +106,25 @@ RELATED: dict[str, tuple[tuple[str, ...], Callable[[dict[str, Any], dict[str, An
     ),
 }
 LEVELS = ("low", "mid", "high")
+PRICED: dict[str, dict[str, dict[str, Any]]] = {
+    "sides": {
+        "age": {"weight": 0.7, "weight_up": 2.5},
+        "debt": {"weight_up": 3, "weight_down": 0.25},
+        "member": {"weight_down": 4},
+        "grade": {"weight_up": 0.3, "weight_down": 1.9},
+    },
+    "pairs": {
+        "region": {"weight": 0.8, "costs": {"n": {"s": 0.1, "w": 2.5}, "s": {"w": 0.4}, "w": {"n": 3}}},
+        "member": {"costs": {False: {True: 0.35}}},
+        "debt": {"weight_down": 1.3},
+    },
+    "shares": {
+        "age": {"shares": ((0, 0.05), (1, 0.3), (2, 0.35), (4, 0.4), (5, 0.9), (6, 0.95)), "weight_up": 2},
+        "debt": {"shares": ((0, 0.0), (5, 1.0)), "weight": 0.3},
+        "grade": {"shares": ((0, 0.2), (1, 0.25), (2, 0.8))},
+    },
+    "weights": {"age": {"weight": 3}, "debt": {"weight": 0.4}, "grade": {"weight": 1.7}, "region": {"weight": 0.3}},
+}
 RATE = Feature("rate", "continuous", scale=(-1.0, 4.0), bounds=(-4.0, 8.0))
 LEARNT: dict[str, dict[str, Any]] = {
     "formula": {"formula": "0.37 * age - 0.61 * (region == 's') + 0.2"},
@@ -168,6 +187,7 @@ def problem_of(
     equation: str | None = None,
     span: int = 40,
     related: Sequence[str] = (),
+    priced: str | None = None,
 ) -> Problem:
     """A question of the small space; hulls are those of ``span`` rows, some of them wanted."""
     causal = equation is not None
@@ -181,7 +201,8 @@ def problem_of(
     made = learnt(equation) if equation is not None else ()
     plain = Problem(space, classifier, train, labels, target, train.iloc[:span], labels[:span], equations=made)
     constraints = tuple(text for name in related for text in RELATED[name][0])
-    return replace(plain, space=replace(space.replace(KEPT[kept]), constraints=constraints))
+    space = space.replace(KEPT[kept]).replace({} if priced is None else PRICED[priced])
+    return replace(plain, space=replace(space, constraints=constraints))
 
 
 def factuals(problem: Problem, count: int, seed: int = 0) -> list[pd.DataFrame]:

@@ -37,6 +37,7 @@ FAMILIES: dict[str, dict[str, tuple[dict[str, Any], dict[str, Any]]]] = {
         "clusters-eps": ({"hull": "hard", "clusters": 2, "epsilon": 0.137, "hull_norm": "inf"}, {}),
     },
     "causality": {name: ({"causality": True}, {"equation": name}) for name in enumeration.LEARNT},
+    "costs": {name: ({}, {"priced": name}) for name in ("sides", "pairs", "weights")},
     "relations": {name: ({}, {"related": (name,)}) for name in enumeration.RELATED},
     "target": {
         "number": ({}, {"target": Interval(0.9, 1.6)}),
@@ -68,5 +69,8 @@ def test_two_constraints_together_leave_the_optimum(model: str, one: tuple[str, 
     chosen = [FAMILIES[family][choice] for family, choice in (one, other)]
     method = CeOcl(**{key: value for arguments, _ in chosen for key, value in arguments.items()})
     problem = enumeration.problem_of(model, **{key: value for _, given in chosen for key, value in given.items()})
+    if "costs" in (one[0], other[0]) and method.distance == "mahalanobis":
+        assert "distance=mahalanobis knows no costs" in str(method.refuses(problem))
+        return
     for factual in enumeration.factuals(problem, 2):
         enumeration.assert_optimal(method, problem, factual)

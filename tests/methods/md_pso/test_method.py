@@ -20,6 +20,7 @@ from harness.core.classifier import Classifier
 from harness.core.explanation import Status
 from harness.core.inputs import space_inputs
 from harness.core.method import Deadline
+from harness.core.objective import displacement
 from harness.core.problem import Problem
 from harness.core.space import Actionability, Feature, Kind, Space
 from harness.core.target import Interval, Label, Probability
@@ -90,6 +91,28 @@ def test_the_optimum_of_a_toy_is_met() -> None:
     assert found.objective == pytest.approx(exact, abs=1e-4)
     assert found.row is not None
     assert found.row["income"] == pytest.approx(60.5, abs=0.05)
+
+
+def test_costs_of_features_are_minimised(problem_of: ProblemOf) -> None:
+    """What each answer is said to cost is the weighted distance by hand; a dear feature is left alone."""
+    problem = problem_of("rf")
+    factuals = problem.train.loc[~problem.valid(problem.train)].iloc[:4]
+    method = MdPso(iterations=40, epsilon=1.0, sparsity_weight=0.0)
+
+    def moved(weight: float) -> float:
+        space = problem.space.replace({"income": {"weight": weight}})
+        found = method.fit(replace(problem, space=space))
+        total = 0.0
+        for place in range(len(factuals)):
+            factual = factuals.iloc[[place]]
+            (answer,) = found.explain(factual, 1, rng(), soon()).answers
+            gaps = displacement(space, factual, space.frame([answer.row or {}]))[0]
+            own = np.array([weight if name == "income" else 1.0 for name in space.names])
+            assert answer.objective == pytest.approx(float(gaps @ own) / len(gaps), abs=1e-12)
+            total += float(gaps[space.names.index("income")])
+        return total
+
+    assert moved(50.0) < 0.5 * moved(0.02)
 
 
 def test_pull_back_undoes_what_is_not_needed() -> None:

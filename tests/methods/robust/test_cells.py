@@ -16,6 +16,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from harness.core.classifier import Classifier
+from harness.core.costs import population
 from harness.core.errors import UnsupportedError
 from harness.core.explanation import Status
 from harness.core.inputs import space_inputs
@@ -180,6 +181,59 @@ def test_the_optimum_for_a_box_is_that_of_brute_force(model: str, target: str, m
             if outcome.row is not None:
                 assert_sound(problem, method, factual, outcome)
     assert mixed or none < 6
+
+
+@pytest.mark.parametrize("model", ESTIMATORS)
+def test_features_have_costs_of_their_own(model: str) -> None:
+    """The optimum is that of brute force, for Algorithm 1 too, and its value what changes cost by hand."""
+    plain = problem_with(model, "yes", mixed=True)
+    costs: dict[str, dict[str, Any]] = {
+        "a": {"weight": 0.4}, "n": {"weight_up": 3.0, "weight_down": 0.6}, "grade": {"weight_down": 1.5},
+        "region": {"weight": 0.3, "costs": {"n": {"s": 2.0}, "s": {"e": 0.5}}},
+    }  # fmt: skip
+    problem, found = replace(plain, space=plain.space.replace(costs)), 0
+    for factual in factuals(problem, 2):
+        method = Robust(rho=0.05)
+        outcome, expected = solved(problem, method, factual), brute(problem, method, factual)
+        assert outcome.proven
+        assert outcome.value == pytest.approx(expected, abs=1e-6)
+        if model == "cart":
+            paper = Adversarial(problem, method).solve(factual, Deadline.after(60))
+            assert paper.value == pytest.approx(expected, abs=3e-6)
+        if outcome.row is not None:
+            found += 1
+            a, n = (outcome.row["a"] - factual["a"]) / 8, (outcome.row["n"] - factual["n"]) / 12
+            grade = (outcome.row["grade"] - factual["grade"]) / 2
+            pair = {"ns": 2.0, "se": 0.5}.get(factual["region"] + outcome.row["region"], 1.0)
+            region = 0.3 * pair * (outcome.row["region"] != factual["region"])
+            value = 0.4 * abs(a) + max(3 * n, -0.6 * n) + max(grade, -1.5 * grade) + region
+            assert outcome.value == pytest.approx(value)
+            assert_sound(problem, method, factual, outcome)
+    assert found
+    ball = Robust(rho=0.05, norm="l2")
+    assert ball.chosen(problem) == "adversarial"
+    with pytest.raises(UnsupportedError, match="for balls takes weights of features"):
+        replace(ball, algorithm="cells").start(problem)
+
+
+@pytest.mark.parametrize("model", ESTIMATORS)
+def test_regions_are_measured_by_the_population(model: str) -> None:
+    """The optimum is that of brute force where a number costs the share of the rows that it passes; else refused."""
+    plain = problem_with(model, "yes", mixed=True)
+    priced = {name: {"shares": population(plain.train[name].to_numpy(float))} for name in ("a", "n")}
+    problem, method = replace(plain, space=plain.space.replace(priced)), Robust(rho=0.05)
+    for factual in factuals(problem, 2):
+        outcome = solved(problem, method, factual)
+        assert outcome.proven
+        assert outcome.value == pytest.approx(brute(problem, method, factual), abs=1e-6)
+        if outcome.row is not None:
+            below = plain.train["n"].to_numpy()
+            ends = [((below < v).sum() + (below <= v).sum()) / 500 for v in (outcome.row["n"], factual["n"])]
+            gap = float(problem.space["n"].charged(factual["n"], [outcome.row["n"]])[0])
+            assert gap == pytest.approx(abs(ends[0] - ends[1]))
+            assert_sound(problem, method, factual, outcome)
+    for other in (Robust(norm="l2"), Robust(distance="linf"), Robust(hull="hard")):
+        assert "robust takes percentiles for boxes on trees only" in str(other.refuses(problem))
 
 
 def nearest_allowed(problem: Problem, target: int, rho: float, x: float, own: float) -> float:

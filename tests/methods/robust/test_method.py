@@ -125,6 +125,24 @@ def test_the_optimum_lies_where_a_grid_says(name: str, norm: str) -> None:
         assert judge.certify(found.row, ball, 1.01 * radius).violated <= 1.01 * radius
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_the_cheapest_region_lies_where_a_grid_says(name: str) -> None:
+    """A move of the first number costs thrice, one of the second half as much: as for plain distances."""
+    plain = problem(name)
+    weights = np.array([3.0, 0.5])
+    changes = {f: {"weight": w} for f, w in zip(SPACE.names, weights, strict=True)}
+    question, factual = replace(plain, space=SPACE.replace(changes)), refused(plain)
+    points, depth = _depth(name, "linf")
+    gaps = np.abs(points - SPACE.encode(factual)[0]) * weights
+    for distance in ("l1", "linf"):
+        found = solved(SOLVERS.get(name, Adversarial), question, Settings(rho=RHO, distance=distance), factual)
+        assert found.row is not None
+        assert found.proven
+        cost = gaps.sum(axis=1) if distance == "l1" else gaps.max(axis=1)
+        low, high = float(cost[depth >= RHO - 2 * STEP].min()), float(cost[depth >= RHO + STEP].min())
+        assert low - 3.5 * STEP <= found.value <= high + 1e-6
+
+
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 @pytest.mark.parametrize("name", ["mlp", "mlp_deep"])
 def test_algorithms_agree_on_networks(name: str, norm: str) -> None:

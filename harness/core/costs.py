@@ -1,0 +1,72 @@
+"""What changes cost where features have costs of their own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from harness.core.errors import DatasetError, choices
+
+HEAVIEST = 1e3  # a cost: beyond, distances beside it are lost in rounding, and with them proofs
+LIGHTEST = 1e-3
+KNOTS = 1000
+UNSTORED = {"unstored": True}  # of a field that is stored only where it is not its default
+
+
+def check_cost(value: Any, what: str) -> None:
+    """Refuse what cannot be the cost of a change.
+
+    Raises
+    ------
+    DatasetError
+        Where a value is no number from ``LIGHTEST`` to ``HEAVIEST``.
+    """
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not number or not LIGHTEST <= value <= HEAVIEST:
+        raise DatasetError(
+            f"{what} is {value!r}; it must be a number from {LIGHTEST:g} to {HEAVIEST:g}. To forbid a change, set "
+            f"actionability instead."
+        )
+
+
+def population(values: np.ndarray) -> tuple[tuple[float, float], ...]:
+    """Distinct values, at most ``KNOTS`` of them, with the share of all values below, those equal counted half.
+
+    >>> population(np.array([3.0, 1.0, 3.0, 7.0]))
+    ((1.0, 0.125), (3.0, 0.5), (7.0, 0.875))
+    """
+    points, counts = np.unique(values, return_counts=True)
+    shares = (np.cumsum(counts) - counts / 2) / counts.sum()
+    kept = np.unique(np.linspace(0, len(points) - 1, min(len(points), KNOTS)).round().astype(int))
+    return tuple(zip(points[kept].tolist(), shares[kept].tolist(), strict=True))
+
+
+def pairs(given: Any, categories: Sequence[Any], what: str) -> tuple[tuple[Any, Any, float], ...]:
+    """Costs of pairs of categories as rows of (from, to, cost), from such rows or ``{from: {to: cost}}``.
+
+    Raises
+    ------
+    DatasetError
+        For a category that does not exist, one that costs something to stay in, a pair that comes twice, or a cost that
+        is none.
+    """
+    if isinstance(given, Mapping) and all(isinstance(entry, Mapping) for entry in given.values()):
+        given = [(origin, value, cost) for origin, entry in given.items() for value, cost in entry.items()]
+    if not isinstance(given, list | tuple) or not all(isinstance(row, list | tuple) and len(row) == 3 for row in given):
+        raise DatasetError(f"{what} are {str(given)[:80]!r}; give {{FROM: {{TO: COST}}}}, or a CSV of from,to,cost.")
+    known = {str(category): category for category in categories}
+    found: dict[tuple[Any, Any], float] = {}
+    for row in given:
+        for category in row[:2]:
+            if str(category) not in known:
+                raise DatasetError(f"{what} name {str(category)[:60]!r}; {choices(category, known)}.")
+        pair = known[str(row[0])], known[str(row[1])]
+        if pair[0] == pair[1] or pair in found:
+            why = "stays as it is, which costs nothing" if pair[0] == pair[1] else "comes twice"
+            raise DatasetError(f"{what} have a pair {row[0]} to {row[1]} that {why}; leave it out.")
+        check_cost(row[2], f"the cost from {row[0]} to {row[1]} in {what}")
+        found[pair] = float(row[2])
+    return tuple((*pair, cost) for pair, cost in found.items())
