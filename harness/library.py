@@ -56,7 +56,7 @@ from sklearn.base import is_regressor
 
 from harness.core.classifier import Classifier
 from harness.core.doubts import doubts, with_doubts
-from harness.core.errors import DatasetError, HarnessError, choices
+from harness.core.errors import DatasetError, HarnessError, UnsupportedError, choices
 from harness.core.explanation import Answer, Explanation, GroupExplanation, Status
 from harness.core.method import Deadline, Explainer, Method, prepare, refusal
 from harness.core.metric import Metric
@@ -338,7 +338,10 @@ def _ask(
     if explainer is None:
         if why := refusal(method, problem):
             return refused(n, in_python(why)), None
-        explainer = method.fit(problem)
+        try:
+            explainer = method.fit(problem)
+        except UnsupportedError as fault:
+            return refused(n, in_python(str(fault))), None
         _recent.append((method, problem, explainer))
         del _recent[:-RECENT]
     rng = np.random.default_rng(np.random.SeedSequence(seed))

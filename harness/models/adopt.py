@@ -159,6 +159,7 @@ def assemble(
     inside = Classifier(described.estimator, described.inputs, tuple(classes), threshold, labels=names)
     outside = replace(inside, estimator=wrapped, inputs=(), wrapped=wrapped)
     inside = replace(inside, cut=described.cut)
+    gaps.taken(outside, space, frame)
     try:
         with warnings.catch_warnings(action="ignore"):
             several = np.ndim(wrapped.model.predict(wrapped.table(frame.iloc[:1]))) > 1
@@ -166,7 +167,6 @@ def assemble(
             raise ValueError(SEVERAL)
         predicted = outside.graded(frame)
     except Exception as fault:
-        gaps.taken(outside, space, frame)
         raise HarnessError(
             _listed(wrapped.path, name, [f"its prediction of the data's rows fails: {short(fault)}"])
         ) from fault

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,7 +28,8 @@ def refused(kind: str, space: Space) -> HarnessError:
     name = space.gaps[0].name
     return HarnessError(
         f"{kind} takes no missing values, and {name} keeps them; set features.{name}.missing to median, or another "
-        f"filler, or take a model that does: model=hgb, XGBoost, LightGBM, or a pipeline of your own that imputes."
+        f"filler, or take a model that does: model=hgb, XGBoost, LightGBM, CatBoost, or a pipeline of your own that "
+        f"imputes."
     )
 
 
@@ -37,17 +39,23 @@ def taken(classifier: Classifier, space: Space, frame: pd.DataFrame) -> Classifi
     Raises
     ------
     HarnessError
-        Where it fails, or has no finite score of them.
+        Where it fails, or has no finite score of them, and has one of the same row without gaps.
     """
     if not space.gaps:
         return classifier
-    rows = probes(space, frame.iloc[:1]).iloc[1:]
+    names = [feature.name for feature in space.gaps]
+    whole = frame.iloc[:1].fillna(dict.fromkeys(names, 0.0))
+    if not _scored(classifier, probes(space, frame.iloc[:1]).iloc[1:]) and _scored(classifier, whole):
+        model: Any = classifier.estimator if classifier.wrapped is None else classifier.wrapped.model
+        library = getattr(getattr(model, "engine", None), "library", None)
+        raise refused(f"this {library} model" if library else type(model).__name__, space)
+    return classifier
+
+
+def _scored(classifier: Classifier, rows: pd.DataFrame) -> bool:
+    """Whether the model has a finite score of each row."""
     try:
         with warnings.catch_warnings(action="ignore"):
-            scored = bool(np.isfinite(np.asarray(classifier.score(rows), dtype=float)).all())
-    except (ValueError, TypeError):
-        scored = False
-    if not scored:
-        model = classifier.estimator if classifier.wrapped is None else classifier.wrapped.model
-        raise refused(type(model).__name__, space)
-    return classifier
+            return bool(np.isfinite(np.asarray(classifier.score(rows), dtype=float)).all())
+    except Exception:  # whatever the model's library raises
+        return False

@@ -301,7 +301,9 @@ def _masks(
             elif met.any():
                 first, last = np.flatnonzero(met)[[0, -1]]
                 if not met[first : last + 1].all():
-                    raise UnsupportedError(f"{feature.name} is ordinal, and split out of its order.")
+                    raise UnsupportedError(
+                        f"{feature.name} is ordinal, and the model splits it out of its order; make it categorical."
+                    )
                 upto[t, own, word][first:] |= mark
                 onwards[t, own, word][: last + 1] |= mark
     return upto, onwards

@@ -68,20 +68,22 @@ def by_threshold(
     column: np.ndarray,
     threshold: np.ndarray,
     value: np.ndarray,
+    gap_left: np.ndarray,
     splits: Mapping[int, CategorySplit],
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """A tree's arrays (as of ``trees.Tree``), its ``splits`` by node replaced by splits on thresholds.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """A tree's arrays (as of ``Tree``), its ``splits`` by node replaced by splits on thresholds.
 
-    What lies below such a split is repeated for each run of codes, less what no code of the run can reach.
+    What lies below such a split is repeated for each run of codes, less what no code of the run can reach. A missing
+    input goes where numbers go that training did not see: through the last run.
 
     Raises
     ------
     UnsupportedError
         Where that gives more than ``MOST`` nodes.
     """
-    nodes: list[tuple[int, int, int, float, float]] = []
+    nodes: list[tuple[int, int, int, float, float, bool]] = []
 
-    def place(entry: tuple[int, int, int, float, float]) -> int:
+    def place(entry: tuple[int, int, int, float, float, bool]) -> int:
         nodes.append(entry)
         if len(nodes) > MOST:
             raise UnsupportedError(
@@ -93,17 +95,17 @@ def by_threshold(
     def grow(node: int, within: dict[int, tuple[float, float]]) -> int:
         """The place of a copied subtree, of whose columns only some numbers (above, at most] reach it."""
         if left[node] < 0:
-            return place((-1, -1, 0, 0.0, float(value[node])))
+            return place((-1, -1, 0, 0.0, float(value[node]), False))
         own = int(column[node])
         if node not in splits:
-            here = place((-1, -1, own, float(threshold[node]), 0.0))
+            here = place((-1, -1, own, float(threshold[node]), 0.0, bool(gap_left[node])))
             nodes[here] = (grow(int(left[node]), within), grow(int(right[node]), within), *nodes[here][2:])
             return here
         runs = splits[node].met(*within.get(own, (-math.inf, math.inf)))
         root, parent = -1, -1
         for k, (first, last, side) in enumerate(runs):
             ends = k == len(runs) - 1
-            fork = -1 if ends else place((-1, -1, own, last, 0.0))
+            fork = -1 if ends else place((-1, -1, own, last, 0.0, False))
             child = grow(int((left if side else right)[node]), {**within, own: (first, last)})
             if not ends:
                 nodes[fork] = (child, -1, *nodes[fork][2:])
@@ -117,4 +119,5 @@ def by_threshold(
     children = np.array([node[:2] for node in nodes], dtype=np.int64)
     columns = np.array([node[2] for node in nodes], dtype=np.int64)
     thresholds, values = np.array([node[3] for node in nodes]), np.array([node[4] for node in nodes])
-    return children[:, 0], children[:, 1], columns, thresholds, values[:, None]
+    gaps = np.array([node[5] for node in nodes])
+    return children[:, 0], children[:, 1], columns, thresholds, values[:, None], gaps

@@ -272,8 +272,8 @@ def _(estimator: Any) -> Ensemble:
             tree = Tree(left, right, column, nodes["num_threshold"], nodes["value"][:, None].copy(), (k,), gaps)
             splits = _category_splits(estimator, predictor, column)
             if splits:
-                arrays = by_threshold(left, right, column, tree.threshold, nodes["value"], splits)
-                tree = Tree(*arrays, (k,))
+                arrays = by_threshold(left, right, column, tree.threshold, nodes["value"], gaps, splits)
+                tree = Tree(*arrays[:5], (k,), arrays[5])
             trees.append(tree)
     model = Ensemble(tuple(trees), 1.0, np.ravel(estimator._baseline_prediction).astype(float), single=False)
     return _confirmed(model, estimator, _of_sklearn)
@@ -419,7 +419,7 @@ def _(estimator: Any) -> Ensemble:
     """Trees that were read, and compared with their library's answers, when the model was taken."""
     found = estimator.trees
     outputs, mean = tuple(range(len(found.base))), hasattr(estimator, "classes_") and not found.logistic
-    trees = tuple(Tree(t.left, t.right, t.column, t.threshold, t.value, outputs) for t in found.trees)
+    trees = tuple(Tree(t.left, t.right, t.column, t.threshold, t.value, outputs, t.gap_left) for t in found.trees)
     return Ensemble(trees, 1.0, found.base, found.single, mean, found.epsilon, found.logistic)
 
 

@@ -17,7 +17,9 @@ from harness.core.space import Feature, Space
 from harness.models.runtime.columns import Decoder, number
 from harness.models.runtime.engine import LOGITS, Engine, Predicted
 from harness.models.runtime.optional import library
-from harness.models.runtime.records import DOUBLE, FlatTree, Trees, flat_tree
+from harness.models.runtime.records import DOUBLE, FlatTree, Split, Trees, flat_tree
+
+GREATEST = float(np.nextafter(np.finfo(np.float32).max, np.float32(0)))  # the border before gaps lies one beyond
 
 
 class CatBoostEngine(Engine):
@@ -147,7 +149,10 @@ class Parts:
     def __init__(self, described: Mapping[str, Any], features: tuple[Feature, ...], coded: frozenset[int]) -> None:
         self.features, self.inputs = features, list[Input]()
         info = described["features_info"]
-        self.numbers = [each["flat_feature_index"] for each in info.get("float_features", ())]
+        self.numbers = [
+            (each["flat_feature_index"], each.get("nan_value_treatment") != "AsTrue")
+            for each in info.get("float_features", ())
+        ]
         self.categories = [each["flat_feature_index"] for each in info.get("categorical_features", ())]
         self.texts = {each["hash"]: each["value"] for each in info.get("cat_features_hash", ())}
         for place, feature in enumerate(features):
@@ -159,20 +164,21 @@ class Parts:
             if place not in coded and number(feature) is None:
                 raise UnsupportedError(f"it takes {feature.name} for a number, and its categories are texts")
 
-    def of(self, split: Mapping[str, Any]) -> tuple[int, float]:
-        """The input of a split, and the threshold above which the leaf's number gets a bit."""
+    def of(self, split: Mapping[str, Any]) -> tuple[int, float, bool]:
+        """The input of a split, the threshold above which the leaf's number gets a bit, and whether a gap gets none."""
         if split["split_type"] == "FloatFeature":
-            place, border = self.numbers[split["float_feature_index"]], float(np.float32(split["border"]))
+            place, gap_left = self.numbers[split["float_feature_index"]]
+            border = min(float(np.float32(split["border"])), GREATEST)
             if not self.features:
-                return place, border
+                return place, border, gap_left
             source = number(self.features[place])
             assert source is not None
-            return self._place(source), border
+            return self._place(source), border, gap_left
         if split["split_type"] == "OneHotFeature":
             feature = self.features[self.categories[split["cat_feature_index"]]]
             text = self.texts.get(split["value"] % 2**32)
             levels = tuple(value for value in feature.categories if str(value) == text)
-            return self._place(Indicator(feature.name, levels)), 0.5
+            return self._place(Indicator(feature.name, levels)), 0.5, True
         raise UnsupportedError(
             f"its trees split by {split['split_type']}, statistics of categories; train it with a one_hot_max_size of "
             f"as many categories as a feature has"
@@ -208,8 +214,7 @@ def _tree(tree: Mapping[str, Any], parts: Parts, outputs: int, scale: float) -> 
     inner = 2 ** len(splits) - 1
     if len(values) != inner + 1:
         raise UnsupportedError(f"a tree of its has {len(values)} leaves for {len(splits)} splits")
-    nodes: dict[int, tuple[int, int, int, float]] = {}
+    nodes: dict[int, Split] = {}
     for node in range(inner):  # the last split first, so that leaves are in the order of their numbers
-        place, border = splits[len(splits) - (node + 1).bit_length()]
-        nodes[node] = 2 * node + 1, 2 * node + 2, place, border
+        nodes[node] = Split(2 * node + 1, 2 * node + 2, *splits[len(splits) - (node + 1).bit_length()])
     return flat_tree(nodes, {inner + leaf: value for leaf, value in enumerate(values)}, outputs)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from harness.core.errors import UnsupportedError
-from harness.models.runtime.records import SINGLE, FlatTree, Trees, flat_tree
+from harness.models.runtime.records import SINGLE, FlatTree, Split, Trees, flat_tree
 
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT")  # <=, <, >=, > goes to the true branch
 Compared = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]
@@ -101,7 +101,9 @@ def _trees(
     )
     threshold = word.values("nodes_values")
     modes = np.array([mode.decode() if isinstance(mode, bytes) else mode for mode in word.numbers("nodes_modes")])
-    if not len(tree) == len(node) == len(feature) == len(yes) == len(no) == len(modes) == len(threshold) > 0:
+    if not len(tree) == len(node) == len(feature) == len(yes) == len(no) == len(modes) == len(threshold) > 0 or len(
+        word.numbers("nodes_missing_value_tracks_true")
+    ) not in (0, len(tree)):
         raise UnsupportedError(f"its {word.kind} lists attributes of nodes of different lengths")
     inner = modes != "LEAF"
     if strange := sorted(set(modes[inner].tolist()) - set(MODES)):
@@ -113,12 +115,15 @@ def _trees(
     feature[inner], threshold[inner], turned = compared(feature[inner], threshold[inner])
     swapped[inner] ^= turned
     left, right = np.where(swapped, no, yes), np.where(swapped, yes, no)
-    nodes: dict[int, dict[int, tuple[int, int, int, float]]] = {}
+    tracked = word.numbers("nodes_missing_value_tracks_true").astype(bool)  # a gap holds no comparison but by this
+    gap_left = (tracked if len(tracked) else np.zeros(len(tree), dtype=bool)) ^ swapped
+    nodes: dict[int, dict[int, Split]] = {}
     leaves: dict[int, dict[int, np.ndarray]] = {}
     for place, key in enumerate(zip(tree.tolist(), node.tolist(), strict=True)):
         if inner[place]:
-            entry = int(left[place]), int(right[place]), int(feature[place]), float(threshold[place])
-            nodes.setdefault(key[0], {})[key[1]] = entry
+            children = int(left[place]), int(right[place])
+            split = Split(*children, int(feature[place]), float(threshold[place]), bool(gap_left[place]))
+            nodes.setdefault(key[0], {})[key[1]] = split
         else:
             leaves.setdefault(key[0], {})[key[1]] = np.zeros(outputs)
     places = (word.numbers(f"{part}_{name}").astype(int) for name in ("treeids", "nodeids"))

@@ -41,7 +41,8 @@ class Layers:
 class FlatTree(NamedTuple):
     """A tree as arrays over its nodes, the root first: ``x[column] <= threshold`` goes left.
 
-    ``left`` and ``right`` are -1 at leaves; ``value``, shape (nodes, outputs), is what a leaf adds.
+    ``left`` and ``right`` are -1 at leaves; ``value``, shape (nodes, outputs), is what a leaf adds. ``gap_left``:
+    whether a missing input goes left.
     """
 
     left: np.ndarray
@@ -49,6 +50,17 @@ class FlatTree(NamedTuple):
     column: np.ndarray
     threshold: np.ndarray
     value: np.ndarray
+    gap_left: np.ndarray
+
+
+class Split(NamedTuple):
+    """An inner node: its children, the column and threshold that it compares, and where a missing input goes."""
+
+    left: int
+    right: int
+    column: int
+    threshold: float
+    gap_left: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +92,8 @@ class Trees:
         for tree in self.trees:
             node = np.zeros(len(inputs), dtype=np.int64)
             while (inner := tree.left[node] >= 0).any():
-                goes = inputs[rows, np.where(inner, tree.column[node], 0)].astype(float) <= tree.threshold[node]
+                seen = inputs[rows, np.where(inner, tree.column[node], 0)].astype(float)
+                goes = (seen <= tree.threshold[node]) | (np.isnan(seen) & tree.gap_left[node])
                 node = np.where(inner, np.where(goes, tree.left[node], tree.right[node]), node)
             total += tree.value[node]
         return total
@@ -91,13 +104,13 @@ class Trees:
         return np.full(len(matrix), largest * (len(self.trees) + 2))
 
 
-def flat_tree(nodes: dict[int, tuple[int, int, int, float]], leaves: dict[int, np.ndarray], outputs: int) -> FlatTree:
+def flat_tree(nodes: dict[int, Split], leaves: dict[int, np.ndarray], outputs: int) -> FlatTree:
     """A tree of numbered nodes.
 
     Parameters
     ----------
     nodes
-        By number the left child, right child, column and threshold of each inner node.
+        By number the inner nodes.
     leaves
         By number the value of each leaf that has one, shape (outputs,).
 
@@ -106,7 +119,7 @@ def flat_tree(nodes: dict[int, tuple[int, int, int, float]], leaves: dict[int, n
     UnsupportedError
         Where the nodes are no tree.
     """
-    children = {child for left, right, _, _ in nodes.values() for child in (left, right)}
+    children = {child for split in nodes.values() for child in split[:2]}
     roots = (set(nodes) | set(leaves)) - children
     if len(roots) != 1:
         raise UnsupportedError(f"a tree of its has {len(roots)} roots")
@@ -117,14 +130,14 @@ def flat_tree(nodes: dict[int, tuple[int, int, int, float]], leaves: dict[int, n
             raise UnsupportedError("a tree of its has a node with two parents")
         order[number] = len(order)
         if number in nodes:
-            stack += [nodes[number][1], nodes[number][0]]
+            stack += [nodes[number].right, nodes[number].left]
     count = len(order)
     left, right, column = np.full(count, -1), np.full(count, -1), np.zeros(count, dtype=np.int64)
-    threshold, value = np.zeros(count), np.zeros((count, outputs))
+    threshold, value, gap_left = np.zeros(count), np.zeros((count, outputs)), np.zeros(count, dtype=bool)
     for number, place in order.items():
         if number in nodes:
-            low, high, column[place], threshold[place] = nodes[number]
+            low, high, column[place], threshold[place], gap_left[place] = nodes[number]
             left[place], right[place] = order[low], order[high]
         elif number in leaves:
             value[place] = leaves[number]
-    return FlatTree(left, right, column, threshold, value)
+    return FlatTree(left, right, column, threshold, value, gap_left)

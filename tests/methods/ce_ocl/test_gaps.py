@@ -14,6 +14,7 @@ from harness.core.problem import Problem
 from harness.core.space import Feature, Kind, Space
 from harness.core.target import Label
 from harness.evaluation import checker
+from harness.models.adopt import adopt
 from harness.models.train import train
 from methods.ce_ocl import CeOcl
 
@@ -31,6 +32,53 @@ def lightgbm(seed: int) -> object:
     return library.LGBMClassifier(n_estimators=4, num_leaves=6, min_child_samples=2, random_state=seed, verbose=-1)
 
 
+def matrix_of(frame: pd.DataFrame) -> np.ndarray:
+    """The columns of a model that knows no names: numbers, then a column for each category."""
+    return np.column_stack([frame[list(NAMES)], frame["d"] == "x", frame["d"] == "y"]).astype(float)
+
+
+def catboost(frame: pd.DataFrame, labels: np.ndarray, seed: int) -> object:
+    """Gaps below all numbers, or above; where a column had none in training, below."""
+    library = pytest.importorskip("catboost", reason="catboost is in the extra 'catboost'")
+    model = library.CatBoostClassifier(
+        iterations=4, depth=3, nan_mode=("Min", "Max")[seed % 2], verbose=0, allow_writing_files=False, thread_count=1
+    )
+    return model.fit(matrix_of(frame), labels)
+
+
+def onnx(frame: pd.DataFrame, labels: np.ndarray, seed: int) -> object:
+    """Random trees of every way of comparing, at each node of which gaps go either way."""
+    library = pytest.importorskip("onnx", reason="onnx is in the extra 'onnx'")
+    rng, helper, trees, inner = np.random.default_rng(seed), library.helper, 4, 7
+    nodes = [(tree, node) for tree in range(trees) for node in range(2 * inner + 1)]
+    leaf = np.array([node >= inner for _, node in nodes])
+    modes = rng.choice(["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT"], len(nodes))
+    leaves = [(tree, node) for tree, node in nodes if node >= inner]
+    given = {
+        "nodes_treeids": [tree for tree, _ in nodes], "nodes_nodeids": [node for _, node in nodes],
+        "nodes_featureids": rng.integers(0, 4, len(nodes)).tolist(),
+        "nodes_modes": np.where(leaf, "LEAF", modes).tolist(),
+        "nodes_values": rng.choice([0.0, 0.5, 1.0, 2.5, 3.0], len(nodes)).tolist(),
+        "nodes_truenodeids": [0 if end else 2 * node + 1 for (_, node), end in zip(nodes, leaf, strict=True)],
+        "nodes_falsenodeids": [0 if end else 2 * node + 2 for (_, node), end in zip(nodes, leaf, strict=True)],
+        "nodes_missing_value_tracks_true": rng.integers(0, 2, len(nodes)).tolist(),
+        "class_treeids": [tree for tree, _ in leaves], "class_nodeids": [node for _, node in leaves],
+        "class_ids": [0] * len(leaves), "class_weights": rng.normal(size=len(leaves)).tolist(),
+        "classlabels_strings": ["no", "yes"], "post_transform": "LOGISTIC",
+    }  # fmt: skip
+    node = helper.make_node("TreeEnsembleClassifier", ["X"], ["label", "scores"], domain="ai.onnx.ml", **given)
+    kinds = library.TensorProto
+    source = helper.make_tensor_value_info("X", kinds.FLOAT, [None, 5])
+    ends = [
+        helper.make_tensor_value_info("label", kinds.STRING, [None]),
+        helper.make_tensor_value_info("scores", kinds.FLOAT, [None, 2]),
+    ]
+    graph = helper.make_graph([node], "trees", [source], ends)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+LIBRARIES = {"catboost": catboost, "onnx": onnx}
 MODELS = {
     "tree": lambda seed: DecisionTreeClassifier(max_depth=4, random_state=seed),
     "forest": lambda seed: RandomForestClassifier(4, max_depth=4, random_state=seed),
@@ -63,7 +111,11 @@ def posed(kind: str, seed: int) -> tuple[Problem, np.random.Generator]:
     signs = rng.choice([-1.0, 1.0], 3)
     merit = np.where(np.isnan(rows), rng.uniform(0, TOP, 3), rows) @ signs + rng.normal(0, 1, 60)
     labels = np.where(merit > np.median(merit), "yes", "no").astype(object)
-    classifier = train(MODELS[kind](seed), space, frame, labels, ("no", "yes"))
+    if kind in LIBRARIES:
+        classifier = adopt(LIBRARIES[kind](frame, labels, seed), space, frame, ("no", "yes"))
+        assert classifier.opaque is None
+    else:
+        classifier = train(MODELS[kind](seed), space, frame, labels, ("no", "yes"))
     return Problem(space, classifier, frame, labels, Label("yes")), rng
 
 
@@ -74,7 +126,7 @@ def everything(space: Space) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", [*MODELS, *LIBRARIES])
 def test_what_is_found_is_the_best_of_all_rows(kind: str, seed: int) -> None:
     problem, rng = posed(kind, seed)
     space = problem.space
@@ -107,6 +159,37 @@ def test_what_is_found_is_the_best_of_all_rows(kind: str, seed: int) -> None:
         assert answer[1].status in (Status.OPTIMAL, Status.INFEASIBLE)
         if answer[1].row is not None:
             assert answer[1].objective >= answer[0].objective - 1e-9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_gaps_beside_declared_categories(seed: int) -> None:
+    """Histogram boosting sends a gap of a column of codes where it sends codes that training did not see."""
+    rng = np.random.default_rng(seed)
+    scale = {"scale": (0, 6), "bounds": (-1, 8), "missing": True}
+    space = Space(tuple(Feature(name, Kind.INTEGER, may_be_missing=name == "b", **scale) for name in NAMES))  # type: ignore[arg-type]
+    rows = np.where(rng.random((120, 3)) < 0.25, np.nan, rng.integers(0, 7, (120, 3)))
+    rows[:, 1] = np.where(rows[:, 1] == 3, 2, rows[:, 1])  # a code that is not seen
+    frame = space.frame(dict(zip(NAMES, row, strict=True)) for row in rows.tolist())
+    codes = np.nan_to_num(rows, nan=7).astype(int)
+    merit = rng.normal(size=8)[codes[:, 0]] + rng.normal(size=8)[codes[:, 1]] + np.nan_to_num(rows[:, 2]) / 6
+    labels = np.where(merit > np.median(merit), "yes", "no").astype(object)
+    model = HistGradientBoostingClassifier(
+        max_iter=8, max_leaf_nodes=8, min_samples_leaf=2, categorical_features=["a", "b"]
+    )
+    classifier = adopt(model.fit(frame, labels), space, frame, ("no", "yes"))
+    problem = Problem(space, classifier, frame, labels, Label("yes"))
+    method = CeOcl(distance="l1", alpha=0.1)
+    explainer, claim = method.fit(problem), method.objective(problem)
+    grid = space.frame(
+        dict(zip(NAMES, row, strict=True)) for row in product([*map(float, range(-1, 9)), np.nan], repeat=3)
+    )
+    right = grid.loc[problem.valid(grid)]
+    for index in frame.index[~problem.valid(frame)][:6]:
+        factual = frame.loc[[index]]
+        allowed = [not faults for faults in space.violations(factual, right)]
+        answer = explainer.explain(factual, 1, rng, Deadline.after(60)).answers[0]
+        assert answer.status is Status.OPTIMAL
+        assert answer.objective == pytest.approx(claim.evaluate(space, factual, right.loc[allowed]).min())
 
 
 def test_what_needs_a_program_refuses_gaps() -> None:
