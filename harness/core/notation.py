@@ -14,7 +14,7 @@ import numpy as np
 ORIGIN = date(1970, 1, 1)  # dates are days since then
 ISO = "%Y-%m-%d"
 DIGITS = 6  # significant ones of a number for a reader
-_BLANKS = str.maketrans({"\xa0": " ", "\u202f": " ", "\u2009": " ", "’": "'"})
+_BLANKS = str.maketrans({"\xa0": " ", "\u202f": " ", "\u2009": " ", "’": "'", "−": "-"})
 _ISO = re.compile(r"(\d{4}-\d{2}-\d{2})([T ]\d{2}:\d{2}.*)?", re.ASCII)
 
 

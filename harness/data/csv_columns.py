@@ -120,7 +120,8 @@ class ColumnParser:
         if not odd.any() or (kind is None and 2 * numbers < self.counts[self.present].sum()):
             return
         row, text = self.row_of(odd)
-        known = f"holds {numbers} numbers" if kind is None else f"is {kind}"
+        what = "dates" if self.notation.date else "numbers"
+        known = f"holds {numbers} {what}" if kind is None else f"is {kind}"
         raise DatasetError(
             f"column {self.name!r} of {self.table} {known}, but {text[:SHOWN]!r} in row {row}; correct it, list it in "
             f"'na' if it stands for a missing value, or set features.{self.name}.kind=categorical."

@@ -147,6 +147,9 @@ def _overrides(
         found[feature] = {key: value for key, value in entry.items() if key not in READING}
         ends = [_end(feature, end, written[feature]) for end in entry.get("bounds", ())]
         found[feature] |= {"bounds": ends} if ends else {}
+        filler, notation = entry.get("missing"), written[feature]
+        if isinstance(filler, str) and notation is not None and not math.isnan(value := notation.parse(filler)):
+            found[feature]["missing"] = value
     return found
 
 

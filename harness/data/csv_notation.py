@@ -28,7 +28,7 @@ _DATE = re.compile(r"\d{4}([-/.])\d{1,2}\1\d{1,2}([T ]\d{2}:\d{2}.*)?|\d{1,2}([-
 _CURRENCY = r"(?:[A-Z]{0,2}[$€£¥₹₩₽₺]|EUR|USD|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN)"
 _BLANK = "[ \xa0\u202f\u2009]"
 _AT_A_NUMBER = re.compile(
-    rf"[-+]?(?P<before>(?:{_CURRENCY}{_BLANK}*)?)[-+]?[\d.,](?:[\d.,'’\xa0\u202f\u2009 ]*\d)?[.,]?(?:[eE][-+]?\d+)?"
+    rf"[-+−]?(?P<before>(?:{_CURRENCY}{_BLANK}*)?)[-+−]?[\d.,](?:[\d.,'’\xa0\u202f\u2009 ]*\d)?[.,]?(?:[eE][-+]?\d+)?"
     rf"(?P<after>(?:{_BLANK}*[^\s\d.,+'’-]\D{{0,{LONGEST_UNIT}}}(?:(?<=[m^])[23])?)?)"
 )
 
@@ -54,18 +54,28 @@ class Reading:
 
 
 def looks_like_dates(texts: Sequence[str]) -> bool:
-    """Whether each text is a date by its look."""
-    return bool(texts) and all(_DATE.fullmatch(text) for text in texts)
+    """Whether more than half of the texts are dates by their look."""
+    return 2 * sum(_DATE.fullmatch(text) is not None for text in texts) > len(texts)
 
 
 def date_formats(texts: Sequence[str]) -> list[Notation]:
-    """The notations in which all texts are dates, without those that mean the same; of a year's last digits none."""
+    """The notations in which all texts are dates, without those that mean the same; of a year's last digits none.
+
+    Where there is none, the one in which more than half of them are, and two others fewer.
+    """
     found: dict[tuple[float, ...], Notation] = {}
-    for form in DATES:
-        values = _values(texts, notation := Notation(date=form))
-        if values is not None:
-            found.setdefault(tuple(values), notation)
-    return list(found.values())
+    read = {form: [Notation(date=form).parse(text) for text in texts] for form in DATES}
+    for form, values in read.items():
+        if not any(map(math.isnan, values)):
+            found.setdefault(tuple(values), Notation(date=form))
+    return list(found.values()) or _most(texts, [Notation(date=form) for form in DATES])
+
+
+def _most(texts: Sequence[str], notations: Sequence[Notation]) -> list[Notation]:
+    """The notation in which more than half of the texts are written, the first of equals; none where none is."""
+    counts = [sum(not math.isnan(notation.parse(text)) for text in texts) for notation in notations]
+    best = max(counts, default=0)
+    return [notations[counts.index(best)]] if 2 * best > len(texts) else []
 
 
 def reading(texts: Sequence[str], given: Mapping[str, Any], form: Form) -> Reading:
@@ -80,10 +90,9 @@ def reading(texts: Sequence[str], given: Mapping[str, Any], form: Form) -> Readi
     form
         What the file's settings say.
     """
-    units = _units(texts)
-    if units is None:
+    before, after = _units(texts)
+    if before is None:
         return Reading()
-    before, after = units
     decimal, thousands = given.get("decimal", form.decimal), given.get("thousands", form.thousands)
     marks = MARKS if thousands is None else [(mark, thousands) for mark in ".," if mark != thousands]
     found: list[tuple[Notation, list[float]]] = []
@@ -95,7 +104,8 @@ def reading(texts: Sequence[str], given: Mapping[str, Any], form: Form) -> Readi
                 found.append((notation, values))
     ways = [pair for place, pair in enumerate(found) if all(pair[1] != other for _, other in found[:place])]
     if not ways:
-        return Reading()
+        tried = [Notation(mark, group, before=before, after=after) for mark, group in marks if decimal in {None, mark}]
+        return Reading(next(iter(_most(texts, tried)), None))
     marked = any("." in text or "," in text for text in texts)
     same = len({notation.decimal for notation, _ in found}) == 1
     example = ""
@@ -114,19 +124,20 @@ def _values(texts: Sequence[str], notation: Notation) -> list[float] | None:
     return values
 
 
-def _units(texts: Sequence[str]) -> tuple[str, str] | None:
-    """What stands before and behind the number in every text, the commoner way of blanks; None where they differ."""
+def _units(texts: Sequence[str]) -> tuple[str | None, str]:
+    """What stands before and behind the number in most texts, the commoner way of blanks.
+
+    None where most are no numbers, and where numbers differ in their units.
+    """
     found: dict[tuple[str, str], int] = {}
     for text in texts:
-        match = _AT_A_NUMBER.fullmatch(text)
-        if match is None:
-            return None
-        ends = match["before"], match["after"]
-        found[ends] = found.get(ends, 0) + 1
-    if len({(before.strip(), _one_of_many(after.strip())) for before, after in found}) != 1:
-        return None
-    before, after = max(found, key=lambda ends: (found[ends], ends[1].endswith("s")))
-    return before, after
+        if (match := _AT_A_NUMBER.fullmatch(text)) is not None:
+            ends = match["before"], match["after"]
+            found[ends] = found.get(ends, 0) + 1
+    alike = len({(before.strip(), _one_of_many(after.strip())) for before, after in found}) == 1
+    if not alike or 2 * sum(found.values()) <= len(texts):
+        return None, ""
+    return max(found, key=lambda ends: (found[ends], ends[1].endswith("s")))
 
 
 def _one_of_many(unit: str) -> str:
@@ -168,9 +179,14 @@ def notations(
             ways = date_formats(cells)
             found[feature] = ways[0] if ways else None
             if len(ways) != 1:
-                unread[feature] = _unread(name, feature, cells[0], ways)
+                unread[feature] = _unread(name, feature, cells, ways)
         else:
             numbers[feature] = reading(cells, entry, form)
+            if numbers[feature].notation is None and ("decimal" in entry or "thousands" in entry):
+                raise DatasetError(
+                    f"column {feature!r} of {name} holds {cells[0][:SHOWN]!r}, which is no number as its settings say; "
+                    f"correct features.{feature}.decimal and thousands, or set features.{feature}.kind=categorical."
+                )
     marks = {each.notation.decimal for each in numbers.values() if each.decides and each.notation is not None}
     usual = form.decimal or (marks.pop() if len(marks) == 1 else None)
     for feature, each in numbers.items():
@@ -178,12 +194,18 @@ def notations(
     return found, unread, usual or "."
 
 
-def _unread(name: str, feature: str, example: str, ways: Sequence[Notation]) -> str:
-    forms = " or ".join(f"'{way.date}'" for way in ways) or "'%d.%m.%y' or the like"
-    why = "of which day and month cannot be told apart" if ways else "which are not read by themselves"
+def _unread(name: str, feature: str, cells: Sequence[str], ways: Sequence[Notation]) -> str:
+    """Why a column of dates is left out, and what to set."""
+    if ways:
+        why = "of which day and month cannot be told apart"
+        remedy = f"set features.{feature}.format to {' or '.join(repr(way.date) for way in ways)} to have days"
+    elif all(re.fullmatch(r"(\d{1,2}\D){2}\d{2}", cell) for cell in cells):
+        why, remedy = "of years in two digits", f"set features.{feature}.format to '%d.%m.%y' or the like to have days"
+    else:
+        why, remedy = "not all written in one way", "write all of them alike to have days"
     return (
-        f"{name}: column {feature!r} holds dates such as {example[:SHOWN]!r}, {why}; it is left out; set "
-        f"features.{feature}.format to {forms} to have days, or features.{feature}.kind=categorical."
+        f"{name}: column {feature!r} holds dates such as {cells[0][:SHOWN]!r}, {why}; it is left out; {remedy}, or set "
+        f"features.{feature}.kind=categorical."
     )
 
 
@@ -270,11 +292,12 @@ def says(notation: Notation, whole: bool = False) -> str:
 
 
 def unlike(texts: Sequence[str]) -> str:
-    """Two of a column's numbers that are in different units; nothing for other texts, and for numbers in one unit."""
+    """Two of a column's numbers that are not written alike; nothing for other texts."""
     matches = [_AT_A_NUMBER.fullmatch(text) for text in texts]
     found: dict[tuple[str, str], str] = {}
     for match in matches:
         if match is None:
             return ""
         found.setdefault((match["before"].strip(), _one_of_many(match["after"].strip())), match[0])
-    return " and ".join(f"{text[:SHOWN]!r}" for text in list(found.values())[:2]) if 1 < len(found) <= UNITS else ""
+    shown = list(found.values()) if len(found) > 1 else list(texts)
+    return " and ".join(f"{text[:SHOWN]!r}" for text in shown[:2]) if len(found) <= UNITS and shown[1:] else ""

@@ -170,7 +170,7 @@ def test_a_stated_format_decides_and_is_kept_to(read: Read) -> None:
     ("texts", "why"),
     [
         (["03/04/2021", "05/06/2020"], "day and month cannot be told apart; it is left out"),
-        (["03.04.21", "25.06.20"], "are not read by themselves; it is left out"),
+        (["03.04.21", "25.06.20"], "of years in two digits; it is left out"),
     ],
 )
 def test_other_dates_are_left_out_with_a_sentence(read: Read, texts: list[str], why: str) -> None:
@@ -215,3 +215,44 @@ def test_a_number_to_reach_has_units_too(tmp_path: Path) -> None:
 def test_bounds_that_are_no_values_are_one_sentence(read: Read) -> None:
     with pytest.raises(DatasetError, match="bounds of z hold 'yesterday'; give two dates"):
         read(DAYS.strftime("%Y-%m-%d"), z={"bounds": ["yesterday", "2020-01-01"]})
+
+
+def test_one_cell_of_another_kind_is_named(read: Read) -> None:
+    """Among numbers with a unit or a decimal comma, and among dates: no column of texts, without a word."""
+    for cells, found in (
+        ([*["13,2 %", "0,5 %"] * 10, "n/k", "7 %"], r"21 numbers, but 'n/k' in row 20"),
+        ([*["13,2 %", "0,7 %"] * 10, "0.5 %", "7 %"], r"21 numbers, but '0\.5 %' in row 20"),
+        ([*["€ 1.200,50", "€ 3,00"] * 10, "€ 1,200.50", "€ 1"], r"21 numbers, but '€ 1,200\.50' in row 20"),
+        ([*["24.09.2020", "01.10.2020"] * 10, "31.02.2020", "02.10.2020"], r"21 dates, but '31\.02\.2020' in row 20"),
+        ([*["24.09.2020", "01.10.2020"] * 10, "unknown", "02.10.2020"], r"21 dates, but 'unknown' in row 20"),
+    ):
+        with pytest.raises(DatasetError, match=found + "; correct it, list it in 'na' if it stands for a missing"):
+            read(cells)
+    with pytest.raises(
+        DatasetError, match=r"holds '13,2', which is no number as its settings say; correct features\.z"
+    ):
+        read(["13,2", "7,5"] * 10, z={"decimal": "."})
+
+
+def test_what_is_written_in_no_one_way_is_said(read: Read) -> None:
+    """Groups of two digits, and dates of two formats: text, or left out, with a sentence."""
+    said = " ".join(read(["1,20,000", "3,50,000", "12,34,567"] * 6).notices)
+    assert "in different units or ways ('1,20,000' and '3,50,000'), so it stays text" in said
+    mixed = " ".join(read(["24.09.2020", "2020-10-01"] * 10, ["1", "2"] * 10).notices)
+    assert "dates such as '24.09.2020', not all written in one way; it is left out; write all of them alike" in mixed
+    short = " ".join(read(["24.09.20", "01.10.20"] * 10, ["1", "2"] * 10).notices)
+    assert "of years in two digits; it is left out; set features.z.format to '%d.%m.%y'" in short
+
+
+def test_a_long_minus_is_a_minus(read: Read) -> None:
+    assert read(["−1,5", "3,25", "€ 2"[2:]] * 6).frame["z"].tolist()[:3] == [-1.5, 3.25, 2]
+
+
+def test_what_fills_a_gap_may_be_written_as_the_column_is(read: Read) -> None:
+    dataset = read(
+        ["13,2 %", "", "7 %", "0,5 %"] * 5,
+        ["24.09.2020", "01.10.2020", "", "05.11.2020"] * 5,
+        beside="features: {z: {missing: '9,5 %'}, w: {missing: 25.09.2020}}",
+    )
+    assert dataset.frame["z"].tolist()[:3] == [13.2, 9.5, 7]
+    assert dataset.space["w"].text(dataset.frame["w"].iloc[2]) == "25.09.2020"

@@ -59,7 +59,18 @@ def test_few_rows_and_numbers_are_left_alone(tmp_path: Path, caplog: pytest.LogC
 
 
 def test_a_class_of_three_is_told_by_what_tells_all(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A number tells the ends of three ordered classes apart, and not the middle one; a text tells them all."""
+    """A number by its order, whatever that of the classes is; one that tells the ends apart only is a good guess."""
     kind = np.arange(ROWS) % 3
-    frame = pd.DataFrame({"level": kind * 10 + RNG.integers(0, 9, ROWS), "word": np.array(["a", "b", "c"])[kind]})
-    assert named(frame.assign(paid=np.array(["x", "y", "z"])[kind]), tmp_path, caplog, desired="x") == ["word"]
+    middling = np.where(kind == 0, 0, 10) + RNG.integers(0, 9, ROWS) + RNG.random(ROWS)
+    frame = pd.DataFrame(
+        {"level": kind * 10 + RNG.random(ROWS) * 9, "ends": middling, "word": np.array(["a", "b", "c"])[kind]}
+    )
+    assert named(frame.assign(paid=np.array(["y", "z", "x"])[kind]), tmp_path, caplog, desired="x") == ["level", "word"]
+
+
+def test_codes_and_gaps_tell_without_an_order(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A code in the middle that only one class has, and a number that only the other one has."""
+    code = np.where(PAID, 2, np.where(RNG.random(ROWS) < 0.5, 1, 3))
+    frame = pd.DataFrame({"code": code, "reminder": np.where(PAID, np.nan, RNG.integers(1, 90, ROWS))})
+    told = named(frame.assign(paid=FRAME["paid"]), tmp_path, caplog, features={"reminder": {"missing": "value"}})
+    assert told == ["code", "reminder"]
