@@ -81,9 +81,10 @@ from harness.models.runtime.source import source_of
 from harness.models.scorecard import as_scorecard
 from harness.reports.group_explained import GroupExplained
 from harness.reports.person import Context, Explained
-from harness.store.rows import answer_row
+from harness.store.rows import answer_row, group_line
 
 Person: TypeAlias = int | Mapping[str, Any] | pd.Series | pd.DataFrame
+OF_A_QUESTION = ("actionability", "bounds", "order", "special", "may_be_missing")  # attributes of a dataset's features
 RECENT = 4  # fitted methods that are kept for the next person
 
 logger = logging.getLogger(__name__)
@@ -205,6 +206,11 @@ def _amended(
         )
     changes: dict[str, dict[str, Any]] = {name: {"actionability": "immutable"} for name in immutable}
     for name, entry in (features or {}).items():
+        if fixed := [key for key in entry or {} if key not in OF_A_QUESTION]:
+            raise DatasetError(
+                f"{fixed[0]} of {name} is settled where the data are read; give it to load_csv, and here "
+                f"{', '.join(OF_A_QUESTION)}."
+            )
         changes.setdefault(name, {}).update(entry or {})
     costs = {name: {key: entry.pop(key) for key in OF_COSTS if key in entry} for name, entry in changes.items()}
     space, every = dataset.space.replace(changes), np.arange(len(dataset.frame))
@@ -314,11 +320,16 @@ def explain_group(
     (outcome,) = Pool().explain_groups(method, asked, entropy(seed), Limits(time=time_limit))
     found = outcome.explanation or GroupExplanation((), status=outcome.reply.status)
     claim = None if outcome.claim is None else outcome.claim.limiting()
-    own = {}
+    own, rows = dict[Any, Explained](), dict[Any, Mapping[str, Any]]()
     for index in factuals.index:
         point = found.assignment.get(index)
         answer = Answer(Status.GAVE_UP) if point is None else Answer(Status.FOUND, found.points[point].row)
         own[index] = in_context(Explanation((answer,)), claim, problem, factuals.loc[[index]])
+        rows[index] = answer_row(index, 1, answer) | {"point": point}
+    line = group_line("group", list(factuals.index), found, status=str(found.status))
+    for index, word in checker.line_faults(line, rows, factuals, problem, problem.target, claim).items():
+        if own[index].context.verdicts[0] in {"none", checker.ACCEPTED}:
+            own[index] = replace(own[index], context=replace(own[index].context, verdicts=(word,)))
     return GroupExplained(found, own, in_python(outcome.reply.detail.strip()))
 
 
@@ -388,8 +399,7 @@ def _person(task: Task, person: Person) -> tuple[pd.DataFrame, Problem]:
 
 def _without_gaps(dataset: Dataset, frame: pd.DataFrame) -> pd.DataFrame:
     """A person with each gap filled as those of the table are."""
-    held = [name for name in dataset.reading.fills if name in frame.columns and frame[name].isna().any()]
-    if held:
+    if held := [name for name in dataset.reading.fills if name in frame.columns and frame[name].isna().any()]:
         logger.info("the person: missing %s filled by the training rows.", ", ".join(held))
     return frame.assign(**{name: [dataset.reading.filler(name)] for name in held})
 

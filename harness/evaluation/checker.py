@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from harness.core.classifier import Classifier
     from harness.core.equation import Equation
+    from harness.core.problem import Problem
 
 
 ROUNDING = 1e-9  # of a feature's range: what decoding to floats may move a bound
@@ -75,41 +76,61 @@ def valid_places(
 
 
 def group_faults(run: StoredRun) -> dict[Any, str]:
-    """By factual, what is wrong with the group that it is in, read off the stored rows.
+    """By factual, what is wrong with the group that it is in, read off the stored rows: ``line_faults`` of all."""
+    lines = run.groups()
+    if not lines:
+        return {}
+    frame, targets = run.factuals()
+    rows = {row["factual"]: row for row in run.rows()}
+    wrong: dict[Any, str] = {}
+    for line in lines:
+        wrong |= line_faults(line, rows, frame, run, targets[line["factuals"][0]], run.objective)
+    return wrong
+
+
+def line_faults(
+    line: Mapping[str, Any],
+    rows: Mapping[Any, Mapping[str, Any]],
+    factuals: pd.DataFrame,
+    asked: StoredRun | Problem,
+    target: Target,
+    objective: Objective | None,
+) -> dict[Any, str]:
+    """By factual, what is wrong with its group.
 
     ``beyond its limits``: the factuals of its point change more features together than the method claims. ``worse than
     claimed``: the group's proof, bounds, total change or changed features do not agree with the rows, or a factual
     called uncoverable could be served by a point that is there.
+
+    Parameters
+    ----------
+    line, rows
+        As stored: of the group, and by factual of its answers.
+    asked
+        What has the space and the model.
     """
-    lines = run.groups()
-    if not lines:
-        return {}
-    space, classifier, objective = run.space, run.classifier, run.objective
-    limits = () if objective is None else objective.limits
+    space, limits = asked.space, () if objective is None else objective.limits
     most = min((limit.most for limit in limits if limit.term.name == "l0"), default=math.inf)
-    frame, targets = run.factuals()
-    rows = {row["factual"]: row for row in run.rows()}
-    origins = dict(zip(frame.index, frame.to_dict("records"), strict=True))
+    origins = dict(zip(factuals.index, factuals.to_dict("records"), strict=True))
     wrong: dict[Any, str] = {}
-    for line in lines:
-        members = [rows[factual] for factual in line["factuals"] if factual in rows]
-        if _unsound(line, members) or _miscounted(line, members, origins):
-            wrong |= {row["factual"]: "worse than claimed" for row in members}
-        for point, values in enumerate(line["points"]):
-            sharing = [row for row in members if row["row"] is not None and row["point"] == point]
-            differing = (_differing(origins[row["factual"]], row["row"]) for row in sharing)
-            changed = set[str]().union(*differing)
-            if len(changed) > most:
-                wrong |= {row["factual"]: "beyond its limits" for row in sharing}
-            elif not changed <= set(line["changed"][point]) or any(row["row"] != values for row in sharing):
-                wrong |= {row["factual"]: "worse than claimed" for row in sharing}
-        real = [point for point in line["points"] if coherent(space, point)]
-        holds = targets[line["factuals"][0]].holds(classifier, space.frame(real)) if real else ()
-        for factual in line["uncoverable"]:
-            for point, valid in zip(real, holds, strict=True):
-                near = valid and len(_differing(origins[factual], point)) <= most
-                if near and not _forbidden(space, origins[factual], point):
-                    wrong[factual] = "worse than claimed"
+    members = [rows[factual] for factual in line["factuals"] if factual in rows]
+    if _unsound(line, members) or _miscounted(line, members, origins):
+        wrong |= {row["factual"]: "worse than claimed" for row in members}
+    for point, values in enumerate(line["points"]):
+        sharing = [row for row in members if row["row"] is not None and row["point"] == point]
+        differing = (_differing(origins[row["factual"]], row["row"]) for row in sharing)
+        changed = set[str]().union(*differing)
+        if len(changed) > most:
+            wrong |= {row["factual"]: "beyond its limits" for row in sharing}
+        elif not changed <= set(line["changed"][point]) or any(row["row"] != values for row in sharing):
+            wrong |= {row["factual"]: "worse than claimed" for row in sharing}
+    real = [point for point in line["points"] if coherent(space, point)]
+    holds = target.holds(asked.classifier, space.frame(real)) if real else ()
+    for factual in line["uncoverable"]:
+        for point, valid in zip(real, holds, strict=True):
+            near = valid and len(_differing(origins[factual], point)) <= most
+            if near and not _forbidden(space, origins[factual], point):
+                wrong[factual] = "worse than claimed"
     return wrong
 
 

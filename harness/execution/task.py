@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -17,18 +18,21 @@ from harness.core.classifier import Classifier
 from harness.core.equation import Equation
 from harness.core.errors import DatasetError, choices
 from harness.core.problem import Problem
+from harness.core.space import Actionability
 from harness.core.target import Label, Target
+from harness.core.wording import target_text
 from harness.data import Dataset, parse_target
 from harness.data.csv_factuals import read_factuals
 from harness.data.published import published_factuals
 
 PICK, EXPLAIN = 0, 1  # streams of random numbers: which factuals, and what a method draws for each
 logger = logging.getLogger(__name__)
+WIDTH = 120  # characters of a line of a task's text
 BLOCK = 4096  # factuals that a model is asked about together
 WHICH = ("test", "test_then_train", "all", "published")  # rows that factuals are picked from
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Task:
     """A dataset and a model, and the problem that each factual poses."""
 
@@ -37,6 +41,23 @@ class Task:
     factuals: pd.DataFrame
     targets: Mapping[Any, Target]
     problems: Mapping[Target, Problem]
+
+    def __repr__(self) -> str:
+        """Five lines: data, features, what is wanted, model, factuals."""
+        space, model = self.dataset.space, self.classifier
+        fixed = [feature.name for feature in space.features if feature.actionability is Actionability.IMMUTABLE]
+        kept = [f"immutable {', '.join(fixed)}"] * bool(fixed) + list(space.constraints)
+        library = getattr(getattr(model.estimator, "engine", None), "library", None)
+        kind = type(model.estimator).__name__ if library is None else f"of {library}"
+        added = f" ({'; '.join(kept)})" if kept else ""
+        lines = (
+            f"{self.dataset.name}: {len(self.dataset.frame):,} rows",
+            f"features: {', '.join(space.names)}{added}",
+            f"wanted: {' or '.join(dict.fromkeys(map(target_text, self.problems)))}",
+            f"model: {model.opaque or f'{kind}, read exactly'}",
+            f"factuals: {len(self.factuals):,}",
+        )
+        return "\n".join(shorten(line, WIDTH, placeholder=" ...") for line in lines)
 
     def problem(self, factual: Any) -> Problem:
         """The problem of a factual, by id; factuals with the same target share it."""

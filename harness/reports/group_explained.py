@@ -44,7 +44,7 @@ class GroupExplained:
         count = f"{line_count(len(self.people), 'person').replace('persons', 'people')}"
         head = f"{count}, wanted {target_text(first.problem.target)}: "
         if not self.found.points:
-            return f"{head}{self.detail or self.found.status}."
+            return f"{head}{(self.detail or str(self.found.status)).rstrip('.')}."
         proven = ", proven the fewest" if self.found.status is Status.OPTIMAL else ""
         parts = [f"{head}{line_count(len(self.found.points), 'counterfactual')}{proven}."]
         for place, point in enumerate(self.found.points):

@@ -17,7 +17,7 @@ import pandas as pd
 from harness.core.conflict import conflict_text
 from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, Explanation, Status
-from harness.core.gaps import same
+from harness.core.gaps import MISSED, missing, same
 from harness.core.notation import ORIGIN
 from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
@@ -106,7 +106,7 @@ class Explained(Explanation):
         return as_frame(self)
 
     def to_excel(self, path: str | Path) -> None:
-        """Write ``to_frame`` as an Excel file.
+        """Write ``to_frame`` as an Excel file, in which gaps are called "missing".
 
         Raises
         ------
@@ -116,7 +116,7 @@ class Explained(Explanation):
         file = Path(path).expanduser()
         if file.suffix.lower() != ".xlsx":
             raise HarnessError(f"{file} does not fit; give a file that ends in .xlsx.")
-        write_sheet(file, as_frame(self).reset_index(names=""))
+        write_sheet(file, as_frame(self, MISSED).reset_index(names=""))
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """What changes, on the range and the distribution of each feature; see ``harness.reports.person_figure``.
@@ -294,8 +294,8 @@ def as_html(explanation: Explained) -> str:
     )
 
 
-def as_frame(explanation: Explained) -> pd.DataFrame:
-    """See ``Explained.to_frame``."""
+def as_frame(explanation: Explained, gap: Any = math.nan) -> pd.DataFrame:
+    """See ``Explained.to_frame``; ``gap`` stands for missing values."""
     context, answers = explanation.context, explanation.answers
     features = context.problem.space.features
     after = [(None, None) if pair is None else pair for pair in context.after]
@@ -304,12 +304,16 @@ def as_frame(explanation: Explained) -> pd.DataFrame:
     rows = [context.factual.iloc[0].to_dict(), *(answer.row or {} for answer in answers)]
     index = pd.Index(["factual", *(f"CE {place}" for place in range(1, len(answers) + 1))])
     told = pd.DataFrame([[None] * 5 + list(context.before), *how], index, unused(SAID, context.problem.space.names))
-    return told.assign(**{f.name: pd.Series([_cell(f, row.get(f.name)) for row in rows], index) for f in features})
+    return told.assign(
+        **{f.name: pd.Series([_cell(f, row[f.name], gap) if row else None for row in rows], index) for f in features}
+    )
 
 
-def _cell(feature: Feature, value: Any) -> Any:
-    """A value for a program: a date for the days that it is, anything else as it is."""
-    if value is None or feature.notation is None or not feature.notation.date or not float(value).is_integer():
+def _cell(feature: Feature, value: Any, gap: Any) -> Any:
+    """A value for a program: a date for the days that it is, ``gap`` where it is missing, anything else as it is."""
+    if missing(value):
+        return gap
+    if feature.notation is None or not feature.notation.date or not float(value).is_integer():
         return value
     return ORIGIN + timedelta(days=int(value))
 

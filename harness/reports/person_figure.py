@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from harness.core.explanation import Answer
-from harness.core.gaps import same
+from harness.core.gaps import MISSED, missing, same
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
 from harness.reports.canvas import COLOURS, GREY, SMALL, add_rectangle, bare, column_style
@@ -25,6 +25,7 @@ BARS, BAND = "#DDDDDD", 0.3  # colour of the training rows; opacity of a region
 NAMES, STRIP, CELL, EDGE = 1.3, 1.9, 0.92, 0.08  # inches: widths of the columns, and the margin
 LETTER, LINE, LANE = 0.056, 0.115, 0.11  # inches: of a letter, of a line of text, of a counterfactual's arrow
 LINES = 4  # of a name or a value, before it is cut
+GAP = 0.5  # inches right of a range, where missing values are drawn
 BINS = 30  # of the distribution of a number
 
 
@@ -91,7 +92,7 @@ class _Row:
     def __init__(self, feature: Feature, factual: Mapping[str, Any], answers: Sequence[Answer]) -> None:
         self.feature, self.origin = feature, factual[feature.name]
         self.values = [None if answer.row is None else answer.row[feature.name] for answer in answers]
-        self.moves = [value is not None and not same(value, self.origin) for value in self.values]
+        self.moves = [_moved(feature, factual, answer) for answer in answers]
         self.bands = [_band(feature, answer) for answer in answers]
         texts = [feature.text(value) if moved else "" for value, moved in zip(self.values, self.moves, strict=True)]
         self.name = _lines(feature.name, NAMES)
@@ -107,8 +108,11 @@ class _Row:
 
 
 def _shows(feature: Feature, factual: Mapping[str, Any], answer: Answer) -> bool:
-    moved = answer.row is not None and not same(answer.row[feature.name], factual[feature.name])
-    return moved or _band(feature, answer) is not None
+    return _moved(feature, factual, answer) or _band(feature, answer) is not None
+
+
+def _moved(feature: Feature, factual: Mapping[str, Any], answer: Answer) -> bool:
+    return answer.row is not None and not same(answer.row[feature.name], factual[feature.name])
 
 
 def _band(feature: Feature, answer: Answer) -> tuple[float, float] | None:
@@ -152,23 +156,35 @@ def _draw(axis: Axes, row: _Row, top: float, problem: Problem) -> None:
 
 
 def _number_axis(axis: Axes, row: _Row, values: np.ndarray, top: float, floor: float) -> Any:
-    """Bars of a number's distribution above the ends of its range; returns where a value lies, in inches."""
-    shown = [row.origin, *(value for value in row.values if value is not None)]
+    """Bars of a number's distribution above the ends of its range; returns where a value lies, in inches.
+
+    Missing values have a bar of their own, right of the range.
+    """
+    shown = [value for value in (row.origin, *row.values) if not missing(value)]
     shown += [end for band in row.bands if band is not None for end in band]
     low, high = min(*row.feature.scale, *shown), max(*row.feature.scale, *shown)
     ends = [row.feature.text(low), row.feature.text(high)]
     whole = row.feature.kind is Kind.INTEGER and high - low <= BINS
     if whole or low == high:  # a bar around each number
         low, high = math.floor(low) - 0.5, math.ceil(high) + 0.5
-    left, across = EDGE + NAMES + 0.06, STRIP - 0.2
+    left, across = EDGE + NAMES + 0.06, STRIP - 0.2 - GAP * row.feature.missing
+    beyond = left + across + GAP / 2
 
     def place_of(value: float) -> float:
-        return left + across * (value - low) / (high - low)
+        return beyond if missing(value) else left + across * (value - low) / (high - low)
 
-    counts, edges = np.histogram(values, np.arange(low, high + 0.5) if whole else np.linspace(low, high, BINS + 1))
-    for count, start, end in zip(counts, edges[:-1], edges[1:], strict=True):
-        tall = (floor - top) * count / max(counts.max(), 1)
-        add_rectangle(axis, (place_of(start), floor - tall), place_of(end) - place_of(start), tall, color=BARS, lw=0)
+    known, empty = values[~np.isnan(values)], int(np.isnan(values).sum())
+    counts, edges = np.histogram(known, np.arange(low, high + 0.5) if whole else np.linspace(low, high, BINS + 1))
+    bars = [
+        (place_of(start), place_of(end), count) for start, end, count in zip(edges, edges[1:], counts, strict=False)
+    ]
+    bars += [(beyond - 0.06, beyond + 0.06, empty)] * row.feature.missing
+    for start, end, count in bars:
+        tall = (floor - top) * count / max(counts.max(), empty, 1)
+        add_rectangle(axis, (start, floor - tall), end - start, tall, color=BARS, lw=0)
+    if row.feature.missing:
+        axis.plot([beyond - 0.1, beyond + 0.1], [floor, floor], color=GREY, lw=0.5)
+        _write(axis, beyond, floor + 0.01, [MISSED], color=GREY, ha="center")
     axis.plot([left, left + across], [floor, floor], color=GREY, lw=0.5)
     _write(axis, left, floor + 0.01, ends[:1], color=GREY)
     _write(axis, left + across, floor + 0.01, ends[1:], color=GREY, ha="right")

@@ -29,6 +29,8 @@ TABLES = {
     "inf.csv": "a,ok\n" + "".join(f"{'inf' if i == 3 else i},{'ny'[i % 2]}\n" for i in range(40)),
     "huge.csv": "a,ok\n" + "".join(f"{'1e400' if i == 3 else i},{'ny'[i % 2]}\n" for i in range(40)),
     "allmissing.csv": "a,b,ok\n" + "".join(f",{i},{'ny'[i % 2]}\n" for i in range(40)),
+    "shares.csv": "rate;b;ok\n"
+    + "".join(f"{'n/k' if i == 7 else f'{i},5 %'};{i % 7};{'ny'[i % 2]}\n" for i in range(1, 41)),
     "holes.csv": "a,b,ok\n" + "".join(f"{'' if i == 5 else i},{i % 7},{'ny'[i % 2]}\n" for i in range(40)),
     "rareclass.csv": "a,ok\n" + "".join(f"{i},{'no' if i == 3 else 'yes'}\n" for i in range(40)),
     "unnamed.csv": "a,,ok\n" + "".join(f"{i},{i},{'ny'[i % 2]}\n" for i in range(40)),
