@@ -131,8 +131,7 @@ class CellSearch:
             each = found(emptied)
             more = self.numbers.lowered(factual, each.row) if each.row else {}
             more = {f: cost for f, cost in more.items() if f not in emptied}
-            if each.value + sum(more.values()) < best.value:
-                best = replace(each, value=each.value + sum(more.values()))
+            best = min(best, replace(each, value=each.value + sum(more.values())), key=lambda one: one.value)
             if more and each.proven:  # searched at less than it costs: with the greatest such number missing, or not
                 f = max(more, key=more.__getitem__)
                 for choice in (False, True):
