@@ -84,10 +84,9 @@ from harness.reports.person import Context, Explained
 from harness.store.rows import answer_row, group_line
 
 Person: TypeAlias = int | Mapping[str, Any] | pd.Series | pd.DataFrame
-OF_A_QUESTION = ("actionability", "bounds", "order", "special", "may_be_missing")  # attributes of a dataset's features
+OF_A_QUESTION = ("actionability", "bounds", "order", "special", "may_be_missing", *OF_COSTS)  # of a dataset's features
 RECENT = 4  # fitted methods that are kept for the next person
 
-logger = logging.getLogger(__name__)
 _clock = CompileClock(say_compiling)
 _recent: list[tuple[Method, Problem, Explainer]] = []
 
@@ -207,13 +206,11 @@ def _amended(
     changes: dict[str, dict[str, Any]] = {name: {"actionability": "immutable"} for name in immutable}
     for name, entry in (features or {}).items():
         if fixed := [key for key in entry or {} if key not in OF_A_QUESTION]:
-            raise DatasetError(
-                f"{fixed[0]} of {name} is settled where the data are read; give it to load_csv, and here "
-                f"{', '.join(OF_A_QUESTION)}."
-            )
+            given = f"give it to load_csv, and here {', '.join(OF_A_QUESTION)}"
+            raise DatasetError(f"{fixed[0]} of {name} is settled where the data are read; {given}.")
         changes.setdefault(name, {}).update(entry or {})
     costs = {name: {key: entry.pop(key) for key in OF_COSTS if key in entry} for name, entry in changes.items()}
-    space, every = dataset.space.replace(changes), np.arange(len(dataset.frame))
+    every, space = np.arange(len(dataset.frame)), dataset.space.replace(changes)
     priced = tuple(costed(f, dataset.frame[f.name], costs.get(f.name, {})) for f in space.features)
     return replace(dataset, space=replace(space, features=priced), train=every, test=every)
 
@@ -400,7 +397,7 @@ def _person(task: Task, person: Person) -> tuple[pd.DataFrame, Problem]:
 def _without_gaps(dataset: Dataset, frame: pd.DataFrame) -> pd.DataFrame:
     """A person with each gap filled as those of the table are."""
     if held := [name for name in dataset.reading.fills if name in frame.columns and frame[name].isna().any()]:
-        logger.info("the person: missing %s filled by the training rows.", ", ".join(held))
+        logging.getLogger(__name__).info("the person: missing %s filled by the training rows.", ", ".join(held))
     return frame.assign(**{name: [dataset.reading.filler(name)] for name in held})
 
 

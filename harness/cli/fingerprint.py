@@ -46,7 +46,7 @@ def fingerprint_of(plain: Mapping[str, Any], task: Task, method: Any) -> str:
     asked["targets"] = [repr(task.targets[index]) for index in task.factuals.index]
     asked["data"] = task.dataset.sha256
     if task.dataset.space.priced:  # some are of a file
-        asked["costs"] = [feature.costing for feature in task.dataset.space.features]
+        asked["costs"] = [repr(feature.price) for feature in task.dataset.space.features]
     asked["libraries"] = {name: version(name) for name in LIBRARIES}
     asked["libraries"]["xgboost"] = version("xgboost-cpu") or version("xgboost")  # one package under two names
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -70,3 +71,40 @@ def pairs(given: Any, categories: Sequence[Any], what: str) -> tuple[tuple[Any, 
         check_cost(row[2], f"the cost from {row[0]} to {row[1]} in {what}")
         found[pair] = float(row[2])
     return tuple((*pair, cost) for pair, cost in found.items())
+
+
+@dataclass(frozen=True)
+class Price:
+    """What changes of a feature cost.
+
+    Parameters
+    ----------
+    weight
+        What a unit of its change costs, from ``LIGHTEST`` to ``HEAVIEST``: every distance but the number of changes is
+        one of weighted changes.
+    weight_up, weight_down
+        What it costs to rise and to fall, instead of ``weight``: numbers, ranks, and the second of two categories.
+    costs
+        What it costs, times ``weight``, to go from one category to another, where that is not 1: a mapping
+        ``{from: {to: cost}}``, kept as rows of (from, to, cost). Of binary and categorical features.
+    shares
+        Of a number or a rank that is measured by how much of the population it passes: (value, share of the population
+        below) in ascending order, between which shares are linear, and beyond which they stay.
+    """
+
+    weight: float = 1.0
+    weight_up: float | None = None
+    weight_down: float | None = None
+    costs: tuple[tuple[Any, Any, float], ...] = ()
+    shares: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        """What a scaled unit costs, downwards and upwards; of categories without an order, ``weight`` for both."""
+        down, up = self.weight_down, self.weight_up
+        return self.weight if down is None else down, self.weight if up is None else up
+
+    @property
+    def even(self) -> bool:
+        """Whether a unit costs the same wherever it leads."""
+        return self.rates == (self.weight, self.weight) and not self.costs and not self.shares

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.core.costs import UNSTORED, check_cost, pairs
+from harness.core.costs import UNSTORED, Price, check_cost, pairs
 from harness.core.errors import DatasetError, choices
 from harness.core.gaps import MISSED, missing
 from harness.core.notation import Notation, number
@@ -68,17 +68,8 @@ class Feature:
         distance. Only an immutable gap has to stay: there is no number that a filled one could rise or fall from.
     may_be_missing
         Whether a number may be changed to missing.
-    weight
-        What a unit of its change costs, from ``LIGHTEST`` to ``HEAVIEST``: every distance but the number of changes is
-        one of weighted changes.
-    weight_up, weight_down
-        What it costs to rise and to fall, instead of ``weight``: numbers, ranks, and the second of two categories.
-    costs
-        What it costs, times ``weight``, to go from one category to another, where that is not 1: a mapping
-        ``{from: {to: cost}}``, kept as rows of (from, to, cost). Of binary and categorical features.
-    shares
-        Of a number or a rank that is measured by how much of the population it passes: (value, share of the population
-        below) in ascending order, between which shares are linear, and beyond which they stay.
+    price
+        What its changes cost.
     """
 
     name: str
@@ -92,11 +83,7 @@ class Feature:
     notation: Notation | None = None
     missing: bool = False
     may_be_missing: bool = False
-    weight: float = field(default=1.0, metadata=UNSTORED)
-    weight_up: float | None = field(default=None, metadata=UNSTORED)
-    weight_down: float | None = field(default=None, metadata=UNSTORED)
-    costs: tuple[tuple[Any, Any, float], ...] = field(default=(), metadata=UNSTORED)
-    shares: tuple[tuple[float, float], ...] = field(default=(), metadata=UNSTORED)
+    price: Price = field(default=Price(), metadata=UNSTORED)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", _choice(Kind, self.kind, f"kind of {self.name}"))
@@ -147,65 +134,60 @@ class Feature:
             )
 
     def _check_costs(self) -> None:
-        check_cost(self.weight, f"weight of {self.name}")
+        check_cost(self.price.weight, f"weight of {self.name}")
         for name in ("weight_up", "weight_down"):
-            if (cost := getattr(self, name)) is not None:
+            if (cost := getattr(self.price, name)) is not None:
                 check_cost(cost, f"{name} of {self.name}")
                 if self.kind is Kind.CATEGORICAL:
                     raise DatasetError(
                         f"feature {self.name} is categorical, and neither rises nor falls; leave {name} out, or set "
                         f"'costs' of pairs of its categories."
                     )
-        if self.costs and self.kind not in {Kind.BINARY, Kind.CATEGORICAL}:
+        if self.price.costs and self.kind not in {Kind.BINARY, Kind.CATEGORICAL}:
             raise DatasetError(
                 f"feature {self.name} is {self.kind}, and 'costs' are of pairs of categories without an order; set "
                 f"weight_up and weight_down instead."
             )
-        object.__setattr__(self, "costs", pairs(self.costs, self.categories, f"costs of {self.name}"))
-
-    @property
-    def costing(self) -> dict[str, Any]:
-        """Its own costs, as attributes."""
-        return {name: getattr(self, name) for name in ("weight", "weight_up", "weight_down", "costs", "shares")}
+        costs = pairs(self.price.costs, self.categories, f"costs of {self.name}")
+        object.__setattr__(self, "price", replace(self.price, costs=costs))
 
     @cached_property
     def rates(self) -> tuple[float, float]:
-        """What a scaled unit costs, downwards and upwards; of categories without an order, ``weight`` for both."""
-        down, up = self.weight_down, self.weight_up
-        return self.weight if down is None else down, self.weight if up is None else up
+        """What a scaled unit costs, downwards and upwards; of categories without an order, the same for both."""
+        return self.price.rates
 
     @cached_property
     def priced(self) -> bool:
         """Whether it has costs of its own."""
-        return self.rates != (1.0, 1.0) or self.weight != 1.0 or bool(self.costs) or bool(self.shares)
+        return not self.price.even or self.price.weight != 1.0
 
     @cached_property
     def even(self) -> bool:
         """Whether a unit costs the same wherever it leads."""
-        return self.rates == (self.weight, self.weight) and not self.costs and not self.shares
+        return self.price.even
 
     @property
     def curved(self) -> bool:
         """Whether it is a number of which a unit does not cost the same everywhere."""
-        return self.numeric and bool(self.shares)
+        return self.numeric and bool(self.price.shares)
 
     def _share(self, values: np.ndarray) -> np.ndarray:
         """The share of the population below numbers or ranks."""
-        return np.interp(values, *np.transpose(self.shares))
+        return np.interp(values, *np.transpose(self.price.shares))
 
     @cached_property
     def charges(self) -> np.ndarray:
         """What a change costs from each category to each, in scaled units, shape (categories, categories)."""
         codes = np.arange(len(self.categories))
         steps = (codes - codes[:, None]).astype(float)
-        if self.shares:
+        if self.price.shares:
             steps = self._share(codes) - self._share(codes)[:, None]
         elif self.kind is Kind.ORDINAL:
             steps /= max(len(codes) - 1, 1)
         else:
             steps = np.sign(steps)
         charges: np.ndarray = np.abs(steps) * np.where(steps < 0, *self.rates)
-        for origin, value, cost in self.costs:
+        for origin, value, cost in self.price.costs:
             place = self.categories.index(origin), self.categories.index(value)
             charges[place] *= cost
         return charges
@@ -220,9 +202,9 @@ class Feature:
             return charges
         moves = np.asarray(values, dtype=float) - np.asarray(origins, dtype=float)
         down, up = self.rates
-        rates = np.where(moves < 0, down, np.where(moves > 0, up, self.weight))
+        rates = np.where(moves < 0, down, np.where(moves > 0, up, self.price.weight))
         gaps = self.moved(origins, values)
-        if self.shares:
+        if self.price.shares:
             passed = np.abs(self._share(np.asarray(values, float)) - self._share(np.asarray(origins, float)))
             gaps = np.where(np.isnan(moves), gaps, passed)
         return gaps * rates

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from harness.core.costs import Price
 from harness.core.errors import DatasetError, choices
 from harness.core.feature import SAME, Actionability, Feature, Kind, take
 from harness.core.gaps import missing, same
@@ -68,13 +69,14 @@ class Space:
     @cached_property
     def weights(self) -> np.ndarray:
         """What a unit of each feature's change costs where that is the same wherever it leads, shape (features,)."""
-        return np.array([feature.weight for feature in self.features], dtype=float)
+        return np.array([feature.price.weight for feature in self.features], dtype=float)
 
     @cached_property
     def rates(self) -> np.ndarray:
         """The least and the greatest cost of a scaled unit of each feature, shape (features, 2)."""
         found = [
-            [*f.rates, *(f.charges[~np.eye(len(f.charges), dtype=bool)] if f.costs else ())] for f in self.features
+            [*f.rates, *(f.charges[~np.eye(len(f.charges), dtype=bool)] if f.price.costs else ())]
+            for f in self.features
         ]
         return np.array([(min(rates), max(rates)) for rates in found], dtype=float).reshape(-1, 2)
 
@@ -98,8 +100,7 @@ class Space:
         """The same features, without costs of their own."""
         if not self.priced:
             return self
-        plain = Feature("plain", Kind.CONTINUOUS).costing
-        return replace(self, features=tuple(replace(feature, **plain) for feature in self.features))
+        return replace(self, features=tuple(replace(feature, price=Price()) for feature in self.features))
 
     @cached_property
     def index(self) -> pd.Index:
@@ -134,12 +135,14 @@ class Space:
         features = {feature.name: feature for feature in self.features}
         for name, attributes in changes.items():
             feature = self[name]
-            allowed = [key for key in feature.__dataclass_fields__ if key != "name"]
+            prices = Price.__dataclass_fields__
+            allowed = [key for key in (*feature.__dataclass_fields__, *prices) if key not in ("name", "price")]
             for key in attributes:
                 if key not in allowed:
                     raise DatasetError(f"feature {name} has no attribute {key!r}; {choices(key, allowed)}.")
             values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in attributes.items()}
-            features[name] = replace(feature, **values)
+            price = {key: values.pop(key) for key in prices if key in values}
+            features[name] = replace(feature, **values, price=replace(feature.price, **price))
         return Space(tuple(features.values()), self.constraints)
 
     def check(self, frame: pd.DataFrame, what: str = "the data") -> None:

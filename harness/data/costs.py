@@ -39,7 +39,7 @@ def costed(feature: Feature, values: pd.Series, entry: Mapping[str, Any]) -> Fea
         known = values.dropna()
         known = known[~known.isin(feature.special)]
         costs["shares"] = population(known.to_numpy(float) if feature.numeric else feature.codes(known).astype(float))
-    return replace(feature, **costs)
+    return replace(feature, price=replace(feature.price, **costs))
 
 
 def read_costs(path: str, feature: str) -> list[tuple[str, str, float]]:

@@ -172,7 +172,7 @@ def _discrete(dataset: Dataset, how: Discretisation) -> Dataset:
     features, data, intervals = [], {}, {}
     for feature in dataset.space.features:
         made, data[feature.name], cut = how.apply(feature, dataset.frame[feature.name], dataset.train)
-        features.append(replace(made, **feature.costing))
+        features.append(replace(made, price=feature.price))
         if cut is not None:
             intervals[feature.name] = cut
     space = Space(tuple(features), dataset.space.constraints)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.core.costs import Price
 from harness.core.equation import Formula
 from harness.core.inputs import Affine, Chain, Indicator, Lookup, Step
 from harness.core.notation import Notation
@@ -20,7 +21,7 @@ _TAG, _ARRAY = "__type__", "__array__"
 _TYPES = {
     kind.__name__: kind
     for kind in (
-        Feature, Notation, Space, Label, Interval, Probability, Affine, Chain, Indicator, Lookup, Step, Formula,
+        Feature, Notation, Price, Space, Label, Interval, Probability, Affine, Chain, Indicator, Lookup, Step, Formula,
         Objective, Term, Limit,
     )
 }  # fmt: skip

@@ -72,7 +72,7 @@ class FirstGuess:
     def near(self, factual: pd.DataFrame, deadline: Deadline) -> tuple[dict[str, Any] | None, float]:
         """A robust row moved towards the factual, and its cost; None and infinity where none was met."""
         rows = self.rows
-        allowed = [not faults for faults in self.space.violations(factual, rows)]
+        allowed = np.array([not faults for faults in self.space.violations(factual, rows)], dtype=bool)
         rows = rows.loc[allowed & self.certifier.related(factual, rows)]
         if not rows.empty:
             rows = rows.loc[[not faults for faults in self.cheap.exceeded(self.space, factual, rows)]]
