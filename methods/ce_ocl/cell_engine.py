@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from harness.core.errors import UnsupportedError
@@ -50,6 +51,9 @@ class CellEngine:
         """Whether the cell search takes the problem: constraints by feature, a sum of trees, a class or an interval."""
         unrelated = replace(problem, space=replace(problem.space, constraints=()))
         if parameters.coupled(unrelated) or parameters.diversity != "distance":
+            return False
+        added = {name for relation in problem.space.relations if not boxed(relation) for name in relation.features}
+        if any(f.name in added and f.numeric and not np.isfinite(f.bounds).all() for f in problem.space.features):
             return False
         if not splits_only(problem.classifier.estimator):
             return False
