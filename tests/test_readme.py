@@ -68,6 +68,7 @@ def test_all_kinds_of_commands_are_found() -> None:
 )
 def test_people_are_explained_as_printed(arguments: str, tmp_path: Path) -> None:
     """Each line of what the command prints follows the command in the README, in this order."""
+    (tmp_path / "accounts.csv").write_text("from,to,cost\n<0,0<=X<200,0.05\n<0,no checking,3\n")
     command = [sys.executable, "-m", "harness.explain", *words(arguments)]
     output = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     shown = [line.strip() for line in PRINTED[arguments].splitlines()]
