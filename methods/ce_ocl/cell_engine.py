@@ -52,9 +52,12 @@ class CellEngine:
         unrelated = replace(problem, space=replace(problem.space, constraints=()))
         if parameters.coupled(unrelated) or parameters.diversity != "distance":
             return False
-        added = {name for relation in problem.space.relations if not boxed(relation) for name in relation.features}
-        if any(f.name in added and f.numeric and not np.isfinite(f.bounds).all() for f in problem.space.features):
+        space = problem.space
+        added = {name for relation in space.relations if not boxed(relation) for name in relation.features}
+        if any(f.name in added and f.numeric and not np.isfinite(f.bounds).all() for f in space.features):
             return False
+        if added and (space.curved or not space.even or (space.rates != 1).any()):
+            return False  # what its values within states cost knows of no costs of features
         if not splits_only(problem.classifier.estimator):
             return False
         if any(f.kind is Kind.CATEGORICAL and len(f.categories) > WORD for f in problem.space.features):
