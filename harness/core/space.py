@@ -12,12 +12,12 @@ import pandas as pd
 
 from harness.core.costs import Price
 from harness.core.errors import DatasetError, choices
-from harness.core.feature import SAME, Actionability, Feature, Kind, take
+from harness.core.feature import SAME, Actionability, Feature, Kind, take, values_of
 from harness.core.gaps import missing, same
 from harness.core.relation_grammar import parse_relation
 from harness.core.relations import Relation
 
-__all__ = ["SAME", "Actionability", "Feature", "Kind", "Space"]
+__all__ = ["SAME", "Actionability", "Feature", "Kind", "Space", "values_of"]
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from harness.core.method import Deadline
 from harness.core.objective import Objective, Term, check_weight
 from harness.core.problem import Problem
 from harness.core.relations import refusal
-from harness.core.space import Actionability, Feature, Kind
+from harness.core.space import Actionability, Feature, Kind, values_of
 from harness.core.target import Label
 from methods.estimators.fast_predict import fast_decide
 from methods.estimators.thresholds import last_decoded
@@ -147,7 +147,7 @@ class _Explainer:
 
     def _first(self, factual: pd.DataFrame, seed: int, deadline: Deadline) -> Answer:
         library = _library()
-        origin = dict(zip(factual.columns, factual.to_numpy(object)[0].tolist(), strict=True))
+        origin = values_of(factual)
         if broken := [axis.name for axis in self.axes if axis.broken(origin[axis.name])]:
             gaps = f"the permitted values of {', '.join(broken)} are no range, the only restriction that treecf takes."
             return Answer(Status.UNSUPPORTED, reason=Reason.REFUSED, detail=gaps)

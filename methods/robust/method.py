@@ -18,7 +18,7 @@ from harness.core.inputs import by_category
 from harness.core.method import Deadline
 from harness.core.objective import Objective
 from harness.core.problem import Problem
-from harness.core.space import Kind
+from harness.core.space import Kind, values_of
 from methods.estimators.raw_target import raw_interval
 from methods.estimators.trees import ensemble, splits_only
 from methods.robust.objective import RobustObjective
@@ -252,7 +252,7 @@ class _Explainer:
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
         deadline = Deadline(deadline.at - RESERVE * deadline.left)
-        origin = dict(zip(factual.columns, factual.to_numpy(object)[0].tolist(), strict=True))
+        origin = values_of(factual)
         outcome = self.solver.solve(origin, deadline)
         answer = self._answer(outcome, Reason.TIME_LIMIT if deadline.passed else Reason.FINISHED)
         conflict = self._conflict(origin, deadline) if answer.status is Status.INFEASIBLE else ()

@@ -17,6 +17,7 @@ from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
 from harness.core.objective import Limit, Objective, Term, check_weight
 from harness.core.problem import Problem
+from harness.core.space import values_of
 from harness.core.target import Interval, Label, Probability
 from harness.models.card import card_of
 from harness.solvers.highs import PROVEN
@@ -276,14 +277,14 @@ class _Explainer:
         small = replace(self.method, max_changes=1, diversity=())
         setup = self.setup.replaced(small, lifted(self.problem, frozenset(relations_of(self.problem))))
         for number in range(min(COMPILED, len(self.problem.train))):
-            origin = _plain(self.problem.train.iloc[[number]])
+            origin = values_of(self.problem.train.iloc[[number]])
             if self._best(setup, origin, setup.finder.moves(origin), 2, Deadline.after(COMPILING)).choices:
                 break
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
         """The cheapest set of n; where there is none so large, the cheapest smaller one, and a proof of that."""
         deadline = Deadline(deadline.at - RESERVE * deadline.left)
-        origin = _plain(factual)
+        origin = values_of(factual)
         moves = self.setup.finder.moves(origin)
         none = True  # proven of all larger sets that were asked for
         for count in range(n, 0, -1):
@@ -397,10 +398,6 @@ class _Explainer:
         groups = [*groups_of(self.problem), *own, *relations_of(self.problem)]
         conflict = irreducible(groups, infeasible)
         return None if not conflict and infeasible(frozenset(groups)) else conflict
-
-
-def _plain(factual: pd.DataFrame) -> dict[str, Any]:
-    return dict(zip(factual.columns, factual.to_numpy(object)[0].tolist(), strict=True))
 
 
 def _nothing(have: int, conflict: tuple[str, ...] | None) -> str:

@@ -17,7 +17,7 @@ from harness.core.method import Deadline, LibraryDefault
 from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.relations import refusal
-from harness.core.space import Actionability
+from harness.core.space import Actionability, values_of
 from harness.core.target import Interval, Label
 from harness.models.card import Card, card_of
 from methods.scorecard.method import Scorecard
@@ -170,7 +170,7 @@ class _Explainer:
         return self._explanation(factual, n, status == "OPTIMAL")
 
     def _explanation(self, factual: pd.DataFrame, n: int, proven: bool) -> Explanation:
-        origin = dict(zip(factual.columns, factual.to_numpy(object)[0].tolist(), strict=True))
+        origin = values_of(factual)
         rows: list[dict[str, Any]] = []
         answers: list[Answer] = []
         for found in self.library._cfs:
