@@ -345,6 +345,24 @@ def test_few_are_wide() -> None:
     assert {**wide_functions(SOURCES), **wide_classes(SOURCES)}.keys() == WIDE.keys()
 
 
+def clocked(sources: Sources) -> set[tuple[str, int]]:
+    """Where metrics read a clock, or give something so many seconds: their numbers would hang on the machine."""
+    found = set()
+    for path, source in sources.items():
+        for node in ast.walk(ast.parse(source)) if path.startswith("metrics/") else ():
+            if isinstance(node, ast.Name | ast.Attribute | ast.alias | ast.keyword):
+                name = next(getattr(node, key) for key in ("id", "attr", "name", "arg") if hasattr(node, key)) or ""
+                if CLOCKS & set(name.lower().split(".")):
+                    found.add((path, node.lineno))
+            if isinstance(node, ast.ImportFrom) and node.module in CLOCKS:
+                found.add((path, node.lineno))
+    return found
+
+
+def test_no_metric_has_a_clock() -> None:
+    assert clocked(SOURCES) == set()
+
+
 def test_the_table_has_no_circle() -> None:
     """What each room may know makes an order of rooms."""
     rooms = {room(path) for path in SOURCES}
@@ -447,6 +465,8 @@ def test_a_circle_is_found(place: str) -> None:
     assert len(set(circle(arrows(three)))) == 3
 
 
+CLOCKS = {"time", "datetime", "deadline", "seconds", "monotonic", "perf_counter", "process_time", "until"}
+
 BREACHES: dict[str, tuple[Callable[[Sources], Any], str, str]] = {
     "no floor": (strangers, "harness/attic/old.py", ""),
     "file at the root": (strangers, "harness/answers.py", ""),
@@ -469,6 +489,9 @@ BREACHES: dict[str, tuple[Callable[[Sources], Any], str, str]] = {
         "class A:\n    x: int\n    def f(self):\n        self.x, self.y = 1, 2\n"
         + "".join(f"        self.x{i} = {i}\n" for i in range(14)),
     ),
+    "a metric's clock": (clocked, "metrics/slow.py", "import time"),
+    "a metric's moment": (clocked, "metrics/slow.py", "from time import monotonic as now"),
+    "a metric's limit": (clocked, "metrics/slow.py", "def f(a):\n    return a.certify(\n        1, seconds=3.0)"),
     "long beside a kernel": (long_functions, "methods/dice.py", f"{KERNEL}\ndef f():\n" + "    x = 1\n" * 60),
 }
 

@@ -1,19 +1,23 @@
 """The constraints of CE-OCL in a program, a function each; equation numbers are those of ``CeOcl``.
 
-The program takes all of them. What the searches take besides, of sums of trees (and within hulls of linear models):
+The program takes all of them. What the searches take besides: over cells, of sums of trees; over boxes of a hull, of
+sums of trees and linear models; over few changes, of networks, where the program looks for the rest.
 
-========================================  =====  ====
-constraint                                cells  hull
-========================================  =====  ====
-actionability, bounds, sparsity           yes    yes
-several answers by ``distance``           yes    no
-relations of few values, as boxes         yes    no
-relations of any other sums               yes    no
-a data manifold, hard or at a price       no     yes
-``linf``, ``mahalanobis``                 no     no
-structural equations                      no     no
-several answers by any other diversity    no     no
-========================================  =====  ====
+========  ========================================  ================  =====  ====  ===
+equation  constraint                                function          cells  hull  few
+========  ========================================  ================  =====  ====  ===
+(2a)      distances that are sums over features     ``aim.Aim``       yes    yes   yes
+(2a)      ``linf``, ``mahalanobis``                 ``aim.Aim``       no     no    no
+(2c)      validity                                  ``validity``      yes    yes   yes
+(3)       data manifold, hard or at a price         ``manifolds``     no     yes   no
+(4)       coherence: one category of each feature   ``build``         yes    yes   yes
+(5a, 5b)  sparsity                                  ``sparsity``      yes    yes   yes
+(6)       actionability, bounds                     ``build``         yes    yes   yes
+(7)       structural equations                      ``build``         no     no    no
+[2]_      several answers by ``distance``           ``separation``    yes    no    yes
+[3]_      several answers by any other diversity    ``separation``    no     no    no
+none      relations between features                ``RelationRows``  yes    no    no
+========  ========================================  ================  =====  ====  ===
 """
 
 from __future__ import annotations
