@@ -37,8 +37,12 @@ METHODS, MODELS, DATASETS = map(complete, ("method", "model", "dataset"))
 WRAPPERS = ("methods.dice", "methods.carla", "methods.peers", "methods.scorecard.optbinning")
 GENERAL = "nearest"  # the method that meets every model
 QUICK = ("lr", "cart", "rf", "gbm", "mlp", "scorecard", "ridge", "rf_regressor")  # kinds of models of the quick tests
-# Variants, of which some take minutes on the small problem.
-LONG = {name for name in METHODS if name.startswith("robust_") or name.endswith(("_library", "recourse_carla"))}
+# Variants, of which some take minutes on the small problem, and methods in environments that may have to be made.
+LONG = {
+    name for name in METHODS
+    if name.startswith("robust_") or name.endswith(("_library", "recourse_carla"))
+    or settings("method", name)["_target_"].startswith("methods.foreign.")
+}  # fmt: skip
 USUAL = ("lr", "rf")  # models that meet every method
 ProblemOf = Callable[..., Problem]
 

@@ -18,10 +18,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline, Explainer, Method
 from harness.core.problem import Problem
 from harness.evaluation.checker import exists, permitted
+from methods.foreign.method import Foreign
 
 TOLERANCE = 1e-5  # of a claimed optimum: the margin that keeps a class strict, and the solver's own
 SAMPLES = 2000
@@ -44,7 +46,14 @@ class Case:
 
     @cached_property
     def refusal(self) -> str | None:
-        return self.method.refuses(self.problem)
+        """In a process of another environment only fitting tells what a method takes."""
+        why = self.method.refuses(self.problem)
+        if why is None and isinstance(self.method, Foreign):
+            try:
+                self.explainer  # noqa: B018
+            except HarnessError as fault:
+                return str(fault)
+        return why
 
     @cached_property
     def explainer(self) -> Explainer:

@@ -282,7 +282,10 @@ def of_library(name: str, **settings: Any) -> Foreign:
     return replace(method, settings={**method.settings, **settings})
 
 
-@pytest.mark.parametrize(("name", "dataset"), DATASETS.items())
+@pytest.mark.parametrize(
+    ("name", "dataset"),
+    [pytest.param(*pair, marks=pytest.mark.slow if pair[0] == "pertcf" else ()) for pair in DATASETS.items()],
+)
 def test_libraries_in_environments_of_their_own_answer_on_compas(name: str, dataset: str) -> None:
     """Within every constraint; a proven optimum is the cell search's. Each environment is made in some 10 s."""
     whole, people = compas("lr" if name == "ellice" else "rf", dataset)

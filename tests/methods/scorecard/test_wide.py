@@ -17,12 +17,12 @@ from harness.core.classifier import Classifier
 from harness.core.explanation import Status
 from harness.core.method import Deadline
 from harness.core.problem import Problem
-from harness.core.space import Feature, Space
+from harness.core.space import Feature, Space, values_of
 from harness.core.target import Label
 from harness.models.card import Bin, Card, Variable
 from harness.models.scorecard import ScorecardClassifier
 from methods.scorecard import Scorecard, search
-from methods.scorecard.method import _plain, _Setup
+from methods.scorecard.method import _Setup
 
 
 @cache
@@ -67,7 +67,7 @@ def test_what_adds_up_is_proven(size: int, most: int | None, wanted: str) -> Non
     method = Scorecard({"proximity": 1.0, "changes": 0.01}, max_changes=most)
     setup = _Setup(method, problem)
     for factual in refused(problem, 4):
-        moves = setup.finder.moves(_plain(factual))
+        moves = setup.finder.moves(values_of(factual))
         gain, cost = setup.coefficients[moves.owner] * moves.delta, np.abs(moves.delta) / setup.unit[moves.owner] + 0.01
         one = (moves.owner == np.arange(size)[:, None]).astype(float)
         expected = milp(
@@ -114,9 +114,9 @@ def test_a_search_cut_short_has_a_true_bound(monkeypatch: pytest.MonkeyPatch) ->
             if best is None:
                 continue
             setup = _Setup(method, problem)
-            moves = setup.finder.moves(_plain(factual))
+            moves = setup.finder.moves(values_of(factual))
             for looks in (*range(1, 40), 10_000):
-                engine = setup.engine(moves, setup.rules)
+                engine = setup.engine(values_of(factual), moves, setup.rules)
                 found = engine.best(1, method.forms(1), np.full(1, math.inf), Looks(looks))
                 assert -1.0 <= found.bound <= best[0] + 1e-9
                 met.add(found.proven)
@@ -149,7 +149,7 @@ def test_sets_of_features_beyond_a_word_are_told_apart() -> None:
     setup = _Setup(method, problem)
     met = 0
     for factual in refused(problem, 40)[:6]:
-        moves = setup.finder.moves(_plain(factual))
+        moves = setup.finder.moves(values_of(factual))
         gain, cost = setup.coefficients[moves.owner] * moves.delta, np.abs(moves.delta) / setup.unit[moves.owner]
         enough = moves.score + gain >= setup.rules.low
         cheapest = sorted(float(cost[enough & (moves.owner == f)].min()) for f in set(moves.owner[enough].tolist()))
