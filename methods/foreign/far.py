@@ -15,7 +15,17 @@ this file's folder on the path. The script hands a class to ``serve``::
 are wanted, a seed, and the seconds that are left. An answer is ``{"row", "status", "bound", "reason", "detail"}``: all
 but the row may be left out, and without a row the status says why there is none.
 
-Python 3.8 and later. Version 1 of the protocol: one JSON object a line, on the standard input and output.
+Python 3.8 and later. Version 1 of the protocol: one JSON object a line, on the standard input and output. By what the
+harness says, and then the reply, which repeats the message's ``id``; a row is a list of values in the features' order::
+
+    {"do": "hello", "id", "version", "arrays"}                                 {"id", "version", "arrays"}
+    {"do": "fit", "id", "settings", and what ``Problem`` has}                  {"id", "ok": true} or {"id", "refused"}
+    {"do": "explain", "id", "factual", "reach", "count", "seed", "limit"}      {"id", "answers"}
+
+``arrays`` is "npy" or "json": where both say npy, an array is {"npy": base64 of such a file}. ``refused`` is a
+sentence; any reply may be {"id", "error"}, a text, or {"id", "memory": true}. Before it replies, a far side may ask:
+{"ask", "rows"}, by the names of ``Problem``'s methods; the harness then says {"reply"} or {"error"}. A status is
+OPTIMAL, FOUND, INFEASIBLE, GAVE_UP or UNSUPPORTED, a reason "finished" or "time limit".
 """
 
 from __future__ import annotations
@@ -141,7 +151,10 @@ class Problem:
         return self._lines.ask("layers")
 
     def trees(self) -> Any:
-        """Of trees: {"base", "weight", "single", "trees": [{"left", "right", "column", "threshold", "value"}]}."""
+        """{"base", "weight", "single", "trees": [{"left", "right", "column", "threshold", "value", "outputs"}]}:
+
+        base + weight · Σ values by output; at most the threshold goes left, by ``single`` of the number in float32.
+        """
         return self._lines.ask("trees")
 
     def estimator(self) -> bytes:

@@ -74,7 +74,7 @@ class FarSide:
             Where the far side ends, breaks the protocol, or says more than ``MOST`` bytes in a line.
         """
         self._asked += 1
-        self._write({**message, "id": self._asked})
+        self._write(self._line({**message, "id": self._asked}))
         while True:
             reply = self._read()
             if "ask" not in reply:
@@ -85,13 +85,13 @@ class FarSide:
                     raise self._broken(f"a reply to message {str(number)[:60]}, not to {self._asked}")
                 continue
             try:
-                told = {"reply": answer(reply)}
+                told = self._line({"reply": answer(reply)})
                 self.called[reply["ask"]] = self.called.get(reply["ask"], 0) + 1
             except MemoryError:
                 self.lost = True  # it still waits for a reply
                 raise
-            except Exception as fault:  # a model's, too: of numbers that it does not take
-                told = {"error": str(fault) or type(fault).__name__}
+            except Exception as fault:  # a model's, too: of numbers that it does not take, or that JSON has not
+                told = self._line({"error": str(fault) or type(fault).__name__})
             self._write(told)
 
     @property
@@ -106,8 +106,10 @@ class FarSide:
         """End the process."""
         self._end()
 
-    def _write(self, message: Mapping[str, Any]) -> None:
-        line = json.dumps(message, default=self._plain, allow_nan=False).encode() + b"\n"
+    def _line(self, message: Mapping[str, Any]) -> bytes:
+        return json.dumps(message, default=self._plain, allow_nan=False).encode() + b"\n"
+
+    def _write(self, line: bytes) -> None:
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(line)

@@ -66,7 +66,10 @@ for line in sys.stdin:
     elif message["do"] == "fit":
         train = message["train"]
         tell({"ask": "accepts", "rows": train})
-        accepted = [row for row, says in zip(train, json.loads(sys.stdin.readline())["reply"], strict=True) if says]
+        reply = json.loads(sys.stdin.readline())
+        if kind == "beyond":
+            tell({"error": reply["error"], "id": message["id"]})
+        accepted = [row for row, says in zip(train, reply.get("reply", train), strict=True) if says]
         tell({"ok": True, "id": message["id"]})
     else:
         misbehave(message["id"])

@@ -155,6 +155,34 @@ def test_gradients_are_differences_of_the_raw_output(model: str, tmp_path: Path)
     np.testing.assert_allclose(values[:, 0], problem.classifier._raw(matrix), atol=1e-9)
 
 
+def test_what_is_sent_is_what_the_stub_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[bytes] = []
+    write = FarSide._write
+
+    def noted(side: FarSide, line: bytes) -> None:
+        sent.append(line)
+        write(side, line)
+
+    monkeypatch.setattr(FarSide, "_write", noted)
+    problem = problem_of(classifier("rf"), "yes")
+    method = Foreign("asking", str(ASKING), settings={"file": str(tmp_path / "x"), "ask": ["trees"]})
+    method.fit(problem).explain(factuals(problem, 1)[0], 1, np.random.default_rng(0), Deadline.after(10.0))
+    told = [json.loads(line) for line in sent]
+    (trees,) = [each["reply"] for each in told if isinstance(each.get("reply"), dict) and "trees" in each["reply"]]
+    written = f"{far.__doc__} {far.Problem.__doc__} {far.Problem.trees.__doc__}"
+    for key in {*(key for message in told for key in message), *trees, *trees["trees"][0]}:
+        assert f'"{key}"' in written or f"``{key}``" in written
+
+
+def test_numbers_that_json_has_not_are_an_error_that_the_far_side_is_told() -> None:
+    """It waits for a reply: what is wrong must not cost the next question its answer, too."""
+    side = FarSide([sys.executable, str(SIDES), "beyond", "no marker"], {})
+    side.ask({"do": "hello"}, lambda question: None)
+    reply = side.ask({"do": "fit", "train": []}, lambda question: [np.inf])
+    assert "not JSON compliant" in reply["error"]
+    assert not side.lost
+
+
 def test_optimal_is_taken_only_with_a_claim_and_an_accepted_point(tmp_path: Path) -> None:
     problem = problem_of(classifier("rf"), "yes")
     claiming = Foreign("asking", str(ASKING), settings={"file": str(tmp_path / "x"), "ask": []}, distance="l1")
