@@ -69,6 +69,7 @@ from harness.data import Dataset, load_dataset, parse_target
 from harness.data.costs import costed
 from harness.data.dataset import OPPOSITE
 from harness.data.features import OF_COSTS
+from harness.data.leaks import with_leaks
 from harness.evaluation import checker
 from harness.execution.clocks import CompileClock, say_compiling
 from harness.execution.contract import breach, refused
@@ -177,7 +178,7 @@ def _loaded(
     frame, given = frame.reset_index(drop=True), {"split": "none", **settings}
     if target is not None:
         task = "regression" if regression else "classification"
-        return load_dataset("the table", (), target, **{"task": task, **given}, tables=([frame], digest))
+        return with_leaks(load_dataset("the table", (), target, **{"task": task, **given}, tables=([frame], digest)))
     column = "prediction"
     while column in frame:
         column += "_"
@@ -448,9 +449,8 @@ def measure(
     """
     if population not in {"accepted", "returned"}:
         raise HarnessError(f"population={population} does not exist; allowed: accepted, returned.")
-    if isinstance(metrics, str):
-        metrics = [metrics]
-    found = [metric if isinstance(metric, Metric) else _metric(metric) for metric in metrics]
+    named = [metrics] if isinstance(metrics, str) else metrics
+    found = [metric if isinstance(metric, Metric) else _metric(metric) for metric in named]
     if isinstance(explanations, Explanation):
         return _measured(explanations, found, population)
     rows = [_measured(explanation, found, population) for explanation in explanations]

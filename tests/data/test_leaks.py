@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 from harness.data.csv_load import load_csv
+from harness.library import pose
 
 ROWS = 200
 RNG = np.random.default_rng(0)
@@ -38,6 +40,22 @@ def named(frame: pd.DataFrame, path: Path, caplog: pytest.LogCaptureFixture, **s
 def test_what_gives_the_target_away_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert named(FRAME, tmp_path, caplog) == ["days_late", "fee", "letter"]
     assert "column 'days_late' alone tells the classes apart (AUC 1.000)" in caplog.text
+
+
+def test_in_a_notebook_it_is_named_as_well(caplog: pytest.LogCaptureFixture) -> None:
+    """By the same line, whose advice can be followed there; what the model predicts itself gives nothing away."""
+    numbers = FRAME.drop(columns=["letter", "town"])
+    for given, target, expected in ((numbers, "paid", ["days_late", "fee"]), (numbers.drop(columns="paid"), None, [])):
+        caplog.clear()
+        model = DecisionTreeClassifier(max_depth=2).fit(numbers[["days_late", "fee", "income"]], FRAME["paid"])
+        with caplog.at_level(logging.INFO):
+            task = pose(given, target, model, desired="yes")
+        told = [notice for notice in task.dataset.notices if "alone tells" in notice]
+        assert [notice.split("'")[1] for notice in told] == expected
+        assert all(notice in caplog.messages for notice in told)
+    model = DecisionTreeClassifier(max_depth=2).fit(numbers[["income"]], FRAME["paid"])
+    task = pose(numbers, "paid", model, desired="yes", drop=["days_late", "fee"])
+    assert not any("alone tells" in notice for notice in task.dataset.notices)
 
 
 def test_the_limit_is_an_area_of_99_hundredths(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
