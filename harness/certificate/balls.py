@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from harness.core.errors import UnsupportedError, choices
 from harness.core.space import Actionability, Space
+from harness.core.tolerances import RADIUS
 
 NORMS = ("linf", "l2")
 
@@ -77,7 +78,7 @@ class Certificate:
     @property
     def exact(self) -> bool:
         """Whether the radius is the largest one."""
-        return self.violated - self.radius <= 1e-6 * max(1.0, self.radius) if math.isfinite(self.violated) else False
+        return self.violated - self.radius <= RADIUS * max(1.0, self.radius) if math.isfinite(self.violated) else False
 
 
 class Budget:

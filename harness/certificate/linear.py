@@ -13,8 +13,7 @@ from harness.certificate.margins import Margin
 from harness.core.classifier import Classifier
 from harness.core.inputs import Affine
 from harness.core.space import Space
-
-ROUNDING = 1e-12  # of a margin, relative to its terms
+from harness.core.tolerances import SUM_ROUNDING
 
 
 def slopes(space: Space, classifier: Classifier, names: list[str]) -> np.ndarray:
@@ -47,7 +46,7 @@ class Linear:
         """As ``Search.nearest``."""
         inputs = self.classifier.vector(row)[0]
         margin = float(self.weights @ inputs) + self.constant
-        margin = max(margin - ROUNDING * float(np.abs(self.weights * inputs).sum() + abs(self.constant)), 0.0)
+        margin = max(margin - SUM_ROUNDING * float(np.abs(self.weights * inputs).sum() + abs(self.constant)), 0.0)
         used = [(name, g) for name, g in zip(self.names, self.gradient, strict=True) if name in ball.units and g]
         pull = np.array([abs(g) * ball.units[name] for name, g in used])
         # Downhill is against the gradient.

@@ -14,11 +14,11 @@ from harness.certificate.margins import Margin
 from harness.certificate.network_kernels import MORE, PROVEN, VIOLATED, Layers, Region, attack, forward
 from harness.core.classifier import Classifier
 from harness.core.space import Space
+from harness.core.tolerances import RADIUS
 from harness.solvers.scaling import balanced
 
 NODES = 20  # boxes of phases looked at between two looks at the clock
 FIRST, LAST = 0.0625, 64.0  # radii tried where none is given: doubled from the first up to the last
-NEAR = 1e-6  # relative width of the interval in which the radius is known
 HALVINGS = 60
 
 
@@ -61,10 +61,10 @@ class Network:
                 continue
             violated = attacker.shrunk(moves)
         for step in range(HALVINGS if budget.exact else 0):
-            if violated - proven <= NEAR * violated:
+            if violated - proven <= RADIUS * violated:
                 break
             # A shorter move is likely to be the shortest: ask just below it first, then halve.
-            radius = violated * (1 - NEAR) if step < 4 else (proven + violated) / 2
+            radius = violated * (1 - RADIUS) if step < 4 else (proven + violated) / 2
             moves = attacker.ask(radius, budget)
             if moves is None:
                 break

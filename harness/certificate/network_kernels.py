@@ -16,14 +16,18 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.core.compiling import njit
+from harness.core.tolerances import (
+    MARGIN_PROVEN,
+    MULTIPLIERS_GAIN,
+    NORM_ROUNDING,
+    ROW_MISSED,
+    UNIT_EXACT,
+)
 from harness.solvers.simplex import INFEASIBLE, minimum
 
 VIOLATED, PROVEN, MORE, OPEN = 0, 1, 2, 3
-POSITIVE = 1e-11  # a bound on the margin above this, relative to 1 + its terms, proves that it is positive
-ROUND = 1e-9  # relative excess of a norm that needs no further plane
 PLANES = 60
-HUGE, BISECTIONS, STILL = 1e12, 100, 1e-14  # of a multiplier; to find it; relative gain of all that ends their climb
-EXACT = 1e-10  # a relaxed unit this near to its true value
+HUGE, BISECTIONS = 1e12, 100  # of a multiplier; to find it
 
 
 class Layers(NamedTuple):
@@ -131,7 +135,7 @@ def bounds(net, region, phases, bottom, top):
                 bottom[k, i] = max(bottom[k, i], 0.0)
             elif phases[k, i] < 0:
                 top[k, i] = min(top[k, i], 0.0)
-            if bottom[k, i] > top[k, i] + 1e-9:
+            if bottom[k, i] > top[k, i] + ROW_MISSED:
                 return False
     return True
 
@@ -256,7 +260,7 @@ def _cell(size, cost, rows, sides, radius, slope):
             multipliers[r] += low
             slope += low * rows[r]
         bound = -np.sum(multipliers * sides) - radius * np.sqrt(np.sum(slope**2))
-        if bound <= known + STILL * (1.0 + abs(bound)):
+        if bound <= known + MULTIPLIERS_GAIN * (1.0 + abs(bound)):
             return max(bound, known)
         known = bound
 
@@ -289,9 +293,9 @@ def attack(net, region, stack, depth, nodes, moves):
         cost, rest, rows, sides, place = program.cost, program.constant, program.rows, program.sides, program.place
         if euclidean and len(cost) == size:
             slope = np.zeros(size)
-            if _cell(size, cost, rows, sides, radius, slope) + rest > POSITIVE * scale:
+            if _cell(size, cost, rows, sides, radius, slope) + rest > MARGIN_PROVEN * scale:
                 continue
-            trial = -radius * slope / max(np.sqrt(np.sum(slope**2)), POSITIVE)
+            trial = -radius * slope / max(np.sqrt(np.sum(slope**2)), MARGIN_PROVEN)
             if forward(net, trial) <= 0.0:
                 moves[:] = trial
                 return VIOLATED
@@ -304,7 +308,7 @@ def attack(net, region, stack, depth, nodes, moves):
             if euclidean and status != INFEASIBLE:
                 known = multipliers[:first]
                 bound = max(bound, _over_ball(size, program, known, radius, slope))
-            if status == INFEASIBLE or bound + rest > POSITIVE * scale:
+            if status == INFEASIBLE or bound + rest > MARGIN_PROVEN * scale:
                 closed = True
                 break
             norm = np.sqrt(np.sum(point[:size] ** 2)) if euclidean else 0.0
@@ -314,7 +318,7 @@ def attack(net, region, stack, depth, nodes, moves):
             if forward(net, trial) <= 0.0:
                 moves[:] = trial
                 return VIOLATED
-            if excess <= ROUND:
+            if excess <= NORM_ROUNDING:
                 break
             # Planes that touch the ball where the point is, and where the rows' sum is least.
             steep = np.sqrt(np.sum(slope[:size] ** 2))
@@ -330,7 +334,7 @@ def attack(net, region, stack, depth, nodes, moves):
         if closed:
             continue
         # Branch on the open unit whose relaxed value is the most wrong.
-        where, unit, widest, right = -1, -1, EXACT, True
+        where, unit, widest, right = -1, -1, UNIT_EXACT, True
         values = point[:size].copy()
         for k in range(layers):
             following = np.zeros(sizes[k + 1])
@@ -356,7 +360,9 @@ def attack(net, region, stack, depth, nodes, moves):
                 following[i] = relaxed
             values = following
         if where < 0:  # nothing to branch on, and neither a proof nor a point: never taken for done
-            if euclidean and excess > ROUND:  # planes are too slow: down to one cell, units whose rows are exact last
+            if (
+                euclidean and excess > NORM_ROUNDING
+            ):  # planes are too slow: down to one cell, units whose rows are exact last
                 for exact in (False, True):
                     for k in range(layers):
                         for i in range(sizes[k + 1]):

@@ -16,9 +16,9 @@ from harness.certificate.tree_kernels import FOUND, FULL, NONE, TIED, Cells, Hea
 from harness.core.classifier import Classifier
 from harness.core.inputs import Affine, Input
 from harness.core.space import Space
+from harness.core.tolerances import SCORE_TIE, SMALLEST_NUMBER
 
 NODES = 2000  # boxes looked at between two looks at the clock
-TINY = 1e-9  # margins this near to 0, relative to the sum's terms, are for the model itself to judge
 LINK = 4.0  # roundings of a logistic function, and of what it is compared with
 LARGEST = 4_000_000  # open boxes kept; then the radius proven so far is returned
 
@@ -44,7 +44,7 @@ def last_low(source: Affine, threshold: float, single: bool) -> float:
         return ((float(np.float32(number)) if single else number) <= threshold) == rising
 
     guess = source.shift + threshold * source.unit
-    step = max(abs(guess), abs(source.shift), abs(source.unit), 1e-300) * 2.0**-26
+    step = max(abs(guess), abs(source.shift), abs(source.unit), SMALLEST_NUMBER) * 2.0**-26
     below, above = guess - step, guess + step
     while not low(below):
         below, step = below - step, 2 * step
@@ -125,7 +125,7 @@ def _rounding(read: Any, terms: float, threshold: float) -> float:
     """
     rounding = read.epsilon * (len(read.trees) + 2) * terms
     if read.logistic and len(read.base) == 1:
-        rounding += LINK * read.epsilon / max(float(expit(threshold) * expit(-threshold)), TINY)
+        rounding += LINK * read.epsilon / max(float(expit(threshold) * expit(-threshold)), SCORE_TIE)
     return rounding
 
 
@@ -146,7 +146,7 @@ class Trees:
         self.trees = [(nodes, values @ margin.weights) for nodes, values in trees]
         self.base = float(base @ margin.weights + margin.constant)
         terms = sum(float(np.abs(values[nodes.left < 0]).max()) for nodes, values in self.trees)
-        self.tiny = TINY * (1.0 + abs(self.base) + terms)
+        self.tiny = SCORE_TIE * (1.0 + abs(self.base) + terms)
         if (read := getattr(classifier.estimator, "trees", None)) is not None:
             self.tiny = max(self.tiny, _rounding(read, abs(float(base @ margin.weights)) + terms, margin.constant))
         self.numbers = {feature.name: feature for feature in space.features if feature.numeric}

@@ -16,8 +16,6 @@ from harness.core.errors import DatasetError, choices
 from harness.core.gaps import MISSED, missing
 from harness.core.notation import Notation, number
 
-SAME = 1e-9  # two scaled values this near are the same value: rounding of one encode / decode, nothing else
-
 
 class Kind(StrEnum):
     CONTINUOUS = "continuous"

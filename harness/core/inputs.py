@@ -14,6 +14,7 @@ import pandas as pd
 
 from harness.core.errors import UnsupportedError
 from harness.core.space import Feature, Kind, Space
+from harness.core.tolerances import DECODING
 
 
 @dataclass(frozen=True)
@@ -31,12 +32,9 @@ class Affine:
         return (float(value) - self.shift) / self.unit
 
 
-CLIPPED = 1e-9  # relative: how far beyond an end the rounding of a chain takes a number that lies on it
-
-
 def beyond_by_rounding(end: float) -> float:
     """How far beyond an end of a clipped interval rounding may take a number."""
-    return CLIPPED * max(1.0, abs(end))
+    return DECODING * max(1.0, abs(end))
 
 
 def _at_most(value: Any, end: float) -> Any:

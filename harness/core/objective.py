@@ -14,9 +14,9 @@ from harness.core.costs import UNSTORED
 from harness.core.errors import choices
 from harness.core.hull import distance
 from harness.core.space import Kind, Space
+from harness.core.tolerances import LIMIT_MET
 
 HEAVIEST = 1e9  # a weight: beyond, distances beside it are lost in rounding, and with them proofs
-WITHIN = 1e-6  # of a limit, in scaled units: what decoding and a solver's tolerance may take
 
 
 def check_weight(name: str, value: float) -> None:
@@ -121,7 +121,7 @@ class Objective:
             term = limit.term
             values = TERMS[term.name](moves, self._weights(space, term), term.params)
             for fault, value in zip(faults, values, strict=True):
-                if value > limit.most + WITHIN:
+                if value > limit.most + LIMIT_MET:
                     fault.append(term.name)
         return faults
 
@@ -299,7 +299,7 @@ def _slack(moves: Moves, weights: np.ndarray, params: Mapping[str, Any]) -> np.n
     hulls = [points] if cluster is None else [points[np.asarray(cluster) == label] for label in np.unique(cluster)]
     norm = float(params["norm"])
     values = np.array([min(distance(hull, row, norm) for hull in hulls) for row in moves.encoded])
-    return values + params.get("entry", 0.0) * (values > WITHIN)
+    return values + params.get("entry", 0.0) * (values > LIMIT_MET)
 
 
 def woe(frame: pd.DataFrame, table: Sequence[Mapping[str, Any]]) -> np.ndarray:

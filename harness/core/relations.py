@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-ROUNDING = 1e-9  # of the range of what a relation adds up: what decoding to floats and summing may move it
+from harness.core.tolerances import DECODING
 
 
 class Feature(Protocol):
@@ -81,7 +81,7 @@ class Literal:
     high
         b, in the data's units.
     strict
-        Whether b itself is too much. Numbers within ``ROUNDING`` of b count as b.
+        Whether b itself is too much. Numbers within ``DECODING`` of b count as b.
     moved
         Whether b counts from the sum at the factual.
     given
@@ -161,14 +161,14 @@ class Row:
             total += slope * frame[feature.name].to_numpy(float)
         for feature, price in self.changes.items():
             moved = np.abs(frame[feature.name].to_numpy(float) - float(self.origin[feature.name]))
-            total += price * (moved > ROUNDING * feature.range)
+            total += price * (moved > DECODING * feature.range)
         for feature, table in self.tables.items():
             total += table[feature.codes(frame[feature.name])]
         return total
 
     def holds(self, frame: pd.DataFrame) -> np.ndarray:
         """Of decoded rows, bool, shape (rows,)."""
-        excess, rounding = self.excess(frame), ROUNDING * self.unit
+        excess, rounding = self.excess(frame), DECODING * self.unit
         return excess < -rounding if self.strict else excess <= rounding
 
 

@@ -12,12 +12,13 @@ import pandas as pd
 
 from harness.core.costs import Price
 from harness.core.errors import DatasetError, choices
-from harness.core.feature import SAME, Actionability, Feature, Kind, take, values_of
+from harness.core.feature import Actionability, Feature, Kind, take, values_of
 from harness.core.gaps import missing, same
 from harness.core.relation_grammar import parse_relation
 from harness.core.relations import Relation
+from harness.core.tolerances import COORDINATE_TIE
 
-__all__ = ["SAME", "Actionability", "Feature", "Kind", "Space", "values_of"]
+__all__ = ["COORDINATE_TIE", "Actionability", "Feature", "Kind", "Space", "values_of"]
 
 
 @dataclass(frozen=True)
@@ -208,7 +209,7 @@ class Space:
         encoded
             Shape (rows, columns).
         like
-            A one-row frame; a value within ``SAME`` of its own is given back as it stands there, so that an
+            A one-row frame; a value within ``COORDINATE_TIE`` of its own is given back as it stands there, so that an
             unchanged feature is unchanged to the last bit.
         """
         encoded = np.atleast_2d(encoded)
@@ -221,7 +222,7 @@ class Space:
                 if feature.kind is Kind.INTEGER:
                     values = np.rint(values)
                 if origin is not None and like is not None:
-                    same = np.abs(block[:, 0] - origin[columns.start]) <= SAME
+                    same = np.abs(block[:, 0] - origin[columns.start]) <= COORDINATE_TIE
                     values = np.where(same, float(like[feature.name].iloc[0]), values)
                 data[feature.name] = values.astype(feature.dtype)
             elif feature.kind is Kind.CATEGORICAL:
@@ -273,7 +274,7 @@ class Space:
         found = []
         for feature, columns in zip(self.features, self.slices, strict=True):
             block = encoded[:, columns]
-            within = ((block >= low[columns] - SAME) & (block <= high[columns] + SAME)).all(axis=1)
+            within = ((block >= low[columns] - COORDINATE_TIE) & (block <= high[columns] + COORDINATE_TIE)).all(axis=1)
             if feature.loses:
                 within |= np.isnan(block[:, 0])
             if feature.kind is Kind.ORDINAL and feature.actionability is Actionability.CONDITIONAL:
@@ -313,7 +314,7 @@ class Space:
                     ok = feature.loses
                 elif feature.numeric:
                     low, high = feature.interval(origin)
-                    slack = SAME * feature.range
+                    slack = COORDINATE_TIE * feature.range
                     ok = low - slack <= value <= high + slack and value not in feature.special
                 else:
                     ok = value in feature.reachable(origin)
@@ -335,13 +336,13 @@ class Space:
     def changed(self, factual: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
         """Which features differ, shape (rows, features), bool: from one factual, or from one for each row.
 
-        Numbers are the same up to ``SAME`` of a range.
+        Numbers are the same up to ``COORDINATE_TIE`` of a range.
         """
         differ = np.empty((len(frame), len(self.features)), dtype=bool)
         for feature, column in zip(self.features, differ.T, strict=True):
             origins, values = factual[feature.name].to_numpy(), frame[feature.name].to_numpy()
             if feature.numeric:
-                column[:] = feature.moved(origins, values) > SAME
+                column[:] = feature.moved(origins, values) > COORDINATE_TIE
             else:
                 column[:] = values != origins
         return differ

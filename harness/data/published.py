@@ -11,11 +11,11 @@ import pandas as pd
 from harness.core.errors import DatasetError, choices
 from harness.core.inputs import Affine, Indicator, Input, Lookup
 from harness.core.space import Kind
+from harness.core.tolerances import FILE_TIE
 from harness.data.dataset import Dataset
 from harness.data.sources import read_bytes
 
 Scale = Mapping[str, tuple[float, float]]
-SAME = 1e-6  # scaled values this near are the same: files hold rounded ones
 
 
 def inputs_of(columns: Iterable[str], dataset: Dataset, scale: Scale | None = None) -> dict[str, Input]:
@@ -87,7 +87,7 @@ def published_factuals(dataset: Dataset) -> pd.DataFrame:
         away = np.abs(rows - factual).max(axis=1)
         away[places] = np.inf
         place = int(away.argmin())
-        if away[place] > SAME:
+        if away[place] > FILE_TIE:
             raise DatasetError(f"row {number} of {dataset.published.file} is no row of {dataset.name}.")
         places.append(place)
     return dataset.frame.iloc[places]

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.core.gaps import missing, same
-from harness.core.objective import WITHIN, Objective
+from harness.core.objective import Objective
 from harness.core.space import Actionability, Feature, Kind, Space
 from harness.core.target import Target
+from harness.core.tolerances import CLAIM, DECODING, LIMIT_MET
 from harness.core.wording import BROKEN
 from harness.store.run import StoredRun
 
@@ -21,10 +22,8 @@ if TYPE_CHECKING:
     from harness.core.problem import Problem
 
 
-ROUNDING = 1e-9  # of a feature's range: what decoding to floats may move a bound
 ACCEPTED = "accepted"
 FAULTS = ("invalid", "incoherent", "beyond its limits", "worse than claimed")
-CLAIM = 1e-6  # an objective this much above its claim, relative to max(1, |claim|), is worse than claimed
 
 
 def verdicts(run: StoredRun) -> list[dict[str, Any]]:
@@ -196,7 +195,7 @@ def examine(
             verdict["objective"] = float(objective.evaluate(space, factual, answer).item()) if objective.terms else None
             verdict["limits"] = objective.exceeded(space, factual, answer)[0]
         off = [abs(equation.residual(space, factual, answer).item()) for equation in imposed]
-        verdict["limits"] += ["causality"] if max(off, default=0.0) > WITHIN else []
+        verdict["limits"] += ["causality"] if max(off, default=0.0) > LIMIT_MET else []
         if verdict["valid"] and row.get("region"):
             from harness.evaluation import regions  # slow: scipy.optimize, and few methods give regions
 
@@ -251,10 +250,10 @@ def permitted(feature: Feature, old: Any, new: Any) -> bool:
     if missing(new):
         return feature.may_be_missing
     if missing(old):  # a gap is filled by anything that anybody may have
-        rounding = ROUNDING * feature.range
+        rounding = DECODING * feature.range
         return feature.bounds[0] - rounding <= new <= feature.bounds[1] + rounding and new not in feature.special
     if feature.numeric:
-        rounding = ROUNDING * feature.range
+        rounding = DECODING * feature.range
         low, high = feature.bounds
         beyond_low, beyond_high = new < low - rounding, new > high + rounding
         nearer = old not in feature.special and (old <= new < low if beyond_low else high < new <= old)

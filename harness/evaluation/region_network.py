@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from harness.core.tolerances import SCORE_SOLVED
 from harness.evaluation.region_box import Box
 
 NODES = 5_000  # of branch and bound
-NEAR = 1e-6  # of a margin, relative to its terms: what the solver's tolerances may be off
 
 
 def valid(box: Box, margins: Sequence[tuple[np.ndarray, float]]) -> bool | None:
@@ -77,4 +77,4 @@ def _worst(box: Box, weights: np.ndarray, constant: float) -> bool | None:
     bound = found.mip_dual_bound if integral.any() else found.fun
     if bound is None or found.x is None:
         return None
-    return True if bound + float(weights @ shift) + constant >= -NEAR * max(1.0, size) else None
+    return True if bound + float(weights @ shift) + constant >= -SCORE_SOLVED * max(1.0, size) else None

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from harness.core.inputs import Affine
+from harness.core.tolerances import SCORE_TIE
 from harness.evaluation.region_box import Box
 
 NODES = 100_000  # combinations of leaves looked at
-NEAR = 1e-9  # sums this near to 0, relative to their terms, are for the model itself to judge
 PROBES = 64  # points at which what was read of the trees is compared with the model's own output
 
 
@@ -44,9 +44,9 @@ def valid(box: Box, margins: Sequence[tuple[np.ndarray, float]]) -> bool | None:
     if raw.shape != sums.shape:
         return None
     rest = raw - sums
-    near = NEAR * (1.0 + np.abs(raw).max() + sum(float(np.abs(tree.value).max()) for tree in trees))
+    near = SCORE_TIE * (1.0 + np.abs(raw).max() + sum(float(np.abs(tree.value).max()) for tree in trees))
     if foreign is not None:
-        near *= max(1.0, foreign.epsilon * (len(trees) + 2) / NEAR)
+        near *= max(1.0, foreign.epsilon * (len(trees) + 2) / SCORE_TIE)
     if np.ptp(rest, axis=0).max() > near:
         return None
     settled = True

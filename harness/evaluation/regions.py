@@ -20,11 +20,11 @@ from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine
 from harness.core.space import Space
 from harness.core.target import Interval, Label, Target
+from harness.core.tolerances import DECODING
 from harness.core.wording import BROKEN, HOLDS, UNCHECKED
 from harness.evaluation import region_network, region_trees
 from harness.evaluation.region_box import Box
 
-ROUNDING = 1e-9  # of a feature's range: what decoding to floats may move the end of a region
 DRAWS = 512  # points of any region that are asked about first, whatever the model
 
 
@@ -38,13 +38,13 @@ def verdict(
     """``holds``: every point of a region, a box around a decoded row in original units, is valid; ``broken``: an
     invalid one was met, or the row is not in it; ``not checked``: neither was shown.
 
-    Ends may be off by ``ROUNDING`` of a feature's range, as decoding is.
+    Ends may be off by ``DECODING`` of a feature's range, as decoding is.
     """
     if any(not low <= row[name] <= high for name, (low, high) in region.items()):
         return BROKEN
     ends: dict[str, tuple[float, float]] = {}
     for name, (first, last) in region.items():
-        slack = ROUNDING * space[name].range if space[name].numeric else math.inf
+        slack = DECODING * space[name].range if space[name].numeric else math.inf
         if last - first > 2 * slack:
             ends[name] = min(first + slack, float(row[name])), max(last - slack, float(row[name]))
     box = Box(space, classifier, target, row, ends)

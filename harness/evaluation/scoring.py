@@ -19,6 +19,7 @@ from harness.core.metric import Metric
 from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
 from harness.core.space import Space
+from harness.core.tolerances import WHOLE_BOUND
 from harness.core.wording import SATISFIED
 from harness.evaluation.checker import ACCEPTED
 from harness.store.run import StoredRun
@@ -31,7 +32,6 @@ GROUPED = (  # in the scores of factuals
     "group/points", "group/bound", "group/gap", "group/changed", "group/total_change", "group/total_change_bound",
     "group/seconds",
 )  # fmt: skip
-ROUNDING = 1e-6  # of a bound on a whole number
 COUNTS = (
     "requested", "returned", "valid", "accepted", "coverage", "filled", "optimal", "gap", "seconds", "cpu_seconds",
     "model_seconds", "fit_seconds", "late", "impossible",
@@ -219,7 +219,7 @@ def group_table(run: StoredRun) -> pd.DataFrame:
                 "left": len(line["factuals"]) - covered - lost,
                 "points": used if found or line["status"] == Status.OPTIMAL else np.nan,
                 "bound": np.nan if bound is None else bound,
-                "gap": np.nan if bound is None or not found else max(used - math.ceil(bound - ROUNDING), 0),
+                "gap": np.nan if bound is None or not found else max(used - math.ceil(bound - WHOLE_BOUND), 0),
                 "optimal": float(line["status"] == Status.OPTIMAL and covered + lost == len(line["factuals"])),
                 "changed": max(map(len, line["changed"]), default=0),
                 **_total_change(line),
@@ -236,7 +236,7 @@ def _total_change(line: Mapping[str, Any]) -> dict[str, float]:
     return {
         "total_change": change,
         "total_change_bound": bound,
-        "least_change": float(bound >= change - ROUNDING),
+        "least_change": float(bound >= change - WHOLE_BOUND),
     }
 
 

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from harness.core.problem import Problem
+from harness.core.tolerances import READING
 from harness.evaluation import scoring
 from harness.evaluation.study import SCORES, read_scores
 from harness.store.run import StoredRun
-
-ROUNDING = 1e-12  # relative: pandas reads a number of a CSV file this exactly
 
 
 def misstated(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -42,7 +41,7 @@ def misstated(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> Iterator
         yield "its scores are of other questions than its answers"
         return
     ours, theirs = (table.loc[counts.index, shown].to_numpy(float) for table in (counts, scores))
-    same = np.isclose(ours, theirs, rtol=ROUNDING, atol=0.0, equal_nan=True).all(axis=0)
+    same = np.isclose(ours, theirs, rtol=READING, atol=0.0, equal_nan=True).all(axis=0)
     if not same.all():
         names = ", ".join(name for name, fine in zip(shown, same, strict=True) if not fine)
         yield f"its scores do not follow from its answers: {names}"

@@ -13,9 +13,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from harness.core.tolerances import VALUE_TIE
+
 LEVEL = 0.05  # of significance, of every test and interval
 RESAMPLES = 2000  # of a bootstrap
-TIE = 1e-6  # values this near, relative to max(1, value), are equal
 BITS = 30  # of a difference: equal ones are to have equal ranks
 COUNTED = 13  # gaps of which all signs are counted
 ENOUGH = 10  # questions behind a common mean
@@ -136,7 +137,7 @@ def pairs(values: pd.DataFrame, answered: pd.DataFrame | None = None) -> list[Pa
 def differences(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """First minus second; 0 where the two are equal but for a tie, and without the noise of the last digits."""
     gaps, most = first - second, max(1.0, float(np.abs(first).max(initial=0.0)))
-    tied = np.abs(gaps) <= TIE * np.maximum(1.0, np.abs(first))
+    tied = np.abs(gaps) <= VALUE_TIE * np.maximum(1.0, np.abs(first))
     unit = 2.0 ** (math.ceil(math.log2(most)) - BITS)  # a power of two, of which multiples are exact
     return np.where(tied, 0.0, np.round(gaps / unit) * unit)
 
@@ -162,7 +163,7 @@ def _counted(signs: np.ndarray, ranks: np.ndarray) -> float:
     ways = (np.arange(2 ** len(free))[:, None] >> np.arange(len(free))) & 1
     sums = ways @ free
     found = free[signs[signs != 0] > 0].sum()
-    tail = min((sums >= found - TIE).mean(), (sums <= found + TIE).mean())
+    tail = min((sums >= found - VALUE_TIE).mean(), (sums <= found + VALUE_TIE).mean())
     return float(min(1.0, 2.0 * tail))
 
 
@@ -248,7 +249,7 @@ def _levels(costs: np.ndarray) -> np.ndarray:
         value = costs[place]
         if math.isnan(value):
             break
-        if value - start > TIE * max(1.0, abs(value)):
+        if value - start > VALUE_TIE * max(1.0, abs(value)):
             start, level = value, level + 1
         levels[place] = level
     return levels
@@ -331,4 +332,4 @@ def best(means: Mapping[str, Estimate], better: Better, answered: pd.DataFrame) 
     if not kept:
         return set()
     top = min(kept.values()) if better == "lower" else max(kept.values())
-    return {name for name, value in kept.items() if abs(value - top) <= TIE * max(1.0, abs(top))}
+    return {name for name, value in kept.items() if abs(value - top) <= VALUE_TIE * max(1.0, abs(top))}

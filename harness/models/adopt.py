@@ -17,6 +17,7 @@ from harness.core.classifier import Classifier, WrappedModel
 from harness.core.errors import HarnessError, UnsupportedError, short
 from harness.core.inputs import space_inputs
 from harness.core.space import Feature, Space
+from harness.core.tolerances import SCORE_TIE
 from harness.models import gaps, pipeline
 from harness.models.composite import MADE_OF_OTHERS, THRESHOLDS
 from harness.models.files import check_size, checksum, read
@@ -25,7 +26,6 @@ from harness.models.runtime.source import ModelSource, source_of
 from harness.models.scorecard import as_scorecard
 
 SEVERAL = "it has several outputs, and one is explained; train a model for one target"
-NEAR = 1e-9  # scores this near, relative to the terms that they are sums of, are equal
 
 
 def from_file(
@@ -198,7 +198,7 @@ def _difference(
         if inside.cut is not None:
             return None if _same_decisions(inside, frame, predicted[0]) else f"{prefix} predictions than it does"
         codes, scores = inside.graded(frame)
-        slack = NEAR * _size(inside, frame, scores)
+        slack = SCORE_TIE * _size(inside, frame, scores)
     except Exception as fault:
         return f"{prefix} inputs than its last step takes ({short(fault)})"
     if inside.classes and (codes != predicted[0]).any():
@@ -213,7 +213,7 @@ def _same_decisions(inside: Classifier, frame: pd.DataFrame, codes: np.ndarray) 
         said, lead = (raw > inside.raw_threshold).astype(int), np.abs(raw - inside.raw_threshold)
     else:
         said, lead = raw.argmax(axis=1), np.diff(np.sort(raw, axis=1)[:, -2:], axis=1)[:, 0]
-    return bool(((said == codes) | (lead <= NEAR * np.maximum(1.0, np.abs(raw).max()))).all())
+    return bool(((said == codes) | (lead <= SCORE_TIE * np.maximum(1.0, np.abs(raw).max()))).all())
 
 
 def _unlike(one: np.ndarray, other: np.ndarray) -> np.ndarray:

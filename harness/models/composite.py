@@ -35,6 +35,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
+from harness.core.tolerances import COMPOSITE_TIE
 from harness.models.grown import NODE, boosting_of, grown
 from harness.models.one_tree import THRESHOLDS, one_tree
 
@@ -44,7 +45,6 @@ MADE_OF_OTHERS = (
     VotingClassifier,
 )  # fmt: skip
 PROBABILITY, DECISION = "predict_proba", "decision_function"
-TIE = 1e-13  # of the greatest sum: more than its rounding, and less than what fitted models decide themselves
 
 
 Walk = Callable[[Any, Any], tuple[Any, Any]]  # an estimator and its columns; the last step, and the columns before it
@@ -157,7 +157,7 @@ class Sum:
         constant, leaves = self.constant, [nodes["left_child"] < 0 for nodes, _, _ in self.trees]
         if self.outputs == 1:
             sizes = (np.abs(values[own]).max() for (_, values, _), own in zip(self.trees, leaves, strict=True))
-            constant = constant + (TIE if at else -TIE) * max(sum(sizes), np.abs(constant).max())
+            constant = constant + (COMPOSITE_TIE if at else -COMPOSITE_TIE) * max(sum(sizes), np.abs(constant).max())
         return boosting_of(
             [self._stage(*tree, constant / len(self.trees)) for tree in self.trees], 1.0, len(self.columns)
         )
@@ -328,7 +328,7 @@ def _raw_cut(rule: Rule) -> float:
         cut = Classifier(model, (), (0, 1)).to_raw(cut)
         if not math.isfinite(cut):
             raise UnsupportedError(_one_sided(model, rule.cut))
-    return cut + (-TIE if rule.at else TIE) * max(1.0, abs(cut))
+    return cut + (-COMPOSITE_TIE if rule.at else COMPOSITE_TIE) * max(1.0, abs(cut))
 
 
 def _log_odds(probability: float, model: Any) -> float:

@@ -22,9 +22,8 @@ from sklearn.utils.metaestimators import available_if
 from harness.core.errors import HarnessError, UnsupportedError
 from harness.core.inputs import Input
 from harness.core.space import Space
+from harness.core.tolerances import SCORE_TIE
 from harness.models.card import Bin, Card, Nothing, Variable
-
-NEAR = 1e-9  # scores this near are equal: sums of the same numbers in another order
 
 
 class ScorecardEstimator(BaseEstimator):
@@ -237,7 +236,7 @@ def read_card(scorecard: Any) -> Card:
         float(np.ravel(getattr(scorecard, "intercept_", 0.0))[0]),
     )
     own = scorecard.decision_function if binary else scorecard.predict
-    if np.abs(card.score(card.bins(probes)) - np.ravel(own(_widened(process, probes)))).max() > NEAR:
+    if np.abs(card.score(card.bins(probes)) - np.ravel(own(_widened(process, probes)))).max() > SCORE_TIE:
         raise UnsupportedError("its scorecard's score is not the sum of its bins' values")
     return card
 

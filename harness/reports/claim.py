@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from harness.core.tolerances import COST_TIE
+
 Numbers = Mapping[str, pd.DataFrame]
 HOLDS, FAILS, OPEN = "holds", "does not hold", "not tested enough"
 
@@ -82,8 +84,5 @@ def duel(table: pd.DataFrame, one: str, other: str, better: str) -> Verdict:
         return Verdict(False, 0, "")
     rows = table[[one, other]].dropna()
     gaps = (rows[one] - rows[other]) * (1.0 if better == "higher" else -1.0)
-    wins, ties = int((gaps > TIE).sum()), int((gaps.abs() <= TIE).sum())
+    wins, ties = int((gaps > COST_TIE).sum()), int((gaps.abs() <= COST_TIE).sum())
     return Verdict(wins > len(rows) / 2, len(rows), f"better in {wins}, equal in {ties} of {len(rows)} settings")
-
-
-TIE = 1e-9  # numbers that lie no farther apart are equal

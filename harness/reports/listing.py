@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.objective import displacement
+from harness.core.tolerances import COST_TIE
 from harness.evaluation.checker import ACCEPTED
 from harness.reports.comparison import Comparison, narrowed
 from harness.reports.markup import DASH, markdown
@@ -19,7 +20,6 @@ from harness.store.run import StoredRun
 
 STATUS = "status"
 AUTHORS = "published_"  # how the names of models begin that a paper's authors published
-SAME = 1e-9  # relative difference of two objectives that are equal
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -185,7 +185,7 @@ def _farther(run: StoredRun, factual: pd.DataFrame, rows: pd.DataFrame) -> str |
     own, least = (
         float(near.evaluate(run.space, factual, frame).min()) for frame in (run.space.frame([_first(run)["row"]]), rows)
     )
-    if own >= least - SAME * max(1.0, abs(least)):
+    if own >= least - COST_TIE * max(1.0, abs(least)):
         return None
     return f"not the nearest: its objective is at least {least:.10g}, that of an accepted one {own:.10g}"
 

@@ -12,8 +12,8 @@ from typing import Any
 import pandas as pd
 
 from harness.core.explanation import Status
+from harness.core.tolerances import CLAIM
 from harness.evaluation import scoring
-from harness.evaluation.checker import CLAIM
 from harness.evaluation.contest import Criterion
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import Entry

@@ -12,10 +12,9 @@ import highspy
 import numpy as np
 
 from harness.core.doubts import ONE_RUN, doubt
+from harness.core.tolerances import FEASIBILITY, OPTIMALITY_GAP
 from harness.solvers.silence import silent
 
-FEASIBILITY = 1e-7  # of rows, bounds and integrality; with 1e-9 for integrality HiGHS 1.12 gave a wrong optimum
-PROVEN = 1e-6  # a gap this small, relative to max(1, |objective|), is none
 # No single run proves anything: with presolve, releases 1.12 to 1.15 were seen to lose optimal points. A run differs
 # from those before it in these options; two that agree are enough.
 RUNS: tuple[Mapping[str, Any], ...] = ({}, {"presolve": "off"}, {"presolve": "off", "mip_heuristic_effort": 0.0})
@@ -77,7 +76,7 @@ class Solution:
         """Whether the point is optimal, or infeasibility is proven."""
         if self.x is None:
             return self.infeasible
-        return self.objective - self.bound <= PROVEN * max(1.0, abs(self.objective))
+        return self.objective - self.bound <= OPTIMALITY_GAP * max(1.0, abs(self.objective))
 
     def limit(self, best: float, step: float) -> float:
         """The bound, where that is no proof so far below a known value that it proves nothing of that, either.
@@ -123,7 +122,7 @@ def cut_short(found: Solution) -> Solution:
 def _agreed(runs: Sequence[Solution]) -> Solution:
     """The best point of some runs, and the bound that two of them came to; one above that point is refuted by it."""
     best = min(runs, key=lambda one: one.objective)
-    most = best.objective + PROVEN * max(1.0, abs(best.objective))
+    most = best.objective + OPTIMALITY_GAP * max(1.0, abs(best.objective))
     bounds = sorted((one.bound for one in runs if one.bound <= most), reverse=True)
     bound = bounds[1] if len(bounds) > 1 else -math.inf
     return Solution(best.x, best.objective, min(bound, best.objective), best.x is None and bound == math.inf)
@@ -149,7 +148,7 @@ def new_solver(seconds: float, feasibility: float = FEASIBILITY, options: Mappin
         ("dual_feasibility_tolerance", feasibility),
         ("mip_feasibility_tolerance", feasibility),
         ("mip_rel_gap", 0.0),
-        ("mip_abs_gap", 1e-6),
+        ("mip_abs_gap", OPTIMALITY_GAP),
         *options.items(),
     ):
         solver.setOptionValue(option, value)

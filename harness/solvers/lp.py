@@ -8,10 +8,8 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse as sparse
 
+from harness.core.tolerances import FLAT, RAY_OF_PROGRAM
 from harness.solvers.highs import Solution, new_solver, read_solution
-
-RAY = 1e-9  # by how much multipliers of at most 1 have to contradict rows and bounds, for these to exclude one another
-FLAT = 1e-9  # a slope this small, of a column without an end, is rounding
 
 
 class Lp:
@@ -65,7 +63,7 @@ class Lp:
         if found.infeasible:
             _, exists, ray = self._solver.getDualRay()
             ray = np.asarray(ray, dtype=float) / max(float(np.abs(ray).max(initial=0.0)), FLAT)
-            if exists and max(self._lagrange(np.zeros(self.size), side * ray) for side in (1.0, -1.0)) > RAY:
+            if exists and max(self._lagrange(np.zeros(self.size), side * ray) for side in (1.0, -1.0)) > RAY_OF_PROGRAM:
                 return found
             return Solution(None, math.inf, -math.inf)
         if found.x is None:

@@ -16,7 +16,16 @@ import scipy.sparse as sparse
 from pyomo.repn import generate_standard_repn
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
-from harness.solvers.highs import FEASIBILITY, RUNS, Linear, Solution, confirmed, cut_short, new_solver, run_from
+from harness.core.tolerances import FEASIBILITY
+from harness.solvers.highs import (
+    RUNS,
+    Linear,
+    Solution,
+    confirmed,
+    cut_short,
+    new_solver,
+    run_from,
+)
 from harness.solvers.lp import Lp
 
 Expression = Any  # a linear Pyomo expression, or a number

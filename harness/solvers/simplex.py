@@ -7,11 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.core.compiling import njit
+from harness.core.tolerances import PIVOT, RAY_OF_SIMPLEX, ROW_MISSED
 
 OPTIMAL, INFEASIBLE, STUCK = 0, 1, 2
-FEASIBLE = 1e-9  # by which a row may be missed
-PIVOT = 1e-9  # smallest pivot
-RAY = 1e-7  # by how much multipliers have to contradict rows and box, for these to exclude one another
 PIVOTS = 2000
 
 
@@ -59,7 +57,7 @@ def minimum(cost, rows, sides, low, high):
         level[i] = total
     status = STUCK
     for _ in range(PIVOTS):
-        leaving, worst, sign = -1, FEASIBLE, 1.0
+        leaving, worst, sign = -1, ROW_MISSED, 1.0
         for i in range(m):
             k = basic[i]
             bottom = low[k] if k < n else 0.0
@@ -111,7 +109,7 @@ def minimum(cost, rows, sides, low, high):
                 size += ray[i]
             if size > 0:
                 ray /= size
-                if lagrange(np.zeros(n), rows, sides, low, high, ray) > RAY:
+                if lagrange(np.zeros(n), rows, sides, low, high, ray) > RAY_OF_SIMPLEX:
                     for j in range(n):
                         point[j] = 0.0
                     return Minimum(INFEASIBLE, np.inf, point, ray)

@@ -13,7 +13,7 @@ from harness.core.explanation import Answer, Reason, Status
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Kind, values_of
-from harness.solvers.highs import PROVEN
+from harness.core.tolerances import OPTIMALITY_GAP
 from methods.ce_ocl.answers import gave_up, infeasible
 from methods.ce_ocl.parameters import Parameters
 from methods.cells.closest import Closest
@@ -86,6 +86,6 @@ def _answer(found: Closest, further: bool) -> Answer:
     """What a search found, as an answer; ``further``: there are answers before it."""
     if found.row is None:
         return infeasible(further) if found.proven else gave_up(Reason.TIME_LIMIT)
-    if found.value - found.bound <= PROVEN * max(1.0, abs(found.value)):
+    if found.value - found.bound <= OPTIMALITY_GAP * max(1.0, abs(found.value)):
         return Answer(Status.OPTIMAL, found.row, Reason.PROOF, found.value, found.bound)
     return Answer(Status.FOUND, found.row, Reason.TIME_LIMIT, found.value, found.bound)

@@ -13,8 +13,9 @@ import numpy as np
 from harness.core.inputs import Affine, Input
 from harness.core.method import Deadline
 from harness.core.problem import Problem
-from harness.core.space import SAME, Feature, Kind
+from harness.core.space import Feature, Kind
 from harness.core.target import Label
+from harness.core.tolerances import COORDINATE_TIE
 from methods.estimators.network import NETWORKS, unit_of
 from methods.estimators.raw_target import raw_interval
 from methods.estimators.thresholds import separated_values
@@ -165,7 +166,7 @@ class FewChanges:
                     side = 1.0 if high > 0 else -1.0
                     near, far = sorted((side * low, side * high))
                     paid = price * feature.rates[side > 0] ** np.arange(3)
-                    separated = [high <= first + SAME or low >= last - SAME for first, last in ends]
+                    separated = [high <= first + COORDINATE_TIE or low >= last - COORDINATE_TIE for first, last in ends]
                     listed.append(_Segment(place, side * rate, near, far, step, paid, side, separated))
                 continue
             stays[place] = [other != value for other in others]
@@ -295,8 +296,8 @@ class _Segments:
         step = self.step[chosen]
         unit = np.where(step > 0, step, 1.0)
         return (
-            np.where(step > 0, np.ceil(near / unit - SAME) * step, near),
-            np.where(step > 0, np.floor(far / unit + SAME) * step, far),
+            np.where(step > 0, np.ceil(near / unit - COORDINATE_TIE) * step, near),
+            np.where(step > 0, np.floor(far / unit + COORDINATE_TIE) * step, far),
         )
 
     def affordable(self, chosen: np.ndarray, near: np.ndarray, budget: float) -> np.ndarray:
@@ -321,7 +322,7 @@ class _Segments:
             cost += part * marginal[rows, segment]
             missing = missing - part * pace
         step = self.step[chosen]
-        rounded = np.ceil(moves / np.where(step > 0, step, 1.0) - SAME) * step
+        rounded = np.ceil(moves / np.where(step > 0, step, 1.0) - COORDINATE_TIE) * step
         return np.where(step > 0, np.minimum(rounded, far), moves), cost
 
 
@@ -350,7 +351,7 @@ class _Boxes:
         near, far = self.near[rows, widest], self.far[rows, widest]
         step = segments.step[self.chosen[rows, widest]]
         middle = (near + far) / 2
-        middle = np.where(step > 0, np.floor(middle / np.where(step > 0, step, 1.0) + SAME) * step, middle)
+        middle = np.where(step > 0, np.floor(middle / np.where(step > 0, step, 1.0) + COORDINATE_TIE) * step, middle)
         lower, upper = self.far.copy(), self.near.copy()
         lower[rows, widest], upper[rows, widest] = middle, middle + step
         wide = np.flatnonzero(far > near)
@@ -430,7 +431,7 @@ def _moves(feature: Feature, value: float) -> tuple[float, float]:
 def _close(feature: Feature, value: float, other: float, separation: float) -> tuple[float, float]:
     """Ends of the scaled moves between which a number is not separated from an earlier point's."""
     up, down = separated_values(feature, other, separation)
-    room = 0.0 if feature.kind is Kind.INTEGER else SAME  # for the rounding of decoded values
+    room = 0.0 if feature.kind is Kind.INTEGER else COORDINATE_TIE  # for the rounding of decoded values
     return (down - value) / feature.range - room, (up - value) / feature.range + room
 
 
@@ -443,4 +444,4 @@ def _parts(low: float, high: float, step: float, ends: Sequence[tuple[float, flo
             for a, b in parts
             for part in ((a, min(b, first)), (max(a, first + step), min(b, last - step)), (max(a, last), b))
         ]
-    return [(a, b) for a, b in parts if b - a >= -SAME and max(abs(a), abs(b)) > SAME]
+    return [(a, b) for a, b in parts if b - a >= -COORDINATE_TIE and max(abs(a), abs(b)) > COORDINATE_TIE]

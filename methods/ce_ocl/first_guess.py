@@ -9,8 +9,9 @@ import pandas as pd
 
 from harness.core.inputs import space_inputs
 from harness.core.problem import Problem
-from harness.core.space import SAME, Kind
+from harness.core.space import Kind
 from harness.core.target import Label
+from harness.core.tolerances import COORDINATE_TIE
 from methods.estimators.fast_predict import fast_decide
 
 ROWS = 2000  # training rows considered: a first guess needs a near one, not the nearest
@@ -47,7 +48,7 @@ class FirstGuess:
             return factual.iloc[:0]
         points = self._reachable(origin, factual)
         gaps = np.abs(points - origin)
-        changed = np.column_stack([(gaps[:, columns] > SAME).any(axis=1) for columns in self.groups])
+        changed = np.column_stack([(gaps[:, columns] > COORDINATE_TIE).any(axis=1) for columns in self.groups])
         order = np.argsort(changed @ weights + gaps.sum(axis=1), kind="stable")
         points = np.unique(points[order[: 8 * NEIGHBOURS]], axis=0)
         points = points[self.valid(points)]
@@ -85,7 +86,7 @@ class FirstGuess:
         A special code has no way back: there ``nearest``, the end of the reach, stands for the factual.
         """
         for column, unit in self.numbers:
-            away = np.flatnonzero(np.abs(points[:, column] - origin[column]) > SAME)
+            away = np.flatnonzero(np.abs(points[:, column] - origin[column]) > COORDINATE_TIE)
             if not len(away):
                 continue
             near, far = np.full(len(away), nearest[column]), points[away, column]

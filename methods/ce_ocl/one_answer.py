@@ -13,7 +13,8 @@ from harness.core.explanation import Answer, Reason, Status
 from harness.core.method import Deadline
 from harness.core.relations import all_kept, clauses_of
 from harness.core.space import Kind
-from harness.solvers.highs import PROVEN, Linear, Solution
+from harness.core.tolerances import OPTIMALITY_GAP
+from harness.solvers.highs import Linear, Solution
 from methods.ce_ocl.answers import gave_up, infeasible
 from methods.ce_ocl.assignments import Assignment
 from methods.ce_ocl.few_changes import FewChanges
@@ -258,7 +259,7 @@ class AnswerSearch:
         the limits.
         """
         program = self.program
-        slack = budget + PROVEN * max(1.0, abs(budget)) if math.isfinite(budget) else math.inf
+        slack = budget + OPTIMALITY_GAP * max(1.0, abs(budget)) if math.isfinite(budget) else math.inf
         program.pose(self.factual, self.separation.earlier, count, slack, lexical, self.piece)
         form = program.changes() if fewest else self._cost(lexical)
         runs = Runs.of(program, form, budget, slack)

@@ -12,7 +12,7 @@ import numpy as np
 from harness.core.objective import Limit, Objective, Term, check_weight, mad, mahalanobis_factor
 from harness.core.problem import Problem
 from harness.core.space import Kind
-from harness.solvers.highs import PROVEN
+from harness.core.tolerances import OPTIMALITY_GAP
 from methods.milp.supports import SUPPORTS, clustered, supports
 
 ALLOWED = {
@@ -72,8 +72,10 @@ class Parameters:
             raise ValueError(f"epsilon is {self.epsilon}; it enlarges a hard hull. With hull=fallback leave it 0.")
         if not 0 < self.separation <= 1:
             raise ValueError(f"separation is {self.separation}; it must be in (0, 1].")
-        if self.margin < PROVEN:
-            raise ValueError(f"margin is {self.margin}; it must be at least {PROVEN}, above the solver's tolerance.")
+        if self.margin < OPTIMALITY_GAP:
+            raise ValueError(
+                f"margin is {self.margin}; it must be at least {OPTIMALITY_GAP}, above the solver's tolerance."
+            )
 
     @property
     def epsilons(self) -> tuple[float, ...]:

@@ -16,8 +16,7 @@ from harness.core.equation import follow
 from harness.core.explanation import Answer, Reason, Status
 from harness.core.method import Deadline
 from harness.core.problem import Problem
-from harness.core.space import SAME
-from harness.solvers.highs import PROVEN
+from harness.core.tolerances import COORDINATE_TIE, OPTIMALITY_GAP
 from methods.ce_ocl.assignments import Assignment
 from methods.ce_ocl.cell_engine import CellEngine
 from methods.ce_ocl.few_changes import FewChanges
@@ -268,9 +267,9 @@ class ProgramEngine:
         points = self.rows if label is None else self.rows[self.row_cluster == label]
         moved = np.abs(points - origin)
         gaps = np.column_stack([moved[:, columns].max(axis=1) for columns in space.slices])
-        near = (space.reached(factual, points) | (gaps <= SAME)).all(axis=1)
+        near = (space.reached(factual, points) | (gaps <= COORDINATE_TIE)).all(axis=1)
         points, gaps = points[near], gaps[near]
-        cost, changes = self.program.aim.least(gaps, gaps > SAME)
+        cost, changes = self.program.aim.least(gaps, gaps > COORDINATE_TIE)
         order = np.argsort(cost, kind="stable")
         order = order[changes[order] <= self.program.parameters.most]
         for first in range(0, len(order), NEAREST):
@@ -301,4 +300,4 @@ def _ended(detail: str) -> Answer:
 
 def _better(answer: Answer, other: Answer) -> bool:
     """Whether an objective is less, by more than what counts as proven."""
-    return _cost(answer) < _cost(other) - PROVEN * max(1.0, abs(_cost(other)))
+    return _cost(answer) < _cost(other) - OPTIMALITY_GAP * max(1.0, abs(_cost(other)))

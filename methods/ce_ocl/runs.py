@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from harness.solvers.highs import FEASIBILITY, Linear, Solution
+from harness.core.tolerances import FEASIBILITY
+from harness.solvers.highs import Linear, Solution
 from harness.solvers.program import Compiled
 from methods.ce_ocl.program import CounterfactualProgram
 

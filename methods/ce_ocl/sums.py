@@ -12,8 +12,9 @@ import pandas as pd
 
 from harness.core.method import Deadline
 from harness.core.problem import Problem
-from harness.core.relations import ROUNDING, Row, all_kept, clauses_of
-from harness.core.space import SAME, Feature, Kind, Space
+from harness.core.relations import Row, all_kept, clauses_of
+from harness.core.space import Feature, Kind, Space
+from harness.core.tolerances import COORDINATE_TIE, DECODING
 from harness.solvers.program import Compiled, Program
 from methods.cells.records import Box
 from methods.cells.relations import boxed
@@ -190,7 +191,7 @@ class FactualSums:
             else:
                 ranks = abs(feature.categories.index(value) - feature.categories.index(part.value))
                 gap = ranks / max(len(feature.categories) - 1, 1) if feature.kind is Kind.ORDINAL else float(ranks > 0)
-            total += float(cost(gap)) if gap > SAME else 0.0
+            total += float(cost(gap)) if gap > COORDINATE_TIE else 0.0
         return total
 
     def _ends(self, spans: Sequence[Span]) -> dict[str, tuple[float, float]]:
@@ -214,7 +215,7 @@ class FactualSums:
         return max(min(self._least(row, spans) for row in clause) for clause in self.clauses)
 
     def _least(self, row: Row, spans: Sequence[Span]) -> float:
-        total, wanted, gains = 0.0, -row.high - ROUNDING * row.unit, list[tuple[float, float]]()
+        total, wanted, gains = 0.0, -row.high - DECODING * row.unit, list[tuple[float, float]]()
         for part, cost, span in zip(self.parts, self.sums.costs, spans, strict=True):
             paid, added, better = part.least(span, cost, row)
             total, wanted = total + paid, wanted + added

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from harness.core.relations import ROUNDING, Change, Literal, Relation, Row
+from harness.core.relations import Change, Literal, Relation, Row
 from harness.core.space import Feature, Kind, Space
+from harness.core.tolerances import DECODING
 from methods.cells.records import Box
 
 MOST = 1000  # combinations of values of a clause, each a box at most
@@ -55,7 +56,7 @@ class RelationBoxes:
             if len(row.numbers) + len(row.tables) + len(row.changes) > 1:
                 return [float(value) for value in range(math.ceil(low), math.floor(high) + 1)]
             slope = row.numbers[feature]
-            end, hair = row.high / slope, 2 * ROUNDING * feature.range
+            end, hair = row.high / slope, 2 * DECODING * feature.range
             if feature.kind is Kind.INTEGER:
                 below = (slope > 0) == row.strict
                 found.append(math.ceil(end - hair) - 1.0 if below else float(math.floor(end + hair)))
@@ -131,5 +132,5 @@ class RelationBoxes:
 
 def _holds(row: Row, total: np.ndarray) -> np.ndarray:
     """Whether sums keep a literal."""
-    excess, rounding = total - row.high, ROUNDING * row.unit
+    excess, rounding = total - row.high, DECODING * row.unit
     return excess < -rounding if row.strict else excess <= rounding

@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from harness.core.inputs import Affine
-from harness.core.space import SAME, Feature, Kind
+from harness.core.space import Feature, Kind
+from harness.core.tolerances import COORDINATE_TIE
 
 
 def as_compared(inputs: np.ndarray, single: bool) -> np.ndarray:
@@ -70,6 +71,6 @@ def separated_values(feature: Feature, value: float, separation: float) -> tuple
     """The nearest decoded values above and below that are ``separation``, in scaled units, away from ``value``."""
     up, down = value + separation * feature.range, value - separation * feature.range
     if feature.kind is Kind.INTEGER:
-        up, down = math.ceil(up - SAME * feature.range), math.floor(down + SAME * feature.range)
+        up, down = math.ceil(up - COORDINATE_TIE * feature.range), math.floor(down + COORDINATE_TIE * feature.range)
         return max(up, value + 1), min(down, value - 1)
     return up, down

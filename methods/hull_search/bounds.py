@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harness.core.space import SAME
+from harness.core.tolerances import COORDINATE_TIE
 from methods.hull_search import kernels
 from methods.hull_search.part import Part
 from methods.hull_search.records import Columns, MovingNumbers, Prices, Rows, Solution
@@ -136,7 +136,7 @@ class BoxProgram:
                 return math.inf
         if self.counts:
             columns.low[at + self.rows - 1], columns.high[at + self.rows - 1] = 0.0, costs.rest - changes
-            if changes > costs.rest + SAME:
+            if changes > costs.rest + COORDINATE_TIE:
                 return math.inf
         return costs.constant + constant
 

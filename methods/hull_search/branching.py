@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from harness.core.space import SAME
+from harness.core.tolerances import COORDINATE_TIE
 from methods.hull_search.bounds import CLOSE, Node, Solved
 from methods.hull_search.incumbents import Incumbents
 from methods.hull_search.kernels import INFEASIBLE
@@ -121,9 +121,12 @@ class Branching:
             (node.low <= part.numbers.value) & (part.numbers.value <= node.high) & ~node.forced & (np.abs(moves) > SNAP)
         )
         room = np.where(moves > 0, node.high - part.numbers.value, part.numbers.value - node.low) / part.numbers.unit
-        missing = np.maximum(1.0 - np.abs(moves) / np.maximum(np.minimum(room, self.meets), SAME), 0.0) * costs.fixed
+        missing = (
+            np.maximum(1.0 - np.abs(moves) / np.maximum(np.minimum(room, self.meets), COORDINATE_TIE), 0.0)
+            * costs.fixed
+        )
         if self.program.counts:
-            missing += (1.0 - np.abs(moves) / np.maximum(room, SAME)) * costs.weight
+            missing += (1.0 - np.abs(moves) / np.maximum(room, COORDINATE_TIE)) * costs.weight
         missing = np.where(open_, missing, 0.0)
         k = int(np.argmax(missing))
         if missing[k] <= CLOSE:
@@ -145,7 +148,7 @@ class Branching:
         if part.numbers.integer[k]:
             middle = math.floor((node.low[k] + node.high[k]) / 2)
             return self.split(solved, k, middle, middle + 1.0) if width[k] > 0 else []
-        if width[k] <= SAME:
+        if width[k] <= COORDINATE_TIE:
             self.undecided = min(self.undecided, node.bound)
             return []
         middle = (node.low[k] + node.high[k]) / 2

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from harness.core.method import Deadline
-from harness.core.space import SAME
+from harness.core.tolerances import COORDINATE_TIE
 from methods.estimators.linear import surely_valid
 from methods.hull_search.bounds import CLOSE, BoxProgram, Solved
 from methods.hull_search.kernels import OPTIMAL, TINY
@@ -31,7 +31,7 @@ class Incumbents:
     def loses(self, point: np.ndarray) -> bool:
         """Whether a point is no better than what is known."""
         cost, changes = self._cost(point)
-        if cost >= self.goal or changes > self.costs.rest + SAME:
+        if cost >= self.goal or changes > self.costs.rest + COORDINATE_TIE:
             return True
         return cost + self._leaving(point) >= self.goal
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.core.space import SAME, Feature, Kind
+from harness.core.space import Feature, Kind
+from harness.core.tolerances import COORDINATE_TIE
 from methods.hull_search import kernels
 from methods.hull_search.models import Line, Model, Trees
 from methods.hull_search.records import LeafArrays
@@ -97,7 +98,7 @@ class Numbers:
     def moved(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Scaled gaps of the moving numbers, and which of them are changes."""
         gaps = np.abs(point - self.value) / self.unit
-        return gaps, gaps > SAME
+        return gaps, gaps > COORDINATE_TIE
 
 
 @dataclass
@@ -277,8 +278,8 @@ def _number(feature: Feature, own: Any, box: tuple[float, float], reach: tuple[f
     floor, top = shift + box[0] * unit, shift + box[1] * unit
     if integer:
         floor, top = np.rint(floor), np.rint(top)
-    stays = bool(floor - SAME * unit <= value <= top + SAME * unit)
-    possible = bool(max(low, floor) <= min(high, top) + (0.0 if integer else SAME * unit))
+    stays = bool(floor - COORDINATE_TIE * unit <= value <= top + COORDINATE_TIE * unit)
+    possible = bool(max(low, floor) <= min(high, top) + (0.0 if integer else COORDINATE_TIE * unit))
     low, high = min(max(low, floor), high), max(min(high, top), low)
     return _Number(value, shift, unit, low, high, integer, stays, possible)
 

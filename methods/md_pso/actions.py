@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from harness.core.space import SAME, Feature, Kind
+from harness.core.space import Feature, Kind
+from harness.core.tolerances import COORDINATE_TIE
 from methods.md_pso.oracle import Oracle
 
 
@@ -74,8 +75,10 @@ class Actions:
         low = np.maximum(low, np.maximum(z - size, np.minimum(z, 0.0)))
         high = np.minimum(high, np.minimum(z + size, np.maximum(z, 1.0)))
         if feature.kind is Kind.INTEGER:
-            low = (np.ceil(feature.scale[0] + low * feature.range - SAME) - feature.scale[0]) / feature.range
-            high = (np.floor(feature.scale[0] + high * feature.range + SAME) - feature.scale[0]) / feature.range
+            low = (np.ceil(feature.scale[0] + low * feature.range - COORDINATE_TIE) - feature.scale[0]) / feature.range
+            high = (
+                np.floor(feature.scale[0] + high * feature.range + COORDINATE_TIE) - feature.scale[0]
+            ) / feature.range
         empty = low > high
         low, high = np.where(empty, z, low), np.where(empty, z, high)
         if outside.any():
@@ -93,7 +96,7 @@ class Actions:
                 size = max(reach[0] * own / top, reach[1]) * top
                 place = int(np.searchsorted(allowed, own))
                 near = np.arange(len(allowed))
-                allowed = allowed[(np.abs(allowed - own) <= size + SAME) | (np.abs(near - place) <= 1)]
+                allowed = allowed[(np.abs(allowed - own) <= size + COORDINATE_TIE) | (np.abs(near - place) <= 1)]
             nearest[row] = allowed[np.abs(levels[:, None] - allowed).argmin(axis=1)]
             self.low[row, column], self.high[row, column] = allowed[0] / top, allowed[-1] / top
         self.ranked.append((column, nearest))
@@ -116,7 +119,7 @@ class Actions:
             best = np.where(allowed[owner], positions[:, columns], -1.0).argmax(axis=1)
             points[:, columns] = np.arange(allowed.shape[1]) == best[:, None]
         origin = self.origin[owner]
-        return np.where(np.abs(points - origin) <= SAME, origin, points)
+        return np.where(np.abs(points - origin) <= COORDINATE_TIE, origin, points)
 
     def displacement(self, points: np.ndarray, owner: np.ndarray) -> np.ndarray:
         """How far each active feature of snapped points moved, in scaled units; 1 for a category; (rows, features)."""

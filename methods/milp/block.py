@@ -8,7 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from harness.core.space import Feature
-from harness.solvers.highs import FEASIBILITY, Linear
+from harness.core.tolerances import FEASIBILITY
+from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Expression, Program
 from methods.estimators.thresholds import last_left
 from methods.milp.cost import Cost

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.core.space import SAME, Feature, Kind
+from harness.core.space import Feature, Kind
+from harness.core.tolerances import COORDINATE_TIE
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Expression, Program
 from methods.milp.block import Block
@@ -71,7 +72,7 @@ class CategoryBlock(Block):
             ranks = np.arange(self.size) / max(self.size - 1, 1)
             ordinal = self.feature.kind is Kind.ORDINAL
             open_ = (
-                (ranks >= within[0] - SAME) & (ranks <= within[1] + SAME) & open_
+                (ranks >= within[0] - COORDINATE_TIE) & (ranks <= within[1] + COORDINATE_TIE) & open_
                 if ordinal
                 else np.arange(self.size) == within
             )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.core.space import SAME
+from harness.core.tolerances import COORDINATE_TIE
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Cost:
 
     def __call__(self, gap: np.ndarray | float) -> Any:
         gap = np.asarray(gap)
-        return np.where(gap > SAME, self.fixed, 0.0) + self.linear * gap + self.quadratic * gap**2
+        return np.where(gap > COORDINATE_TIE, self.fixed, 0.0) + self.linear * gap + self.quadratic * gap**2
 
     @property
     def radii(self) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.optimize import nnls
 
-from harness.core.space import SAME
+from harness.core.tolerances import COORDINATE_TIE
 from harness.solvers.highs import Linear
 from harness.solvers.lp import Lp
 from harness.solvers.program import Compiled
@@ -72,7 +72,7 @@ class Hull:
             normal = found.x[:size] - found.x[size:-1] if both else found.x[:-1]
             values = self.points @ normal
             worst = np.argpartition(-values, min(BATCH, len(values) - 1))[:BATCH]
-            worst = worst[values[worst] > found.x[-1] + SAME]
+            worst = worst[values[worst] > found.x[-1] + COORDINATE_TIE]
             if not len(worst) or set(worst.tolist()) <= set(self._work):
                 return normal
             self._enter(worst)
@@ -95,11 +95,11 @@ class Hull:
             shares = nnls(system, np.append(np.zeros(len(x)), PULL))[0]
             nearest = shares @ moved / shares.sum()
             length = float(np.linalg.norm(nearest))
-            if length <= SAME:
+            if length <= COORDINATE_TIE:
                 return np.zeros(len(x))
             values = (self.points - x) @ (-nearest / length)
             worst = int(values.argmax())
-            if values[worst] <= -length + SAME or worst in work:
+            if values[worst] <= -length + COORDINATE_TIE or worst in work:
                 return -nearest / length
             work.append(worst)
 

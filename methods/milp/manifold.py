@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.core.space import SAME, Kind, Space
+from harness.core.space import Kind, Space
+from harness.core.tolerances import COORDINATE_TIE
 from methods.milp.hull import Hull, Outside, Piece, Shares
 
 SHARED = 1000  # points up to which a hull is stated by their shares, above by cuts
@@ -72,15 +73,15 @@ class Groups:
                 kept &= high[columns][codes] > 0.5
                 gaps[:, place] = codes != origin[columns].argmax()
             else:
-                kept &= (codes >= low[columns.start] - SAME) & (codes <= high[columns.start] + SAME)
+                kept &= (codes >= low[columns.start] - COORDINATE_TIE) & (codes <= high[columns.start] + COORDINATE_TIE)
                 gaps[:, place] = codes != origin[columns.start]
         for column, (place, _, start) in enumerate(self.numeric):
             least, most = self.low[:, column], self.high[:, column]
-            stays = (least <= origin[start] + SAME) & (most >= origin[start] - SAME)
-            kept &= stays | ((least <= high[start] + SAME) & (most >= low[start] - SAME))
+            stays = (least <= origin[start] + COORDINATE_TIE) & (most >= origin[start] - COORDINATE_TIE)
+            kept &= stays | ((least <= high[start] + COORDINATE_TIE) & (most >= low[start] - COORDINATE_TIE))
             gaps[:, place] = np.maximum(np.maximum(least - origin[start], origin[start] - most), 0.0)
         rows = np.flatnonzero(kept)
-        return rows, gaps[rows], gaps[rows] > SAME
+        return rows, gaps[rows], gaps[rows] > COORDINATE_TIE
 
     def faces(
         self, space: Space, factual: pd.DataFrame, group: int
@@ -96,12 +97,12 @@ class Groups:
         values = self.points[self.members[group]][:, self.numbers]
         while len(values):
             floor, top = values.min(axis=0), values.max(axis=0)
-            on_floor = (high <= floor + SAME) & (floor < top)
-            on_top = (low >= top - SAME) & (floor < top)
+            on_floor = (high <= floor + COORDINATE_TIE) & (floor < top)
+            on_top = (low >= top - COORDINATE_TIE) & (floor < top)
             if not (on_floor.any() or on_top.any()):
                 break
-            keep = (values[:, on_floor] <= floor[on_floor] + SAME).all(axis=1)
-            keep &= (values[:, on_top] >= top[on_top] - SAME).all(axis=1)
+            keep = (values[:, on_floor] <= floor[on_floor] + COORDINATE_TIE).all(axis=1)
+            keep &= (values[:, on_top] >= top[on_top] - COORDINATE_TIE).all(axis=1)
             values = values[keep]
         if len(values) <= 1:
             return None
@@ -204,7 +205,7 @@ class Manifold:
         if found is None:
             return None
         values, box = found
-        moving = np.flatnonzero(values.max(axis=0) > values.min(axis=0) + SAME)
+        moving = np.flatnonzero(values.max(axis=0) > values.min(axis=0) + COORDINATE_TIE)
         columns = self.groups.numbers[moving]
         if len(values) <= SHARED:
             return Shares(values[:, moving], columns, box, least, changes)

@@ -11,7 +11,8 @@ import numpy as np
 
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine
-from harness.core.space import SAME, Feature, Kind
+from harness.core.space import Feature, Kind
+from harness.core.tolerances import COORDINATE_TIE
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Expression, Program
 from methods.estimators.thresholds import separated_values
@@ -100,8 +101,8 @@ class Reach:
         origin = (value - feature.scale[0]) / feature.range
         must = False
         if within is not None:
-            must = not within[0] - SAME <= origin <= within[1] + SAME
-            coded = not low - SAME <= origin <= high + SAME
+            must = not within[0] - COORDINATE_TIE <= origin <= within[1] + COORDINATE_TIE
+            coded = not low - COORDINATE_TIE <= origin <= high + COORDINATE_TIE
             low, high = max(low, within[0]), min(high, within[1])
             if not must and not coded:
                 low, high = min(low, origin), max(high, origin)
@@ -110,7 +111,7 @@ class Reach:
         if low > high or abs(jump) > max(rise, fall):
             rise = fall = 0.0
         if feature.kind is Kind.INTEGER:
-            rise, fall = (math.floor(part * feature.range + SAME) / feature.range for part in (rise, fall))
+            rise, fall = (math.floor(part * feature.range + COORDINATE_TIE) / feature.range for part in (rise, fall))
         return cls(rise, fall, jump, must)
 
 

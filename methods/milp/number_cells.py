@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from harness.core.space import Feature, Kind
-from harness.solvers.highs import FEASIBILITY, Linear
+from harness.core.tolerances import FEASIBILITY
+from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Program
 from methods.milp.interval_block import Sides, cells
 

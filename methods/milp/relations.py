@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from harness.core.relations import ROUNDING, Row, all_kept
+from harness.core.relations import Row, all_kept
 from harness.core.space import Kind
+from harness.core.tolerances import DECODING
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled
 from methods.milp.block import INTEGRAL
@@ -79,7 +80,7 @@ class RelationRows:
             if any(literal.holds(frame)[0] for literal in clause):
                 continue
             for literal in clause:
-                beyond = literal.excess(frame)[0] + (2 * ROUNDING * literal.unit if literal.strict else 0.0)
+                beyond = literal.excess(frame)[0] + (2 * DECODING * literal.unit if literal.strict else 0.0)
                 for feature, slope in literal.numbers.items():
                     before = found[feature.name]
                     moved = found | {feature.name: before - beyond / slope}
@@ -112,7 +113,7 @@ class RelationRows:
             least, greatest = least + within.min() / unit, greatest + within.max() / unit
         most, whole = row.high, _whole(row)
         if whole:
-            most = math.ceil(most - ROUNDING) - 1.0 if row.strict else math.floor(most + ROUNDING)
+            most = math.ceil(most - DECODING) - 1.0 if row.strict else math.floor(most + DECODING)
         return _Stated(Linear.sum(forms), most / unit, least, greatest, whole)
 
     def _ends(self, column: int) -> np.ndarray:

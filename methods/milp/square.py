@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from harness.core.space import SAME, Feature, Kind
+from harness.core.space import Feature, Kind
+from harness.core.tolerances import COORDINATE_TIE
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled
 
@@ -40,7 +41,7 @@ class Square:
         slope, offset = 2 * gap, gap**2
         if self.feature.kind is Kind.INTEGER:
             unit = 1.0 / self.feature.range
-            step = math.floor(gap / unit + SAME)
+            step = math.floor(gap / unit + COORDINATE_TIE)
             slope, offset = (2 * step + 1) * unit, step * (step + 1) * unit**2
         slope, offset = slope / self.unit**2, offset / self.unit**2
         form = Linear.of([(self.column, 1.0), *((way, -slope) for way in self.ways)])

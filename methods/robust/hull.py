@@ -14,7 +14,7 @@ from harness.core.errors import UnsupportedError
 from harness.core.method import Deadline
 from harness.core.objective import Objective
 from harness.core.problem import Problem
-from harness.core.space import SAME
+from harness.core.tolerances import COORDINATE_TIE
 from methods.cells.records import Box
 from methods.hull_search import kernels
 from methods.hull_search.bounds import Costs
@@ -95,8 +95,8 @@ class RobustHull:
         space = self.problem.space
         moved = np.abs(self.rows - space.encode(factual)[0])
         gaps = np.column_stack([moved[:, columns].max(axis=1) for columns in space.slices])
-        costs, changes = self._least(gaps, gaps > SAME)
-        near = (space.reached(factual, self.rows) | (gaps <= SAME)).all(axis=1) & (changes <= self.most)
+        costs, changes = self._least(gaps, gaps > COORDINATE_TIE)
+        near = (space.reached(factual, self.rows) | (gaps <= COORDINATE_TIE)).all(axis=1) & (changes <= self.most)
         places, reach = np.flatnonzero(near), _anywhere(walls)
         for place in places[np.argsort(costs[places], kind="stable")]:
             if deadline.passed:

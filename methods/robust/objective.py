@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from harness.certificate import checker
-from harness.core.objective import WITHIN, Objective
+from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Space
+from harness.core.tolerances import LIMIT_MET
 from methods.robust.perturbation import Perturbation
 from methods.robust.settings import SECONDS
 
@@ -31,7 +32,7 @@ class RobustObjective(Objective):
         assert self.problem is not None
         assert self.perturbation is not None
         certifier = checker(self.problem.space, self.problem.classifier, self.problem.target)
-        rho = self.perturbation.rho * (1 - WITHIN)
+        rho = self.perturbation.rho * (1 - LIMIT_MET)
         for fault, row in zip(faults, frame.to_dict("records"), strict=True):
             if certifier.certify(row, self.perturbation.ball(row), within=rho, seconds=SECONDS).violated <= rho:
                 fault.append("radius")

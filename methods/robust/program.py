@@ -17,8 +17,9 @@ from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind, Space
 from harness.core.target import Label
-from harness.solvers.highs import FEASIBILITY, Solution
+from harness.core.tolerances import FEASIBILITY
 from harness.solvers.highs import Linear as Form
+from harness.solvers.highs import Solution
 from harness.solvers.program import Compiled, Program
 from methods.estimators.linear import unit_of
 from methods.estimators.raw_target import leads, raw_interval

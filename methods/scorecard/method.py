@@ -19,8 +19,8 @@ from harness.core.objective import Limit, Objective, Term, check_weight
 from harness.core.problem import Problem
 from harness.core.space import values_of
 from harness.core.target import Interval, Label, Probability
+from harness.core.tolerances import OPTIMALITY_GAP
 from harness.models.card import card_of
-from harness.solvers.highs import PROVEN
 from methods.estimators.raw_target import raw_interval
 from methods.scorecard import kernels
 from methods.scorecard.milp import ScorecardProgram
@@ -341,7 +341,7 @@ class _Explainer:
                 answers.append(Answer(Status.GAVE_UP, detail=unsound))
                 continue
             share = float(shares[rank])
-            status = Status.OPTIMAL if found.proven and gap <= PROVEN * max(1.0, abs(share)) else Status.FOUND
+            status = Status.OPTIMAL if found.proven and gap <= OPTIMALITY_GAP * max(1.0, abs(share)) else Status.FOUND
             reason = Reason.PROOF if found.proven else Reason.TIME_LIMIT
             picks = found.choices[rank]
             changes = self._changes(origin, moves, picks[picks >= 0])

@@ -12,7 +12,8 @@ import numpy as np
 from scipy.special import expit, logit
 
 from harness.core.method import Deadline
-from harness.solvers.highs import PROVEN, Linear
+from harness.core.tolerances import OPTIMALITY_GAP
+from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Program
 from methods.scorecard import kernels
 from methods.scorecard.moves import Moves
@@ -81,7 +82,7 @@ class ScorecardProgram:
                 choices = tuple(np.flatnonzero(row) for row in taken)
                 parts = np.array([self._parts(picks) for picks in choices])
                 cost = self._cost(forms[0], choices, parts)
-                proven = cost - exact <= PROVEN * max(1.0, abs(cost))
+                proven = cost - exact <= OPTIMALITY_GAP * max(1.0, abs(cost))
                 return Sets(choices, parts, cost, min(exact - slack, cost), proven, tuple(row or {} for row in rows))
             for wrong in taken[outside]:  # within the solver's tolerance of an end only
                 for copy in columns:

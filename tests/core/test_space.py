@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from harness.core.errors import DatasetError
-from harness.core.space import SAME, Actionability, Feature, Kind, Space
+from harness.core.space import Actionability, Feature, Kind, Space
+from harness.core.tolerances import COORDINATE_TIE
 from harness.evaluation.checker import exists, permitted
 
 settings.register_profile("space", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -93,7 +94,7 @@ def test_unchanged_features_are_the_factuals_own(data: st.DataObject) -> None:
     """Decoding beside a factual gives back its own value, bit for bit, wherever nothing moved."""
     space = data.draw(spaces())
     factual = space.frame([data.draw(rows(space))])
-    z = space.encode(factual) + data.draw(st.floats(-SAME / 2, SAME / 2))
+    z = space.encode(factual) + data.draw(st.floats(-COORDINATE_TIE / 2, COORDINATE_TIE / 2))
     decoded = space.decode(z, like=factual)
     pd.testing.assert_frame_equal(decoded, factual, check_exact=True)
 
@@ -108,13 +109,13 @@ def test_reach_and_violations_agree_with_the_checker(data: st.DataObject) -> Non
     for feature in space.features:
         if feature.numeric and row[feature.name] != origin[feature.name]:
             ends = [*feature.bounds, origin[feature.name]]
-            near = [end for end in ends if 0 < abs(row[feature.name] - end) <= 2 * SAME * feature.range]
+            near = [end for end in ends if 0 < abs(row[feature.name] - end) <= 2 * COORDINATE_TIE * feature.range]
             assume(not near)  # at this distance the two round in their own ways
     allowed = {f.name: permitted(f, origin[f.name], row[f.name]) for f in space.features}
     assert space.violations(factual, frame) == [[name for name, ok in allowed.items() if not ok]]
     low, high = space.reach(factual)
     encoded = space.encode(frame)[0]
-    inside = (low - SAME <= encoded) & (encoded <= high + SAME)
+    inside = (low - COORDINATE_TIE <= encoded) & (encoded <= high + COORDINATE_TIE)
     for feature, columns in zip(space.features, space.slices, strict=True):
         old, new = origin[feature.name], row[feature.name]
         if old == new:

@@ -29,6 +29,7 @@ from harness.core.explanation import Answer, Status
 from harness.core.inputs import space_inputs
 from harness.core.space import Feature, Space
 from harness.core.target import Interval, Label, Probability, Target
+from harness.core.tolerances import DECODING
 from harness.core.wording import BROKEN, HOLDS, UNCHECKED
 from harness.evaluation import checker, region_box, region_network, region_trees, regions
 from harness.evaluation.regions import verdict
@@ -142,7 +143,7 @@ def test_a_probability_of_either_class_has_two_ends(label: str) -> None:
     target = Probability(label, 0.25, 0.6)
     ends = sorted((1.0 if label == "high" else -1.0) * np.log(share / (1 - share)) for share in (0.25, 0.6))
     for low, high, word in ((0.0, 0.0, HOLDS), (-0.01, 0.0, BROKEN), (0.0, 0.01, BROKEN)):
-        for inside in (1e-6, -0.5 * regions.ROUNDING * 18.0):  # ends may be off by as much as decoding moves them
+        for inside in (1e-6, -0.5 * DECODING * 18.0):  # ends may be off by as much as decoding moves them
             region = {"x": (ends[0] + inside + low, ends[1] - inside + high)}
             assert verdict(space, classifier, target, {"x": float(np.mean(ends))}, region) == word
 

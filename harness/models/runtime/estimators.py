@@ -14,11 +14,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from harness.core.classifier import Classifier
 from harness.core.inputs import Input
+from harness.core.tolerances import PROBABILITY_TIE
 from harness.models.runtime.engine import LOGITS, Engine, Predicted, decided, probabilities
 from harness.models.runtime.records import Layers, Trees
 
 NEAR = 16.0  # roundings of a sum's terms within which two ways of adding them up may differ
-CLOSE = 1e-4  # probabilities of one sum by different functions of float32
 
 
 class RuntimeModel(BaseEstimator):
@@ -67,7 +67,7 @@ class RuntimeModel(BaseEstimator):
         ends = [probabilities(sums + side * room, LOGITS)[:, -1:] if linked else sums + side * room for side in (-1, 1)]
         if sums.shape[1] == 1:
             own = probabilities(found.scores, self.engine.kind)[:, 1:]
-            if ((own < ends[0] - CLOSE) | (own > ends[1] + CLOSE)).any():
+            if ((own < ends[0] - PROBABILITY_TIE) | (own > ends[1] + PROBABILITY_TIE)).any():
                 return "scores"
             lead = sums - (0.0 if linked else 0.5)
             codes, sure = (lead[:, 0] > 0).astype(int), np.abs(lead[:, 0]) > room[:, 0]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pandas as pd
 
+from harness.core.tolerances import VALUE_TIE
 from harness.reports.claim import Claim, Numbers, Verdict
 
 KEYS = ["table", "dataset", "model", "spec"]
@@ -24,7 +25,7 @@ def _leaf(numbers: Numbers) -> Verdict:
     if len(rows):  # means are of the same factuals only where every one was answered
         rows = rows.loc[rows["leaf_certified"].eq(rows["leaf_asked"]) & rows["ours_certified"].eq(rows["ours_asked"])]
     faster = int((rows["leaf_median"] < rows["paper_algorithm_median"]).sum())
-    farther = int((rows["leaf_distance"] >= rows["ours_distance"] * (1 - 1e-6)).sum())
+    farther = int((rows["leaf_distance"] >= rows["ours_distance"] * (1 - VALUE_TIE)).sum())
     holds = faster > len(rows) / 2 and farther == len(rows)
     return Verdict(holds, len(rows), f"faster in {faster}, not nearer in {farther} of {len(rows)} rows")
 

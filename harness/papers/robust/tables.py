@@ -12,6 +12,7 @@ import pandas as pd
 
 from harness.certificate import Ball, checker
 from harness.core.explanation import Reason
+from harness.core.tolerances import RADIUS
 from harness.data import load_dataset
 from harness.reports.comparison import beside, narrowed, paired, without_blanks
 from harness.reports.markup import DASH, markdown, number
@@ -50,7 +51,6 @@ SHOWN = {
 }  # fmt: skip
 BASELINE = "adversarial_recourse"
 RIVALS = {"robust": "ours", "dominguez_olmedo": "ours_dominguez_olmedo", "lowered": "ours_lowered"}  # of Table 3
-SHORT = 1e-6  # relative, by which a radius may fall short of rho in Table 3
 MEASURED = {"seconds": "mean", "iterations": "iterations", "early_stops_of_20": "stopped"}  # published, and of a run
 STOPS = "early_stops_of_20"
 ASKED = 20  # factuals of a published row
@@ -272,7 +272,7 @@ def shares(run: StoredRun, rho: float) -> tuple[float, float]:
             continue
         judge = checker(run.space, run.classifier, targets[row["factual"]])
         valid += judge.valid(row["row"])
-        robust += judge.certify(row["row"], ball, rho, SECONDS).radius >= rho * (1 - SHORT)
+        robust += judge.certify(row["row"], ball, rho, SECONDS).radius >= rho * (1 - RADIUS)
     return robust / max(len(rows), 1), valid / max(len(rows), 1)
 
 

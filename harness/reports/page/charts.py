@@ -12,6 +12,7 @@ import pandas as pd
 
 from harness.core.gaps import same
 from harness.core.space import Feature
+from harness.core.tolerances import NO_DISTANCE
 from harness.evaluation.contest import SECONDS, Contest, Criterion, Standing
 from harness.evaluation.scoring import NEAREST
 from harness.evaluation.statistics import LEVEL, comparable, posthocs
@@ -33,7 +34,6 @@ LINE = 0.13  # inches of a line of text
 PANEL = 1.45  # inches of the height of a panel
 LETTER = 0.055  # inches of the width of a letter, on average
 FRONT, CHANGED = "#AAAAAA", "#DDDDDD"  # no method's colours
-TINY = 1e-12  # distances below are as good as none
 
 Looks = Mapping[str, Mapping[str, Any]]
 
@@ -167,7 +167,7 @@ def reached(study: Study, found: Sequence[Contest]) -> tuple[dict[str, np.ndarra
         }
         best = pd.concat([part[nearest] for each in parts.values() for part in each]).groupby(level=0).min()
         for method, part in ((method, part) for method, each in parts.items() for part in each):
-            times = (part[nearest] + TINY) / (best.reindex(part.index) + TINY)
+            times = (part[nearest] + NO_DISTANCE) / (best.reindex(part.index) + NO_DISTANCE)
             ratios.setdefault(method, []).extend(times.fillna(np.inf))
             seconds.setdefault(method, []).extend(part[SECONDS].fillna(np.inf))
     return tuple({name: np.array(each) for name, each in kind.items()} for kind in (ratios, seconds))  # type: ignore[return-value]
