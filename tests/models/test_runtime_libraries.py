@@ -112,9 +112,9 @@ def banded() -> pd.DataFrame:
 
 def test_categories_of_catboost_are_read_where_each_is_split_off() -> None:
     """From a file that knows no names, and of a live model whose columns lie in another order."""
+    model = cat("catboost_categories")
     known = pose(GROUPS, "Outcome", FOLDER / "catboost_categories.cbm", desired="0").classifier
     assert known.opaque is None
-    model = cat("catboost_categories")
     np.testing.assert_array_equal(known.predict(GROUPS), np.ravel(model.predict(GROUPS.to_numpy(object)[:, :4])))
     mixed = banded().sample(frac=1, axis=1, random_state=1)
     question = pose(mixed, "Outcome", model := grouped(one_hot_max_size=9), desired="0", features=KINDS)
