@@ -8,13 +8,12 @@ from functools import partial
 
 import pandas as pd
 
-from harness.data import load_dataset
 from harness.reports.claim import Claim, Numbers, Verdict, duel, wide
 from harness.reports.comparison import Comparison
 from harness.reports.drawing import Drawing, performance, plane
 from harness.reports.listing import Listing
 from harness.reports.registry import Table
-from harness.reports.stored import returned
+from harness.reports.stored import data_of, returned
 from harness.store.run import StoredRun
 
 CE_OCL = "Maragno, Röber and Birbil (2022), Counterfactual explanations using optimization with constraint learning"
@@ -66,8 +65,7 @@ def assigned(run: StoredRun) -> pd.DataFrame:
     elif name.startswith("ce_ocl"):
         scores[ASSIGNED] = scores[MOTHILAL["validity"]].where(scores["returned"] == 0, 1.0)
     else:
-        config = run.meta["config"]
-        data = load_dataset(**config["dataset"], split=config["split"], overrides=config["features"])
+        data = data_of(run)
         rows = [row for row in run.rows() if row["row"] is not None]
         factuals = pd.Index([row["factual"] for row in rows])
         labels = data.labels[data.frame.index.get_indexer(factuals)]

@@ -13,14 +13,13 @@ import pandas as pd
 from harness.core.explanation import Status
 from harness.core.objective import displacement
 from harness.core.space import Kind, Space
-from harness.data import load_dataset
 from harness.evaluation import scoring
 from harness.evaluation.checker import ACCEPTED
 from harness.reports.claim import Claim, Numbers, Verdict, wide
 from harness.reports.comparison import narrowed, paired
 from harness.reports.markup import DASH, markdown, number
 from harness.reports.registry import OneFile, Table
-from harness.reports.stored import published
+from harness.reports.stored import data_of, published
 from harness.store.run import StoredRun
 
 PAPER = "Shekhar et al. (2023), A PSO based method to generate actionable counterfactuals for high dimensional data"
@@ -76,8 +75,7 @@ class Datasets(OneFile):
             if dataset in ran:
                 features = ran[dataset].space.features
                 numbers = sum(feature.kind in {Kind.CONTINUOUS, Kind.INTEGER} for feature in features)
-                config = ran[dataset].meta["config"]
-                data = load_dataset(**config["dataset"], split=config["split"], overrides=config["features"])
+                data = data_of(ran[dataset])
                 record |= {"classes": len(data.classes), "rows": len(data.frame)}
                 record |= {"continuous_features": numbers, "categorical_features": len(features) - numbers}
             records.append(record)

@@ -13,14 +13,13 @@ import numpy as np
 import pandas as pd
 
 from harness.core.errors import HarnessError
-from harness.data import load_dataset
 from harness.models.card import Bin, Card, card_of
 from harness.reports.claim import Claim, Verdict
 from harness.reports.claim import Numbers as Numeric
 from harness.reports.comparison import NOT_RUN, narrowed
 from harness.reports.markup import DASH, markdown, number
 from harness.reports.registry import OneFile, Table
-from harness.reports.stored import published
+from harness.reports.stored import data_of, published
 from harness.store.run import StoredRun
 
 PAPER = "Navas-Palencia (2021), Optimal counterfactual explanations for scorecard modelling"
@@ -119,8 +118,7 @@ class Sheet:
     @cached_property
     def _seen(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """OptBinning's units of proximity, L of the closeness, and the mean, of the training rows."""
-        config = self.run.meta["config"]
-        data = load_dataset(**config["dataset"], split=config["split"], overrides=config["features"])
+        data = data_of(self.run)
         values = self.card.values(self.card.bins(data.frame.iloc[data.train]))
         ranges = [np.ptp(v.contributions[[b.role != "unknown" for b in v.bins]]) for v in self.card.variables]
         factor = np.linalg.cholesky(np.linalg.inv(np.cov(values, rowvar=False)))

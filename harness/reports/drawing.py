@@ -10,10 +10,10 @@ import pandas as pd
 from scipy.spatial import ConvexHull
 
 from harness.core.errors import HarnessError
-from harness.data import Dataset, load_dataset
 from harness.reports import registry
 from harness.reports.canvas import BLUE, COLOURS, GREEN, ORANGE, RED, SKY, blank, legend_below
 from harness.reports.comparison import Comparison
+from harness.reports.stored import data_of
 from harness.store.run import StoredRun
 
 if TYPE_CHECKING:
@@ -142,15 +142,10 @@ def _points(run: StoredRun) -> pd.DataFrame:
     return pd.concat([factuals, run.space.frame(row["row"] for row in run.rows() if row["row"] is not None)])
 
 
-def _dataset(run: StoredRun) -> Dataset:
-    config = run.meta["config"]
-    return load_dataset(**config["dataset"], split=config["split"], overrides=config["features"])
-
-
 def _plane(axis: Axes, run: StoredRun, shown: pd.DataFrame) -> None:
     """One panel; ``shown`` are points that must be within the axes."""
     across, up = two_numbers(run)
-    data, (factuals, targets) = _dataset(run), run.factuals()
+    data, (factuals, targets) = data_of(run), run.factuals()
     target = targets[factuals.index[0]]
     wanted = data.labels == getattr(target, "value", None)
     train = data.frame.iloc[data.train]

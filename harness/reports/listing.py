@@ -21,6 +21,7 @@ from harness.store.run import StoredRun
 STATUS = "status"
 AUTHORS = "published_"  # how the names of models begin that a paper's authors published
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
+Changed = tuple[tuple[str, str], ...]  # features and their new values as printed
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Listing:
         if self.metrics is not None:
             text, numbers = self.metrics.build(found)
             pieces.append(f"## {self.metrics.title}\n\n{text}")
-        notes = "".join(f"- {note}\n" for note in (*hidden, *self.notes))
+        notes = "".join(f"- {note}\n" for note in (*hidden, *self.notes, *self._accepted(found)))
         return "\n".join([pieces[0], notes, *pieces[1:]]), numbers
 
     def refuted(self, found: Sequence[StoredRun]) -> tuple[list[Refuted], int]:
@@ -86,21 +87,37 @@ class Listing:
 
         Whatever number a published one was rounded from: the corners of what it may have been stand for it.
         """
-        own = {str(setting(run.meta, self.label)): run for run in found if run.meta["model"].startswith(AUTHORS)}
-        looked = [row for row in self._published() if row[0] in own]
-        lines = []
-        for part, letter, _, changed in looked:
-            run = own[part]
-            factual, targets = run.factuals()
-            may_be = self._corners(run, factual, changed)
-            holds = targets[factual.index[0]].holds(run.classifier, may_be)
-            why = _refused(run, may_be) if not holds.any() else None
-            if why is None and letter == LETTERS[0]:
-                why = _farther(run, factual, may_be)
+        lines, looked = [], self._judged(found)
+        for (part, letter, changed), (run, may_be, accepted) in looked.items():
+            why = None if accepted else _refused(run, may_be)
+            if accepted and letter == LETTERS[0]:
+                why = _farther(run, run.factuals()[0], may_be)
             if why is not None:
-                printed = ", ".join(f"{name} {value}" for name, value in changed.items())
+                printed = ", ".join(f"{name} {value}" for name, value in changed)
                 lines.append(Refuted(f"{self.label} {part}, {letter}", printed, why))
         return lines, len(looked)
+
+    def _judged(
+        self, found: Sequence[StoredRun]
+    ) -> dict[tuple[str, str, Changed], tuple[StoredRun, pd.DataFrame, bool]]:
+        """Published counterfactuals of the authors' own models: the run of ours, the rows that each may be, and whether
+        the model accepts any of them."""
+        own = {str(setting(run.meta, self.label)): run for run in found if run.meta["model"].startswith(AUTHORS)}
+        judged = {}
+        for part, letter, _, changed in self._published():
+            if part in own:
+                factual, targets = own[part].factuals()
+                may_be = self._corners(own[part], factual, changed)
+                accepted = bool(targets[factual.index[0]].holds(own[part].classifier, may_be).any())
+                judged[part, letter, tuple(changed.items())] = own[part], may_be, accepted
+        return judged
+
+    def _accepted(self, found: Sequence[StoredRun]) -> list[str]:
+        """How many of the first published counterfactuals the authors' own model accepts, whatever they were rounded
+        from; nothing where there are none."""
+        firsts = [accepted for (_, letter, _), (*_, accepted) in self._judged(found).items() if letter == LETTERS[0]]
+        told = f"The authors' own model accepts {sum(firsts)} of their {len(firsts)} first counterfactuals here."
+        return [told] if firsts else []
 
     def _corners(self, run: StoredRun, factual: pd.DataFrame, changed: Mapping[str, str]) -> pd.DataFrame:
         """Rows at the ends of what each printed number may have been, and as printed."""

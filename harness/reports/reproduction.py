@@ -30,7 +30,7 @@ from harness.reports.verdict import (
     missing,
     verdict,
 )
-from harness.store.archive import studies
+from harness.store.archive import packed_as, studies
 from harness.store.run import StoredRun
 
 CLAIMS = "Claims"  # the heading above them
@@ -128,14 +128,18 @@ def write(home: Path) -> str:
     Raises
     ------
     HarnessError
-        Where the earlier page has other columns.
+        Where the earlier page has other columns. And, once the page is written, where tables could not be made of
+        their answers, as files of data or models are lacking.
     """
     known, path = registry.known(), home / "REPRODUCTION.md"
     before, runs = Page.read(path, known), studied(home)
     sections, numbers = {}, {}
-    for name, table in known.items():
-        if name in runs:
-            sections[name], numbers[name] = section(name, table, runs[name])
+    refused: dict[str, list[str]] = {}  # tables by what is lacking
+    for name in (name for name in known if name in runs):
+        try:
+            sections[name], numbers[name] = section(name, known[name], runs[name], home)
+        except HarnessError as fault:
+            refused.setdefault(str(fault), []).append(name)
     kept = [name for name in known if before.has_more(name, sections.get(name))]
     shown = {
         name: before.sections[name] if name in kept else sections[name]
@@ -148,7 +152,8 @@ def write(home: Path) -> str:
         f"{_opening(shown.values(), claims)}\n",
         f"{LEGEND} Made by `python -m harness.tables --all` from stored answers.\n",
         markup.markdown(HEAD, [each.row for each in shown.values()], 1),
-        _absent([name for name in known if name not in shown]),
+        _absent([name for name in known if name not in shown and name not in runs]),
+        "".join(f"Not made here: {', '.join(names)}: {why}\n" for why, names in refused.items()),
         f"Kept from the page before, which has more of them: {', '.join(kept)}.\n" if kept else "",
         _uncovered(known),
         f"## {CLAIMS}\n",
@@ -161,7 +166,11 @@ def write(home: Path) -> str:
     renewed = [name for name in shown if name not in kept]
     names = {"renewed": renewed, "kept, as the page had more of them": kept}
     lists = [f"{how}: {', '.join(found)}" for how, found in names.items() if found]
-    return "; ".join([f"{path}: {len(shown)} of {len(known)} tables", *lists])
+    message = "; ".join([f"{path}: {len(shown)} of {len(known)} tables", *lists])
+    if refused:
+        lacking = "; ".join(f"{', '.join(names)} could not be made: {why}" for why, names in refused.items())
+        raise HarnessError(f"{message}; {lacking}")
+    return message
 
 
 def studied(home: Path) -> dict[str, list[StoredRun]]:
@@ -195,8 +204,8 @@ def _figures(home: Path) -> str:
     return f"## Figures\n\n{text}" if there else ""
 
 
-def section(name: str, table: registry.Table, found: Sequence[StoredRun]) -> tuple[Section, pd.DataFrame]:
-    """A table's part of the page, and the frame of all its numbers."""
+def section(name: str, table: registry.Table, found: Sequence[StoredRun], home: Path) -> tuple[Section, pd.DataFrame]:
+    """A table's part of the page, and the frame of all its numbers; ``home`` holds its studies."""
     text, frame = table.build(found)
     lines = table.compared(frame)
     cells = _published(lines)
@@ -215,7 +224,13 @@ def section(name: str, table: registry.Table, found: Sequence[StoredRun]) -> tup
         notes.append("- Not run: " + "; ".join(f"{number} {why}" for why, number in reasons.most_common()) + ".")
     wrong, excluded = _refuted(table, found)
     row.append(wrong)
-    parts = [_extent(found), _cells(cells, lines, table), excluded, "\n".join(dict.fromkeys(notes))]
+    parts = [
+        _extent(found, table.asked),
+        _behind(found, home),
+        _cells(cells, lines, table),
+        excluded,
+        "\n".join(dict.fromkeys(notes)),
+    ]
     return Section([str(cell) for cell in row], "\n\n".join(part.strip("\n") for part in parts if part)), frame
 
 
@@ -242,8 +257,17 @@ def _questions(found: Sequence[StoredRun]) -> int:
     return sum(len({row["factual"] for row in run.rows()}) for run in found)
 
 
-def _extent(found: Sequence[StoredRun]) -> str:
-    """What was run: methods, models, data sets, splits, limits, and how many were asked."""
+def _behind(found: Sequence[StoredRun], home: Path) -> str:
+    """Where the answers behind a table are kept."""
+    places: dict[Path, None] = {}
+    for run in found:
+        study = home / run.path.parents[1].name
+        places[(packed_as(study) or study) if run.packed else study] = None
+    return f"Answers behind it: {', '.join(f'`{place.relative_to(home.parent).as_posix()}`' for place in places)}."
+
+
+def _extent(found: Sequence[StoredRun], asked: int) -> str:
+    """What was run: methods, models, data sets, splits, limits, and how many were asked, here and by the paper."""
     metas, configs = [run.meta for run in found], [run.meta["config"] for run in found]
     unit, limit = ("group", "group_time_limit") if any(c.get("group") for c in configs) else ("factual", "time_limit")
     listed: dict[str, Iterable[Any]] = {
@@ -256,6 +280,7 @@ def _extent(found: Sequence[StoredRun]) -> str:
         "rows to train on": (_split(config.get("split")) for config in configs),
     }
     words = [f"{name}: {', '.join(map(str, dict.fromkeys(values)))}" for name, values in listed.items()]
+    words += [f"factuals behind a published number: {asked}"] if asked > 1 else []
     return f"{len(found)} runs. " + "; ".join(words) + "."
 
 

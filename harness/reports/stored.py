@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pandas as pd
 from harness.core.errors import HarnessError
 from harness.core.metric import Metric, TableName
 from harness.core.problem import Problem
+from harness.data import Dataset, load_dataset
 from harness.evaluation import scoring
 from harness.evaluation.contest import metrics_of
 from harness.store.run import StoredRun, stored_runs, sweep_lines
@@ -39,6 +42,18 @@ def returned(run: StoredRun) -> pd.DataFrame:
         index: Problem(run.space, classifier, frame.iloc[:0], labels, target) for index, target in targets.items()
     }
     return scoring.score(run, problems, list(metrics_of(run).values()), "returned").round(2)
+
+
+def data_of(run: StoredRun) -> Dataset:
+    """The data set that a run was asked of, read again from its files."""
+    config = run.meta["config"]
+    return _data(json.dumps([config["dataset"], config["split"], config["features"]]))
+
+
+@lru_cache(maxsize=8)
+def _data(settings: str) -> Dataset:
+    dataset, split, features = json.loads(settings)
+    return load_dataset(**dataset, split=split, overrides=features)
 
 
 def latest(folder: Path) -> list[StoredRun]:

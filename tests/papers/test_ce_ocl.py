@@ -42,7 +42,7 @@ def test_validity_as_the_paper_assigns_it(
     run = started(tmp_path, loans.problem, loans.factual, [GRANTED, YOUNGER, None], method=method)
     labels = np.array(["refused", "granted", "refused"], dtype=object)
     data: Any = SimpleNamespace(frame=pd.DataFrame(index=range(3)), labels=labels)
-    monkeypatch.setattr(ce_ocl, "load_dataset", lambda **_: data)
+    monkeypatch.setattr(ce_ocl, "data_of", lambda run: data)
     run.update(config=run.meta["config"] | {"dataset": {}, "split": None, "features": {}})
     scores = ce_ocl.assigned(run)
     found = scores[ce_ocl.ASSIGNED]
@@ -57,7 +57,7 @@ def test_an_answer_of_the_label_is_not_counted(tmp_path: Path, monkeypatch: pyte
     data: Any = SimpleNamespace(
         frame=pd.DataFrame(index=range(2)), labels=np.array(["granted", "refused"], dtype=object)
     )
-    monkeypatch.setattr(ce_ocl, "load_dataset", lambda **_: data)
+    monkeypatch.setattr(ce_ocl, "data_of", lambda run: data)
     run.update(config=run.meta["config"] | {"dataset": {}, "split": None, "features": {}})
     table = ce_ocl.TABLES["ce_ocl_table2_published"]
     means = ce_ocl.assigned(run)[[ce_ocl.ASSIGNED, "mothilal/validity"]].mean()

@@ -209,7 +209,7 @@ def test_what_is_not_valid_is_no_optimum(tmp_path: Path) -> None:
 
 def test_tables_i_and_ii_stand_above_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the sizes among the numbers that are compared."""
-    monkeypatch.setattr(pso, "load_dataset", lambda **_: SimpleNamespace(frame=loans.TRAIN, classes=("no", "yes")))
+    monkeypatch.setattr(pso, "data_of", lambda run: SimpleNamespace(frame=loans.TRAIN, classes=("no", "yes")))
     row = {**loans.factual.to_dict("records")[0], "income": 80.0}
     run = stored(
         tmp_path, "md_pso_paper", 0, [Answer(Status.FOUND, row), Answer(Status.GAVE_UP, None, Reason.FINISHED)]
@@ -244,7 +244,7 @@ def test_tables_i_and_ii_stand_above_each_other(tmp_path: Path, monkeypatch: pyt
 def test_sizes_are_those_of_the_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two of the loans' five features are numbers; datasets that were not run have published sizes alone."""
     row = loans.answers.to_dict("records")[0]
-    monkeypatch.setattr(pso, "load_dataset", lambda **_: SimpleNamespace(frame=loans.TRAIN, classes=("no", "yes")))
+    monkeypatch.setattr(pso, "data_of", lambda run: SimpleNamespace(frame=loans.TRAIN, classes=("no", "yes")))
     run = stored(tmp_path, "md_pso", 0, [Answer(Status.FOUND, row)])
     run.update(config=run.meta["config"] | {"dataset": {}, "split": None, "features": {}})
     lines = pso.Datasets("Table I", "pso_table1.csv").lines([run])
@@ -272,7 +272,7 @@ def test_the_nearest_has_rank_one(tmp_path: Path) -> None:
 
 def test_published_cells_stand_beside_the_method_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Methods of ours that the paper has not are alone; what was not run is none."""
-    monkeypatch.setattr(pso, "load_dataset", lambda **_: SimpleNamespace(frame=loans.TRAIN, classes=("no", "yes")))
+    monkeypatch.setattr(pso, "data_of", lambda run: SimpleNamespace(frame=loans.TRAIN, classes=("no", "yes")))
     near = {**loans.factual.to_dict("records")[0], "income": 80.0}
     found = [
         stored(tmp_path, method, 0, [Answer(Status.FOUND, near)] * 3) for method in ("md_pso_paper", "md_pso_pullback")

@@ -175,7 +175,7 @@ def test_table_4_has_the_accuracy_of_each_part(made: Made, monkeypatch: pytest.M
     frame = pd.concat([loans.TRAIN, loans.TRAIN.iloc[:4]], ignore_index=True)
     labels = np.array([*loans.LABELS, "granted", "granted", "granted", "refused"], dtype=object)
     data = SimpleNamespace(frame=frame, labels=labels, train=np.arange(8), test=np.arange(8, 12))
-    monkeypatch.setattr(tables, "load_dataset", lambda **_: data)
+    monkeypatch.setattr(tables, "data_of", lambda run: data)
     run.update(config=run.meta["config"] | {"dataset": {}, "split": None, "features": {}})
     text, lines = TABLES["robust_table4"].build([run])
     ours = lines[lines[""].eq("ours") & lines["dataset"].eq("banknote")].set_index("split")["lr"]

@@ -42,7 +42,7 @@ ROOT = 0.75**0.5  # of 1 / (4 / 3), the variance of either column of the trainin
 def trained(monkeypatch: pytest.MonkeyPatch) -> None:
     """Training rows in all four corners of what the card sees, whose mean is 1 and 1; the last row is of the test."""
     frame = pd.DataFrame({"age": [1, 1, 7, 7, 7], "city": ["a", "b", "a", "b", "b"]})
-    monkeypatch.setattr(scorecard, "load_dataset", lambda **_: SimpleNamespace(frame=frame, train=np.arange(4)))
+    monkeypatch.setattr(scorecard, "data_of", lambda run: SimpleNamespace(frame=frame, train=np.arange(4)))
 
 
 def run_of(*rows: dict[str, Any] | None, asked: int | None = None, **method: Any) -> Any:

@@ -17,6 +17,7 @@ from harness.core.errors import HarnessError
 from harness.reports import figures, registry, reproduction, stored
 from harness.reports.claim import FAILS, HOLDS, OPEN, Claim, Numbers, Verdict
 from harness.reports.comparison import Comparison
+from harness.store import archive
 from harness.store.run import StoredRun
 from metrics import _example as loans
 
@@ -110,7 +111,7 @@ def test_every_published_cell_is_counted(home: Path) -> None:
     assert "| All is well. | section 1 | holds | 6 rows |" in page
     extent = (
         "1 runs. methods: exact; models: tree; data sets: loans; seeds: 0; factuals a run: 2; seconds a factual: 5; "
-        "rows to train on: all."
+        "rows to train on: all.\n\nAnswers behind it: `home/run`.\n"
     )
     assert extent in page
 
@@ -146,6 +147,52 @@ def test_a_page_is_renewed_by_what_is_no_less(home: Path) -> None:
     assert "renewed: absent; kept, as the page had more of them: small" in reproduction.write(home)
     assert cells(page.read_text(), "small")[1:3] == ["5", "11"]
     assert "\n## Another\n" in page.read_text()
+
+
+def test_archives_give_the_same_page(home: Path, comparison: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for where the answers lie, which each table says, with how many questions the paper asked."""
+    monkeypatch.setattr(registry, "known", lambda: {"small": dataclasses.replace(comparison, asked=30)})
+    monkeypatch.setenv("CE_HARNESS_CACHE", str(home / "cache"))
+    monkeypatch.setattr(archive, "published", lambda meta: set())  # these small runs have no settings of a data set
+    asked(home, "run", GRANTED, GRANTED)
+    asked(home, "more", GRANTED, method="guess")
+    reproduction.write(home)
+    before = (home / "REPRODUCTION.md").read_text()
+    assert "; factuals behind a published number: 30.\n\nAnswers behind it: `home/more`, `home/run`.\n" in before
+    archive.pack("run", {path.name: path for path in (home / "run" / "answers").iterdir()}, [], home / "run.ceh")
+    file = home / "archives" / "more.ceh"
+    archive.pack("more", {path.name: path for path in (home / "more" / "answers").iterdir()}, [], file)
+    for name in ("run", "more"):
+        shutil.rmtree(home / name)
+    reproduction.write(home)
+    places = "`home/archives/more.ceh`, `home/run.ceh`"
+    assert (home / "REPRODUCTION.md").read_text() == before.replace("`home/more`, `home/run`", places)
+
+
+def test_a_table_that_cannot_be_made_costs_no_other(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is named with what is lacking, and stays as an earlier page has it; the others are renewed."""
+
+    class Lacking(Comparison):
+        def build(self, found: Sequence[StoredRun]) -> Any:
+            raise HarnessError("rows.csv is nowhere; get it.")
+
+    asked(home, "run", GRANTED, GRANTED)
+    asked(home, "other", GRANTED, table="absent")
+    known = dict(registry.known())
+    lacking = Lacking(**{field.name: getattr(known["small"], field.name) for field in dataclasses.fields(Comparison)})
+    page = home / "REPRODUCTION.md"
+    for earlier in (False, True):
+        monkeypatch.setattr(registry, "known", lambda: known | {"small": lacking})
+        with pytest.raises(HarnessError, match=r"small could not be made: rows.csv is nowhere; get it\.$"):
+            reproduction.write(home)
+        text = page.read_text()
+        assert "\nNot made here: small: rows.csv is nowhere; get it.\n" in text
+        assert "Not run here at all" not in text
+        assert "\n## Another\n" in text
+        assert ("\n## A table\n" in text) is earlier
+        monkeypatch.setattr(registry, "known", lambda: known)
+        reproduction.write(home)
+        assert "Not made here" not in page.read_text()
 
 
 def test_a_page_of_other_columns_is_not_replaced(home: Path) -> None:
@@ -208,7 +255,7 @@ def test_costs_are_in_no_count_of_agreement(home: Path, comparison: Comparison) 
         title="T", costs=frozenset({"seconds"}), asked=1, build=lambda found: ("- A note.\n", frame),
         compared=lambda lines: lines,
     )  # fmt: skip
-    found, _ = reproduction.section("small", table, [asked(home, "run", GRANTED)])
+    found, _ = reproduction.section("small", table, [asked(home, "run", GRANTED)], home)
     assert found.row[COUNTS] == ["1", "1", "1", "0", "0", "0", "0", "0", "0", "2", "3.5"]
     assert found.text.endswith("- A note.")
 

@@ -335,6 +335,23 @@ def test_what_is_printed_of_a_counterfactual_may_be_excluded(
                 assert (found[0].place, found[0].published) == ("variant A, a", ", ".join(words))
 
 
+def test_the_share_of_first_counterfactuals_that_the_authors_model_accepts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The split is at 50: of three first ones that were run two have more, whatever the second ones have; one was not
+    run. Nothing is said of a model of ours."""
+    printed = "A,a,49.4,,\nA,b,60,,\nB,a,81,,\nC,a,50.4,,\nC,b,10,,\nD,a,10,,\n"
+    (tmp_path / "listed.csv").write_text(f"part,counterfactual,income,age,job\nfactual,,30,30,clerk\n{printed}")
+    monkeypatch.setattr(stored, "PUBLISHED", tmp_path)
+    for model, told in (("published_tree", True), ("tree", False)):
+        runs = [
+            started(tmp_path / f"{model}{part}", loans.problem, loans.factual, [GRANTED], variant=part, model=model)
+            for part in "ABC"
+        ]
+        text, _ = Listing("A listing", "variant", "listed.csv").build(runs)
+        assert ("- The authors' own model accepts 2 of their 3 first counterfactuals here.\n" in text) is told
+
+
 @pytest.mark.parametrize(("printed", "excluded"), [(0.806, True), (0.81, True), (0.80, False), (0.805, False)])
 def test_a_mean_above_what_it_can_be_is_excluded(
     printed: float, excluded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -13,11 +13,10 @@ import pandas as pd
 from harness.certificate import Ball, checker
 from harness.core.explanation import Reason
 from harness.core.tolerances import RADIUS
-from harness.data import load_dataset
 from harness.reports.comparison import beside, narrowed, paired, without_blanks
 from harness.reports.markup import DASH, markdown, number
 from harness.reports.registry import OneFile, Table
-from harness.reports.stored import published
+from harness.reports.stored import data_of, published
 from harness.store.run import StoredRun
 
 PAPER = (
@@ -74,6 +73,7 @@ class Runs(OneFile):
     norm: str
     file: str = "robust_tables1_2.csv"
     costs = frozenset(MEASURED)
+    asked = ASKED
 
     @property
     def title(self) -> str:
@@ -292,8 +292,7 @@ class Accuracies(OneFile):
                 run = ran.get((DATASETS[str(row["dataset"])], model))
                 if run is None:
                     continue
-                config = run.meta["config"]
-                data = load_dataset(**config["dataset"], split=config["split"], overrides=config["features"])
+                data = data_of(run)
                 part = data.train if row["split"] == "train" else data.test
                 right = run.classifier.predict(data.frame.iloc[part]) == data.labels[part]
                 mine[column] = float(right.mean())
