@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
+from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from harness.core.classifier import Classifier
@@ -53,3 +56,8 @@ problem = Problem(
 )
 factual = rows((30.0, 30, "no", "school", "clerk"))
 answers = rows((80.0, 40, "no", "school", "clerk"), (30.0, 20, "yes", "college", "nurse"))
+
+# The same question to a linear model, which grants where income / 100 exceeds 0.5.
+_line = LinearSVC().fit(SPACE.encode(TRAIN), LABELS == "granted")
+_line.coef_, _line.intercept_ = np.array([[1.0, 0, 0, 0, 0, 0, 0]]), np.array([-0.5])
+linear = replace(problem, classifier=replace(problem.classifier, estimator=_line))

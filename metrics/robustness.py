@@ -1,10 +1,13 @@
-"""Whether the answers stay valid when they are carried out imprecisely: the input changes, the model does not."""
+"""Whether the answers stay valid when they are carried out imprecisely, or when the weights of the model change."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
 from harness.certificate import Ball, checker, perturbed
+from harness.certificate.weights import WeightBox, weight_box
 from harness.core.asked import Asked
 from harness.core.errors import UnsupportedError
 from harness.core.metric import metric, together
@@ -14,6 +17,7 @@ BLOCK = 8  # answers whose copies a model is asked about together: more would ou
 SIGMA = 0.05  # scaled units
 RADIUS = 0.05  # of the box that ``region_validity`` samples, scaled units
 MOST = 1.0  # beyond which no radius is asked for: the range of the training rows
+DELTA = 0.01  # change of every weight that ``delta_validity`` allows
 NODES = 200_000  # of the search for one certificate: no clock, whose readings would be another on every machine
 
 
@@ -87,6 +91,36 @@ def certified_radius_l2(asked: Asked) -> np.ndarray:
     return _certified(asked, "l2")
 
 
+@metric(better="higher", family="robustness", range=(0.0, 1.0), shown=("report",), heading="Δ-validity", place=8)
+@together
+def delta_validity(asked: Asked) -> np.ndarray:
+    """Mean share of valid answers that every model with weights at most 0.01 off says the same of; higher is better.
+
+    In [0, 1], proven: ``harness.certificate.weights``, for linear models and networks, of which more than one hidden
+    layer gives a lower bound. None without a valid answer, and for models without weights, such as trees.
+
+    >>> from metrics._example import answers, factual, linear
+    >>> delta_validity(factual, answers.assign(income=[80.0, 50.1]), linear)  # of two valid answers, by 0.3 and 0.001
+    0.5
+    """
+    return _weighed(asked, lambda box, inputs: box.worst(inputs, DELTA) > 0)
+
+
+@metric(better="higher", family="robustness", range=(0.0, MOST), shown=("report",), heading="certified Δ", place=9)
+@together
+def certified_delta(asked: Asked) -> np.ndarray:
+    """Mean over valid answers of the greatest change of all weights proven to leave them valid; higher is better.
+
+    In [0, 1], in units of the weights, which are those of the estimator's own inputs: the same for all methods of a
+    task, and no number to compare models by. As ``delta_validity`` otherwise.
+
+    >>> from metrics._example import answers, factual, linear
+    >>> round(certified_delta(factual, answers, linear), 4)  # 0.3 above the threshold; inputs 0.8, 0.5, 1, and the 1
+    0.0909
+    """
+    return _weighed(asked, lambda box, inputs: box.largest(inputs, MOST))
+
+
 def _kept(asked: Asked, noise: np.ndarray) -> np.ndarray:
     """Mean share of noisy copies of the valid answers that are valid too; noise by draw and perturbed feature."""
     problem, valid = asked.problem, asked.where(asked.problem.valid(asked.answers))
@@ -114,3 +148,13 @@ def _certified(asked: Asked, norm: str) -> np.ndarray:
     ball = Ball.scaled(problem.space, norm)
     rows = valid.answers.to_dict("records")
     return valid.mean(np.array([judge.certify(row, ball, MOST, nodes=NODES).radius for row in rows]))
+
+
+def _weighed(asked: Asked, measure: Callable[[WeightBox, np.ndarray], np.ndarray]) -> np.ndarray:
+    """Mean of what is measured of the estimator's inputs of valid answers, where its weights can change."""
+    problem, valid = asked.problem, asked.where(asked.problem.valid(asked.answers))
+    try:
+        box = weight_box(problem.classifier, problem.target)
+    except UnsupportedError:
+        return np.full(len(asked.counts), np.nan)
+    return valid.mean(measure(box, problem.classifier.matrix(valid.answers)))
