@@ -30,7 +30,7 @@ FLOORS = (  # folders and files of harness, the lowest first: each may know thos
     ("execution", "evaluation"),
     ("reports", "check.py"),
     ("library.py", "archive.py", "papers"),
-    ("cli", "report.py", "figures.py", "tables.py"),
+    ("cli", "report.py", "figures.py", "tables.py", "site.py"),
     ("__main__.py", "explain.py"),
 )
 FEWER = {  # folders of harness that may know only these of the lower floors
@@ -49,7 +49,7 @@ SHARED = {  # what methods share, and what it may know
 METHOD = {"harness/core", "harness/solvers", "harness/models", "harness/certificate", *SHARED}
 WARMING = "methods/warming.py"  # asks every method that has kernels
 METRIC = {"harness/core", "harness/certificate"}
-COMMANDS = {"__init__", "__main__", "archive", "check", "tables", "figures", "explain", "report", "library"}
+COMMANDS = {"__init__", "__main__", "archive", "check", "tables", "figures", "explain", "report", "site", "library"}
 LATE = {  # files that import modules of ours inside functions, and why
     "harness/explain.py": {"harness.cli.explained", "harness.reports.person"},
     "harness/cli/main.py": {"harness.cli.job"},  # --help and wrong input need none of the libraries of a job

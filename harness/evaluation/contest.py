@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import logging
+import math
 import pkgutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
+import numpy as np
 import pandas as pd
 
 from harness.core.metric import CRITERIA, Metric
 from harness.evaluation import statistics
 from harness.evaluation.scoring import NEAREST
-from harness.evaluation.statistics import LEVEL, Better, Common, Friedman, Pair
+from harness.evaluation.statistics import LEVEL, Better, Common, Estimate, Friedman, Pair
 from harness.evaluation.study import Entry, Study
 from harness.store.run import StoredRun
 
@@ -201,6 +203,28 @@ def standing(study: Study, criterion: Criterion, found: Sequence[Contest]) -> St
     elif len(found) == 1:
         places = found[0].places
     return Standing(criterion, blocks, test, places, too_few(study))
+
+
+def rank_estimates(study: Study, standing: Standing, found: Sequence[Contest]) -> dict[str, Estimate]:
+    """The mean rank of each method over the data sets of a study, with its interval: a bootstrap over questions.
+
+    A question of several tasks of a data set is drawn for all of them at once; ``n`` is how many questions there are.
+    """
+    dataset_of = {entry.task: entry.dataset for entry in study.entries}
+    known, draws, sizes = standing.ranks.notna(), [], []
+    for seed, dataset in enumerate(known.index):
+        tables = [contest.ranks for contest in found if dataset_of[contest.task] == dataset]
+        questions = pd.Index(dict.fromkeys(index for table in tables for index in table.index))
+        parts = [statistics.resampled(table.reindex(questions, columns=known.columns), seed) for table in tables]
+        draws.append(np.ma.masked_invalid(parts).mean(axis=0).filled(math.nan))
+        sizes.append(len(questions))
+    estimates = {}
+    for place, (method, value) in enumerate(standing.ranks.mean().items()):
+        took = np.flatnonzero(known[method])
+        means = pd.Series(np.mean([draws[k][:, place] for k in took], axis=0) if len(took) else [math.nan])
+        low, high = means.quantile([LEVEL / 2, 1 - LEVEL / 2])
+        estimates[str(method)] = Estimate(float(value), float(low), float(high), sum(sizes[k] for k in took))
+    return estimates
 
 
 def coverages(study: Study) -> dict[str, list[float]]:

@@ -63,9 +63,22 @@ def _bootstrapped(values: np.ndarray, statistic: Callable[..., Any]) -> Estimate
 
 
 @cache
-def _resamples(size: int) -> np.ndarray:
+def _resamples(size: int, seed: int = 0) -> np.ndarray:
     """Places of values, drawn with replacement, shape (resamples, size): the same for every statistic."""
-    return np.random.default_rng(0).integers(size, size=(RESAMPLES, size))
+    return np.random.default_rng(seed).integers(size, size=(RESAMPLES, size))
+
+
+def resampled(table: pd.DataFrame, seed: int = 0) -> np.ndarray:
+    """Mean of each column over resamples of the rows, shape (resamples, columns); values that are NaN are left out.
+
+    NaN of fewer than two rows, which say nothing of their spread. Tables of equal length and ``seed`` have the same
+    resamples.
+    """
+    if len(table) < 2:
+        return np.full((RESAMPLES, table.shape[1]), math.nan)
+    drawn = np.stack([np.bincount(row, minlength=len(table)) for row in _resamples(len(table), seed)])
+    with np.errstate(invalid="ignore"):
+        return (drawn @ table.fillna(0.0).to_numpy(float)) / (drawn @ table.notna().to_numpy(float))
 
 
 def share(answered: np.ndarray, seeds: int = 1) -> Estimate:

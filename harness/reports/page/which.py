@@ -67,10 +67,10 @@ def _recommended(numbers: Numbers, criterion: Criterion, names: Names, covered: 
     standing, found = numbers.standings[criterion.name], numbers.contests[criterion.name]
     means = standing.mean_ranks.dropna()
     kept = [str(name) for name in means.index if name not in standing.too_few]
-    said = {name: f"rank {means[name]:.2f}{_beside(standing, found, name)}, " for name in kept}
+    said = {name: f"rank {means[name]:.2f}{beside(standing, found, name)}, " for name in kept}
     lines: dict[str, list[str]] = {}
     for name in kept:
-        lines.setdefault(_place(standing, name), []).append(name)
+        lines.setdefault(place_of(standing, name), []).append(name)
     rows = [
         [place, _listed([(names(name), said[name] + covered[name]) for name in those])]
         for place, those in lines.items()
@@ -78,18 +78,18 @@ def _recommended(numbers: Numbers, criterion: Criterion, names: Names, covered: 
     if few := [str(name) for name in means.index if name in standing.too_few]:
         texts = _listed([(names(name), covered[name]) for name in few])
         rows.append([DASH, Markup("answers too few: {}").format(texts)])
-    meaning = MEANINGS.get(criterion.name) or _first_sentence(numbers, criterion)
-    return Recommendation(criterion.name, criterion.better, meaning, _how(standing, len(found)), table(COLUMNS, rows))
+    source, shown = how(standing, len(found)), table(COLUMNS, rows)
+    return Recommendation(criterion.name, criterion.better, meaning(numbers, criterion), source, shown)
 
 
-def _place(standing: Standing, name: str) -> str:
+def place_of(standing: Standing, name: str) -> str:
     """A method's place, or why it has none."""
     if name in standing.places:
         return str(standing.places[name])
     return "not tested" if standing.places else "by mean rank"
 
 
-def _beside(standing: Standing, found: list[Contest], name: str) -> str:
+def beside(standing: Standing, found: list[Contest], name: str) -> str:
     """Where no test spans the tasks: of how many tasks the pairs place a method first; how many data sets it takes."""
     text = ""
     if not standing.places:
@@ -129,14 +129,16 @@ def _listed(methods: list[tuple[Markup, str]]) -> Markup:
     return Markup(" ").join(parts)
 
 
-def _how(standing: Standing, tasks: int) -> str:
+def how(standing: Standing, tasks: int) -> str:
     """Where the places come from."""
     if standing.test is not None:
         return f"Friedman p = {standing.test.p:.2g} over {len(standing.ranks)} data sets, then Nemenyi"
     return "paired comparisons of this one task" if tasks == 1 else "mean ranks, not tested over data sets"
 
 
-def _first_sentence(numbers: Numbers, criterion: Criterion) -> str:
-    """What a metric measures: the first line of its docstring, or its full name."""
+def meaning(numbers: Numbers, criterion: Criterion) -> str:
+    """What a criterion measures; of a metric that is none of the five, the first line of its docstring, or its name."""
+    if criterion.name in MEANINGS:
+        return MEANINGS[criterion.name]
     metric = numbers.metrics[criterion.metric]
     return (metric.__doc__ or metric.name).strip().splitlines()[0].rstrip(".")

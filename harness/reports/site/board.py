@@ -1,0 +1,110 @@
+"""The board of a study: for each choice of data set and model, every method's coverage, and its ranks by criterion."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from harness.evaluation.contest import Contest, Criterion, coverages, rank_estimates, standing, too_few
+from harness.evaluation.numbers import Numbers
+from harness.evaluation.statistics import Estimate
+from harness.evaluation.study import Study
+from harness.reports.page.elements import Names
+from harness.reports.page.which import beside, how, meaning, place_of
+
+ALL = ""  # of the data sets, or of the models
+
+
+def board(numbers: Numbers) -> dict[str, Any]:
+    """What the page shows of a study, as JSON data; methods are given by their places in ``methods``."""
+    study = numbers.study
+    names = Names(study.methods)
+    models = list(dict.fromkeys(entry.model for entry in study.entries))
+    return {
+        "name": study.name,
+        "methods": study.methods,
+        "kinds": [next(e.metas[0]["method"] for e in study.entries if e.method == method) for method in study.methods],
+        "looks": str(names.samples),
+        "faults": study.faults,
+        "criteria": {c.name: {"better": c.better, "meaning": meaning(numbers, c)} for c in numbers.criteria},
+        "tasks": [{"name": task, **_place(study, task), "absent": study.absent(task)} for task in study.tasks],
+        "views": [
+            {"dataset": dataset, "model": model, **_view(numbers, part)}
+            for dataset in (ALL, *study.datasets)
+            for model in (ALL, *models)
+            if (part := _part(study, dataset, model)).entries
+        ],
+    }
+
+
+def _place(study: Study, task: str) -> dict[str, str]:
+    entry = next(entry for entry in study.entries if entry.task == task)
+    return {"dataset": entry.dataset, "model": entry.model}
+
+
+def _part(study: Study, dataset: str, model: str) -> Study:
+    """The study of some of the data sets and models."""
+    kept = (e for e in study.entries if dataset in (ALL, e.dataset) and model in (ALL, e.model))
+    return replace(study, entries=tuple(kept))
+
+
+def _view(numbers: Numbers, part: Study) -> dict[str, Any]:
+    """What methods come to on the tasks of a part of the study."""
+    few, tasks = too_few(part), part.tasks
+    covered = coverages(part)
+    lines = {}
+    for place, method in enumerate(numbers.study.methods):
+        values = [value for value in covered.get(method, ()) if not math.isnan(value)]
+        if not values:
+            continue
+        mean = sum(values) / len(values)
+        single = next((e.coverage for e in part.of_task(tasks[0]) if e.method == method), None)
+        shown = _plain(single) if len(tasks) == 1 and single is not None else [_rounded(mean), None, None]
+        lines[place] = {"coverage": shown, "least": _rounded(min(values)), "few": method in few, "took": len(values)}
+    refused = [[e.task, numbers.study.methods.index(e.method), e.refusal] for e in part.refused]
+    sees = [[e.task, numbers.study.methods.index(e.method), ", ".join(e.sees)] for e in part.entries if e.sees]
+    by = {c.name: ranked for c in numbers.criteria if (ranked := _ranked(numbers, part, c))}
+    return {"tasks": len(tasks), "methods": lines, "by": by, "refused": refused, "sees": sees}
+
+
+def _ranked(numbers: Numbers, part: Study, criterion: Criterion) -> dict[str, Any]:
+    """The ranks by a criterion, best first, with places; of a single task also common means."""
+    tasks = set(part.tasks)
+    found = [contest for contest in numbers.contests[criterion.name] if contest.task in tasks]
+    if not found:
+        return {}
+    stands = standing(part, criterion, found)
+    estimates = rank_estimates(part, stands, found)
+    own = _common(found[0]) if len(tasks) == 1 else {}
+    lines = [
+        {
+            "method": numbers.study.methods.index(name),
+            "rank": _plain(estimates[name]),
+            "place": place_of(stands, name),
+            "beside": beside(stands, found, name).removeprefix(", "),
+            **own.get(name, {}),
+        }
+        for name in map(str, stands.mean_ranks.dropna().index)
+    ]
+    common = {"n": found[0].common.n, "enough": found[0].common.enough} if own else {}
+    return {"how": how(stands, len(found)), "lines": lines, **common}
+
+
+def _common(contest: Contest) -> Mapping[str, Mapping[str, Any]]:
+    """By method, its mean over the questions that all answer, and whether it is the best of them."""
+    means = contest.common.means if contest.common.enough else {}
+    return {
+        name: {"mean": _plain(means[name]) if name in means else None, "best": name in contest.best}
+        for name in map(str, contest.values.columns)
+    }
+
+
+def _plain(estimate: Estimate) -> list[float | None]:
+    return [_rounded(value) for value in (estimate.value, estimate.low, estimate.high)]
+
+
+def _rounded(value: float) -> float | None:
+    """To six digits, which are more than the page shows; None for none."""
+    return None if math.isnan(value) else float(f"{value:.6g}")

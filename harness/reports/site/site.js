@@ -1,0 +1,208 @@
+// The pages of the site: what is chosen stands in the address after "#", data are scripts, nothing is fetched or computed.
+"use strict";
+
+const site = (() => {
+  const data = new Map();
+  const loading = new Map();
+  const selects = new Map();
+  const pages = {};
+
+  /** Keep what a data script brings. */
+  function put(name, value) {
+    data.set(name, value);
+  }
+
+  /** Load a data script once; resolves to its value. */
+  function load(name, source) {
+    if (!loading.has(name)) {
+      loading.set(name, new Promise((resolve, reject) => {
+        const script = element("script", { src: source });
+        script.onload = () => resolve(data.get(name));
+        script.onerror = () => reject(new Error(`${source} cannot be read; build the site again.`));
+        document.head.append(script);
+      }));
+    }
+    return loading.get(name);
+  }
+
+  function element(tag, attributes = {}, ...children) {
+    const spaces = { svg: 1, use: 1, line: 1, circle: 1, title: 1 };
+    const made = spaces[tag] ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    made.append(...children.filter((child) => child !== null && child !== undefined));
+    return made;
+  }
+
+  /** What is chosen: the part of the address after "#". */
+  const state = () => new URLSearchParams(location.hash.slice(1));
+
+  function choose(key, value) {
+    const chosen = state();
+    if (value) chosen.set(key, value);
+    else chosen.delete(key);
+    location.hash = chosen;
+  }
+
+  /** A list to choose from in the form; returns what is chosen, by default the first of the options. */
+  function offer(key, label, options) {
+    if (!selects.has(key)) {
+      const made = element("select", { name: key });
+      made.addEventListener("change", () => choose(key, made.value));
+      document.getElementById("choose").append(element("label", {}, label, made));
+      selects.set(key, made);
+    }
+    const select = selects.get(key);
+    const wanted = state().get(key) ?? options[0]?.[0] ?? "";
+    const same = select.options.length === options.length && options.every(([value, text], i) => select.options[i].value === value && select.options[i].text === text);
+    if (!same) select.replaceChildren(...options.map(([value, text]) => element("option", { value }, text)));
+    select.value = options.some(([value]) => value === wanted) ? wanted : (options[0]?.[0] ?? "");
+    return select.value;
+  }
+
+  const digits = (value) => (value === null || value === undefined ? "–" : String(Number(value.toPrecision(3))));
+
+  /** A number with its interval, if it has one. */
+  function interval([value, low, high]) {
+    const ends = low === null || low === undefined ? null : element("span", { class: "ci" }, ` (${digits(low)} to ${digits(high)})`);
+    return element("span", {}, digits(value), ends);
+  }
+
+  /** A number between 0 and 1 with its interval, drawn. */
+  function drawn([value, low, high]) {
+    const x = (share) => 4 + 136 * share;
+    const svg = element("svg", { class: "range", viewBox: "0 0 144 16", role: "img", "aria-label": `${digits(value)}, from ${digits(low)} to ${digits(high)}` });
+    svg.append(element("line", { x1: x(0), x2: x(1), y1: 8, y2: 8 }));
+    for (const tick of [0, 0.5, 1]) svg.append(element("line", { x1: x(tick), x2: x(tick), y1: 5, y2: 11 }));
+    if (low !== null) svg.append(element("line", { class: "interval", x1: x(low), x2: x(high), y1: 8, y2: 8 }));
+    svg.append(element("circle", { cx: x(value), cy: 8, r: 4 }));
+    return svg;
+  }
+
+  /** A method's name after its sample; it leads to what the method is. */
+  function method(study, place) {
+    const sample = element("svg", { class: "look", viewBox: "0 0 26 10", "aria-hidden": "true" }, element("use", { href: `#look-${place}` }));
+    return element("span", {}, sample, element("a", { href: `methods.html#${study.kinds[place]}` }, study.methods[place]));
+  }
+
+  /** The samples that names refer to. */
+  function looks(study) {
+    document.getElementById("looks")?.remove();
+    document.body.prepend(element("div", { id: "looks" }));
+    document.getElementById("looks").innerHTML = study.looks;
+  }
+
+  /** A table; a cell is a text or an element, or a pair of it and what it is sorted by. */
+  function table(columns, rows, classes = []) {
+    const head = columns.map((column) => element("th", { scope: "col", ...(column.number ? { class: "n" } : {}) }, column.text, column.note ? element("small", {}, element("br"), column.note) : null));
+    const lines = rows.map((row, i) => element("tr", { class: classes[i] ?? "" }, ...row.map((cell, j) => {
+      const [shown, key] = Array.isArray(cell) ? cell : [cell, null];
+      const made = element("td", { "data-label": columns[j].label ?? columns[j].text, class: `${columns[j].number ? "n" : ""} ${columns[j].changed?.[i] ? "changed" : ""}`.trim() });
+      if (shown !== "") made.append(element("span", {}, shown));
+      if (key !== null) made.dataset.key = key;
+      return made;
+    })));
+    const made = element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...lines));
+    sortable(made);
+    return element("div", { class: columns.length >= 12 ? "wide many" : "wide" }, made);
+  }
+
+  /** Give each heading a button that sorts the table: first upwards, then downwards. */
+  function sortable(made) {
+    const key = (row, place) => row.cells[place]?.dataset.key ?? row.cells[place]?.textContent.trim() ?? "";
+    [...made.tHead.rows[0].cells].forEach((head, place) => {
+      const button = element("button", { type: "button" });
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", () => {
+        const down = head.getAttribute("aria-sort") === "ascending";
+        for (const other of made.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+        head.setAttribute("aria-sort", down ? "descending" : "ascending");
+        const rows = [...made.tBodies[0].rows].map((row) => [row, key(row, place)]);
+        const numbers = rows.every(([, text]) => text === "" || text === "–" || !Number.isNaN(Number(text)));
+        const empty = (text) => text === "" || text === "–";
+        rows.sort(([, a], [, b]) => {
+          if (empty(a) || empty(b)) return empty(a) - empty(b); // last, both ways
+          return (down ? -1 : 1) * (numbers ? a - b : a.localeCompare(b));
+        });
+        made.tBodies[0].append(...rows.map(([row]) => row));
+      });
+    });
+  }
+
+  /** Choose a study, of those that a page can show, and load it. */
+  async function study() {
+    const all = data.get("studies");
+    const name = offer("study", "study", all.map((each) => [each.name, `${each.name} (${each.text})`]));
+    const place = all.findIndex((each) => each.name === name);
+    return [await load(`board ${place}`, `data/${place}/board.js`), place];
+  }
+
+  pages.index = async () => {
+    const [shown, place] = await study();
+    const kinds = ["dataset", "model"].map((kind) => [...new Set(shown.tasks.map((task) => task[kind]))]);
+    const [dataset, model] = ["dataset", "model"].map((kind, i) => {
+      const all = kinds[i].length > 1 ? [["", `all ${kinds[i].length}`]] : [];
+      return offer(kind, kind === "dataset" ? "data set" : "model", [...all, ...kinds[i].map((name) => [name, name])]);
+    });
+    const by = offer("by", "requirement", Object.keys(shown.criteria).map((name) => [name, name]));
+    const matches = (view) => ["dataset", "model"].every((kind, i) => (view[kind] || (kinds[i].length > 1 ? "" : kinds[i][0])) === [dataset, model][i]);
+    const view = shown.views.find(matches);
+    looks(shown);
+    board(shown, view, by);
+    notes(shown, view, place, (task) => (!dataset || task.dataset === dataset) && (!model || task.model === model));
+  };
+
+  /** The methods of a view by a requirement: those that answer too few, or have no rank, come last. */
+  function board(shown, view, by) {
+    const { better, meaning } = shown.criteria[by];
+    const ranked = view?.by[by] ?? { how: "one method alone takes this, so there is nothing to compare", lines: [] };
+    document.getElementById("meaning").textContent = `${by}, ${better} is better: ${meaning}; ${ranked.how}.`;
+    const own = view?.methods ?? {};
+    const rest = Object.keys(own).filter((place) => !ranked.lines.some((line) => line.method === Number(place)));
+    const lines = [...ranked.lines, ...rest.map((place) => ({ method: Number(place), rank: [null], place: "–", beside: "" }))];
+    lines.sort((a, b) => own[a.method].few - own[b.method].few);
+    const single = view?.tasks === 1;
+    const columns = [{ text: "method" }, { text: "coverage", number: true }, { text: "place" }, { text: "rank", number: true, note: "0 best, 1 last" }, { text: "drawn, 0 to 1" }];
+    if (single) columns.push({ text: "common mean", number: true, note: ranked.enough ? `n = ${ranked.n}` : `n = ${ranked.n ?? 0}, too few` });
+    else columns.push({ text: "tasks", number: true }, { text: "beside" });
+    const rows = lines.map((line) => {
+      const { coverage, least, few, took } = own[line.method];
+      const cover = single || least === coverage[0] ? interval(coverage) : `${digits(coverage[0])}, least ${digits(least)}`;
+      const rank = line.rank[0];
+      const cells = [[method(shown, line.method), shown.methods[line.method]], [cover, coverage[0]], few ? "answers too few" : line.place, [interval(line.rank), rank ?? ""], [rank === null ? "" : drawn(line.rank), rank ?? ""]];
+      if (!single) return [...cells, String(took), few ? "" : line.beside];
+      return [...cells, line.mean ? [line.best ? element("b", {}, interval(line.mean)) : interval(line.mean), line.mean[0]] : "–"];
+    });
+    const none = element("p", {}, "Every method refuses this, or none was asked about this model and data set.");
+    document.getElementById("table").replaceChildren(lines.length ? table(columns, rows, lines.map((line) => (own[line.method].few ? "few" : ""))) : none);
+  }
+
+  /** What is left out of the comparison and why, and where to go from here. */
+  function notes(shown, view, place, chosen) {
+    const said = shown.faults.map((text) => element("p", {}, element("b", {}, text)));
+    const tasks = shown.tasks.filter(chosen);
+    said.push(...tasks.filter((task) => task.absent).map((task) => element("p", { class: "note" }, `${task.name}: ${task.absent}.`)));
+    const listed = (title, found) => (found.length ? element("details", { class: "note" }, element("summary", {}, `${title}: ${found.length}`), ...found.map((text) => element("p", {}, text))) : null);
+    said.push(listed("refused", (view?.refused ?? []).map(([task, name, why]) => `${shown.methods[name]} refuses ${task}: ${why}`)));
+    said.push(listed("sees what others do not", (view?.sees ?? []).map(([task, name, what]) => `${task}: ${shown.methods[name]} sees ${what}`)));
+    document.getElementById("notes").replaceChildren(...said.filter(Boolean));
+  }
+
+  async function show() {
+    try {
+      await pages[document.body.dataset.page]?.();
+      document.body.dataset.ready = "yes";
+    } catch (fault) {
+      document.querySelector("main").prepend(element("p", { role: "alert" }, String(fault.message ?? fault)));
+      throw fault;
+    }
+  }
+
+  function open() {
+    document.querySelectorAll("main table").forEach(sortable);
+    window.addEventListener("hashchange", show);
+    show();
+  }
+
+  return { put, open };
+})();
