@@ -188,18 +188,21 @@ def studied(home: Path) -> dict[str, list[StoredRun]]:
 
 def _figures(home: Path) -> str:
     """Draw what has stored answers, and show all figures that are there; nothing where there is none."""
-    folder = home / "figures"
+    folder, drawn = home / "figures", set()
     for study in studies(home):
         try:
             name = next((run.meta["config"].get("figure") for run in stored.latest(study)), None)
             if name is not None:
                 folder.mkdir(exist_ok=True)
                 figures.draw(study, name, folder / name, ("png",))
+                drawn.add(name)
         except HarnessError:
             continue
     there = [name for name in figures.known() if (folder / f"{name}.png").is_file()]
     lacking = [name for name in figures.known() if name not in there]
     text = "".join(f"![{name}](figures/{name}.png)\n\n" for name in there)
+    old = [name for name in there if name not in drawn]
+    text += f"Of an earlier page, whose answers are not here: {', '.join(old)}.\n\n" if old else ""
     text += f"Not drawn here: {', '.join(lacking)}.\n" if lacking else ""
     return f"## Figures\n\n{text}" if there else ""
 

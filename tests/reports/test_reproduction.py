@@ -278,5 +278,6 @@ def test_figures_are_drawn_beside_the_page(home: Path, monkeypatch: pytest.Monke
     (home / "figures" / "old.png").write_bytes(b"before")
     reproduction.write(home)
     page = (home / "REPRODUCTION.md").read_text()
-    assert page.endswith("## Figures\n\n![one](figures/one.png)\n\n![old](figures/old.png)\n\nNot drawn here: two.\n")
+    shown = "## Figures\n\n![one](figures/one.png)\n\n![old](figures/old.png)\n\n"
+    assert page.endswith(f"{shown}Of an earlier page, whose answers are not here: old.\n\nNot drawn here: two.\n")
     assert (home / "figures" / "one.png").read_bytes() == b"drawn"
