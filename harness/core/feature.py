@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -219,6 +220,16 @@ class Feature:
         if self.notation is None or not isinstance(value, int | float | np.number):
             return number(value)
         return self.notation.text(float(value))
+
+    def span(self, low: float, high: float) -> str:
+        """An interval for a reader, of dates the whole days within; nothing where that is a single value.
+
+        >>> Feature("opened", "integer", notation=Notation(date="%d.%m.%Y")).span(0.5, 31.5)
+        '02.01.1970 to 01.02.1970'
+        """
+        if self.notation is not None and self.notation.date:
+            low, high = math.ceil(low), math.floor(high)
+        return f"{self.text(low)} to {self.text(high)}" if low < high else ""
 
     @property
     def loses(self) -> bool:

@@ -188,7 +188,7 @@ def _table(explanation: Explained) -> _Table:
     if any(answer.gap is not None for answer in answers):
         facts.append(["gap", "", *("" if answer.gap is None else number(round(answer.gap, 9)) for answer in answers)])
     for feature in problem.space.features:
-        intervals = [_interval(answer, feature) for answer in answers]
+        intervals = [feature.span(*(answer.region or {}).get(feature.name, (0.0, 0.0))) for answer in answers]
         if any(intervals):
             facts.append([f"{feature.name} may be", "", *intervals])
     title = f"Factual {context.factual.index[0]}: the model says {number(label)}, wanted is {target_text(target)}."
@@ -202,14 +202,6 @@ def _distance(explanation: Explained, place: int) -> str:
         return ""
     space = context.problem.space
     return number(GOWER.evaluate(space, context.factual, space.frame([row]))[0])
-
-
-def _interval(answer: Answer, feature: Feature) -> str:
-    """The interval of a feature within which an answer stays valid; nothing where that is a single value."""
-    low, high = (answer.region or {}).get(feature.name, (0.0, 0.0))
-    if feature.notation is not None and feature.notation.date:  # whole days within
-        low, high = math.ceil(low), math.floor(high)
-    return f"{feature.text(low)} to {feature.text(high)}" if low < high else ""
 
 
 def _change(answer: Answer, card: Card | None, feature: Feature, origin: Any) -> str:
@@ -251,7 +243,7 @@ def _notes(explanation: Explained, names: Sequence[str]) -> list[str]:
         if answer.row is None:
             lines = answer.detail.strip().splitlines() or [f"{answer.status}, {answer.reason}"]
             why.setdefault(lines[-1], []).append(name)
-    notes = [f"{', '.join(places)}: {line}." for line, places in why.items()]
+    notes = [f"{', '.join(places)}: {line.removesuffix('.')}." for line, places in why.items()]
     if explanation.conflict and not any(conflict_text(explanation.conflict) in note for note in notes):
         notes.append(f"These cannot hold together: {conflict_text(explanation.conflict)}.")
     context = explanation.context

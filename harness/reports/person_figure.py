@@ -98,9 +98,7 @@ class _Row:
         self.name = _lines(feature.name, NAMES)
         self.cells = [_lines(text, CELL) for text in (feature.text(self.origin), *texts)]
         bands = [None, *self.bands]  # the factual has none
-        self.ranges = [
-            _lines("" if b is None else f"{feature.text(b[0])} to {feature.text(b[1])}", CELL) for b in bands
-        ]
+        self.ranges = [_lines("" if band is None else feature.span(*band), CELL) for band in bands]
         self.lanes = [place for place, moved in enumerate(self.moves) if moved or self.bands[place] is not None]
         graph = max(0.2, LANE * (len(self.lanes) + 1)) + LINE
         lines = [len(cell) + len(ends) for cell, ends in zip(self.cells, self.ranges, strict=True)]

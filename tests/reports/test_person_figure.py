@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from support.figures import covered
 
 from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, Explanation, Status
+from harness.core.notation import Notation
 from harness.library import in_context, pose
 from harness.reports.canvas import COLOURS
 from harness.reports.person import Explained
@@ -106,6 +108,20 @@ def test_values_lie_where_they_are(task: Any) -> None:
     texts = [text.get_text() for text in figure.axes[0].texts]
     assert "Unchanged: 18 other features." in texts
     assert {"5", "9", "3", "4 to 6"} <= set(texts)
+
+
+def test_days_of_a_band_lie_within_it_and_reasons_end_once(task: Any) -> None:
+    """A region from 0.5 to 31.5 days: its first whole day is 2 January 1970, its last 1 February, in both places."""
+    space = task.dataset.space
+    dated = replace(space["count"], notation=Notation(date="%Y-%m-%d"))
+    own = replace(space, features=tuple(dated if f.name == "count" else f for f in space.features))
+    found = explained(task, {"count": 3}, None, region={"count": (0.5, 31.5)})
+    refused = replace(found.answers[1], region=None, detail="It takes no dates.")
+    context = replace(found.context, problem=replace(found.context.problem, space=own))
+    shown = replace(found, answers=(found.answers[0], refused), context=context)
+    texts = [text.get_text() for text in shown.plot().axes[0].texts]
+    assert {"1970-01-02 to", "1970-02-01", "CE 2: It takes no dates."} <= set(texts)
+    assert "1970-01-02 to 1970-02-01" in str(shown)
 
 
 def test_a_false_answer_is_marked_and_one_that_does_not_exist_has_no_place(task: Any) -> None:
