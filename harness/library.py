@@ -63,7 +63,7 @@ from harness.core.metric import Metric
 from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.python import in_python, python_errors
-from harness.core.target import Label, Target
+from harness.core.target import Target, others
 from harness.core.wording import SATISFIED
 from harness.data import Dataset, load_dataset, parse_target
 from harness.data.costs import costed
@@ -119,7 +119,8 @@ def pose(
         of another library, as ``harness.models.runtime.source.ModelSource`` takes it, by itself or as such
         (``task="regression"`` where it predicts a number).
     desired
-        The class that a counterfactual should get, or for regression such as ``>= 12``; the other one where None.
+        The class that a counterfactual should get, a list of some, or ``other`` than the model says; for regression
+        such as ``>= 12``. With two classes the other one where None.
     features
         Attributes of some columns by name, such as ``{"age": {"actionability": "increase"}}``; all columns stay
         features. A list of names chooses features.
@@ -154,12 +155,10 @@ def pose(
 
 
 def _posed(dataset: Dataset, classifier: Classifier, wanted: Target | str) -> Task:
-    """Every row's question: of ``opposite``, the other class than the model gives it."""
+    """Every row's question: of ``other``, any class but the one that the model gives it."""
     if isinstance(wanted, str):
-        first, second = classifier.classes
-        predicted = classifier.predict(dataset.frame)
-        targets: list[Target] = [Label(second if label == first else first) for label in predicted]
-        posed: list[Target] = [Label(first), Label(second)]
+        targets = others(classifier.classes, classifier.predict(dataset.frame))
+        posed = others(classifier.classes, reversed(classifier.classes))
     else:
         targets, posed = [wanted] * len(dataset.frame), [wanted]
     problems = {each: Problem(dataset.space, classifier, dataset.frame, dataset.labels, each) for each in posed}

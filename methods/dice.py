@@ -20,7 +20,18 @@ from harness.core.space import Feature, Kind
 from harness.core.target import Label
 from harness.models import torch_mlp
 from methods.estimators.gradients import network, torch_library, warm, without_gradients
-from methods.wrapping import Defaults, LateError, check_clock, not_a_class, old_pandas, plain, seeded, shares, stated
+from methods.wrapping import (
+    Defaults,
+    LateError,
+    check_clock,
+    not_a_class,
+    old_pandas,
+    one_class,
+    plain,
+    seeded,
+    shares,
+    stated,
+)
 
 SEARCHES = ("random", "genetic", "kdtree")  # for any model
 GRADIENT = "gradient"
@@ -148,7 +159,7 @@ class Dice:
 
     def fit(self, problem: Problem) -> DiceExplainer:
         """The library with training rows and model; it classifies and indexes the rows once."""
-        dice_ml = _library()
+        dice_ml, problem = _library(), one_class(problem)
         if not isinstance(problem.target, Label):
             raise TypeError(f"DiCE needs a Label as target, got {problem.target!r}.")
         wanted = problem.classifier.code(problem.target.value)

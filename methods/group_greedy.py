@@ -12,7 +12,8 @@ from harness.core.explanation import Answer, Explanation, GroupExplanation, Reas
 from harness.core.method import Deadline
 from harness.core.objective import Limit, Objective, Term
 from harness.core.problem import Problem
-from harness.core.target import Label
+from harness.core.target import Classes, Label
+from methods.wrapping import one_class
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class GroupGreedy:
                 raise ValueError(f"{name} is {getattr(self, name)}; give a whole number of at least 1.")
 
     def refuses(self, problem: Problem) -> str | None:
-        if isinstance(problem.target, Label):
+        if isinstance(problem.target, Label | Classes):
             return None
         return "group_greedy follows the score of a class, and a number is wanted; give a class as 'desired'"
 
@@ -59,7 +60,7 @@ class GroupGreedy:
         return Objective((), limits=(Limit(Term("l0"), self.t_max),))
 
     def fit(self, problem: Problem) -> _Greedy:
-        return _Greedy(self, problem)
+        return _Greedy(self, one_class(problem))
 
 
 class _Greedy:

@@ -1,4 +1,4 @@
-"""What wrappers of other libraries share: silence, seeding, deadlines, and probabilities as libraries ask for them."""
+"""What wrappers of other libraries share: silence, seeding, deadlines, probabilities, and many classes as two."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ import logging
 import random
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import expit, softmax
 
-from harness.core.classifier import Classifier
+from harness.core.classifier import Classifier, WrappedModel
 from harness.core.method import Deadline, LibraryDefault
 from harness.core.problem import Problem
-from harness.core.target import Label
+from harness.core.target import Classes, Label
 
 Defaults = Mapping[str, LibraryDefault]  # a library's own, by the wrapper's name of the setting
+REST, WANTED = "not wanted", "wanted"
 EDGE = 1e-6  # distance that a probability keeps from 0.5, on the side of the predicted class
 
 
@@ -51,7 +53,7 @@ def missing(module: str, package: str) -> str | None:
 
 def not_a_class(title: str, problem: Problem) -> str | None:
     """That the target is no class, as a sentence, or None."""
-    if not problem.classifier.classes or not isinstance(problem.target, Label):
+    if not problem.classifier.classes or not isinstance(problem.target, Label | Classes):
         return f"{title} is run for a wanted class only, not for an interval of a prediction or a probability."
     return None
 
@@ -123,3 +125,55 @@ def second_share(classifier: Classifier, scores: np.ndarray) -> np.ndarray:
 def plain(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Rows as plain values by feature."""
     return [dict(zip(frame.columns, row, strict=True)) for row in frame.astype(object).itertuples(index=False)]
+
+
+@dataclass(frozen=True, eq=False)
+class AgainstRest:
+    """Whether a model says one of some classes, as a model of two.
+
+    Parameters
+    ----------
+    classifier
+        Of more than two classes.
+    codes
+        Of those that are wanted.
+    """
+
+    classifier: Classifier
+    codes: tuple[int, ...]
+
+    def predict(self, frame: pd.DataFrame) -> np.ndarray:
+        """1 where the model itself says a wanted class, else 0, shape (rows,)."""
+        return np.isin(self.classifier.codes(frame), self.codes).astype(int)
+
+    def predict_proba(self, frame: pd.DataFrame) -> np.ndarray:
+        """Shape (rows, 2): shares of the most probable class of either side, above 0.5 of the predicted one."""
+        found = shares(self.classifier, frame)
+        wanted = found[:, self.codes].max(axis=1)
+        share = wanted / (wanted + np.delete(found, self.codes, axis=1).max(axis=1))
+        return np.column_stack([1.0 - share, share])
+
+
+def against_rest(problem: Problem) -> Problem:
+    """The same question to a model of two classes, for methods that only have it predict."""
+    target, classifier, names = problem.target, problem.classifier, problem.space.names
+    assert isinstance(target, Label | Classes)
+    values = (target.value,) if isinstance(target, Label) else target.values
+    model = AgainstRest(classifier, tuple(classifier.code(value) for value in values))
+    two = Classifier(
+        model, (), (REST, WANTED), wrapped=WrappedModel(model, names),
+        opaque="a question about several classes is put to the model's predictions alone.",
+    )  # fmt: skip
+    reference = problem.labelled(problem.reference_labels)
+    return replace(
+        problem,
+        classifier=two,
+        labels=np.where(problem.labelled(problem.labels), WANTED, REST).astype(object),
+        reference_labels=np.where(reference, WANTED, REST).astype(object),
+        target=Label(WANTED),
+    )
+
+
+def one_class(problem: Problem) -> Problem:
+    """The problem itself, or, where several classes are wanted, ``against_rest`` of it."""
+    return against_rest(problem) if isinstance(problem.target, Classes) else problem

@@ -34,7 +34,7 @@ from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine
 from harness.core.space import Space
-from harness.core.target import Interval, Label, Target
+from harness.core.target import Classes, Interval, Label, Target
 
 FAMILIES: dict[str, tuple[type, ...]] = {
     "linear": (
@@ -123,6 +123,8 @@ def margins(classifier: Classifier, target: Target) -> list[Margin]:
     """The forms that all have to be positive. Raises UnsupportedError for a target that is no bound on raw outputs."""
     if classifier.opaque:
         raise UnsupportedError(classifier.opaque)
+    if isinstance(target, Classes):
+        raise UnsupportedError("a region is certified for one class, not for several; set 'desired' to a class.")
     if isinstance(target, Interval):
         return _between(target.low, target.high)
     if isinstance(target, Label):

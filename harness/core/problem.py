@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.space import Space
-from harness.core.target import Interval, Label, Target
+from harness.core.target import Classes, Interval, Label, Target, one_of
 
 if TYPE_CHECKING:
     from harness.core.classifier import Classifier
@@ -83,6 +83,8 @@ class Problem:
         labels, target = np.asarray(labels), self.target
         if isinstance(target, Interval):
             return (labels >= target.low) & (labels <= target.high)
+        if isinstance(target, Classes):
+            return one_of(labels, target.values)
         return labels == (target.value if isinstance(target, Label) else target.label)
 
     @cached_property

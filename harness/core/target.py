@@ -1,7 +1,8 @@
-"""What the model should say: a class, a class with a probability, or a number in an interval."""
+"""What the model should say: a class, one of several, a class with a probability, or a number in an interval."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,17 @@ class Label:
     def holds(self, classifier: Classifier, frame: pd.DataFrame) -> np.ndarray:
         """Per row, whether the real model gives the wanted class, bool."""
         return np.asarray(classifier.predict(frame) == self.value, dtype=bool)
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Wanted: the model's own ``predict`` gives one of these classes, at least two and not all."""
+
+    values: tuple[Any, ...]
+
+    def holds(self, classifier: Classifier, frame: pd.DataFrame) -> np.ndarray:
+        """Per row, whether the real model gives one of the wanted classes, bool."""
+        return one_of(classifier.predict(frame), self.values)
 
 
 @dataclass(frozen=True)
@@ -58,4 +70,19 @@ class Probability:
         return (probability >= self.low) & (probability <= self.high)
 
 
-Target = Label | Interval | Probability
+Target = Label | Classes | Interval | Probability
+
+
+def one_of(labels: np.ndarray, values: Sequence[Any]) -> np.ndarray:
+    """Which labels are one of the values, bool, shape (labels,)."""
+    return np.any([np.asarray(labels == value, dtype=bool) for value in values], axis=0)
+
+
+def others(classes: Sequence[Any], predicted: Iterable[Any]) -> list[Target]:
+    """For each predicted class, any other of the classes.
+
+    >>> others(("low", "mid", "top"), ["mid"])
+    [Classes(values=('low', 'top'))]
+    """
+    wanted = {each: tuple(other for other in classes if other != each) for each in classes}
+    return [Label(rest[0]) if len(rest) == 1 else Classes(rest) for rest in map(wanted.__getitem__, predicted)]

@@ -13,7 +13,7 @@ from harness.core.gaps import same
 from harness.core.notation import number
 from harness.core.objective import Objective
 from harness.core.space import Feature
-from harness.core.target import Interval, Label, Target
+from harness.core.target import Classes, Interval, Label, Target
 
 TERMS = {  # of an objective, as a reader calls them
     "l0": "number of changes",
@@ -36,23 +36,30 @@ def scored(classifier: Classifier, frame: pd.DataFrame, targets: Sequence[Target
     """Score and prediction of each decoded row.
 
     The score is the model's own (probability, or decision value): of its second class where it has two, which is what a
-    threshold is compared with; of the class that the row's target wants where it has more; in a regression the
-    predicted number.
+    threshold is compared with; of the class that the row's target wants where it has more, the greatest where several
+    are wanted; in a regression the predicted number.
     """
     if frame.empty:
         return []
     decided, scores = classifier.graded(frame)
     predicted = classifier.named(decided)
     if scores.ndim > 1:
-        codes = [classifier.code(scored_class(classifier, target)) for target in targets]
-        scores = scores[np.arange(len(frame)), codes]
+        scores = np.array([_wanted(classifier, *pair) for pair in zip(scores, targets, strict=True)])
     return list(zip(scores.tolist(), predicted.tolist(), strict=True))
 
 
+def _wanted(classifier: Classifier, scores: np.ndarray, target: Target) -> float:
+    """The greatest of one row's scores, shape (classes,), of a class that its target wants."""
+    names = target.values if isinstance(target, Classes) else (scored_class(classifier, target),)
+    return float(scores[[classifier.code(name) for name in names]].max())
+
+
 def scored_class(classifier: Classifier, target: Target) -> Any:
-    """The class that a score is of; None in a regression."""
+    """The class that a score is of, or several in words; None in a regression."""
     if isinstance(target, Interval):
         return None
+    if isinstance(target, Classes):
+        return target_text(target)
     return classifier.classes[1] if classifier.binary else target.value if isinstance(target, Label) else target.label
 
 
@@ -66,6 +73,8 @@ def target_text(target: Target) -> str:
     """
     if isinstance(target, Label):
         return str(target.value)
+    if isinstance(target, Classes):
+        return " or ".join(map(str, target.values))
     low, high = (number(end) for end in (target.low, target.high))
     if isinstance(target, Interval):
         above = f"{'more than' if _next_to_shorter(target.low, -np.inf) else 'at least'} {low}"

@@ -68,7 +68,10 @@ CHECKS: dict[str, Check] = {
     "name": (_name, "a text"),
     "sidecar": (lambda value: isinstance(value, bool | str), "the path of a YAML file, or false"),
     "target": (_name, "a column name"),
-    "desired": (_scalar, "a class, or for numbers such as '>= 12'"),
+    "desired": (
+        lambda value: _scalar(value) or _list(value),
+        "a class, a list of classes, or for numbers such as '>= 12'",
+    ),
     "immutable": _NAMES,
     "drop": _NAMES,
     "missing": (gaps.fits, f"one of {', '.join(gaps.REMEDIES)}, or a number to fill in"),

@@ -15,6 +15,7 @@ from harness.data.reader import Form
 from harness.data.sources import Source
 
 OPPOSITE: Literal["opposite"] = "opposite"
+OTHER: Literal["other"] = "other"  # of any number of classes
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import io
 import logging
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, Literal
 
@@ -18,8 +18,8 @@ from pandas.api.types import is_numeric_dtype
 from harness.core.errors import DatasetError, choices
 from harness.core.gaps import MISSED
 from harness.core.space import Actionability, Kind, Space
-from harness.core.target import Interval, Label, Target
-from harness.data.dataset import OPPOSITE, Dataset, Reading
+from harness.core.target import Classes, Interval, Label, Target
+from harness.data.dataset import OPPOSITE, OTHER, Dataset, Reading
 from harness.data.description import Description, one_of
 from harness.data.discretise import Discretisation
 from harness.data.equations import check
@@ -180,7 +180,7 @@ def _discrete(dataset: Dataset, how: Discretisation) -> Dataset:
     return replace(dataset, space=space, frame=frame, reading=replace(dataset.reading, intervals=intervals))
 
 
-def parse_target(dataset: Dataset, desired: Any = None) -> Target | Literal["opposite"]:
+def parse_target(dataset: Dataset, desired: Any = None) -> Target | Literal["opposite", "other"]:
     """What a counterfactual should get, as an object.
 
     Parameters
@@ -188,7 +188,8 @@ def parse_target(dataset: Dataset, desired: Any = None) -> Target | Literal["opp
     dataset
         Gives the classes, and the default of ``desired``.
     desired
-        A class name or its text; ``opposite`` with two classes; for regression ``>= 12``, ``<= 3`` or ``10..12``, and
+        A class name or its text, or a list of some; ``other``: any class but the one that the model says, with two
+        classes also called ``opposite``; for regression ``>= 12``, ``<= 3`` or ``10..12``, and
         without an end ``> 12``, ``< 3``, ``10..<12``, ``10<..12`` or ``10<..<12``.
 
     Raises
@@ -199,14 +200,30 @@ def parse_target(dataset: Dataset, desired: Any = None) -> Target | Literal["opp
     desired = dataset.desired if desired is None else desired
     if not dataset.classes:
         return _interval(dataset.name, str(desired))
+    if isinstance(desired, Collection) and not isinstance(desired, str):
+        return _several(dataset, list(desired))
     for name in dataset.classes:
         if str(name) == str(desired):
             return Label(name)
-    allowed = [*dataset.classes, OPPOSITE] if len(dataset.classes) == 2 else list(dataset.classes)
-    if desired == OPPOSITE and OPPOSITE in allowed:
-        return OPPOSITE
+    allowed = [*dataset.classes, *[OPPOSITE] * (len(dataset.classes) == 2), OTHER]
+    if desired in {OTHER, OPPOSITE} and desired in allowed:
+        return OPPOSITE if len(dataset.classes) == 2 else OTHER
     many = f", as there are {len(dataset.classes)}; name one by 'desired'" if desired == OPPOSITE else ""
     raise DatasetError(f"{dataset.name} has no class {str(desired)!r} to desire{many}; {choices(desired, allowed)}.")
+
+
+def _several(dataset: Dataset, desired: list[Any]) -> Target:
+    """One of several classes, in the order of the dataset's."""
+    texts = [str(each) for each in desired]
+    for text in texts:
+        one_of(text, [str(name) for name in dataset.classes], f"{dataset.name} has no class to desire named")
+    found = tuple(name for name in dataset.classes if str(name) in texts)
+    if not 0 < len(found) < len(dataset.classes):
+        raise DatasetError(
+            f"desired of {dataset.name} lists {'every class' if found else 'no class'}; list some of "
+            f"{', '.join(map(str, dataset.classes))}, but not all."
+        )
+    return Label(found[0]) if len(found) == 1 else Classes(found)
 
 
 def _interval(name: str, text: str) -> Interval:

@@ -19,7 +19,7 @@ from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine
 from harness.core.space import Space
-from harness.core.target import Interval, Label, Target
+from harness.core.target import Classes, Interval, Label, Target
 from harness.core.tolerances import DECODING
 from harness.core.wording import BROKEN, HOLDS, UNCHECKED
 from harness.evaluation import region_network, region_trees
@@ -102,6 +102,8 @@ def _margins(classifier: Classifier, target: Target) -> list[tuple[np.ndarray, f
             return [(np.eye(count)[wanted] - np.eye(count)[other], 0.0) for other in range(count) if other != wanted]
         sign = 1.0 if wanted else -1.0
         return [(np.array([sign]), -sign * classifier.raw_threshold)]
+    if isinstance(target, Classes):
+        raise UnsupportedError("several classes are no bounds on raw outputs.")
     low, high = target.low, target.high
     if not isinstance(target, Interval):
         if not classifier.binary:

@@ -19,10 +19,11 @@ from harness.core.equation import Equation
 from harness.core.errors import DatasetError, choices
 from harness.core.problem import Problem
 from harness.core.space import Actionability
-from harness.core.target import Label, Target
+from harness.core.target import Target, others
 from harness.core.wording import target_text
 from harness.data import Dataset, parse_target
 from harness.data.csv_factuals import read_factuals
+from harness.data.dataset import OPPOSITE
 from harness.data.published import published_factuals
 
 PICK, EXPLAIN = 0, 1  # streams of random numbers: which factuals, and what a method draws for each
@@ -98,7 +99,7 @@ def make_task(
     Parameters
     ----------
     desired
-        What the model should say; the dataset's own where None. ``opposite``: the other class of two.
+        What the model should say; the dataset's own where None. As ``harness.data.parse_target`` takes it.
     which
         ``test`` or ``all``: the first ``n_factuals`` rows predicted as undesired, in one seeded permutation of the test
         rows (of all rows); ``test_then_train``: training rows where those of ``test`` are too few; a row number, or
@@ -182,13 +183,11 @@ def _numbered(dataset: Dataset, numbers: list[int]) -> pd.DataFrame:
 def _targets(target: Target | str, classifier: Classifier, factuals: pd.DataFrame) -> dict[Any, Target]:
     if not isinstance(target, str):
         return dict.fromkeys(factuals.index, target)
-    if not classifier.binary:
+    if target == OPPOSITE and not classifier.binary:
         raise DatasetError(
             f"desired=opposite needs two classes; choose one of: {', '.join(map(str, classifier.classes))}."
         )
-    first, second = classifier.classes
-    predicted = classifier.predict(factuals)
-    return {i: Label(second if c == first else first) for i, c in zip(factuals.index, predicted, strict=True)}
+    return dict(zip(factuals.index, others(classifier.classes, classifier.predict(factuals)), strict=True))
 
 
 def _read(dataset: Dataset, path: Path) -> pd.DataFrame:

@@ -15,14 +15,14 @@ from harness.core.inputs import Affine, Chain, Indicator, Lookup, Step
 from harness.core.notation import Notation
 from harness.core.objective import Limit, Objective, Term
 from harness.core.space import Feature, Space
-from harness.core.target import Interval, Label, Probability
+from harness.core.target import Classes, Interval, Label, Probability
 
 _TAG, _ARRAY = "__type__", "__array__"
 _TYPES = {
     kind.__name__: kind
     for kind in (
-        Feature, Notation, Price, Space, Label, Interval, Probability, Affine, Chain, Indicator, Lookup, Step, Formula,
-        Objective, Term, Limit,
+        Feature, Notation, Price, Space, Label, Classes, Interval, Probability, Affine, Chain, Indicator, Lookup, Step,
+        Formula, Objective, Term, Limit,
     )
 }  # fmt: skip
 

@@ -13,7 +13,7 @@ from harness.core.problem import Problem
 from methods.carla import compat
 from methods.carla.adapter import Question, model_of, single_columns
 from methods.carla.method import CarlaExplainer, CarlaMethod
-from methods.wrapping import Defaults, stated
+from methods.wrapping import Defaults, against_rest, stated
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class GrowingSpheres(CarlaMethod):
        classification for interpretability in machine learning. *IPMU*.
     """
 
+    many: ClassVar[bool] = True
     library_defaults: ClassVar[Defaults] = stated(
         f"{compat.CATALOG}.growing_spheres.library.gs_counterfactuals:growing_spheres_search", step=0.2, max_iter=1000
     )
@@ -54,6 +55,8 @@ class GrowingSpheres(CarlaMethod):
         return "Growing Spheres"
 
     def build(self, problem: Problem) -> CarlaExplainer:
+        if not problem.classifier.binary:
+            problem = against_rest(problem)
         question = Question(problem, single_columns(problem.space))
         library = compat.library()
         method, spheres = library.GrowingSpheres(model_of(question, problem.train)), library.modules["spheres"]

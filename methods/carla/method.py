@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
 from harness.core.objective import Objective
 from harness.core.problem import Problem
-from harness.core.target import Label
+from harness.core.target import Classes, Label
 from methods.carla import compat
 from methods.carla.adapter import BudgetError, Question
 from methods.wrapping import LateError, plain
@@ -34,6 +34,8 @@ class CarlaMethod:
        to benchmark algorithmic recourse and counterfactual explanation algorithms. *NeurIPS Datasets and Benchmarks*.
     """
 
+    many: ClassVar[bool] = False  # whether it takes more than two classes, as one or some against the rest
+
     @property
     def title(self) -> str:
         """The method's name in sentences."""
@@ -43,9 +45,9 @@ class CarlaMethod:
         """A missing library, targets other than a class, models other than binary ones, and the method's own needs."""
         if absent := self.absent():
             return absent
-        if not isinstance(problem.target, Label):
+        if not isinstance(problem.target, Label | Classes):
             return f"CARLA's {self.title} is run for a wanted class only; set 'desired' to a class."
-        if not problem.classifier.binary:
+        if not problem.classifier.binary and not self.many:
             return (
                 f"CARLA's {self.title} takes models with two classes, not {len(problem.classifier.classes) or 'none'}."
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -80,6 +81,11 @@ class CellEngine:
             if found.row is None:
                 break
         return answers
+
+    def further(self, factual: pd.DataFrame, earlier: Sequence[dict[str, Any]], deadline: Deadline) -> Answer:
+        """The best answer that is separated from earlier ones."""
+        found = self.search.closest(values_of(factual), earlier, self.separation, deadline)
+        return _answer(found, bool(earlier))
 
 
 def _answer(found: Closest, further: bool) -> Answer:

@@ -13,7 +13,8 @@ from harness.core.errors import UnsupportedError
 from harness.core.explanation import Explanation, Status
 from harness.core.method import Deadline
 from harness.core.problem import Problem
-from harness.core.target import Label
+from harness.core.target import Classes, Label
+from methods.ce_ocl import any_class
 from methods.ce_ocl.cell_engine import CellEngine
 from methods.ce_ocl.parameters import Parameters
 
@@ -28,6 +29,9 @@ def refusal(parameters: Parameters, problem: Problem) -> str | None:
     """Why CE-OCL with these parameters cannot take the problem, in a sentence; None where it can."""
     if problem.classifier.opaque:
         return problem.classifier.opaque
+    if isinstance(problem.target, Classes):
+        each = any_class.parts(parameters, problem)
+        return any_class.refusal(parameters) or next(filter(None, (refusal(*part) for part in each)), None)
     if not isinstance(problem.target, Label) and len(problem.classifier.classes) > 2:
         return "a probability of one of several classes cannot be embedded; set 'desired' to a class."
     if problem.space.priced and parameters.distance == "mahalanobis":
@@ -61,8 +65,15 @@ def refusal(parameters: Parameters, problem: Problem) -> str | None:
     return None
 
 
-def start(parameters: Parameters, problem: Problem) -> CellEngine | ProgramEngine:
+def start(parameters: Parameters, problem: Problem) -> CellEngine | ProgramEngine | any_class.AnyClass:
     """The engine that answers."""
+    if isinstance(problem.target, Classes):
+        return any_class.AnyClass([_engine(*part) for part in any_class.parts(parameters, problem)])
+    return _engine(parameters, problem)
+
+
+def _engine(parameters: Parameters, problem: Problem) -> CellEngine | ProgramEngine:
+    """The engine of a question about one class, or a number."""
     if parameters.engine != "milp" and CellEngine.takes(parameters, problem):
         try:
             return CellEngine(parameters, problem)
@@ -73,7 +84,7 @@ def start(parameters: Parameters, problem: Problem) -> CellEngine | ProgramEngin
 
     plain = None
     if parameters.soft:
-        plain = start(replace(parameters, hull="none", diversity="distance"), problem)
+        plain = _engine(replace(parameters, hull="none", diversity="distance"), problem)
     return ProgramEngine(parameters, problem, plain)
 
 
@@ -110,7 +121,7 @@ class CeOclExplainer:
             problem = lifted(self.problem, without)
             built, engine = method.hull == self.method.hull, self.engine
             built = built and len(problem.equations) == len(self.problem.equations)
-            if built and not isinstance(engine, CellEngine):
+            if built and hasattr(engine, "under"):
                 with engine.under(method, problem):
                     answer = engine.answers(factual, 1, deadline)[0]
             else:

@@ -109,6 +109,10 @@ class ProgramEngine:
             answers.append(self._next(request, _rows(answers))[0])
         return answers
 
+    def further(self, factual: pd.DataFrame, earlier: Sequence[dict[str, Any]], deadline: Deadline) -> Answer:
+        """The best answer that is separated from earlier ones."""
+        return self._next(Request(factual, cache(lambda: self._guesses(factual, deadline)), deadline), earlier)[0]
+
     @contextmanager
     def under(self, parameters: Parameters, problem: Problem) -> Iterator[None]:
         """The same program under other bounds, actionability and number of changes, for a while."""

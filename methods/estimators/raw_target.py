@@ -10,7 +10,7 @@ import numpy as np
 from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.problem import Problem
-from harness.core.target import Interval, Label
+from harness.core.target import Interval, Label, Probability
 from methods.estimators.trees import ensemble, splits_only
 
 SAME_PLACE = 1e-6  # of the spacing of outputs: rounding of one of them
@@ -76,6 +76,7 @@ def raw_interval(problem: Problem) -> RawInterval:
         if classifier.code(target.value) == 1:
             return _interval(classifier, threshold, math.inf, strict=True, odds=odds)
         return _interval(classifier, -math.inf, threshold, odds=odds)
+    assert isinstance(target, Probability)  # of two classes, several are never wanted
     low, high = target.low, target.high
     if classifier.code(target.label) == 0:
         low, high = 1.0 - high, 1.0 - low
@@ -136,7 +137,7 @@ def conditions(problem: Problem) -> tuple[Condition, ...]:
             raise UnsupportedError("every prediction is in the wanted interval; give it an end.")
         return tuple(Condition(np.array([side]), end, limits.rounding) for side, end in ends)
     if not isinstance(target, Label):
-        raise UnsupportedError("a probability of one of several classes is no bound on a sum of trees.")
+        raise UnsupportedError("only one class is a bound on sums of trees of several; set 'desired' to a class.")
     unit, wanted = np.eye(len(classifier.classes)), classifier.code(target.value)
     rounding = ensemble(classifier.estimator, gaps=True).rounding(0.0, outputs=2)
     return tuple(Condition(unit[wanted] - other, 0.0, rounding) for k, other in enumerate(unit) if k != wanted)

@@ -103,7 +103,8 @@ class Problem:
     ``features``: a list of dictionaries, one a feature: name, kind, categories, scale, bounds. What a person may take
     of each comes with the person. ``constraints``: relations between features that an answer has to keep, in words.
     ``train``: rows, a list of dictionaries from feature to value; ``labels``: what the data say of each, if anything.
-    ``target``: the wanted class as {"class": ...}, or an interval of a number or probability.
+    ``target``: the wanted class as {"class": ...}, several as {"classes": [...]}, or an interval of a number or
+    probability.
     ``claim``: what the method's YAML says that it minimises, {"distance": "l1", "alpha": 0.0}.
     ``inputs``: how the estimator's columns come of the features. ``classes``: what the model tells apart.
     ``limit``: seconds in which to fit; None where there is no limit.

@@ -14,7 +14,7 @@ import skops.io
 from harness.core.errors import HarnessError, UnsupportedError
 from harness.core.problem import Problem
 from harness.core.space import Feature, Space
-from harness.core.target import Interval, Label
+from harness.core.target import Classes, Interval, Label
 from methods.estimators.linear import is_linear, weights_of
 from methods.estimators.network import NETWORKS
 from methods.estimators.trees import ensemble
@@ -26,6 +26,8 @@ def described(problem: Problem, limit: float | None) -> dict[str, Any]:
     wanted: dict[str, Any]
     if isinstance(target, Label):
         wanted = {"class": target.value}
+    elif isinstance(target, Classes):
+        wanted = {"classes": list(target.values)}
     elif isinstance(target, Interval):
         wanted = {"interval": _ends((target.low, target.high))}
     else:

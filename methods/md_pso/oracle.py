@@ -14,7 +14,7 @@ from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine, Input, by_category
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
-from harness.core.target import Interval, Label, Probability
+from harness.core.target import Classes, Interval, Label, Probability
 from methods.md_pso.guide import shares
 
 INVALID = 1e3  # added to the cost of an invalid point, so that every valid one costs less
@@ -113,7 +113,7 @@ class Oracle:
         scores = self.classifier.score(rows)
         valid, _ = self._judged(scores)
         self.strict = bool((valid != problem.valid(rows)).any())
-        self.votes = isinstance(problem.target, Label) and self._shares(rows) is not None
+        self.votes = isinstance(problem.target, Label | Classes) and self._shares(rows) is not None
         self.blind = bool(self.classifier.classes) and not self.votes and bool(np.isin(scores, (0, 1)).all())
 
     def _each(self) -> list[tuple[Feature, slice]]:
@@ -175,8 +175,8 @@ class Oracle:
         self.inputs.write(base, values, lambda columns: self.codes(points, columns))
         valid, gap = self._judged(self.classifier.grade(base))
         target = self.problem.target
-        if (strict or self.strict) and isinstance(target, Label):
-            valid = self.classifier.decide(base) == self.classifier.code(target.value)
+        if (strict or self.strict) and isinstance(target, Label | Classes):
+            valid = np.isin(self.classifier.decide(base), self._wanted(target))
         return valid, gap
 
     def _shares(self, frame: pd.DataFrame) -> np.ndarray | None:
@@ -184,12 +184,17 @@ class Oracle:
 
     def _voted(self, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
         """As ``judge``, of a hard vote: invalid points are as far from the target as its members say."""
-        assert isinstance(self.problem.target, Label)
+        assert isinstance(self.problem.target, Label | Classes)
         valid, found = self.problem.valid(frame), self._shares(frame)
         assert found is not None
-        code = self.classifier.code(self.problem.target.value)
-        lead = found[:, code] - np.delete(found, code, axis=1).max(axis=1)
+        codes = self._wanted(self.problem.target)
+        lead = found[:, codes].max(axis=1) - np.delete(found, codes, axis=1).max(axis=1)
         return valid, np.where(valid, 0.0, 1.0 - lead)
+
+    def _wanted(self, target: Label | Classes) -> list[int]:
+        """The codes of the wanted classes."""
+        values = (target.value,) if isinstance(target, Label) else target.values
+        return [self.classifier.code(value) for value in values]
 
     def _judged(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Whether scores lie within the target, bool, and their distance from it (4), both of shape (rows,)."""
@@ -200,15 +205,16 @@ class Oracle:
             code = classifier.code(target.label)
             share = scores[:, code] if scores.ndim > 1 else scores if code else 1.0 - scores
             return _within(share, target.low, target.high)
-        code = classifier.code(target.value)
+        codes = self._wanted(target)
         if scores.ndim > 1:
-            own, others = scores[:, code], np.delete(scores, code, axis=1).max(axis=1)
-            return scores.argmax(axis=1) == code, np.maximum(others - own, 0.0)
+            own, others = scores[:, codes].max(axis=1), np.delete(scores, codes, axis=1).max(axis=1)
+            return np.isin(scores.argmax(axis=1), codes), np.maximum(others - own, 0.0)
         middle = classifier.threshold
         if middle is None:
             middle = 0.5 if classifier.probabilistic else 0.0
         above = scores > middle
-        return (above if code else ~above), np.maximum(middle - scores if code else scores - middle, 0.0)
+        second = codes == [1]
+        return (above if second else ~above), np.maximum(middle - scores if second else scores - middle, 0.0)
 
 
 def _within(scores: np.ndarray, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:

@@ -16,7 +16,18 @@ from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Kind
 from harness.core.target import Label
-from methods.wrapping import Defaults, LateError, check_clock, missing, not_a_class, quiet, seeded, shares, stated
+from methods.wrapping import (
+    Defaults,
+    LateError,
+    check_clock,
+    missing,
+    not_a_class,
+    one_class,
+    quiet,
+    seeded,
+    shares,
+    stated,
+)
 
 STRATEGIES = ("greedy", "random", "random-sequential")
 FAR = 1e6  # ranges to which numbers are cut, as the search may raise them without end: no integer overflows
@@ -87,7 +98,7 @@ class Cfnow:
 
     def fit(self, problem: Problem) -> _Explainer:
         """Import the library, which takes seconds, and name the columns as it wants them."""
-        return _Explainer(self, problem)
+        return _Explainer(self, one_class(problem))
 
 
 @dataclass(eq=False)

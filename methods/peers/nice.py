@@ -15,7 +15,7 @@ from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Kind, Space
 from harness.core.target import Label
-from methods.wrapping import Defaults, LateError, check_clock, missing, not_a_class, plain, shares, stated
+from methods.wrapping import Defaults, LateError, check_clock, missing, not_a_class, one_class, plain, shares, stated
 
 REWARDS = ("none", "sparsity", "proximity", "plausibility")
 
@@ -75,7 +75,7 @@ class Nice:
 
     def fit(self, problem: Problem) -> _Explainer:
         """Have the library classify the training rows once."""
-        return _Explainer(self, problem)
+        return _Explainer(self, one_class(problem))
 
 
 @dataclass(eq=False)

@@ -18,7 +18,7 @@ from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.relations import refusal
 from harness.core.space import Actionability, values_of
-from harness.core.target import Interval, Label
+from harness.core.target import Interval, Label, Probability
 from harness.models.card import Card, card_of
 from methods.scorecard.method import Scorecard
 from methods.scorecard.moves import MoveFinder, closeness_factor
@@ -105,7 +105,7 @@ class OptBinningCounterfactual:
 def _ends(problem: Problem) -> tuple[float, str | None]:
     """The end that the outcome (of class 1, or a number) has to reach, and the library's name for such an end."""
     target, classifier = problem.target, problem.classifier
-    assert not isinstance(target, Label)
+    assert isinstance(target, Interval | Probability)
     low, high, least, most = target.low, target.high, 0.0, 1.0
     if isinstance(target, Interval):
         least, most = -math.inf, math.inf

@@ -392,7 +392,7 @@ BAD = {
     "split key": ({"split": {"size": 0.2}}, ["'size'", "test_size"]),
     "test size": ({"split": {"test_size": 25}}, ["25", "between 0 and 1"]),
     "seed": ({"split": {"seed": "now"}}, ["'now'", "whole number"]),
-    "desired class": ({"desired": "yes"}, ["class 'yes'", "llowed: 0, 1, opposite"]),
+    "desired class": ({"desired": "yes"}, ["class 'yes'", "llowed: 0, 1, opposite, other"]),
 }
 
 

@@ -29,7 +29,7 @@ from harness.core.inputs import space_inputs
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind, Space
-from harness.core.target import Interval, Label, Target
+from harness.core.target import Classes, Interval, Label, Target
 from harness.evaluation.checker import permitted
 from harness.models.equations import equations
 from methods.ce_ocl import CeOcl
@@ -163,7 +163,7 @@ def rows(causal: bool, count: int = 150) -> pd.DataFrame:
 
 
 @cache
-def fitted(model: str, causal: bool = False) -> Classifier:
+def fitted(model: str, causal: bool = False, classes: tuple[str, ...] = ("no", "yes")) -> Classifier:
     """A model of the rows."""
     frame, estimator = rows(causal), clone(MODELS[model])
     space = Space((*FREE.features, RATE)) if causal else FREE
@@ -171,8 +171,9 @@ def fitted(model: str, causal: bool = False) -> Classifier:
     labels = merit(frame) + noise
     if is_regressor(estimator):
         return Classifier(estimator.fit(space.encode(frame), labels), space_inputs(space))
-    estimator.fit(space.encode(frame), labels > np.quantile(labels, 0.55))
-    return Classifier(estimator, space_inputs(space), ("no", "yes"))
+    cuts = 0.55 if len(classes) == 2 else np.arange(1, len(classes)) / len(classes)
+    estimator.fit(space.encode(frame), np.digitize(labels, np.atleast_1d(np.quantile(labels, cuts)), right=True))
+    return Classifier(estimator, space_inputs(space), classes)
 
 
 @cache
@@ -188,16 +189,18 @@ def problem_of(
     span: int = 40,
     related: Sequence[str] = (),
     priced: str | None = None,
+    classes: tuple[str, ...] = ("no", "yes"),
 ) -> Problem:
     """A question of the small space; hulls are those of ``span`` rows, some of them wanted."""
     causal = equation is not None
-    classifier, train = fitted(model, causal), rows(causal)
+    classifier, train = fitted(model, causal, classes), rows(causal)
     space = Space((*FREE.features, RATE)) if causal else FREE
     high = Interval(low=1.2) if not classifier.classes else Label("yes")
     target = target or high
     # Labels of their own, not those of the model: some rows of the hull are not valid, some valid rows are not in it.
     truth = merit(train) + np.random.default_rng(5).normal(0, 0.8, len(train))
-    labels = truth if not classifier.classes else np.where(truth > 0.6, "yes", "no").astype(object)
+    cuts = [0.6] if len(classes) == 2 else np.quantile(truth, np.arange(1, len(classes)) / len(classes))
+    labels = truth if not classifier.classes else np.array(classes, dtype=object)[np.digitize(truth, cuts, right=True)]
     made = learnt(equation) if equation is not None else ()
     plain = Problem(space, classifier, train, labels, target, train.iloc[:span], labels[:span], equations=made)
     constraints = tuple(text for name in related for text in RELATED[name][0])
@@ -231,6 +234,8 @@ def support(method: CeOcl, problem: Problem) -> np.ndarray:
     labels, target = np.asarray(problem.reference_labels), problem.target
     if isinstance(target, Interval):
         wanted = (labels >= target.low) & (labels <= target.high)
+    elif isinstance(target, Classes):
+        wanted = np.isin(labels.astype(str), target.values)
     else:
         wanted = labels == (target.value if isinstance(target, Label) else target.label)
     if method.hull_points != "labelled":
@@ -290,7 +295,10 @@ def allowed(
     space, judge = problem.space, problem.classifier
     keep = problem.valid(frame)
     raw = judge.raw(frame)
-    if not averaging(judge):
+    if raw.ndim > 1:  # the greatest output decides, the first of equal ones
+        wanted = np.isin(judge.classes, problem.target.values if isinstance(problem.target, Classes) else ["yes"])
+        keep &= averaging(judge) | (abs(raw[:, wanted].max(axis=1) - raw[:, ~wanted].max(axis=1)) >= CLEAR)
+    elif not averaging(judge):
         ends = raw_interval(problem)
         keep &= np.minimum(abs(raw - ends.low), abs(raw - ends.high)) >= CLEAR
     changes = np.zeros(len(frame))

@@ -1,0 +1,100 @@
+"""CE-OCL where any of several classes will do: the best answer of all of them, each class searched by itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from harness.core.explanation import Answer, Reason, Status
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.target import Classes, Label
+from harness.core.tolerances import OPTIMALITY_GAP
+from methods.ce_ocl.answers import gave_up, infeasible
+from methods.ce_ocl.parameters import Parameters
+from methods.milp.supports import supports
+
+if TYPE_CHECKING:
+    from methods.ce_ocl.cell_engine import CellEngine
+    from methods.ce_ocl.program_engine import ProgramEngine
+
+
+def refusal(parameters: Parameters) -> str | None:
+    """Why parameters do not go with several wanted classes, in a sentence; None where they do."""
+    if parameters.diversity != "distance":
+        return (
+            f"diversity={parameters.diversity} takes one wanted class; set 'desired' to a class, or diversity=distance."
+        )
+    if parameters.hull == "fallback" or len(parameters.epsilons) > 1:
+        return "several hulls tried in turn take one wanted class; set 'desired' to a class, or give one epsilon."
+    return None
+
+
+def parts(parameters: Parameters, problem: Problem) -> list[tuple[Parameters, Problem]]:
+    """A question for each wanted class, all with the hull of all of them."""
+    assert isinstance(problem.target, Classes)
+    found = []
+    inside = None
+    if parameters.hull != "none":
+        inside = problem.reference.loc[supports(problem, parameters.hull_points)]
+        parameters = replace(parameters, hull_points="labelled")
+    for value in problem.target.values:
+        part = replace(problem, target=Label(value))
+        if inside is not None:
+            part = replace(part, reference=inside, reference_labels=np.full(len(inside), value, dtype=object))
+        found.append((parameters, part))
+    return found
+
+
+class AnyClass:
+    """An engine for each class; what they find and prove together."""
+
+    def __init__(self, engines: Sequence[CellEngine | ProgramEngine]) -> None:
+        self.engines = engines
+
+    def answers(self, factual: pd.DataFrame, n: int, deadline: Deadline) -> list[Answer]:
+        """The best answers, each separated from those before; fewer than ``n`` end with one that has no point."""
+        answers: list[Answer] = []
+        while len(answers) < n and (not answers or answers[-1].row is not None):
+            earlier = [answer.row for answer in answers if answer.row is not None]
+            answers.append(self.further(factual, earlier, deadline))
+        return answers
+
+    def further(self, factual: pd.DataFrame, earlier: Sequence[dict[str, Any]], deadline: Deadline) -> Answer:
+        """The best answer that is separated from earlier ones; each class may take its share of the time left."""
+        found = []
+        for left in range(len(self.engines), 0, -1):
+            share = deadline if left == 1 else Deadline.after(deadline.left / left)
+            found.append(self.engines[-left].further(factual, earlier, share))
+        return _best(found, bool(earlier))
+
+
+def _best(found: Sequence[Answer], further: bool) -> Answer:
+    """The cheapest answer, proven by the bounds of all."""
+    if all(answer.status is Status.INFEASIBLE for answer in found):
+        return infeasible(further)
+    best = min(found, key=_cost)
+    if best.row is None or best.objective is None:
+        ended = any(answer.reason is Reason.TIME_LIMIT for answer in found)
+        return gave_up(Reason.TIME_LIMIT if ended else Reason.FINISHED)
+    bound = min(best.objective, *map(_bound, found))
+    if best.objective - bound <= OPTIMALITY_GAP * max(1.0, abs(best.objective)):
+        return replace(best, status=Status.OPTIMAL, reason=Reason.PROOF, bound=bound)
+    late = next((answer.reason for answer in found if answer.reason is not Reason.PROOF), best.reason)
+    return replace(best, status=Status.FOUND, reason=late, bound=bound if math.isfinite(bound) else None)
+
+
+def _cost(answer: Answer) -> float:
+    return math.inf if answer.objective is None else answer.objective
+
+
+def _bound(answer: Answer) -> float:
+    """Below which nothing of a class is."""
+    if answer.status is Status.INFEASIBLE:
+        return math.inf
+    return -math.inf if answer.bound is None else answer.bound
