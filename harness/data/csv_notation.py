@@ -125,19 +125,20 @@ def _values(texts: Sequence[str], notation: Notation) -> list[float] | None:
 
 
 def _units(texts: Sequence[str]) -> tuple[str | None, str]:
-    """What stands before and behind the number in most texts, the commoner way of blanks.
+    """What stands before and behind the number in more than half of the texts, the commoner way of blanks.
 
-    None where most are no numbers, and where numbers differ in their units.
+    None where there is no such unit.
     """
-    found: dict[tuple[str, str], int] = {}
+    found: dict[tuple[str, str], dict[tuple[str, str], int]] = {}  # by unit, how often each way of blanks occurs
     for text in texts:
         if (match := _AT_A_NUMBER.fullmatch(text)) is not None:
             ends = match["before"], match["after"]
-            found[ends] = found.get(ends, 0) + 1
-    alike = len({(before.strip(), _one_of_many(after.strip())) for before, after in found}) == 1
-    if not alike or 2 * sum(found.values()) <= len(texts):
+            ways = found.setdefault((ends[0].strip(), _one_of_many(ends[1].strip())), {})
+            ways[ends] = ways.get(ends, 0) + 1
+    most = max(found.values(), key=lambda ways: sum(ways.values()), default={})
+    if 2 * sum(most.values()) <= len(texts):
         return None, ""
-    return max(found, key=lambda ends: (found[ends], ends[1].endswith("s")))
+    return max(most, key=lambda ends: (most[ends], ends[1].endswith("s")))
 
 
 def _one_of_many(unit: str) -> str:

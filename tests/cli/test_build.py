@@ -10,13 +10,27 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
+from harness.cli.arguments import plain_names, readable
 from harness.cli.composition import _compose_every_choice
 from harness.cli.settings import mistyped, validate
 from harness.core.errors import HarnessError
+from harness.data.csv_notation import READING
+from harness.data.features import ATTRIBUTES
 
 CONF = Path(__file__).parents[2] / "conf"
+
+
+@pytest.mark.parametrize("attribute", [*ATTRIBUTES, *READING])
+def test_each_attribute_can_be_set_of_a_column_of_any_name(attribute: str) -> None:
+    """A name with a letter, or blanks, that Hydra's grammar has no room for comes back as it was."""
+    for name in ("eröffnet", "monthly income (in €)"):
+        argument = readable(f"features.{name}.{attribute}=%d/%m/%Y")
+        (override,) = OverridesParser.create().parse_overrides([argument])
+        key = override.key_or_group.split(".")
+        assert plain_names({key[1]: {key[2]: override.value()}}) == {name: {attribute: "%d/%m/%Y"}}
 
 
 @pytest.mark.parametrize(
