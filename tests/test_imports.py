@@ -45,6 +45,7 @@ SHARED = {  # what methods share, and what it may know
     "methods/milp": {"harness/core", "harness/solvers", "methods/estimators"},
     "methods/hull_search": {"harness/core", "harness/solvers", "methods/estimators", "methods/milp"},
     "methods/wrapping.py": {"harness/core"},
+    "methods/delta.py": {"harness/core", "harness/models", "harness/certificate"},
 }
 METHOD = {"harness/core", "harness/solvers", "harness/models", "harness/certificate", *SHARED}
 WARMING = "methods/warming.py"  # asks every method that has kernels
@@ -92,6 +93,7 @@ MOST_ARGUMENTS, MOST_ATTRIBUTES = 8, 15  # of functions, without self; of classe
 WIDE = {  # classes and functions that have more, and why
     "harness/core/metric.py:metric": "keywords by which a user declares a metric, all but two with a default",
     "harness/data/description.py:Description": "the fields of a dataset's YAML, which users write one below the other",
+    "methods/ce_ocl/parameters.py:Parameters": "the fields of a method's YAML",
     "methods/md_pso/parameters.py:Parameters": "the fields of a method's YAML",
     "methods/robust/settings.py:Settings": "the fields of a method's YAML",
 }

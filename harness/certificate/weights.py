@@ -6,13 +6,14 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy.special import expit
 
 from harness.certificate.margins import FAMILIES, Margin, margins
 from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.target import Target
-from harness.core.tolerances import SUM_ROUNDING
+from harness.core.tolerances import LIMIT_MET, SUM_ROUNDING
 
 ACTIVATIONS = {  # all grow with their argument, so that intervals of sums become intervals of units
     "identity": lambda sums: sums,
@@ -144,3 +145,8 @@ def _sums(low: np.ndarray, high: np.ndarray, layer: Layer, delta: np.ndarray) ->
 def weight_box(classifier: Classifier, target: Target) -> WeightBox:
     """The ``WeightBox`` of a question, kept for the next answers."""
     return WeightBox(classifier, target)
+
+
+def proven(classifier: Classifier, target: Target, frame: pd.DataFrame, delta: float) -> np.ndarray:
+    """Which decoded rows are valid for all weights within ``delta``, but for a millionth of it; bool, shape (rows,)."""
+    return weight_box(classifier, target).worst(classifier.matrix(frame), delta * (1 - LIMIT_MET)) > 0

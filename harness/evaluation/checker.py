@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from harness.certificate.weights import proven
 from harness.core.gaps import missing, same
 from harness.core.objective import Objective
 from harness.core.space import Actionability, Feature, Kind, Space
@@ -196,6 +197,8 @@ def examine(
             verdict["limits"] = objective.exceeded(space, factual, answer)[0]
         off = [abs(equation.residual(space, factual, answer).item()) for equation in imposed]
         verdict["limits"] += ["causality"] if max(off, default=0.0) > LIMIT_MET else []
+        if objective is not None and (delta := objective.domain.get("delta")) and "delta" not in verdict["limits"]:
+            verdict["limits"] += [] if proven(classifier, target, answer, delta).all() else ["delta"]
         if verdict["valid"] and row.get("region"):
             from harness.evaluation import regions  # slow: scipy.optimize, and few methods give regions
 

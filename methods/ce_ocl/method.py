@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 from typing import ClassVar
 
 from harness.core.method import Explainer
 from harness.core.problem import Problem
 from methods.ce_ocl.parameters import Parameters
+from methods.delta import DeltaExplainer, inexact, pessimistic, signs
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,12 @@ class CeOcl(Parameters):
         ``auto``: the search wherever it applies, and within hulls, or outside them at a price, one over boxes
         (``methods/hull_search``) for trees and linear models without relations between features; else the
         program. Same optimum.
+    delta
+        :math:`\delta \in [0, 1]`, in units of the model's weights: (2c) then holds for every model of which each weight
+        is at most so far off [4]_: :math:`h_{\theta'}(x) \models \tilde y` wherever
+        :math:`\|\theta' - \theta\|_\infty \le \delta`.
+        For linear models, :math:`w^\top x + b - \delta (\|x\|_1 + 1)`, and networks with one hidden layer of ReLUs, the
+        worst of them is what another model of that kind says (``methods.delta``), which is embedded in its place.
 
     References
     ----------
@@ -92,6 +100,8 @@ class CeOcl(Parameters):
     .. [2] Karimi, A.-H., G. Barthe, B. Balle, and I. Valera (2020). Model-agnostic counterfactual explanations for
        consequential decisions. *AISTATS*.
     .. [3] Russell, C. (2019). Efficient search for diverse coherent explanations. *FAT**.
+    .. [4] Jiang, J., F. Leofante, A. Rago, and F. Toni (2023). Formalising the robustness of counterfactual
+       explanations for neural networks. *AAAI 37*.
     """
 
     deterministic: ClassVar[bool] = True
@@ -102,10 +112,14 @@ class CeOcl(Parameters):
         return self.hull != "none"
 
     def refuses(self, problem: Problem) -> str | None:
-        return _explainer().refusal(self, problem)
+        if not self.delta:
+            return _explainer().refusal(self, problem)
+        why = inexact(problem)
+        return why or _explainer().refusal(self, pessimistic(problem, self.delta, signs(problem)))
 
     def fit(self, problem: Problem) -> Explainer:
-        return _explainer().CeOclExplainer(self, problem)
+        build = partial(_explainer().CeOclExplainer, self)
+        return DeltaExplainer(build, problem, self.delta) if self.delta else build(problem)
 
 
 def _explainer() -> ModuleType:

@@ -13,6 +13,7 @@ from harness.core.objective import Limit, Objective, Term, check_weight, mad, ma
 from harness.core.problem import Problem
 from harness.core.space import Kind
 from harness.core.tolerances import OPTIMALITY_GAP
+from methods.delta import check_delta, limited
 from methods.milp.supports import SUPPORTS, clustered, supports
 
 ALLOWED = {
@@ -47,6 +48,7 @@ class Parameters:
     separation: float = 0.05
     margin: float = 1e-6
     engine: str = "auto"
+    delta: float = 0.0
 
     def __post_init__(self) -> None:
         for name, allowed in ALLOWED.items():
@@ -70,6 +72,9 @@ class Parameters:
             raise ValueError("diversity=epsilon enlarges a hard hull; set hull to hard.")
         if self.hull == "fallback" and any(self.epsilons):
             raise ValueError(f"epsilon is {self.epsilon}; it enlarges a hard hull. With hull=fallback leave it 0.")
+        check_delta(self.delta)
+        if self.delta and self.hull != "none" and self.hull_points != "labelled":
+            raise ValueError(f"hull_points is {self.hull_points!r}; with delta, hulls are of the labelled points.")
         if not 0 < self.separation <= 1:
             raise ValueError(f"separation is {self.separation}; it must be in (0, 1].")
         if self.margin < OPTIMALITY_GAP:
@@ -137,4 +142,5 @@ class Parameters:
                 terms.append(Term("slack", self.penalty, hull))
         causal = self.causality and bool(problem.equations)
         wide = {"margin": self.margin} if self.margin > MARGIN else {}  # points within it are left out of a proof
-        return Objective(tuple(terms), count=self.count, limits=tuple(limits), causal=causal, domain=wide)
+        found = Objective(tuple(terms), count=self.count, limits=tuple(limits), causal=causal, domain=wide)
+        return limited(found, problem, self.delta)
