@@ -13,9 +13,14 @@ UNESCAPED = re.compile(r"(?<!\\)\|")  # what ends a cell of a Markdown table
 
 
 def markdown(head: Sequence[str], body: Iterable[Sequence[Any]], keys: int = 0) -> str:
-    """A table in Markdown; the ``keys`` columns from the left, which say what a row is of, are marked ``:---``."""
+    """A table in Markdown; the ``keys`` columns from the left, which say what a row is of, are marked ``:---``.
+
+    >>> markdown(["a"], [["b|c"], ["d\\\\|e"]])
+    '| a |\\n| --- |\\n| b\\\\|c |\\n| d\\\\|e |\\n'
+    """
     lines = [head, [":---"] * keys + ["---"] * (len(head) - keys), *body]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines) + "\n"
+    cells = ([UNESCAPED.sub(r"\|", str(cell)) for cell in line] for line in lines)
+    return "\n".join("| " + " | ".join(line) + " |" for line in cells) + "\n"
 
 
 def number(value: Any, decimals: int, error: Any = math.nan) -> str:
