@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,12 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 
 from harness.core import packages
+from harness.core.described import described, sentence
 from harness.core.errors import choices
 
 KINDS = {
     "datasets": "dataset", "models": "model", "methods": "method", "metrics": "metrics", "experiments": "experiment",
 }  # fmt: skip
-WIDTH = 110  # characters of a description
 
 
 def listed(kind: str, folders: Sequence[Path]) -> str:
@@ -39,22 +38,6 @@ def _choices(group: str, folders: Sequence[Path]) -> Iterator[tuple[str, str]]:
         yield path.stem, described(path)
 
 
-def described(path: Path) -> str:
-    """The first sentence of a YAML's opening comment."""
-    comment: list[str] = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if not line.startswith("#") or (comment and line.strip() == "#"):
-            break
-        comment += [] if "@package" in line else [line.lstrip("# ")]
-    return _sentence(" ".join(comment))
-
-
-def _sentence(text: str) -> str:
-    """Up to a semicolon, or a full stop before a capital: one of ``et al.`` or ``...`` ends no sentence."""
-    first = re.split(r"(?<=;)\s|(?<=\.)\s(?=[A-Z])", text.strip(), maxsplit=1)[0].rstrip(".;")
-    return first if len(first) <= WIDTH else f"{first[: WIDTH - 1]}…"
-
-
 def _metrics(folders: Sequence[Path]) -> Iterator[tuple[str, str]]:
     """The dotted name of each metric that ``metrics=all`` or a list of a plug-in names; nothing is imported."""
     paths = [path for folder in folders for path in sorted((folder / "metrics").glob("*.yaml"))]
@@ -73,7 +56,7 @@ def _docstring(module: str, function: str) -> str:
         return ""
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.FunctionDef) and node.name == function:
-            return _sentence((ast.get_docstring(node) or "").split("\n\n")[0].replace("\n", " "))
+            return sentence((ast.get_docstring(node) or "").split("\n\n")[0].replace("\n", " "))
     return ""
 
 

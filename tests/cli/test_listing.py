@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from support.sweep import environment_in
 
-from harness.cli.listing import KINDS, described, listed, plan, said
+from harness.cli.listing import KINDS, listed, plan, said
 from harness.core import packages
+from harness.core.described import described
 
 CONF = Path(__file__).parents[2] / "conf"
 

@@ -5,18 +5,27 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
+from markupsafe import escape
+from support.driver import CHROMIUM, DOWN, DRIVER, ENTER, TAB, Browser, browser
 from support.tables import GRANTED, MEMBER, PATHS, YOUNGER, started
 
 from harness import site as command
+from harness.core.explanation import Answer, Reason, Status
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import Study
+from harness.reports.canvas import COLOURS
+from harness.reports.departures import departures
+from harness.reports.site.build import PAGES
 from metrics import _example as loans
 
-METHODS = {"exact": [GRANTED] * 12, "guess": [GRANTED, YOUNGER, MEMBER] * 4, "silent": [None] * 11 + [GRANTED]}
+BOX = Answer(Status.FOUND, GRANTED, region={"income": (60.0, 90.0), "age": (40.0, 40.0)})
+METHODS = {"exact": [BOX] * 12, "guess": [GRANTED, YOUNGER, MEMBER] * 4, "silent": [None] * 11 + [GRANTED]}
 
 
 def results(home: Path) -> Path:
@@ -26,6 +35,13 @@ def results(home: Path) -> Path:
             named = {"model": model, "method": method, "fingerprint": method}
             paths = [*PATHS, "metrics.proximity.gower"]
             started(home / "results" / "<b>", loans.problem, loans.factual, answers, paths=paths, **named)
+    refusal = Answer(Status.UNSUPPORTED, None, Reason.FINISHED, detail="takes no tree; give another")
+    named = {"model": "lr", "method": "nearest", "fingerprint": "no"}
+    started(home / "results" / "<b>", loans.problem, loans.factual, [refusal] * 12, paths=paths, **named)
+    (home / "results" / "figures").mkdir()
+    (home / "results" / "figures" / "one.png").write_bytes(b"a picture")
+    page = "# Regenerated\n\n| a | b |\n| --- | --- |\n| 1 | x|y |\n\n## Figures\n\n![one](figures/one.png)\n"
+    (home / "results" / "REPRODUCTION.md").write_text(page)
     return home / "results"
 
 
@@ -51,9 +67,10 @@ def test_the_board_has_the_numbers_of_the_study(home: Path) -> None:
     study = Study.of(home / "<b>")
     table = Numbers(study).table()
     shown = data(home / "site" / "data" / "0" / "board.js")
-    assert (shown["name"], shown["methods"]) == ("<b>", list(METHODS))
+    assert (shown["name"], shown["methods"]) == ("<b>", ["exact", "guess", "nearest", "silent"])
+    assert set(re.findall(r'(?:stroke|fill)="(#\w+)"', shown["looks"])) <= set(COLOURS)
     views = {(view["dataset"], view["model"]): view for view in shown["views"]}
-    assert set(views) == {(dataset, model) for dataset in ("", "loans") for model in ("", "lr", "rf")}
+    assert set(views) == {("loans", model) for model in ("", "lr", "rf")}
     for model in ("lr", "rf"):
         for line in views["loans", model]["by"]["proximity"]["lines"]:
             method = shown["methods"][line["method"]]
@@ -63,9 +80,45 @@ def test_the_board_has_the_numbers_of_the_study(home: Path) -> None:
             assert cover == pytest.approx(of.loc["coverage", ["value", "low", "high"]].tolist(), rel=1e-5)
     third = pytest.approx(1 / 3, rel=1e-5)
     guess = {"coverage": [third, None, None], "least": third, "few": True, "took": 2}
-    assert views["", ""]["methods"]["1"] == guess
+    assert views["loans", ""]["methods"]["1"] == guess
     places = [(line["method"], line["place"]) for line in views["loans", "lr"]["by"]["proximity"]["lines"]]
-    assert places == [(0, "1"), (1, "2"), (2, "2")]
+    assert places == [(0, "1"), (1, "2"), (3, "2")]
+
+
+def test_a_question_has_every_answer_with_what_changes(home: Path) -> None:
+    """And the region within which the checker, too, finds nothing invalid."""
+    shown = data(home / "site" / "data" / "0" / "task0.js")
+    question = shown["questions"][1]
+    assert (question["id"], question["wanted"]) == ("1", "granted")
+    assert question["values"] == {"income": "30", "age": "30", "member": "no", "education": "school", "job": "clerk"}
+    exact, guess, silent = question["answers"]
+    assert exact["changed"] == {"income": "80", "age": "40"}
+    assert (exact["region"], exact["holds"], exact["verdict"]) == ({"income": "60 to 90"}, "holds", "accepted")
+    assert guess["changed"] == {"age": "20", "member": "yes", "education": "college", "job": "nurse"}
+    assert (guess["verdict"], silent["verdict"], silent["method"]) == ("invalid", "none", 3)
+    table = pd.read_csv(home / "site" / "data" / "0" / "answers.csv")
+    assert len(table) == 2 * 3 * 12
+    assert table.loc[0, "changes"] == "income: 30 → 80; age: 30 → 40"
+    assert (table["verdict"] == "accepted").sum() == 2 * (12 + 4 + 1)
+
+
+def test_pages_say_what_things_are(home: Path) -> None:
+    """A method with its settings and refusals, a user's own data, and the papers' tables with their pictures."""
+    text = (home / "site" / "methods.html").read_text()
+    nearest = text[text.index('id="nearest"') : text.index('id="nice_none"')]
+    for part in (
+        "Nearest unlike neighbour: the baseline",
+        "gower",
+        "&lt;b&gt;, loans / lr: takes no tree; give another",
+    ):
+        assert part in nearest, part
+    one = next(one for one in departures() if one.why)
+    assert escape(one.why) in text[text.index(f'id="{one.method}"') :].partition("</section>")[0]
+    assert "<span>0 to 100</span>" in (home / "site" / "data.html").read_text()
+    papers = (home / "site" / "reproduction.html").read_text()
+    assert "<span>x|y</span>" in papers
+    assert '<img src="figures/one.png"' in papers
+    assert (home / "site" / "figures" / "one.png").read_bytes() == b"a picture"
 
 
 def test_the_same_answers_give_the_same_bytes(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +141,7 @@ def test_nothing_is_asked_of_others(home: Path) -> None:
         if path.suffix == ".html":
             for address in re.findall(r'(?:src|href)="([^"#]+)', path.read_text()):
                 assert address == "data:," or (path.parent / address).is_file(), address
-        if path.suffix in {".js", ".css", ".html"}:
+        if path.name == "site.js" or path.suffix == ".css":
             assert set(re.findall(r"\w+://[\w./]+", path.read_text())) <= {"http://www.w3.org/2000/svg"}
 
 
@@ -115,3 +168,99 @@ def test_wrong_input_is_one_sentence(
         "site.js cannot be written ",
     ]  # fmt: skip
     assert "torn.ceh is no archive of answers" in lines[2]
+
+
+in_browser = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs Chromium and chromedriver")
+
+
+@pytest.fixture(scope="module")
+def window() -> Iterator[Browser]:
+    with browser() as found:
+        yield found
+
+
+def shown(window: Browser, label: str) -> list[str]:
+    """The cells of a column of the table, as they are read."""
+    cells = f"document.querySelectorAll('#table td[data-label^=\"{label}\"]')"
+    return list(window.run(f"return [...{cells}].map((cell) => cell.textContent)"))
+
+
+def chosen(window: Browser) -> dict[str, str]:
+    script = (
+        "return Object.fromEntries([...document.querySelectorAll('select')].map((list) => [list.name, list.value]))"
+    )
+    return dict(window.run(script))
+
+
+@pytest.mark.slow
+@in_browser
+@pytest.mark.parametrize("width", [1280, 400])
+def test_pages_fit_and_ask_for_files_alone(width: int, home: Path, window: Browser) -> None:
+    for page in PAGES:
+        window.open(f"{(home / 'site').as_uri()}/{page}.html", width)
+        assert window.run("return document.documentElement.scrollWidth") <= width, page
+        assert window.run("return document.querySelector('[role=alert]')") is None
+        asked = [address for address in window.requested() if not address.startswith(("data:", "about:", "chrome"))]
+        assert asked
+        assert {address.partition(":")[0] for address in asked} == {"file"}
+        assert window.log("browser") == []
+
+
+@pytest.mark.slow
+@in_browser
+def test_the_board_is_narrowed_and_sorted(home: Path, window: Browser) -> None:
+    """And a link to what is shown shows it again."""
+    board = (home / "site" / "index.html").as_uri()
+    window.open(board)
+    assert shown(window, "method") == ["exact", "guess", "silent"]
+    assert shown(window, "place") == ["by mean rank", "answers too few", "answers too few"]
+    window.choose("model", "rf")
+    assert shown(window, "place") == ["1", "answers too few", "answers too few"]
+    window.choose("by", "seconds")
+    link = window.run("return location.href")
+    assert link == f"{board}#model=rf&by=seconds"
+    for wanted in (["silent", "guess", "exact"], ["exact", "guess", "silent"]):
+        window.run("document.querySelectorAll('#table th button')[1].click()")
+        assert shown(window, "method") == wanted
+    window.open(link)
+    assert chosen(window) == {"study": "<b>", "dataset": "loans", "model": "rf", "by": "seconds"}
+
+
+@pytest.mark.slow
+@in_browser
+def test_the_keyboard_is_enough(home: Path, window: Browser) -> None:
+    window.open((home / "site" / "index.html").as_uri())
+    for _ in range(len(PAGES) + 4):
+        window.press(TAB)
+    assert window.run("return document.activeElement.name") == "by"
+    before = chosen(window)["by"]
+    window.run("delete document.body.dataset.ready")
+    window.press(DOWN)
+    window.wait()
+    assert chosen(window)["by"] != before
+    assert window.run("return document.activeElement.name") == "by"
+    window.press(TAB, ENTER)
+    assert window.run("return document.querySelector('#table th').getAttribute('aria-sort')") == "ascending"
+
+
+@pytest.mark.slow
+@in_browser
+def test_a_change_is_marked_by_more_than_colour(home: Path, window: Browser) -> None:
+    """Of one question, by its address; what is shown of each method is chosen."""
+    window.open(f"{(home / 'site').as_uri()}/question.html#task=loans+%2F+rf&question=1")
+    assert chosen(window) == {"study": "<b>", "task": "loans / rf", "question": "1", "kept": "first"}
+    assert shown(window, "income, is 30") == ["→ 8060 to 90", "", ""]
+    marked = "const style = getComputedStyle(document.querySelector('td.changed'));"
+    assert window.run(f"{marked} return [style.fontWeight, style.borderLeftStyle]") == ["700", "solid"]
+    window.choose("kept", "accepted")
+    assert shown(window, "method") == ["exact"]
+
+
+@pytest.mark.slow
+@in_browser
+def test_a_method_is_found(home: Path, window: Browser) -> None:
+    window.open((home / "site" / "methods.html").as_uri())
+    window.run("document.getElementById('find').focus()")
+    window.press(*"growing spheres by carla with")
+    found = "[...document.querySelectorAll('.found')].filter((each) => !each.hidden).map((each) => each.id)"
+    assert window.run(f"return {found}") == ["growing_spheres_pso"]

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ SETTINGS = {
     },
     "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
 }
+TALLEST = 4000  # pixels of a picture
 TAB, ENTER, DOWN = "\ue004", "\ue007", "\ue015"
 
 
@@ -35,8 +37,11 @@ class Browser:
     def ask(self, path: str, **body: Any) -> Any:
         """A command of the protocol."""
         request = urllib.request.Request(f"{self.address}/{path}", json.dumps(body).encode())
-        with urllib.request.urlopen(request, timeout=120) as answer:
-            return json.load(answer)["value"]
+        try:
+            with urllib.request.urlopen(request, timeout=120) as answer:
+                return json.load(answer)["value"]
+        except urllib.error.HTTPError as fault:
+            raise AssertionError(fault.read().decode()) from fault
 
     def open(self, address: str, width: int = 1280) -> None:
         """Open a page in a window so wide, and wait until it is drawn."""
@@ -72,9 +77,13 @@ class Browser:
         self.wait()
 
     def picture(self, path: Path) -> None:
-        """The whole page as a PNG."""
-        whole = self.ask("goog/cdp/execute", cmd="Page.captureScreenshot", params={"captureBeyondViewport": True})
-        path.write_bytes(base64.b64decode(whole["data"]))
+        """The page as a PNG, as far as such a picture may reach."""
+        width, height = self.run("const page = document.documentElement; return [page.clientWidth, page.scrollHeight]")
+        clip = {"x": 0, "y": 0, "width": width, "height": min(height, TALLEST), "scale": 1}
+        params = {"captureBeyondViewport": True, "clip": clip}
+        path.write_bytes(
+            base64.b64decode(self.ask("goog/cdp/execute", cmd="Page.captureScreenshot", params=params)["data"])
+        )
 
     def log(self, kind: str) -> list[dict[str, Any]]:
         """What came into a log since it was last read: ``browser`` for the console, ``performance`` for requests."""

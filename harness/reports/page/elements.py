@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 
 from harness.evaluation.statistics import Estimate
 from harness.reports.canvas import outline
-from harness.reports.markup import DASH
+from harness.reports.markup import DASH, UNESCAPED
 from harness.reports.page.charts import look
 
 MANY = 12  # columns of a table that is set smaller
@@ -108,8 +108,8 @@ def markdown(text: str, names: Names) -> Markup:
     for block in re.split(r"\n\s*\n", text.strip()):
         lines = block.splitlines()
         if lines[0].startswith("|"):
-            head, _, *body = (_split(line) for line in lines)
-            rows = ([_inlined(cell, names) for cell in row] for row in body)
+            head = _split(lines[0])
+            rows = ([_inlined(cell, names) for cell in _split(line, len(head))] for line in lines[2:])
             out.append(table([Column(re.sub(r"[*`]", "", cell)) for cell in head], rows))
         elif lines[0].startswith("#"):
             out.append(Markup("<h4>{}</h4>").format(_inlined(lines[0].lstrip("# "), names)))
@@ -118,19 +118,21 @@ def markdown(text: str, names: Names) -> Markup:
     return Markup("").join(out)
 
 
-def _split(line: str) -> list[str]:
-    return [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line.strip()[1:-1])]
+def _split(line: str, most: int = 0) -> list[str]:
+    """The cells of a row, the last of ``most`` with whatever follows it."""
+    return [cell.strip().replace("\\|", "|") for cell in UNESCAPED.split(line.strip()[1:-1], max(most - 1, 0))]
 
 
 def _inlined(text: str, names: Names) -> Markup:
-    """Code, bold and italics; code that is a method's name, in its look."""
+    """Code, bold, italics and pictures; code that is a method's name, in its look."""
 
     def code(found: re.Match[str]) -> str:
         word = Markup(found[1]).unescape()
         return str(names(word)) if word in names.looks else f"<code>{found[1]}</code>"
 
     bold = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", re.sub(r"`(.+?)`", code, str(escape(text))))
-    return Markup(re.sub(r"\*(.+?)\*", r"<i>\1</i>", bold))
+    pictured = re.sub(r"!\[([^]]*)\]\(([^)]*)\)", r'<img src="\2" alt="\1" loading="lazy">', bold)
+    return Markup(re.sub(r"\*(.+?)\*", r"<i>\1</i>", pictured))
 
 
 def count(value: float) -> str:

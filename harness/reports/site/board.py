@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from harness.evaluation.statistics import Estimate
 from harness.evaluation.study import Study
 from harness.reports.page.elements import Names
 from harness.reports.page.which import beside, how, meaning, place_of
+from harness.reports.site.catalogue import kind_of
 
 ALL = ""  # of the data sets, or of the models
 
@@ -25,18 +26,22 @@ def board(numbers: Numbers) -> dict[str, Any]:
     return {
         "name": study.name,
         "methods": study.methods,
-        "kinds": [next(e.metas[0]["method"] for e in study.entries if e.method == method) for method in study.methods],
+        "kinds": [next(kind_of(e) for e in study.entries if e.method == method) for method in study.methods],
         "looks": str(names.samples),
         "faults": study.faults,
         "criteria": {c.name: {"better": c.better, "meaning": meaning(numbers, c)} for c in numbers.criteria},
         "tasks": [{"name": task, **_place(study, task), "absent": study.absent(task)} for task in study.tasks],
         "views": [
             {"dataset": dataset, "model": model, **_view(numbers, part)}
-            for dataset in (ALL, *study.datasets)
-            for model in (ALL, *models)
+            for dataset in _choices(study.datasets)
+            for model in _choices(models)
             if (part := _part(study, dataset, model)).entries
         ],
     }
+
+
+def _choices(names: Sequence[str]) -> list[str]:
+    return [ALL, *names] if len(names) > 1 else list(names)
 
 
 def _place(study: Study, task: str) -> dict[str, str]:
@@ -70,10 +75,10 @@ def _view(numbers: Numbers, part: Study) -> dict[str, Any]:
 
 
 def _ranked(numbers: Numbers, part: Study, criterion: Criterion) -> dict[str, Any]:
-    """The ranks by a criterion, best first, with places; of a single task also common means."""
+    """The ranks by a criterion, best first, with places; of a single task also common means. Nothing of one method."""
     tasks = set(part.tasks)
     found = [contest for contest in numbers.contests[criterion.name] if contest.task in tasks]
-    if not found:
+    if all(contest.values.shape[1] < 2 for contest in found):
         return {}
     stands = standing(part, criterion, found)
     estimates = rank_estimates(part, stands, found)

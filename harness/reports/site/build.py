@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,25 @@ from harness.core.errors import HarnessError
 from harness.evaluation.numbers import Numbers
 from harness.evaluation.statistics import BLOCKS, ENOUGH, LEVEL
 from harness.evaluation.study import Study
+from harness.reports.page.elements import Names, markdown
 from harness.reports.site.board import board
+from harness.reports.site.catalogue import data, methods
+from harness.reports.site.questions import answers, questions
 from harness.store.archive import studies
 
 log = logging.getLogger("harness")
 
 HERE = Path(__file__).parent
 NAME = "site"
-PAGES = {"index": "Board"}
+PAGES = {
+    "index": "Board", "question": "One question", "methods": "Methods", "data": "Data sets and models",
+    "reproduction": "The papers' tables", "downloads": "Downloads",
+}  # fmt: skip
+FILES = {  # of each study
+    "summary.csv": "every number of each method and task, with intervals, common means and ranks",
+    "pairs.csv": "every pair of methods of a task and criterion, with tests",
+    "answers.csv": "every answer: how it ended, what the checker says, what it changes",
+}
 RULES = {"level": LEVEL, "blocks": BLOCKS, "enough": ENOUGH}
 
 
@@ -40,7 +52,7 @@ def write(home: Path) -> str:
     with tempfile.TemporaryDirectory(dir=home, prefix=".site-") as temporary:
         made = Path(temporary) / NAME
         made.mkdir()
-        _fill(made, found)
+        _fill(made, home, found)
         size = sum(path.stat().st_size for path in made.rglob("*") if path.is_file())
         place = home / NAME
         if place.exists():
@@ -66,27 +78,53 @@ def _numbers(home: Path) -> list[Numbers]:
     )
 
 
-def _fill(site: Path, found: Sequence[Numbers]) -> None:
+def _fill(site: Path, home: Path, found: Sequence[Numbers]) -> None:
     """Write every file of the site into a folder."""
     for number, numbers in enumerate(found):
         folder = site / "data" / str(number)
         folder.mkdir(parents=True)
-        _script(folder / "board.js", f"board {number}", board(numbers))
-    for name in ("site.js", "site.css"):
-        shutil.copyfile(HERE / name, site / name)
-    shutil.copyfile(HERE.parent / "page" / "page.css", site / "page.css")
+        _study(folder, f"{number}", numbers)
+    for path in (HERE / "site.js", HERE / "site.css", HERE.parent / "page" / "page.css"):
+        shutil.copyfile(path, site / path.name)
     listed = [{"name": numbers.study.name, "text": _summary(numbers.study)} for numbers in found]
     _script(site / "data" / "studies.js", "studies", listed)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    bodies: Mapping[str, Markup] = {"index": Markup("")}
+    known = [numbers.study for numbers in found]
+    shown = {
+        "methods": methods(known),
+        "groups": {"data sets": data(known, "dataset"), "models": data(known, "model")},
+        "sections": _reproduction(home, site),
+        "studies": listed,
+        "files": FILES,
+    }
     for name, title in PAGES.items():
-        text = environment.get_template("page.html").render(
-            name=name, title=title, pages=PAGES, body=bodies[name], **RULES
-        )
-        (site / f"{name}.html").write_text(text, encoding="utf-8")
+        page = environment.get_template("page.html").render(name=name, title=title, pages=PAGES, **RULES, **shown)
+        (site / f"{name}.html").write_text(page, encoding="utf-8")
+
+
+def _study(folder: Path, name: str, numbers: Numbers) -> None:
+    """Write the data of a study, and its tables."""
+    study = numbers.study
+    _script(folder / "board.js", f"board {name}", board(numbers))
+    for place, task in enumerate(study.tasks):
+        _script(folder / f"task{place}.js", f"task {name} {place}", questions(study, task))
+    for file, table in {"summary": numbers.table(), "pairs": numbers.pairs(), "answers": answers(study)}.items():
+        table.to_csv(folder / f"{file}.csv", index=False)
+
+
+def _reproduction(home: Path, site: Path) -> list[tuple[str, Markup]]:
+    """The sections of the page about the papers' tables, which has none where it is not there; copies its figures."""
+    path, names = home / "REPRODUCTION.md", Names(())
+    if not path.is_file():
+        return []
+    (site / "figures").mkdir()
+    for picture in sorted((home / "figures").glob("*.png")):
+        shutil.copyfile(picture, site / "figures" / picture.name)
+    parts = re.split(r"^#+ (.*)\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    return [(title, markdown(text, names)) for title, text in zip(parts[::2], parts[1::2], strict=True)]
 
 
 def _summary(study: Study) -> str:

@@ -138,18 +138,17 @@ const site = (() => {
   }
 
   pages.index = async () => {
-    const [shown, place] = await study();
+    const [shown] = await study();
     const kinds = ["dataset", "model"].map((kind) => [...new Set(shown.tasks.map((task) => task[kind]))]);
     const [dataset, model] = ["dataset", "model"].map((kind, i) => {
       const all = kinds[i].length > 1 ? [["", `all ${kinds[i].length}`]] : [];
       return offer(kind, kind === "dataset" ? "data set" : "model", [...all, ...kinds[i].map((name) => [name, name])]);
     });
     const by = offer("by", "requirement", Object.keys(shown.criteria).map((name) => [name, name]));
-    const matches = (view) => ["dataset", "model"].every((kind, i) => (view[kind] || (kinds[i].length > 1 ? "" : kinds[i][0])) === [dataset, model][i]);
-    const view = shown.views.find(matches);
+    const view = shown.views.find((each) => each.dataset === dataset && each.model === model);
     looks(shown);
     board(shown, view, by);
-    notes(shown, view, place, (task) => (!dataset || task.dataset === dataset) && (!model || task.model === model));
+    notes(shown, view, (task) => (!dataset || task.dataset === dataset) && (!model || task.model === model));
   };
 
   /** The methods of a view by a requirement: those that answer too few, or have no rank, come last. */
@@ -178,15 +177,57 @@ const site = (() => {
   }
 
   /** What is left out of the comparison and why, and where to go from here. */
-  function notes(shown, view, place, chosen) {
+  function notes(shown, view, chosen) {
     const said = shown.faults.map((text) => element("p", {}, element("b", {}, text)));
     const tasks = shown.tasks.filter(chosen);
     said.push(...tasks.filter((task) => task.absent).map((task) => element("p", { class: "note" }, `${task.name}: ${task.absent}.`)));
     const listed = (title, found) => (found.length ? element("details", { class: "note" }, element("summary", {}, `${title}: ${found.length}`), ...found.map((text) => element("p", {}, text))) : null);
+    const linked = tasks.map((task) => element("p", {}, element("a", { href: `question.html#${new URLSearchParams({ study: shown.name, task: task.name })}` }, task.name)));
+    said.push(tasks.length ? element("details", { open: "" }, element("summary", {}, "Single questions of these tasks"), ...linked) : null);
     said.push(listed("refused", (view?.refused ?? []).map(([task, name, why]) => `${shown.methods[name]} refuses ${task}: ${why}`)));
     said.push(listed("sees what others do not", (view?.sees ?? []).map(([task, name, what]) => `${task}: ${shown.methods[name]} sees ${what}`)));
     document.getElementById("notes").replaceChildren(...said.filter(Boolean));
   }
+
+  pages.question = async () => {
+    const [shown, place] = await study();
+    const task = offer("task", "task", shown.tasks.map((each) => [each.name, each.name]));
+    const number = shown.tasks.findIndex((each) => each.name === task);
+    const asked = await load(`task ${place} ${number}`, `data/${place}/task${number}.js`);
+    const id = offer("question", "question", asked.questions.map((each) => [each.id, each.id]));
+    const kept = offer("kept", "answers", [["first", "the first of each method"], ["accepted", "accepted ones"], ["all", "all"]]);
+    looks(shown);
+    const question = asked.questions.find((each) => each.id === id);
+    const keep = { first: (each) => each.ce === 1, accepted: (each) => each.verdict === "accepted", all: () => true };
+    const answers = (question?.answers ?? []).filter(keep[kept]);
+    const moved = asked.features.filter((name) => answers.some((each) => each.changed && name in each.changed));
+    const still = asked.features.filter((name) => !moved.includes(name)).map((name) => `${name} ${question?.values[name]}`);
+    document.getElementById("meaning").textContent = question ? `Factual ${id}; wanted: ${question.wanted}.` : "No method takes this task.";
+    const columns = [{ text: "method" }, { text: "answer" }, { text: "checked" }, ...moved.map((name) => ({ text: name, note: `is ${question.values[name]}`, label: `${name}, is ${question.values[name]}`, changed: answers.map((each) => each.changed && name in each.changed) }))];
+    const rows = answers.map((each) => [
+      [method(shown, each.method), shown.methods[each.method]],
+      `${each.ce}${"seed" in each ? `, seed ${each.seed}` : ""}: ${each.status}${each.why ? `, ${each.why}` : ""}${each.holds ? `, region ${each.holds}` : ""}`,
+      `${each.verdict === "accepted" ? "✓ " : each.verdict === "none" ? "" : "✗ "}${each.verdict}`,
+      ...moved.map((name) => value(each, name)),
+    ]);
+    const refused = shown.views[0].refused.filter(([where]) => where === task).map(([, name, why]) => `${shown.methods[name]} refuses this task: ${why}`);
+    document.getElementById("table").replaceChildren(rows.length ? table(columns, rows) : element("p", {}, "No such answer."));
+    document.getElementById("notes").replaceChildren(...[still.length ? `No method shown changes: ${still.join("; ")}.` : "", ...refused].filter(Boolean).map((text) => element("p", { class: "note" }, text)));
+  };
+
+  /** What an answer makes of a feature, and within which values that is proven to hold. */
+  function value(answer, name) {
+    const region = answer.region?.[name];
+    if (!(answer.changed && name in answer.changed) && !region) return "";
+    return element("span", {}, answer.changed[name] !== undefined ? `→ ${answer.changed[name]}` : "=", region ? element("span", { class: "region" }, region) : null);
+  }
+
+  pages.methods = async () => {
+    const find = document.getElementById("find");
+    const narrow = () => document.querySelectorAll(".found").forEach((each) => (each.hidden = !each.textContent.toLowerCase().includes(find.value.toLowerCase())));
+    find.oninput = narrow;
+    narrow();
+  };
 
   async function show() {
     try {

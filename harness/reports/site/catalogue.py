@@ -1,0 +1,117 @@
+"""What the methods, data sets and models of some studies are: from their YAMLs, docstrings and stored runs."""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+from harness.core.described import described
+from harness.core.space import Feature
+from harness.core.wording import target_text
+from harness.evaluation.study import Entry, Study
+from harness.reports import departures
+from harness.reports.page.elements import Column, table
+
+CONF = departures.METHODS.parent
+SETTINGS = (Column("setting"), Column("here"), Column("what it is"), Column("library's default"))
+FEATURES = (Column("feature"), Column("kind"), Column("values"), Column("may"))
+MOST = 12  # values of a feature that are listed
+WHOLE = 1000  # characters of a sentence
+
+
+class Method(NamedTuple):
+    """A method: its YAML's name and comment, its class's first sentence, settings, refusals, and where it answers."""
+
+    name: str
+    text: str
+    doc: str
+    settings: Markup
+    refusals: list[str]
+    studies: list[str]
+
+
+class Data(NamedTuple):
+    """A data set, or a model: name, its YAML's comment, what is wanted, its features, and the studies that have it."""
+
+    name: str
+    text: str
+    wanted: str
+    features: Markup | None
+    studies: list[str]
+
+
+def kind_of(entry: Entry) -> str:
+    """The name of the YAML of an entry's method, which that of a paper's variant begins with."""
+    meta = entry.metas[0]
+    variant = meta["config"].get("variant")
+    return str(meta["method"]).removesuffix(f"-{variant}") if variant else str(meta["method"])
+
+
+def methods(found: Sequence[Study]) -> list[Method]:
+    """Every method of the configuration, by name."""
+    departed = {(one.method, one.setting): one for one in departures.departures()}
+    listed = []
+    for path in sorted(departures.METHODS.glob("*.yaml")):
+        lines = departures.settings(path)
+        rows = []
+        for name, line in lines.items():
+            if name != "_target_":
+                one = departed.get((path.stem, name))
+                default = "" if one is None else f"{_plain(one.default)}{'; ' if one.why else ''}{one.why}"
+                rows.append([name, _plain(line.value), line.comment.partition(departures.REASON)[0].strip(), default])
+        entries = [(study, e) for study in found for e in study.entries if kind_of(e) == path.stem]
+        refusals = [f"{study.name}, {e.task}: {e.refusal}" for study, e in entries if e.refusal is not None]
+        studies = list(dict.fromkeys(study.name for study, e in entries if e.refusal is None))
+        doc = _first(pkgutil.resolve_name(lines["_target_"].value).__doc__ or "")
+        listed.append(Method(path.stem, described(path, WHOLE), doc, table(SETTINGS, rows), refusals, studies))
+    return listed
+
+
+def _first(doc: str) -> str:
+    """The first sentence of a docstring, without references and marks of formulas.
+
+    >>> _first("A point within :math:`\\\\rho` of\\n    it [1]_; more. Not this.")
+    'A point within \\\\rho of it; more'
+    """
+    text = " ".join(doc.strip().partition("\n\n")[0].split())
+    return re.sub(r" \[\d\]_|:math:|`", "", re.split(r"(?<=\.)\s(?=[A-Z])", text)[0]).rstrip(".")
+
+
+def data(found: Sequence[Study], group: str) -> list[Data]:
+    """The data sets (``group`` is ``dataset``) or models (``model``) of some studies, by name."""
+    named: dict[str, list[tuple[Study, Entry]]] = {}
+    for study in found:
+        for entry in study.entries:
+            named.setdefault(getattr(entry, group), []).append((study, entry))
+    return [_data(name, group, those) for name, those in sorted(named.items())]
+
+
+def _data(name: str, group: str, those: Sequence[tuple[Study, Entry]]) -> Data:
+    path = CONF / group / f"{name}.yaml"
+    text = described(path, WHOLE) if path.is_file() else "of a user's own"
+    studies = list(dict.fromkeys(study.name for study, _ in those))
+    if group == "model":
+        return Data(name, text, "", None, studies)
+    run = those[0][1].runs[0]
+    wanted = ", ".join(dict.fromkeys(target_text(target) for target in run.factuals()[1].values()))
+    rows = [
+        [feature.name, str(feature.kind), _values(feature), str(feature.actionability)]
+        for feature in run.space.features
+    ]
+    return Data(name, text, wanted, table(FEATURES, rows), studies)
+
+
+def _values(feature: Feature) -> str:
+    if feature.numeric:
+        return " to ".join(feature.text(end) for end in feature.bounds)
+    more = f" and {len(feature.categories) - MOST} more" if len(feature.categories) > MOST else ""
+    return ", ".join(map(str, feature.categories[:MOST])) + more
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
