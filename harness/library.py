@@ -67,6 +67,7 @@ from harness.core.target import Target, others
 from harness.core.wording import SATISFIED
 from harness.data import Dataset, load_dataset, parse_target
 from harness.data.costs import costed
+from harness.data.csv_settings import check_asked
 from harness.data.dataset import OPPOSITE
 from harness.data.features import OF_COSTS
 from harness.data.leaks import with_leaks
@@ -85,7 +86,6 @@ from harness.reports.person import Context, Explained
 from harness.store.rows import answer_row, group_line
 
 Person: TypeAlias = int | Mapping[str, Any] | pd.Series | pd.DataFrame
-OF_A_QUESTION = ("actionability", "bounds", "order", "special", "may_be_missing", *OF_COSTS)  # of a dataset's features
 RECENT = 4  # fitted methods that are kept for the next person
 
 _clock = CompileClock(say_compiling)
@@ -122,8 +122,7 @@ def pose(
         The class that a counterfactual should get, a list of some, or ``other`` than the model says; for regression
         such as ``>= 12``. With two classes the other one where None.
     features
-        Attributes of some columns by name, such as ``{"age": {"actionability": "increase"}}``; all columns stay
-        features. A list of names chooses features.
+        Attributes of some columns by name, as ``{"age": {"actionability": "increase"}}``; or a list of those to use.
     threshold
         The model's second class iff its score exceeds this; the model's own rule where None.
     classes
@@ -140,6 +139,7 @@ def pose(
     """
     if model is None:
         raise HarnessError("there is no model to ask; give model=, a fitted scikit-learn estimator or pipeline.")
+    immutable = [immutable] if isinstance(immutable, str) else immutable
     if isinstance(frame, Dataset):
         dataset = _amended(frame, target, immutable, features, settings)
     elif isinstance(frame, pd.DataFrame) and not frame.empty:
@@ -205,9 +205,7 @@ def _amended(
         )
     changes: dict[str, dict[str, Any]] = {name: {"actionability": "immutable"} for name in immutable}
     for name, entry in (features or {}).items():
-        if fixed := [key for key in entry or {} if key not in OF_A_QUESTION]:
-            given = f"give it to load_csv, and here {', '.join(OF_A_QUESTION)}"
-            raise DatasetError(f"{fixed[0]} of {name} is settled where the data are read; {given}.")
+        check_asked(name, entry or {})
         changes.setdefault(name, {}).update(entry or {})
     costs = {name: {key: entry.pop(key) for key in OF_COSTS if key in entry} for name, entry in changes.items()}
     every, space = np.arange(len(dataset.frame)), dataset.space.replace(changes)
@@ -266,8 +264,8 @@ def explain(
     HarnessError
         For a person who is no point of the feature space, and for a method that breaks its contract.
     """
-    if n < 1 or time_limit <= 0:
-        raise HarnessError(f"n={n} and time_limit={time_limit} do not fit; give at least 1, and seconds above 0.")
+    if not isinstance(n, int | np.integer) or n < 1 or time_limit <= 0:
+        raise HarnessError(f"n={n!r} and time_limit={time_limit} do not fit; give at least 1, and seconds above 0.")
     factual, problem = _person(task, person)
     prepare(method)
     claim: Objective | None = None

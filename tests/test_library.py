@@ -198,6 +198,19 @@ def test_a_wrong_question_is_one_sentence(pipeline: Pipeline, change: dict[str, 
     assert "\n" not in str(found.value)
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"method": "nearest"}, "'nearest' is no method; give one with its parameters"),
+        ({"method": Nearest}, "the class Nearest is no method"),
+        ({"n": "2"}, "n='2' and time_limit=5.0 do not fit; give at least 1"),
+    ],
+)
+def test_a_wrong_way_to_ask_is_one_sentence(question: Any, change: dict[str, Any], words: str) -> None:
+    with pytest.raises(HarnessError, match=words):
+        explain(**{"method": Nearest(), "task": question, "person": 0, **change})
+
+
 def test_settings_of_some_columns_keep_the_others(pipeline: Pipeline) -> None:
     """A mapping overrides, a list selects; both are the command line's words in Python."""
     question = pose(FRAME, "approved", pipeline, "yes", features={"age": {"actionability": "increase"}})
@@ -208,6 +221,7 @@ def test_settings_of_some_columns_keep_the_others(pipeline: Pipeline) -> None:
         pose(FRAME, "approved", pipeline, features={"agee": {}})
     with pytest.raises(HarnessError, match="no attribute 'kindd'"):
         pose(FRAME, "approved", pipeline, features={"age": {"kindd": "integer"}})
+    assert pose(FRAME, "approved", pipeline, immutable="age").dataset.space["age"].actionability == "immutable"
 
 
 def test_a_table_without_labels_can_be_asked_about(pipeline: Pipeline) -> None:

@@ -55,6 +55,8 @@ def test_gaps_are_called_missing_in_a_spreadsheet(explained: Explained, tmp_path
     explained.to_excel(tmp_path / "person.xlsx")
     lines = list(openpyxl.load_workbook(tmp_path / "person.xlsx").active.iter_rows(values_only=True))
     assert [line[-2:] for line in lines[1:]] == [("missing", 30), (60, "missing"), ("missing", 10)]
+    with pytest.raises(HarnessError, match=r"cannot be written \(.*nowhere.*\); close it where it is open"):
+        explained.to_excel(tmp_path / "nowhere" / "person.xlsx")
 
 
 def test_gaps_are_drawn_beside_the_range(explained: Explained) -> None:
@@ -91,6 +93,8 @@ def test_what_was_read_keeps_its_gaps(tmp_path: Path) -> None:
     assert opened.dataset.space["debt"].may_be_missing
     with pytest.raises(HarnessError, match=r"missing of debt is settled where the data are read; give it to load_csv"):
         pose(dataset, model=model, desired="yes", features={"debt": {"missing": "median"}})
+    with pytest.raises(HarnessError, match=r"feature debt has no attribute 'may_be_mising'; did you mean 'may_be_m"):
+        pose(dataset, model=model, desired="yes", features={"debt": {"may_be_mising": True}})
 
 
 def test_a_refusal_of_a_group_is_one_sentence(task: Task) -> None:

@@ -9,13 +9,23 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import pandas as pd
 
+from harness.core.errors import HarnessError
 from harness.core.explanation import Explanation, GroupExplanation
 from harness.core.objective import Objective
 from harness.core.problem import Problem
 
 
 def prepare(method: object) -> None:
-    """Have a method make what it needs once a machine, where it needs anything."""
+    """Have a method make what it needs once a machine, where it needs anything.
+
+    Raises
+    ------
+    HarnessError
+        For a name, or a class, in place of a method.
+    """
+    if isinstance(method, type) or not hasattr(method, "fit"):
+        given = f"the class {method.__name__}" if isinstance(method, type) else repr(method)
+        raise HarnessError(f"{given} is no method; give one with its parameters, such as Nearest() of methods.nearest.")
     getattr(method, "prepare", lambda: None)()
 
 

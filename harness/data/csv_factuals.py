@@ -160,6 +160,5 @@ def _number(feature: Feature, text: str, ways: Sequence[Notation]) -> float | _F
             return _Fault(f"holds {text[:SHOWN]}, which is no whole number that fits,", "the feature is integer")
         return number
     notation = feature.notation
-    if notation is not None and notation.date:
-        return _Fault(f"holds {text[:SHOWN]!r}", f"give a date such as {notation.text(feature.scale[0])}")
-    return _Fault(f"holds {text[:SHOWN]!r}", f"the feature is {feature.kind}, so give a number")
+    what = "date" if notation is not None and notation.date else "number"
+    return _Fault(f"holds {text[:SHOWN]!r}", f"give a {what} such as {feature.text(feature.scale[0])}")

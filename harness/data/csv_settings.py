@@ -14,7 +14,8 @@ from harness.core.space import Actionability, Kind
 from harness.data import gaps
 from harness.data.csv_columns import LARGEST, SHOWN
 from harness.data.csv_notation import is_format
-from harness.data.description import TASKS
+from harness.data.description import TASKS, one_of
+from harness.data.features import OF_COSTS
 from harness.data.sidecar import read_sidecar
 
 LINE = "the command line"
@@ -94,6 +95,7 @@ CHECKS: dict[str, Check] = {
     "max_megabytes": (lambda value: _number(value) and value > 0, "a number above 0"),
     "max_categories": (lambda value: type(value) is int and value > 0, "a whole number above 0"),
 }
+OF_A_QUESTION = ("actionability", "bounds", "order", "special", "may_be_missing", *OF_COSTS)  # of a dataset's features
 ONLY_LINE = ("path", "name", "sidecar", "max_megabytes", "max_categories")
 ATTRIBUTE_CHECKS: dict[str, Check] = {
     "kind": (lambda value: value in list(Kind), f"one of {', '.join(Kind)}"),
@@ -255,6 +257,20 @@ def _check_attributes_of(features: Mapping[str, Any]) -> None:
         raise DatasetError(f"features on {LINE} is {str(features)[:80]!r}; give features.NAME.kind=... and the like.")
     for feature, entry in features.items():
         _check_attributes(feature, entry or {}, LINE)
+
+
+def check_asked(feature: str, entry: Mapping[str, Any]) -> None:
+    """Refuse attributes that a dataset's features have since it was read.
+
+    Raises
+    ------
+    DatasetError
+        For such an attribute, and one that does not exist.
+    """
+    for key in entry:
+        if one_of(key, list(ATTRIBUTE_CHECKS), f"feature {feature} has no attribute") not in OF_A_QUESTION:
+            given = f"give it to load_csv, and here {', '.join(OF_A_QUESTION)}"
+            raise DatasetError(f"{key} of {feature} is settled where the data are read; {given}.")
 
 
 def _immutable(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -150,7 +150,7 @@ def write_sheet(path: Path, frame: pd.DataFrame) -> None:
         safe.to_excel(temporary, header=[escape(str(name)) for name in frame.columns], index=False, freeze_panes=(1, 0))
         temporary.replace(path)
     except OSError as fault:
-        why = f"{path} cannot be written ({fault.strerror})"
+        why = f"{path} cannot be written ({fault.strerror or fault})"
         raise HarnessError(f"{why}; close it where it is open, or give a file in a folder that exists.") from None
 
 
