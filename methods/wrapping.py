@@ -20,10 +20,10 @@ from harness.core.classifier import Classifier, WrappedModel
 from harness.core.method import Deadline, LibraryDefault
 from harness.core.problem import Problem
 from harness.core.target import Classes, Label
+from harness.core.tolerances import PROBABILITY_INSET
 
 Defaults = Mapping[str, LibraryDefault]  # a library's own, by the wrapper's name of the setting
 REST, WANTED = "not wanted", "wanted"
-EDGE = 1e-6  # distance that a probability keeps from 0.5, on the side of the predicted class
 
 
 def stated(place: str, **settings: Any) -> dict[str, LibraryDefault]:
@@ -105,11 +105,13 @@ def shares(classifier: Classifier, frame: pd.DataFrame) -> np.ndarray:
     codes, scores = classifier.graded(frame)
     if classifier.binary:
         share = second_share(classifier, scores)
-        share = np.where(codes == 1, np.maximum(share, 0.5 + EDGE), np.minimum(share, 0.5 - EDGE))
+        share = np.where(
+            codes == 1, np.maximum(share, 0.5 + PROBABILITY_INSET), np.minimum(share, 0.5 - PROBABILITY_INSET)
+        )
         return np.column_stack([1.0 - share, share])
     found = np.array(scores) if classifier.probabilistic else softmax(scores, axis=1)
     places = np.arange(len(found))
-    found[places, codes] = np.maximum(found[places, codes], found.max(axis=1) + EDGE)
+    found[places, codes] = np.maximum(found[places, codes], found.max(axis=1) + PROBABILITY_INSET)
     return found
 
 

@@ -97,6 +97,20 @@ WIDE = {  # classes and functions that have more, and why
     "methods/md_pso/parameters.py:Parameters": "the fields of a method's YAML",
     "methods/robust/settings.py:Settings": "the fields of a method's YAML",
 }
+TOLERANCES = "harness/core/tolerances.py"
+SMALL = 1e-5
+NO_TOLERANCES = {  # files with other numbers as small as ``SMALL``, and what these are
+    "harness/core/objective.py": "a share of the variance, which keeps a matrix regular",
+    "harness/data/csv_columns.py": "the smallest number that a file may hold",
+    "harness/data/encoded.py": "a chance",
+    "harness/models/published.py": "a gap between thresholds of published trees",
+    "harness/models/runtime/onnx_operators.py": "a default of ONNX",
+    "harness/models/scorecard.py": "a parameter of scikit-learn's",
+    "methods/adversarial_recourse.py": "a parameter of Adam",
+    "methods/carla/eager.py": "a parameter of Adam",
+    "methods/foreign/ocean/ocean_cp.py": "runs in an environment that knows no harness",
+    "methods/scorecard/moves.py": "a share of the variance, which keeps a matrix regular",
+}
 
 Sources = Mapping[str, str]  # by path
 
@@ -361,6 +375,23 @@ def clocked(sources: Sources) -> set[tuple[str, int]]:
     return found
 
 
+def small_numbers(sources: Sources) -> set[tuple[str, int]]:
+    """Where a tolerance is written, and not taken from ``TOLERANCES``."""
+    found = set()
+    for path in sorted(sources.keys() - NO_TOLERANCES.keys() - {TOLERANCES}):
+        for node in ast.walk(ast.parse(sources[path])):
+            if isinstance(node, ast.Constant) and isinstance(node.value, float) and 0 < node.value <= SMALL:
+                found.add((path, node.lineno))
+    return found
+
+
+def test_tolerances_lie_in_one_file_and_are_used() -> None:
+    assert small_numbers(SOURCES) == set()
+    names = re.findall(r"^([A-Z_]+) = ", SOURCES[TOLERANCES], re.MULTILINE)
+    users = [source for path, source in SOURCES.items() if path != TOLERANCES]
+    assert [name for name in names if not any(re.search(rf"\b{name}\b", source) for source in users)] == []
+
+
 def test_no_metric_has_a_clock() -> None:
     assert clocked(SOURCES) == set()
 
@@ -494,6 +525,7 @@ BREACHES: dict[str, tuple[Callable[[Sources], Any], str, str]] = {
     "a metric's clock": (clocked, "metrics/slow.py", "import time"),
     "a metric's moment": (clocked, "metrics/slow.py", "from time import monotonic as now"),
     "a metric's limit": (clocked, "metrics/slow.py", "def f(a):\n    return a.certify(\n        1, seconds=3.0)"),
+    "a tolerance": (small_numbers, "methods/dice.py", "def f(a):\n    return a > -1e-7"),
     "long beside a kernel": (long_functions, "methods/dice.py", f"{KERNEL}\ndef f():\n" + "    x = 1\n" * 60),
 }
 

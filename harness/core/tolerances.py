@@ -19,7 +19,7 @@ SMALLEST_NUMBER = 1e-300  # least size of a number whose spacing is asked for: 0
 SCORE_TIE = 1e-9  # scores this near, relative to their terms, are equal, or decided by the fitted model itself
 SCORE_SOLVED = 1e-6  # units of the score: what the tolerances of a solver's phases may be off
 SCORE_INSET = 1e-8  # units of the score: by which points are tried within the target, above ``SCORE_TIE``
-MARGIN = 1e-6  # units of the score: the least that is kept from a threshold, above the solver's tolerance
+MARGIN = 1e-6  # units of the score, or of an input: the least kept from a threshold, above the solver's tolerance
 MARGIN_SHARE = 1e-6  # share of a margin that is left to rounding
 OUTPUT_PLACE = 1e-6  # of the spacing of a model's outputs: rounding of one of them
 PROBABILITY_TIE = 1e-4  # probabilities of one sum by different functions of float32
@@ -87,7 +87,6 @@ LINE_ERROR = 1e-6  # of the greatest error of a line, below which one is none
 # --- robustness and regions, which the checker proves ---------------------------------------------------------------
 RADIUS = 1e-6  # relative: how exactly a certified radius is known
 RADIUS_ROUNDING = 1e-9  # by which a certified radius may fall short of rho: rounding of the last bits of x
-RADIUS_ROOM = 1e-7  # by which a point is kept robust beyond rho, where a search takes one from a line
 RADII_BEYOND = (2e-9, 1.5e-9, 1e-9)  # relative, beyond rho: tried in turn, above ``RADIUS_ROUNDING``
 NORM_ROUNDING = 1e-9  # relative excess of a norm that needs no further plane
 NORM_SOLVED = 1e-6  # the same where a program with the solver's tolerances adds the planes

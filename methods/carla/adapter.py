@@ -16,8 +16,9 @@ from harness.core.classifier import Classifier
 from harness.core.problem import Problem
 from harness.core.space import Actionability, Kind, Space
 from harness.core.target import Label
+from harness.core.tolerances import PROBABILITY_INSET
 from methods.carla.compat import check_clock, library
-from methods.wrapping import EDGE, LateError, plain, second_share
+from methods.wrapping import LateError, plain, second_share
 
 TARGET = "y"
 
@@ -164,7 +165,9 @@ class Question:
         if ok.any():
             codes, scores = self.classifier.graded(self.space.decode(matrix[ok], like=self.factual))
             wanted, part = codes == self.wanted, self._share(scores)
-            share[ok] = np.where(wanted, np.maximum(part, 0.5 + EDGE), np.minimum(part, 0.5 - EDGE))
+            share[ok] = np.where(
+                wanted, np.maximum(part, 0.5 + PROBABILITY_INSET), np.minimum(part, 0.5 - PROBABILITY_INSET)
+            )
         return np.column_stack([1.0 - share, share])
 
     def _share(self, scores: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
 from harness.core.target import Label
-from harness.core.tolerances import COORDINATE_TIE
+from harness.core.tolerances import COORDINATE_TIE, SCORE_INSET, SCORE_TIE
 from methods.estimators.network import NETWORKS, unit_of
 from methods.estimators.raw_target import raw_interval
 from methods.estimators.thresholds import separated_values
@@ -23,8 +23,6 @@ from methods.milp.distance import tolerance
 
 BATCH = 1024  # boxes looked at together, the cheapest first
 MOST = 40_000  # boxes before the search gives up: more would cost more than a mixed-integer program
-ROUNDING = 1e-9  # of the network's output, in units of it
-INSET = 1e-8  # by which points are tried within the target
 
 
 @dataclass(frozen=True)
@@ -116,7 +114,7 @@ class FewChanges:
                 value = segments.cost(boxes.chosen, moves)
                 better = np.flatnonzero(value < budget)
                 sums = segments.sums(boxes.chosen[better], moves[better])
-                better = better[(self.network.margins(sums) >= INSET / 2).all(axis=1)]
+                better = better[(self.network.margins(sums) >= SCORE_INSET / 2).all(axis=1)]
                 if len(better):
                     place = better[value[better].argmin()]
                     budget, best = float(value[place]), (boxes.chosen[place], moves[place])
@@ -137,7 +135,7 @@ class FewChanges:
         cost = segments.cost(boxes.chosen, boxes.near)
         single = np.flatnonzero((boxes.far <= boxes.near).all(axis=1) & (cost < budget))
         margins = self.network.margins(segments.sums(boxes.chosen[single], boxes.near[single])).min(axis=1)
-        single = single[(margins >= -2 * ROUNDING) & (margins < INSET / 2)]
+        single = single[(margins >= -2 * SCORE_TIE) & (margins < SCORE_INSET / 2)]
         return single[np.argsort(-cost[single], kind="stable")]
 
     def _segments(
@@ -194,7 +192,7 @@ class FewChanges:
         for weights, shift in self.network.above(lows, highs):
             rate = np.einsum("nu,nsu->ns", weights, slope)
             room = far - near
-            missing = -ROUNDING - shift - weights @ segments.origin - (rate * near).sum(axis=1)
+            missing = -SCORE_TIE - shift - weights @ segments.origin - (rate * near).sum(axis=1)
             gain = np.maximum(rate, 0.0) * room
             spare = gain.sum(axis=1) - missing
             keep &= spare >= 0
@@ -204,10 +202,10 @@ class FewChanges:
             near = np.where(rate > 0, np.maximum(near, far - limit), near)
             far = np.where(rate < 0, np.minimum(far, near + limit), far)
             near, far = segments.on_steps(boxes.chosen, near, far)
-            missing = -ROUNDING - shift - weights @ segments.origin - (rate * near).sum(axis=1)
+            missing = -SCORE_TIE - shift - weights @ segments.origin - (rate * near).sum(axis=1)
             _, cost = segments.cheapest(boxes.chosen, near, far, rate, missing)
             least = np.maximum(least, cost)
-            moves, _ = segments.cheapest(boxes.chosen, near, far, rate, missing + INSET)
+            moves, _ = segments.cheapest(boxes.chosen, near, far, rate, missing + SCORE_INSET)
             tries += [moves, np.where(rate > 0, far, near)]
         if math.isfinite(budget):
             far = np.minimum(far, segments.affordable(boxes.chosen, near, budget))

@@ -13,7 +13,7 @@ from harness.core.explanation import Answer, Reason, Status
 from harness.core.method import Deadline
 from harness.core.relations import all_kept, clauses_of
 from harness.core.space import Kind
-from harness.core.tolerances import OPTIMALITY_GAP
+from harness.core.tolerances import HULL_INSIDE, LITTLE_PROGRESS, OPTIMALITY_GAP, WHOLE_BOUND
 from harness.solvers.highs import Linear, Solution
 from methods.ce_ocl.answers import gave_up, infeasible
 from methods.ce_ocl.assignments import Assignment
@@ -25,12 +25,11 @@ from methods.ce_ocl.separated import Separation
 from methods.estimators.linear import surely_valid
 from methods.hull_search.search import BoxSearch
 from methods.milp.distance import Separable
-from methods.milp.hull import INSIDE, Outside, Piece, Shares
+from methods.milp.hull import Outside, Piece, Shares
 from methods.milp.manifold import Manifold
 
 REPAIRS = 25  # solutions that the real model refuses before the search gives up
 ROUNDS = 60  # of cuts on the relaxation, before integers are looked at
-TOO_LITTLE = 1e-4  # tolerances of progress in bound and incumbent: after PATIENCE rounds more tangents would not help
 PATIENCE = 4
 POOLING = 0.3  # share of the time left that a pool's own solve may take
 POINTS, NARROWED = 33, 4  # of a line between a point that the model refuses and one that it accepts; how often
@@ -101,7 +100,7 @@ class AnswerSearch:
             return
         if self.manifold is not None and not inside:
             slack = self.manifold.slack(space.encode(frame)[0])
-            if self.price is None and slack > self.manifold.most + 2 * INSIDE:
+            if self.price is None and slack > self.manifold.most + 2 * HULL_INSIDE:
                 return
             value += (self.price or 0.0) * slack
         value += self.entry
@@ -219,7 +218,7 @@ class AnswerSearch:
                 return math.inf
             if first.x is None and not first.infeasible:
                 return alpha * max(first.bound, least)
-            least = self.best.count if first.infeasible else max(math.ceil(max(first.bound - 1e-6, 0.0)), least)
+            least = self.best.count if first.infeasible else max(math.ceil(max(first.bound - WHOLE_BOUND, 0.0)), least)
         if self.best.count > least:
             return alpha * least if dominated else max(alpha * least, self._together())
         second = self._stage(self.best.count, self.best.distance, lexical=True)
@@ -263,7 +262,7 @@ class AnswerSearch:
         program.pose(self.factual, self.separation.earlier, count, slack, lexical, self.piece)
         form = program.changes() if fewest else self._cost(lexical)
         runs = Runs.of(program, form, budget, slack)
-        negligible = TOO_LITTLE * program.aim.tolerance(budget if math.isfinite(budget) else 1.0)
+        negligible = LITTLE_PROGRESS * program.aim.tolerance(budget if math.isfinite(budget) else 1.0)
         bound, proof, repairs, patience = -math.inf, -math.inf, 0, PATIENCE
         settle = program.embedded.settle
         refused: pd.DataFrame | None = None

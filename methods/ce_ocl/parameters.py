@@ -12,7 +12,7 @@ import numpy as np
 from harness.core.objective import Limit, Objective, Term, check_weight, mad, mahalanobis_factor
 from harness.core.problem import Problem
 from harness.core.space import Kind
-from harness.core.tolerances import OPTIMALITY_GAP
+from harness.core.tolerances import MARGIN
 from methods.delta import check_delta, limited
 from methods.milp.supports import SUPPORTS, clustered, supports
 
@@ -25,7 +25,6 @@ ALLOWED = {
     "hull_points": SUPPORTS,
     "diversity": ("distance", "pool", "assignments", "features", "clusters", "epsilon"),
 }
-MARGIN = 1e-6  # up to which a proof is one about the model itself
 WIDE = 1e3  # more than a feature within a hull costs by its distance
 
 
@@ -46,7 +45,7 @@ class Parameters:
     causality: bool = False
     diversity: str = "distance"
     separation: float = 0.05
-    margin: float = 1e-6
+    margin: float = MARGIN
     engine: str = "auto"
     delta: float = 0.0
 
@@ -77,10 +76,8 @@ class Parameters:
             raise ValueError(f"hull_points is {self.hull_points!r}; with delta, hulls are of the labelled points.")
         if not 0 < self.separation <= 1:
             raise ValueError(f"separation is {self.separation}; it must be in (0, 1].")
-        if self.margin < OPTIMALITY_GAP:
-            raise ValueError(
-                f"margin is {self.margin}; it must be at least {OPTIMALITY_GAP}, above the solver's tolerance."
-            )
+        if self.margin < MARGIN:
+            raise ValueError(f"margin is {self.margin}; it must be at least {MARGIN}, above the solver's tolerance.")
 
     @property
     def epsilons(self) -> tuple[float, ...]:

@@ -10,13 +10,14 @@ import pandas as pd
 
 from harness.core.problem import Problem
 from harness.core.relations import clauses_of
+from harness.core.tolerances import MARGIN
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Program
 from methods.ce_ocl import formulation
 from methods.ce_ocl.aim import Aim
 from methods.ce_ocl.assignments import Assignments
 from methods.ce_ocl.exclusion import Exclusion
-from methods.ce_ocl.parameters import MARGIN, Parameters
+from methods.ce_ocl.parameters import Parameters
 from methods.estimators import network
 from methods.estimators.linear import is_linear, unit_of, weights_of
 from methods.estimators.trees import splits_only

@@ -10,9 +10,9 @@ import numpy as np
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Kind
+from harness.core.tolerances import COST_TIE
 from methods.ce_ocl.sums import FactualSums, Settled, Span, Sums, outside
 from methods.cells.closest import Closest
-from methods.cells.kernels import CLOSE
 from methods.cells.search import CellSearch, State
 from methods.milp.cost import Cost
 
@@ -43,7 +43,7 @@ class RelatedSearch(CellSearch):
         best, floor = Closest(None, math.inf, math.inf), math.inf
         while True:
             found = super().finish(state, deadline)
-            if found.row is None or not found.proven or found.value >= best.value - CLOSE:
+            if found.row is None or not found.proven or found.value >= best.value - COST_TIE:
                 return Closest(best.row, best.value, min(found.bound, floor, best.value))
             if sums.keeps(found.row):
                 return Closest(found.row, found.value, min(found.bound, floor))
@@ -69,7 +69,7 @@ class RelatedSearch(CellSearch):
     def _leave_out(self, state: State, sums: FactualSums, others: float, upper: float, deadline: Deadline) -> None:
         """Go on without a box of states around the incumbent's, none of which keeps the relations for less."""
         layout, point = state.layout, state.best
-        most = upper - others - CLOSE if math.isfinite(upper) else math.inf
+        most = upper - others - COST_TIE if math.isfinite(upper) else math.inf
 
         def enough(spans: Sequence[Span]) -> bool:
             return sums.least(spans) >= most

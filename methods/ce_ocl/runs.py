@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from harness.core.tolerances import FEASIBILITY
+from harness.core.tolerances import BUDGET_CUTOFF, FEASIBILITY, SHARP_FEASIBILITY
 from harness.solvers.highs import Linear, Solution
 from harness.solvers.program import Compiled
 from methods.ce_ocl.program import CounterfactualProgram
-
-SHARP = 1e-9  # feasibility under squares: what a row may be missed by counts more than their own tolerance
 
 
 @dataclass
@@ -35,9 +33,9 @@ class Runs:
     @classmethod
     def of(cls, program: CounterfactualProgram, form: Linear, budget: float, cutoff: float) -> Runs:
         """With the scale and tolerances that squares need below a budget: they are small beside absolute ones."""
-        scale = 10.0 / max(budget, 1e-6) if program.aim.squared and math.isfinite(budget) else 1.0
+        scale = 10.0 / max(budget, BUDGET_CUTOFF) if program.aim.squared and math.isfinite(budget) else 1.0
         sharp = program.aim.squared and not program.splits
-        return cls(program.compiled, form, scale, cutoff, SHARP if sharp else FEASIBILITY)
+        return cls(program.compiled, form, scale, cutoff, SHARP_FEASIBILITY if sharp else FEASIBILITY)
 
     def next(self, seconds: float) -> Solution:
         """Solve the program as it stands; or, after ``settle`` said no, confirm its last solution."""

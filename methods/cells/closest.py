@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from methods.cells.kernels import CLOSE
+from harness.core.tolerances import COST_TIE
 
 
 @dataclass(frozen=True)
@@ -30,4 +30,4 @@ class Closest:
     @property
     def proven(self) -> bool:
         """Whether the search ran to its end."""
-        return self.bound >= self.value - CLOSE
+        return self.bound >= self.value - COST_TIE

@@ -14,11 +14,12 @@ from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine, Input, by_category
 from harness.core.space import Feature, Kind, Space
+from harness.core.tolerances import SCORE_TIE
 from methods.cells.records import GridArrays
 from methods.estimators.raw_target import Condition
 from methods.estimators.thresholds import as_compared, last_decoded
 from methods.estimators.tree_arrays import Leaf, leaves_of
-from methods.estimators.trees import TINY, Ensemble, ensemble
+from methods.estimators.trees import Ensemble, ensemble
 
 WORD = 64  # leaves in one word of a leaf mask
 
@@ -63,8 +64,8 @@ class Grid:
     single
         Whether they compare float32 numbers.
 
-    Scores, here and in the searches, are in a unit of which ``TINY`` is at least the rounding error of the model's own
-    summation: 1 unless that error is more than ``TINY``.
+    Scores, here and in the searches, are in a unit of which ``SCORE_TIE`` is at least the rounding error of the model's
+    own summation: 1 unless that error is more than ``SCORE_TIE``.
     """
 
     ends: tuple[np.ndarray, ...]
@@ -111,7 +112,7 @@ def build(space: Space, classifier: Classifier, conditions: Sequence[Condition])
         For models that are no sum of trees, and for features with more than 64 unordered categories.
     """
     model = _read(space, classifier)
-    unit = max(*(condition.rounding / TINY for condition in conditions), 1.0)
+    unit = max(*(condition.rounding / SCORE_TIE for condition in conditions), 1.0)
     cells = _Cells(space, classifier.inputs, [leaves_of(tree) for tree in model.trees], model.single)
     listed = cells.listed
     bases = [float(condition.weights @ model.base - condition.threshold) / unit for condition in conditions]

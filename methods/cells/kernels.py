@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from harness.core.compiling import njit, njit_no_refcount
+from harness.core.tolerances import BRANCHING_GAIN, COST_TIE, NO_DIVISOR, SCORE_TIE
 from methods.cells.masks import (
     ASK,
     DONE,
@@ -56,9 +57,7 @@ from methods.cells.records import (
     States,
     StrengtheningRoom,
 )
-from methods.estimators.trees import TINY
 
-CLOSE = 1e-9  # costs this near are equal
 ROOT_ROUNDS = 40  # cores looked for at the root; elsewhere NODE_ROUNDS
 NODE_ROUNDS = 1
 DETOURS = 100  # moves until a point is outside every clause's box, or is given up
@@ -182,7 +181,7 @@ def strengthen_in(grid, states, which, node, seed, box, room):
                     continue
                 trial[t] = best_leaf(values, starts, t, masks, k, fresh)
                 grown += trial[t] - best[t]
-                if grown >= -TINY:
+                if grown >= -SCORE_TIE:
                     fine = False
                     break
                 changed[number] = k
@@ -399,8 +398,8 @@ def gain(c, clauses, states, node):
     for i in range(clauses.width[c]):
         rest = face_cost(c, i, clauses, states, node)
         if rest < INFINITE:
-            pull += 1.0 / (rest + 1e-9)
-    return 1.0 / (pull + 1e-12)
+            pull += 1.0 / (rest + BRANCHING_GAIN)
+    return 1.0 / (pull + NO_DIVISOR)
 
 
 @njit_no_refcount
@@ -554,7 +553,7 @@ def pull_back(grid, states, clauses, hard, order, partly, point):
         way = 1 if old > s else -1
         while True:
             score = step(grid, states, point, leaves, f, s)
-            if s == old or (score > TINY and allowed(point, clauses, hard, states)):
+            if s == old or (score > SCORE_TIE and allowed(point, clauses, hard, states)):
                 break
             s = s + way if partly and not unordered[f] else old
 
@@ -590,7 +589,7 @@ def stuck(neighbourhood):
 @njit_no_refcount
 def is_right(grid, states, point, neighbourhood):
     """Whether a point is shown to be right in its neighbourhood."""
-    return weakest(grid, states, point, neighbourhood) > TINY and not stuck(neighbourhood)
+    return weakest(grid, states, point, neighbourhood) > SCORE_TIE and not stuck(neighbourhood)
 
 
 @njit_no_refcount
@@ -674,7 +673,7 @@ def improve(grid, states, clauses, rows, draws, progress):
                 point[f] = s
         if not allowed(point, clauses, hard, states):
             continue
-        if score_point(grid, states, point)[0] <= TINY:
+        if score_point(grid, states, point)[0] <= SCORE_TIE:
             continue
         pull_back(grid, states, clauses, hard, ascending(draws[t, 2:]), False, point)
         pull_back(grid, states, clauses, hard, costliest_first(point, states), True, point)
@@ -711,7 +710,7 @@ def first_guess(grid, states, clauses, rows, progress):
             while 0 <= s < state_start[f + 1] - state_start[f] and cost[state_start[f] + s] < upper[0]:
                 if not unordered[f] or (states.sets[f] >> np.uint64(s)) & np.uint64(1):
                     score = step(grid, states, point, leaves, f, s)
-                    if score > TINY and allowed(point, clauses, hard, states):
+                    if score > SCORE_TIE and allowed(point, clauses, hard, states):
                         keep(point, cost[state_start[f] + s], progress)
                 s += way
             step(grid, states, point, leaves, f, factual_state[f])
@@ -741,7 +740,7 @@ def first_guess(grid, states, clauses, rows, progress):
             point[f] = s if s >= 0 else factual_state[f]
         if not allowed(point, clauses, hard, states):
             continue
-        if score_point(grid, states, point)[0] <= TINY:
+        if score_point(grid, states, point)[0] <= SCORE_TIE:
             continue
         pull_back(grid, states, clauses, hard, costliest_first(point, states), True, point)
         if changes_of(point, states) <= states.most:
@@ -877,7 +876,7 @@ def through_free_faces(clauses, used, states, node, holding, trial):
         for i in range(clauses.width[c]):
             face = clauses.faces[c, i]
             f = face // 2
-            if face_cost(c, i, clauses, states, node) > CLOSE:
+            if face_cost(c, i, clauses, states, node) > COST_TIE:
                 continue
             if states.unordered[f]:
                 outside = node.box.sets[f] & ~clauses.sets[c, f]
@@ -1014,7 +1013,7 @@ def run(grid, states, clauses, nodes, progress, effort, neighbourhood=None):
     end = counters[WORK] + effort
     while counters[HEAP]:
         upper[1] = min(keys[heap[0]], upper[0])
-        if upper[1] >= upper[0] - CLOSE:
+        if upper[1] >= upper[0] - COST_TIE:
             break
         if counters[WORK] > end:
             return PAUSED
@@ -1033,7 +1032,7 @@ def run(grid, states, clauses, nodes, progress, effort, neighbourhood=None):
                 break
             counters[WORK] += counters[CLAUSES] + trees
             lowest = nearest(box, states, point)
-            if lowest >= upper[0] - CLOSE:
+            if lowest >= upper[0] - COST_TIE:
                 break
             residuals(node, states)
             total = 0
@@ -1056,9 +1055,9 @@ def run(grid, states, clauses, nodes, progress, effort, neighbourhood=None):
             for k in range(total):
                 bound += raise_dual(order[k], clauses, states, node)
             key = max(key, bound)
-            if bound >= upper[0] - CLOSE:
+            if bound >= upper[0] - COST_TIE:
                 break
-            if fix(node, states, upper[0] - CLOSE - bound):
+            if fix(node, states, upper[0] - COST_TIE - bound):
                 continue
             if total == 0:
                 score, which = assess(grid, states, point, neighbourhood)
@@ -1067,11 +1066,11 @@ def run(grid, states, clauses, nodes, progress, effort, neighbourhood=None):
                     if stuck(neighbourhood):
                         add_node(box, key, nodes, counters)
                         return MORE_LOOKS
-                if score > TINY:
+                if score > SCORE_TIE:
                     if changes_of(point, states) <= most:
                         keep(point, lowest, progress)
                     break
-                if score >= -TINY:
+                if score >= -SCORE_TIE:
                     # Too near to tell: the node goes back until the real model has spoken.
                     add_node(box, key, nodes, counters)
                     ask(point, neighbourhood, progress)
@@ -1094,7 +1093,7 @@ def run(grid, states, clauses, nodes, progress, effort, neighbourhood=None):
                     counters[WORK] += spent(neighbourhood, trees)
                     if stuck(neighbourhood):
                         break
-                if score > TINY:
+                if score > SCORE_TIE:
                     if changes_of(trial, states) <= most:
                         if neighbourhood is None:
                             pull_back(
@@ -1104,10 +1103,10 @@ def run(grid, states, clauses, nodes, progress, effort, neighbourhood=None):
                             pull_in(grid, states, clauses, used, trial, holding, neighbourhood)
                             counters[WORK] += spent(neighbourhood, trees)
                         keep(trial, cost_of(trial, states), progress)
-                        if bound >= upper[0] - CLOSE:
+                        if bound >= upper[0] - COST_TIE:
                             stop = True
                     break
-                if score >= -TINY:
+                if score >= -SCORE_TIE:
                     break
                 c = learn(grid, states, which, node, trial, clauses, counters, neighbourhood)
                 if inside(c, clauses, states, point):
@@ -1115,12 +1114,12 @@ def run(grid, states, clauses, nodes, progress, effort, neighbourhood=None):
                     total += 1
                     bound += raise_dual(c, clauses, states, node)
                     key = max(key, bound)
-                    if bound >= upper[0] - CLOSE:
+                    if bound >= upper[0] - COST_TIE:
                         stop = True
                         break
             if stop:
                 break
-            if fix(node, states, upper[0] - CLOSE - bound):
+            if fix(node, states, upper[0] - COST_TIE - bound):
                 continue
             # Branch on the violated clause whose children gain most.
             residuals(node, states)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from harness.core.compiling import njit, njit_no_refcount
+from harness.core.tolerances import BRANCHING_GAIN, INSET_OF_CELL, INSET_OF_RANGE, SCORE_TIE
 from methods.cells.masks import (
     INFINITE,
     best_leaf,
@@ -21,7 +22,6 @@ from methods.cells.masks import (
     residual_cost,
 )
 from methods.cells.records import Growth, Perturbed, Touching
-from methods.estimators.trees import TINY
 
 # Positions in the adversary's counters.
 EXCUSED, ALLOWANCE, LOOKS, STUCK = range(4)
@@ -50,9 +50,9 @@ def least_leaf(starts, t, masks, instead, fresh):
 def weakest(grid, states, point, neighbourhood):
     """The least score on a point's neighbourhood, as far as it matters; infinite where every cell is right.
 
-    Else the score of a cell that is wrong or, within ``TINY``, for the real model to decide; the box of all cells with
-    the same leaves is then the adversary's ``worst``, and its counter ``STUCK`` is 0. Where the allowance of looks has
-    been used up it is 1, and the score means nothing.
+    Else the score of a cell that is wrong or, within ``SCORE_TIE``, for the real model to decide; the box of all cells
+    with the same leaves is then the adversary's ``worst``, and its counter ``STUCK`` is 0. Where the allowance of looks
+    has been used up it is 1, and the score means nothing.
     """
     adversary = neighbourhood.adversary
     for f in range(len(point)):
@@ -79,10 +79,10 @@ def worst_in(grid, neighbourhood, ball):
     counters[STUCK] = 0
     while size:
         size -= 1
-        if bounds[size] > TINY or bounds[size] >= found:
+        if bounds[size] > SCORE_TIE or bounds[size] >= found:
             continue
         looks += 1
-        if found < -TINY:
+        if found < -SCORE_TIE:
             after += 1
             if after > WORSE:
                 break
@@ -114,7 +114,7 @@ def worst_in(grid, neighbourhood, ball):
                 f = members[k]
                 mid_low[f] = max(mid_low[f], span_low[k, leaf[t]])
                 mid_high[f] = min(mid_high[f], span_high[k, leaf[t]])
-        if total > TINY or total >= found:
+        if total > SCORE_TIE or total >= found:
             continue
         conflict = False
         for f in range(count):
@@ -139,7 +139,7 @@ def worst_in(grid, neighbourhood, ball):
             continue
         if not conflict:
             # One cell at least has all of these leaves: the bound is its score.
-            if total >= -TINY and excused(mid_low, mid_high, neighbourhood):
+            if total >= -SCORE_TIE and excused(mid_low, mid_high, neighbourhood):
                 size = set_aside(unordered, adversary, size, total)
                 continue
             found = total
@@ -166,14 +166,14 @@ def worst_in(grid, neighbourhood, ball):
                         for word in range(words):
                             fresh[0, word] = upto[t, offset[f] + high[f], word] & onwards[t, offset[f] + m + 1, word]
                         right += values[t, least_leaf(starts, t, masks, k, fresh)] - values[t, leaf[t]]
-                product = (left + 1e-9) * (right + 1e-9)
+                product = (left + BRANCHING_GAIN) * (right + BRANCHING_GAIN)
                 if product > gain:
                     chosen, border, gain, down, up = f, m, product, left, right
         for turn in range(2):
             # The side with less to lose comes first: it is looked at last in, first out.
             upper = (turn == 1) == (up <= down)
             bound = total + (up if upper else down)
-            if bound > TINY:
+            if bound > SCORE_TIE:
                 continue
             for f in range(count):
                 stack_low[size, f], stack_high[size, f] = low[f], high[f]
@@ -350,7 +350,7 @@ def grow(grid, face, end, total, growth, step):
                     fresh[k, word] = upto[t, offset[f] + high[f], word] & onwards[t, offset[f] + end, word]
             trial[t] = best_leaf(values, starts, t, masks, k, fresh)
             total += trial[t] - best[t]
-            if total >= -TINY:
+            if total >= -SCORE_TIE:
                 return total
     for part in range(2 if unordered[f] else 1):
         if part:
@@ -411,7 +411,7 @@ def strengthen_neighbourhood(grid, states, node, neighbourhood, box):
         else:
             end = last[state_start[f] + box_low[f] - 1]
         grown = grow(grid, face, end, total, growth, step)
-        fine = grown < -TINY
+        fine = grown < -SCORE_TIE
         if fine:
             total = grown
             if unordered[f]:
@@ -480,4 +480,4 @@ def lay_neighbourhoods(ends, number):
 @njit_no_refcount
 def inset(end, reach, unit):
     """How far beyond a threshold to stay for what rounding of the sums with ``reach`` may amount to."""
-    return 1e-12 * unit + 2e-15 * (abs(end) + reach)
+    return INSET_OF_RANGE * unit + INSET_OF_CELL * (abs(end) + reach)

@@ -18,6 +18,7 @@ from harness.core.gaps import missing
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
+from harness.core.tolerances import COST_TIE, SCORE_TIE
 from methods.cells import kernels
 from methods.cells.closest import Closest
 from methods.cells.grid import Grid, build
@@ -126,7 +127,7 @@ class CellSearch:
             return found({})
         best, bound, order = Closest(None, math.inf, math.inf), math.inf, count()
         nodes: list[tuple[float, int, dict[int, bool]]] = [(0.0, next(order), {})]
-        while nodes and nodes[0][0] < best.value - kernels.CLOSE and not (best.row and deadline.passed):
+        while nodes and nodes[0][0] < best.value - COST_TIE and not (best.row and deadline.passed):
             _, _, emptied = heappop(nodes)
             each = found(emptied)
             more = self.numbers.lowered(factual, each.row) if each.row else {}
@@ -482,7 +483,7 @@ def _decision(problem: Problem, grid: Grid) -> Callable[[Mapping[str, Any]], boo
         if gaps and np.isnan(inputs).any():
             return bool(problem.valid(problem.space.frame([row]))[0])
         score = min(walk_kernels.walk(trees, base, inputs) for trees, base in grid.walks)
-        if abs(score) > kernels.TINY:
+        if abs(score) > SCORE_TIE:
             return bool(score > 0)
         return bool(problem.valid(problem.space.frame([row]))[0])
 

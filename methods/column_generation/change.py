@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.core.method import Deadline
+from harness.core.tolerances import COLUMN_WEIGHT, WHOLE_BOUND
 from harness.solvers.cover import Cover, assign
 from methods.column_generation import kernels
 from methods.column_generation.change_kernels import best_points, cheapest
 from methods.column_generation.group import Group
 from methods.column_generation.records import Aim, Worth
-from methods.column_generation.search import REDUCED, ROUND
 
 # Nodes, of linear models; of others, whose nodes take longer, fewer: see ``_Search.nodes``.
 FEW = 2_000  # of the search for the cheapest point of a group; and for one anchor of the pricing, at first
@@ -98,7 +98,7 @@ class _Search:
 
     @property
     def settled(self) -> bool:
-        return self.change <= math.ceil(self.bound - ROUND)
+        return self.change <= math.ceil(self.bound - WHOLE_BOUND)
 
     def nodes(self, count: int) -> int:
         """Nodes that take about as long as so many of a linear model."""
@@ -116,7 +116,7 @@ class _Search:
         if not self.settled and not self.deadline.passed:
             self._enumerate()
         columns = sorted(self.best, key=lambda column: int(column.members[0]))
-        return Least(columns, min(math.ceil(self.bound - ROUND), self.change))
+        return Least(columns, min(math.ceil(self.bound - WHOLE_BOUND), self.change))
 
     def _column(self, point: np.ndarray, members: np.ndarray) -> Column:
         differing = (self.group.codes[members] != point).sum(axis=1)
@@ -195,9 +195,9 @@ class _Search:
         converged, limit = None, self.nodes(FEW)
         while not self.settled and not end.passed and (relaxed := cover.relax(end.left)) is not None:
             price, rent, left = relaxed[1][:n], float(relaxed[1][n]), end.left
-            found = self._searched(price, Aim(rent + REDUCED, False, ROOM, limit), end)
+            found = self._searched(price, Aim(rent + COLUMN_WEIGHT, False, ROOM, limit), end)
             if found.complete:  # the Lagrangian bound
-                profit = max([rent + REDUCED, *found.profits])
+                profit = max([rent + COLUMN_WEIGHT, *found.profits])
                 self.bound = max(self.bound, float(price.sum()) - self.most * profit)
             new = []
             for point, members in zip(found.points, found.groups, strict=True):
@@ -240,7 +240,7 @@ class _Search:
         if self.settled:
             return
         order = np.argsort(reduced, kind="stable")
-        kept = order[reduced[order] <= self.change - 1 - least + ROUND]
+        kept = order[reduced[order] <= self.change - 1 - least + WHOLE_BOUND]
         # A cover with a column that is left out costs at least what that adds to the relaxation.
         beyond = least + reduced[kept[POOL]] if len(kept) > POOL else float(self.change)
         close = [
@@ -303,8 +303,8 @@ class _Search:
     def _complete(self, price: np.ndarray, rent: float) -> None:
         """List the points that a better cover may hold, by the duals of the relaxation, and choose among them."""
         n, before = self.group.size, float(self.change)
-        gap = before - 1 - (float(price.sum()) - self.most * (rent + REDUCED))
-        found = self._searched(price, Aim(rent - gap - ROUND, True, ROOM, self.nodes(CALL)), self.deadline)
+        gap = before - 1 - (float(price.sum()) - self.most * (rent + COLUMN_WEIGHT))
+        found = self._searched(price, Aim(rent - gap - WHOLE_BOUND, True, ROOM, self.nodes(CALL)), self.deadline)
         if not found.complete:
             return
         if not found.groups or len(np.unique(np.concatenate(found.groups))) < n:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from harness.core.compiling import njit
+from harness.core.tolerances import BOUND_ROUNDING, PSEUDO_GAIN
 from methods.column_generation.kernels import NONE, ONE, WORD, holds, lowest, propose, score, upper
 from methods.column_generation.records import Aim, CodedArrays, Frame, Profiles, Room, Worth
 
@@ -86,7 +87,7 @@ def first_frame(profiles, worth, every, order, place, frame, features):
         size += 1
         for j in range(d):
             if codes[k, j] != codes[anchor, j]:
-                telling[j] += max(gain, 0.0) + 1e-6
+                telling[j] += max(gain, 0.0) + PSEUDO_GAIN
     frame.size[0], frame.used[0], frame.own[0] = size, 0, 0
     count = 0
     for j in range(d):
@@ -165,7 +166,7 @@ def best_points(model, profiles, worth, aim, order, first, last):
                     if found >= aim.room:
                         return points[:found], serves[:found], profits[:found], False
                 else:
-                    cutoff = value + 1e-9 * (1.0 + abs(value))
+                    cutoff = value + BOUND_ROUNDING * (1.0 + abs(value))
                 depth -= 1
                 continue
             j = features[depth]

@@ -15,15 +15,15 @@ from harness.core.errors import UnsupportedError
 from harness.core.inputs import by_category
 from harness.core.problem import Problem
 from harness.core.target import Label, Probability
+from harness.core.tolerances import MARGIN_SHARE, SCORE_TIE
 from methods.column_generation import kernels
 from methods.column_generation.records import CodedArrays
 from methods.estimators.linear import CLASSIFIERS
 from methods.estimators.thresholds import as_compared
 from methods.estimators.tree_arrays import leaves_of
-from methods.estimators.trees import TINY, Ensemble, ensemble, splits_only
+from methods.estimators.trees import Ensemble, ensemble, splits_only
 
 SAMPLE = 20  # training rows over which the effect of a code is averaged
-ROUNDING = 1e-6  # share of the margin that is left to rounding
 
 
 @dataclass(frozen=True)
@@ -103,12 +103,12 @@ def ends(problem: Problem, tau: float, margin: float) -> tuple[int, float]:
     if splits_only(classifier.estimator):
         model = ensemble(classifier.estimator)
         rounding = model.rounding(sign * threshold)
-        margin = min(margin, 100 * TINY)
+        margin = min(margin, 100 * SCORE_TIE)
         if isinstance(target, Label) and threshold == sign * classifier.raw_threshold:
             margin = _beside_ties(classifier, model, sign, margin)
         margin += rounding
     else:  # keeps outputs that exceed the threshold by exactly the margin, as sums of rounded weights may
-        margin *= 1.0 - ROUNDING
+        margin *= 1.0 - MARGIN_SHARE
     return sign, threshold + margin
 
 
@@ -120,7 +120,7 @@ def _beside_ties(classifier: Classifier, model: Ensemble, sign: int, margin: flo
     if classifier.cut is not None:
         return 0.0
     first = model.mean and classifier.threshold is None and sign == -1
-    return -TINY if first else margin
+    return -SCORE_TIE if first else margin
 
 
 def encode_model(problem: Problem, tau: float, margin: float, decimals: int | None) -> CodedModel:

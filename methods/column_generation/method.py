@@ -17,6 +17,7 @@ from harness.core.problem import Problem
 from harness.core.relations import refusal
 from harness.core.space import Kind
 from harness.core.target import Label, Probability
+from harness.core.tolerances import MARGIN
 from methods.column_generation import change, kernels, programs, search
 from methods.column_generation.estimator import CodedModel, encode_model
 from methods.column_generation.group import Group
@@ -106,8 +107,8 @@ class ColumnGeneration:
             raise ValueError(f"round_weights is {self.round_weights}; it must be >= 0, or null for no rounding.")
         if self.change_seconds < 0:
             raise ValueError(f"change_seconds is {self.change_seconds}; it must be >= 0, and 0 leaves the search out.")
-        if self.margin < 1e-6:
-            raise ValueError(f"margin is {self.margin}; it must be at least 1e-06, above the solver's tolerance.")
+        if self.margin < MARGIN:
+            raise ValueError(f"margin is {self.margin}; it must be at least {MARGIN}, above the solver's tolerance.")
 
     @property
     def deterministic(self) -> bool:

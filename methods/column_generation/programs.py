@@ -10,11 +10,12 @@ import numpy as np
 
 from harness.core.method import Deadline
 from harness.core.space import Kind, Space
+from harness.core.tolerances import BOUND_ROUNDING, COLUMN_WEIGHT, WHOLE_BOUND
 from harness.solvers.cover import Cover
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Program
 from methods.column_generation.group import Group, places
-from methods.column_generation.search import REDUCED, ROUND, Found, greedy, maximal
+from methods.column_generation.search import Found, greedy, maximal
 from methods.milp.category_block import CategoryBlock
 from methods.milp.embed.registry import embed
 from methods.milp.variables import Variables
@@ -71,7 +72,7 @@ class Point:
                 if source.block is block:
                     table += np.outer(weights[:, column], source.table)
             low, high = low + table.min(axis=1), high + table.max(axis=1)
-        slack = 1e-9 * (1.0 + np.abs(low) + np.abs(high))
+        slack = BOUND_ROUNDING * (1.0 + np.abs(low) + np.abs(high))
         return low - slack, high + slack
 
 
@@ -153,7 +154,7 @@ def solve_by_columns(group: Group, seed: int, deadline: Deadline) -> Found:
         for column in found:
             if not len(column) or column.tobytes() in known:
                 continue
-            if weight[column].sum() <= 1.0 + REDUCED:
+            if weight[column].sum() <= 1.0 + COLUMN_WEIGHT:
                 pool.append(column)
             elif group.point(column) is not None:
                 known.add(column.tobytes())
@@ -171,7 +172,7 @@ def solve_by_columns(group: Group, seed: int, deadline: Deadline) -> Found:
         farley = weight.sum() / max(heaviest, 1.0) if math.isfinite(heaviest) else 0.0
         bound, single = max(bound, farley if proven else 0.0), max(single, farley)
         trace.append({"step": "pricing", "columns": len(cover.columns), "value": value, "bound": single})
-        if not found or weight[found[-1]].sum() <= 1.0 + REDUCED:
+        if not found or weight[found[-1]].sum() <= 1.0 + COLUMN_WEIGHT:
             break
         if not add([*found, *pricing.wider(found[-1], inner.left)], weight):
             break
@@ -181,7 +182,7 @@ def solve_by_columns(group: Group, seed: int, deadline: Deadline) -> Found:
         groups = [cover.columns[place] for place in np.flatnonzero(solution.x > 0.5)]
     bound = max(bound, min(single, len(groups) - 1.0))
     trace.append({"step": "master", "columns": len(cover.columns), "bound": bound, "groups": len(groups)})
-    return Found(groups, min(max(math.ceil(bound - ROUND), 1), len(groups)), trace)
+    return Found(groups, min(max(math.ceil(bound - WHOLE_BOUND), 1), len(groups)), trace)
 
 
 def _first(group: Group) -> list[np.ndarray]:
@@ -256,7 +257,7 @@ def solve_at_once(group: Group, seed: int, deadline: Deadline, added: bool = Tru
         if all(group.point(column) is not None for column in chosen if len(column)):  # not only within a tolerance
             groups = chosen
     bound = max(solution.limit(len(groups), 1.0), float(known))
-    bound = len(groups) if solution.infeasible else max(math.ceil(bound - ROUND), 1)
+    bound = len(groups) if solution.infeasible else max(math.ceil(bound - WHOLE_BOUND), 1)
     trace = [{"step": "program", "columns": width * copies, "bound": solution.bound, "groups": len(groups)}]
     return Found([column for column in groups if len(column)], min(bound, len(groups)), trace)
 

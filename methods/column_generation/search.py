@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from harness.core.method import Deadline
+from harness.core.tolerances import COLUMN_WEIGHT, WHOLE_BOUND
 from harness.solvers.cover import Cover
 from methods.column_generation import kernels
 from methods.column_generation.group import Group, places, words
 from methods.column_generation.records import Incidence
 
-REDUCED = 1e-7  # a column of weight above 1 by less is not violated
-ROUND = 1e-6  # subtracted from a bound before it is rounded up
 ROOM = 400_000  # columns that a listing may find
 LIMIT = 4_000_000  # nodes of one call of the search, between looks at the clock
 MORE = 4  # factor on the nodes where they did not suffice
@@ -72,7 +71,7 @@ class _Search:
 
     @property
     def least(self) -> int:
-        return max(math.ceil(self.bound - ROUND), 1)
+        return max(math.ceil(self.bound - WHOLE_BOUND), 1)
 
     def run(self) -> Found:
         self._start()
@@ -112,13 +111,15 @@ class _Search:
             if relaxed is None:
                 return False
             value, weight = relaxed
-            weight[weight < ROUND * REDUCED] = 0.0
+            weight[weight < WHOLE_BOUND * COLUMN_WEIGHT] = 0.0
             iterations += 1
             first, found, effort = 0, 0, 1
-            heaviest = 1.0 + REDUCED
+            heaviest = 1.0 + COLUMN_WEIGHT
             while first < n:
                 before, left = first, self.deadline.left
-                groups, weights, first = self.group.search(weight, first, 1.0 + REDUCED, False, ROOM, LIMIT, effort)
+                groups, weights, first = self.group.search(
+                    weight, first, 1.0 + COLUMN_WEIGHT, False, ROOM, LIMIT, effort
+                )
                 heaviest = max(heaviest, float(weights.max(initial=0.0)))
                 found += self._add(self.group.extended(groups, np.argsort(-weight, kind="stable")))
                 if self.deadline.passed:
@@ -163,7 +164,7 @@ class _Search:
             before = len(self.best)
             gap = before - 1 - float(self.weight.sum())
             for share in SHARES:
-                columns = self._listed(1.0 - share * gap - ROUND)
+                columns = self._listed(1.0 - share * gap - WHOLE_BOUND)
                 if columns is None:
                     return
                 self._note("listed", listed=len(columns))

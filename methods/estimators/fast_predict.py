@@ -8,8 +8,9 @@ import numpy as np
 
 from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
+from harness.core.tolerances import SCORE_TIE
 from methods.estimators import walk_kernels
-from methods.estimators.trees import TINY, ensemble
+from methods.estimators.trees import ensemble
 
 
 def fast_decide(classifier: Classifier) -> Callable[[np.ndarray], np.ndarray]:
@@ -24,7 +25,7 @@ def fast_decide(classifier: Classifier) -> Callable[[np.ndarray], np.ndarray]:
     except UnsupportedError:
         return classifier.decide
     trees, base = tuple(model.flat()), float(model.base[0]) - threshold
-    seen, close = np.float32 if model.single else np.float64, max(model.rounding(threshold), TINY)
+    seen, close = np.float32 if model.single else np.float64, max(model.rounding(threshold), SCORE_TIE)
 
     def decide(matrix: np.ndarray) -> np.ndarray:
         score = np.empty(len(matrix))

@@ -21,13 +21,12 @@ from sklearn.svm import SVR, LinearSVC, LinearSVR
 from harness.core.problem import Problem
 from harness.core.space import Kind
 from harness.core.target import Label
+from harness.core.tolerances import LOG_ODDS_DIGITS, SUM_ROUNDING
 from methods.estimators import network
 from methods.estimators.raw_target import raw_interval
 
 CLASSIFIERS = (LogisticRegression, LinearSVC, RidgeClassifier)
 REGRESSORS = (LinearRegression, Ridge, Lasso, ElasticNet, HuberRegressor, BayesianRidge, LinearSVR)
-ROUNDING = 1e-12  # of a sum, relative to its terms: far more than its last digits
-LAST_DIGITS = 1e-14  # of log odds that are read off a probability
 PARTS = 100.0  # units that the most moving input moves an output
 
 
@@ -85,7 +84,7 @@ def surely_valid(problem: Problem, frame: pd.DataFrame) -> np.ndarray:
         assert isinstance(problem.target, Label)
         wanted = classifier.code(problem.target.value)
         room = outputs[:, wanted] - np.delete(outputs, wanted, axis=1).max(axis=1)
-    least = ROUNDING * terms
+    least = SUM_ROUNDING * terms
     if classifier.threshold is not None and classifier.probabilistic:
-        least = np.maximum(least, LAST_DIGITS)
+        least = np.maximum(least, LOG_ODDS_DIGITS)
     return valid & (room > least)

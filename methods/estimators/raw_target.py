@@ -11,9 +11,8 @@ from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.problem import Problem
 from harness.core.target import Interval, Label, Probability
+from harness.core.tolerances import OUTPUT_PLACE
 from methods.estimators.trees import ensemble, splits_only
-
-SAME_PLACE = 1e-6  # of the spacing of outputs: rounding of one of them
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ def _interval(classifier: Classifier, low: float, high: float, strict: bool = Fa
     gap, spacing = 0.0, model.spacing() if strict and model.mean else 0.0
     if spacing:
         place = (low - float(model.base[0])) / spacing
-        gap = (math.floor(place + SAME_PLACE) + 1 - place) * spacing
+        gap = (math.floor(place + OUTPUT_PLACE) + 1 - place) * spacing
     return RawInterval(low, high, strict, steps=True, gap=gap, rounding=rounding)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from harness.core.inputs import Affine
 from harness.core.space import Feature, Kind
-from harness.core.tolerances import COORDINATE_TIE
+from harness.core.tolerances import COORDINATE_TIE, SMALLEST_NUMBER
 
 
 def as_compared(inputs: np.ndarray, single: bool) -> np.ndarray:
@@ -55,7 +55,7 @@ def last_decoded(feature: Feature, affine: Affine, threshold: float, single: boo
         return value
     value = guess
     # The guess is off by the rounding of two float64 operations: some ulps of the larger operand.
-    step = 4 * np.spacing(max(abs(guess), abs(affine.shift), 1e-300))
+    step = 4 * np.spacing(max(abs(guess), abs(affine.shift), SMALLEST_NUMBER))
     while not before(value):
         value, step = value - step, 2 * step
     above = value + step

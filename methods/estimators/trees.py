@@ -31,13 +31,13 @@ from sklearn.ensemble import (
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from harness.core.errors import UnsupportedError
+from harness.core.tolerances import SCORE_TIE
 from harness.models.runtime.estimators import RuntimeTrees
 from harness.models.scorecard import ScorecardClassifier, ScorecardRegressor
 from methods.estimators.category_splits import CategorySplit, by_threshold
 from methods.estimators.optional import LightGBM, XGBoost
 from methods.estimators.tree_arrays import FlatTrees, Tree
 
-TINY = 1e-9  # raw outputs this near to a threshold are decided by the fitted model itself
 CODED = "put a OneHotEncoder before it in the pipeline, and declare no categorical features"
 LINK = 4.0  # relative errors of one rounding that a probability may have
 COMMON = 1000  # the greatest common denominator of leaf values that is looked for
@@ -115,7 +115,7 @@ class Ensemble:
 
         Within it only the model itself can tell. :math:`n` roundings of partial sums, in whichever order they are
         added, and that of a probability :math:`p` at the threshold, which has the slope :math:`p (1 - p)`; of the
-        difference of two ``outputs`` twice that. 0 where that is less than ``TINY``, within which the fitted model
+        difference of two ``outputs`` twice that. 0 where that is less than ``SCORE_TIE``, within which the fitted model
         decides anyway.
         """
         largest = np.abs(self.base)
@@ -123,9 +123,9 @@ class Ensemble:
             largest[list(tree.outputs)] += abs(self.weight) * np.abs(tree.value[tree.left < 0]).max(axis=0)
         total = self.epsilon / 2 * (len(self.trees) + 2) * float(largest.max())
         if self.logistic:
-            total += LINK * self.epsilon / max(float(expit(threshold) * expit(-threshold)), TINY)
+            total += LINK * self.epsilon / max(float(expit(threshold) * expit(-threshold)), SCORE_TIE)
         total *= outputs
-        return total if total > TINY else 0.0
+        return total if total > SCORE_TIE else 0.0
 
     def spacing(self) -> float:
         """A number of which every tree's contribution to an output is a multiple, as averaged votes are; 0: unknown."""
@@ -437,7 +437,7 @@ def _confirmed(model: Ensemble, estimator: Any, raw: Any) -> Ensemble:
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # of names that an array has not
         expected = np.asarray(raw(estimator, points), dtype=float).reshape(len(points), -1)
     found = model.raw(points)
-    near = expected.shape == found.shape and np.abs(found - expected).max() <= max(model.rounding(0.0), TINY)
+    near = expected.shape == found.shape and np.abs(found - expected).max() <= max(model.rounding(0.0), SCORE_TIE)
     if near:
         return model
     version = type(estimator).__module__.partition(".")[0]

@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harness.core.tolerances import COORDINATE_TIE
+from harness.core.tolerances import COORDINATE_TIE, COST_TIE
 from methods.hull_search import kernels
 from methods.hull_search.part import Part
 from methods.hull_search.records import Columns, MovingNumbers, Prices, Rows, Solution
 from methods.milp.distance import Separable, tolerance
 
-CLOSE = 1e-9  # costs this near are equal
 SHARE = 0.1  # of the gap that counts as none
 
 
@@ -54,10 +53,10 @@ class Costs:
     def close(self, upper: float) -> float:
         """How near to ``upper`` a cost counts as no better: squares are proven to a gap relative to themselves."""
         if not self.square.any() or upper == math.inf:
-            return CLOSE
+            return COST_TIE
         apart = upper - self.constant
         least = float(self.fixed.min())
-        return min(CLOSE, SHARE * tolerance(math.fmod(apart, least) if least else apart, squared=True))
+        return min(COST_TIE, SHARE * tolerance(math.fmod(apart, least) if least else apart, squared=True))
 
 
 @dataclass(order=True)
@@ -140,7 +139,7 @@ class BoxProgram:
                 return math.inf
         return costs.constant + constant
 
-    def solve(self, basis: np.ndarray, upper: float, close: float = CLOSE) -> Solution:
+    def solve(self, basis: np.ndarray, upper: float, close: float = COST_TIE) -> Solution:
         """The cheapest point of the box in the hull; ``basis`` changes, and bounds above ``upper`` need no proof.
 
         ``close``: what a squared cost may be above its bound.

@@ -6,12 +6,11 @@ import math
 
 import numpy as np
 
-from harness.core.tolerances import COORDINATE_TIE
-from methods.hull_search.bounds import CLOSE, Node, Solved
+from harness.core.tolerances import COORDINATE_SOLVED, COORDINATE_TIE, COST_TIE, PSEUDO_GAIN, WHOLE_BOUND
+from methods.hull_search.bounds import Node, Solved
 from methods.hull_search.incumbents import Incumbents
 from methods.hull_search.kernels import INFEASIBLE
 
-SNAP = 1e-7  # scaled moves that are none
 RELIABLE = 4  # children of a number that are solved before their mean gain is believed
 LOOKS = 4  # numbers whose children are solved without a better one
 
@@ -60,15 +59,15 @@ class Branching:
         values = np.clip(
             part.numbers.shift + part.numbers.unit * (part.origin + solved.solution.moves), node.low, node.high
         )
-        floors = np.floor(values + 1e-6)
+        floors = np.floor(values + WHOLE_BOUND)
         shares = np.where(part.numbers.integer, values - floors, 0.0)
-        places = np.flatnonzero(shares > 1e-6)
+        places = np.flatnonzero(shares > WHOLE_BOUND)
         if not len(places):
             return []
         sums, counts = self.gains
         rates = np.where(counts > 0, sums / np.maximum(counts, 1), sums.sum(axis=1)[:, None] / max(counts.sum(), 1))
         fall, rise = rates[0, places] * shares[places], rates[1, places] * (1 - shares[places])
-        merit = np.maximum(fall, 1e-6) * np.maximum(rise, 1e-6)
+        merit = np.maximum(fall, PSEUDO_GAIN) * np.maximum(rise, PSEUDO_GAIN)
         best: tuple[float, list[Node]] = (-1.0, [])
         idle = 0
         for place in np.argsort(-merit, kind="stable"):
@@ -80,7 +79,7 @@ class Branching:
             live = self._solved_children(solved, k, floors[k], shares[k])
             if len(live) < 2:
                 return live
-            gain = max(live[0].bound - node.bound, 1e-6) * max(live[1].bound - node.bound, 1e-6)
+            gain = max(live[0].bound - node.bound, PSEUDO_GAIN) * max(live[1].bound - node.bound, PSEUDO_GAIN)
             idle += 1
             if gain > best[0]:
                 best, idle = (gain, live), 0
@@ -118,7 +117,10 @@ class Branching:
             return []
         moves = solved.solution.moves
         open_ = (
-            (node.low <= part.numbers.value) & (part.numbers.value <= node.high) & ~node.forced & (np.abs(moves) > SNAP)
+            (node.low <= part.numbers.value)
+            & (part.numbers.value <= node.high)
+            & ~node.forced
+            & (np.abs(moves) > COORDINATE_SOLVED)
         )
         room = np.where(moves > 0, node.high - part.numbers.value, part.numbers.value - node.low) / part.numbers.unit
         missing = (
@@ -129,7 +131,7 @@ class Branching:
             missing += (1.0 - np.abs(moves) / np.maximum(room, COORDINATE_TIE)) * costs.weight
         missing = np.where(open_, missing, 0.0)
         k = int(np.argmax(missing))
-        if missing[k] <= CLOSE:
+        if missing[k] <= COST_TIE:
             return []
         low, high = node.low.copy(), node.high.copy()
         low[k] = high[k] = part.numbers.value[k]

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from harness.core.method import Deadline
-from harness.core.tolerances import COORDINATE_TIE
+from harness.core.tolerances import COORDINATE_SOLVED, COORDINATE_TIE, COST_TIE, SCORE_TIE
 from methods.estimators.linear import surely_valid
-from methods.hull_search.bounds import CLOSE, BoxProgram, Solved
-from methods.hull_search.kernels import OPTIMAL, TINY
+from methods.hull_search.bounds import BoxProgram, Solved
+from methods.hull_search.kernels import OPTIMAL
 
-NEAR = 1e-7  # scaled moves from the program's point, all features together, by which a point is still in the hull
 SEEDS = 20  # points of the hull that first incumbents start from
 
 
@@ -59,7 +58,7 @@ class Incumbents:
             return False
         self.row = row
         value = self._cost(point)[0] + self._leaving(point)
-        self._aim(math.floor(value + CLOSE) - 0.5 if self.costs.counting else value)
+        self._aim(math.floor(value + COST_TIE) - 0.5 if self.costs.counting else value)
         return True
 
     def accepts(self, row: dict[str, Any]) -> bool:
@@ -86,7 +85,10 @@ class Incumbents:
             return
         solution = program.solve(solved.basis.copy(), math.inf)
         x = part.origin + solution.moves
-        if solution.status == OPTIMAL and np.abs(x - (point - part.numbers.shift) / part.numbers.unit).sum() <= NEAR:
+        if (
+            solution.status == OPTIMAL
+            and np.abs(x - (point - part.numbers.shift) / part.numbers.unit).sum() <= COORDINATE_SOLVED
+        ):
             self.take(point)
 
     def seed(self) -> None:
@@ -113,7 +115,7 @@ class Incumbents:
             score = part.score + float(part.slope @ ((point - part.numbers.value) / part.numbers.unit))
             least, most = part.model.limits.bounds(part.model.margin)
             return bool(least <= score <= most)
-        return bool(part.leaves.greatest(point, point) >= -TINY)
+        return bool(part.leaves.greatest(point, point) >= -SCORE_TIE)
 
     def thin(self, point: np.ndarray) -> None:
         """Put a valid point's numbers back one by one, the nearest first, as far as hull and model allow it."""
@@ -149,7 +151,7 @@ class Incumbents:
             return None
         x = part.origin + solution.moves
         point = part.numbers.decoded(x, low, high)
-        return point if part.numbers.off(x, point) <= NEAR else None
+        return point if part.numbers.off(x, point) <= COORDINATE_SOLVED else None
 
     def _valid_box(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """A box around a valid point, as far towards the factual as the trees are surely valid on all of it."""

@@ -25,6 +25,16 @@ import math
 import numpy as np
 
 from harness.core.compiling import njit
+from harness.core.tolerances import (
+    COORDINATE_SOLVED,
+    COORDINATE_TIE,
+    PIVOT,
+    REDUCED_COST,
+    ROW_MISSED,
+    SCORE_TIE,
+    SINGULAR,
+    WHOLE_BOUND,
+)
 from methods.hull_search.records import (
     Columns,
     HullPoints,
@@ -36,15 +46,10 @@ from methods.hull_search.records import (
 )
 
 OPTIMAL, INFEASIBLE, BEYOND, STUCK = 0, 1, 2, 3
-FEASIBLE = 1e-9  # by which the right-hand side may be off, in scaled units
-REDUCED = 1e-10  # reduced costs this near to 0 are 0
-NARROW = 1e-7  # scaled intervals this short have no envelope
-PIVOT = 1e-9  # smallest pivot
 REFRESH = 40  # pivots until the inverse is computed anew
 ITERATIONS = 2000
 BLOCK = 64  # points that are passed over together
 ENTER = 8  # points that enter the working set at once
-TINY = 1e-9  # scores this near to the threshold are left to the real model
 TOUCHES = np.linspace(-1.0, 1.0, 7)  # where tangents touch a square, in widths from the last solution
 SHRINK = 0.2  # of the width, from one round of tangents to the next
 ROUNDS = 40  # of tangents
@@ -169,7 +174,7 @@ def invert(basis, d, extra, work, inverse, room):
         for i in range(k + 1, m):
             if abs(square[i, k]) > abs(square[p, k]):
                 p = i
-        if abs(square[p, k]) < 1e-11:
+        if abs(square[p, k]) < SINGULAR:
             return False
         if p != k:
             for c in range(m):
@@ -260,9 +265,9 @@ def simplex(hull, used, basis, columns, lines, own, upper):
         for j in range(fixed + used):
             if basic[j]:
                 continue
-            if reduced[j] < -REDUCED:
+            if reduced[j] < -REDUCED_COST:
                 at_high[j] = True
-            elif reduced[j] > REDUCED:
+            elif reduced[j] > REDUCED_COST:
                 at_high[j] = False
             value = (high[j] if at_high[j] else low[j]) if j < fixed else (1.0 if at_high[j] else 0.0)
             if value != 0.0:
@@ -280,7 +285,7 @@ def simplex(hull, used, basis, columns, lines, own, upper):
             j = basis[k]
             bottom, top = (low[j], high[j]) if j < fixed else (0.0, 1.0)
             off = max(bottom - total, total - top)
-            if off > FEASIBLE * max(length, 1.0) and off * off / norm > worst:
+            if off > ROW_MISSED * max(length, 1.0) and off * off / norm > worst:
                 leaving, worst, short, above = k, off * off / norm, off, total > top
         if leaving < 0:
             if since:
@@ -293,7 +298,7 @@ def simplex(hull, used, basis, columns, lines, own, upper):
             before = used
             if bound < upper:
                 # values > -y_d are points whose reduced cost is negative
-                used = enter(hull, values, -y[d] + REDUCED, used)
+                used = enter(hull, values, -y[d] + REDUCED_COST, used)
             if used > before:
                 fresh = True
                 continue
@@ -309,7 +314,7 @@ def simplex(hull, used, basis, columns, lines, own, upper):
         row = sign * inverse[leaving]
         products(row, d, extra, work, used, alpha)
         slope = short
-        enough = FEASIBLE * np.abs(row).sum()  # less is rounding
+        enough = ROW_MISSED * np.abs(row).sum()  # less is rounding
         entering = -1
         step = np.inf
         # Columns are passed, and flip to their other end, as long as the bound still rises.
@@ -325,7 +330,7 @@ def simplex(hull, used, basis, columns, lines, own, upper):
             step = np.inf
             for c in range(count):
                 j = candidates[c]
-                ratio = (abs(reduced[j]) + REDUCED) / abs(alpha[j])
+                ratio = (abs(reduced[j]) + REDUCED_COST) / abs(alpha[j])
                 if ratio < step:
                     step = ratio
             place, largest, lost = -1, 0.0, 0.0
@@ -530,7 +535,7 @@ def minimum(hull, used, basis, columns, lines, touches, upper, close):
             rest = between(at, rest, new, other, columns)
         moves[:] = at[:d] - at[d:]
         gap = rest + (cost[:own] * at + square[:own] * np.maximum(at - start[:own], 0.0) ** 2).sum() - bound
-        if gap <= close or width <= FEASIBLE:
+        if gap <= close or width <= ROW_MISSED:
             break
         width = max(SHRINK * width, 0.5 * farthest)
     return Solution(status, bound, moves, y, used, pivots, most)
@@ -567,16 +572,16 @@ def prepare(low, high, forced, numbers, prices, columns, lines, counts):
             # Envelopes over next to nothing would be steep beyond all precision; leaving them out is a bound as well.
             if fixed[j] > 0.0:
                 meets = math.sqrt(fixed[j] / square[j]) if square[j] > 0.0 else np.inf
-                if min(rise, meets) > NARROW:
+                if min(rise, meets) > COORDINATE_SOLVED:
                     start[j] = min(rise, meets)
                     cost[j] += fixed[j] / start[j] + square[j] * start[j]
-                if min(fall, meets) > NARROW:
+                if min(fall, meets) > COORDINATE_SOLVED:
                     start[d + j] = min(fall, meets)
                     cost[d + j] += fixed[j] / start[d + j] + square[j] * start[d + j]
         if counts:
             row = extra[extra.shape[0] - 1]
-            row[j] = 0.0 if sure or rise <= NARROW else weight[j] / rise
-            row[d + j] = 0.0 if sure or fall <= NARROW else weight[j] / fall
+            row[j] = 0.0 if sure or rise <= COORDINATE_SOLVED else weight[j] / rise
+            row[d + j] = 0.0 if sure or fall <= COORDINATE_SOLVED else weight[j] / fall
     return constant, changes
 
 
@@ -596,17 +601,17 @@ def narrow(low, high, numbers, y, columns, lines, spare):
             # A move beyond the cheapest one costs slope times the rest of it, and its square.
             least = lowest(reduced, square[column_], start[column_], ends_low[column_], ends_high[column_])
             slope = max(reduced + 2.0 * square[column_] * max(least - start[column_], 0.0), 0.0)
-            if slope <= REDUCED and square[column_] == 0.0:
+            if slope <= REDUCED_COST and square[column_] == 0.0:
                 continue
             steep = slope + math.sqrt(slope * slope + 4.0 * square[column_] * spare)
             most = max(least, start[column_] if square[column_] > 0.0 else 0.0) + 2.0 * spare / steep
-            if slope > REDUCED:
+            if slope > REDUCED_COST:
                 most = min(most, least + spare / slope)
             most *= unit[j]
             if whole[j]:
-                most = np.floor(most + 1e-6)
+                most = np.floor(most + WHOLE_BOUND)
             else:
-                most += 1e-9 * unit[j]
+                most += COORDINATE_TIE * unit[j]
             if way == 0 and high[j] > value[j] + most >= low[j]:
                 high[j] = value[j] + most
             elif way == 1 and low[j] < value[j] - most <= high[j]:
@@ -745,7 +750,7 @@ def grow(leaves, low, high, slopes, point, grown_low, grown_high):
                 if reaches:
                     gain += value[k] - room[owner[k]]
                     room[owner[k]] = value[k]
-        if total + gain >= -TINY:
+        if total + gain >= -SCORE_TIE:
             closed[side, j] = True
             continue
         total += gain

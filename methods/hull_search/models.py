@@ -11,25 +11,25 @@ from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine, by_category
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
+from harness.core.tolerances import SCORE_TIE, SUM_ROUNDING
 from methods.estimators.linear import is_linear, unit_of, weights_of
 from methods.estimators.raw_target import RawInterval, raw_interval
 from methods.estimators.thresholds import as_compared, last_decoded
 from methods.estimators.tree_arrays import leaves_of
 from methods.estimators.trees import ensemble, splits_only
-from methods.hull_search.kernels import TINY
 
 
 class Trees:
     """A sum of trees as flat arrays over its leaves; valid is a score of base + the leaves' values above 0.
 
-    Scores are in a unit of which ``TINY`` is the rounding error of the model's own summation.
+    Scores are in a unit of which ``SCORE_TIE`` is the rounding error of the model's own summation.
     """
 
     def __init__(self, problem: Problem, sense: int, threshold: float) -> None:
         model, space = ensemble(problem.classifier.estimator), problem.space
         inputs = problem.classifier.inputs
         place = {name: index for index, name in enumerate(space.names)}
-        unit = max(model.rounding(threshold) / TINY, 1.0)
+        unit = max(model.rounding(threshold) / SCORE_TIE, 1.0)
         self.base = sense * float(model.base[0] - threshold) / unit
         leaves = [(t, leaf) for t, tree in enumerate(model.trees) for leaf in leaves_of(tree)]
         self.owner = np.array([t for t, _ in leaves])
@@ -108,7 +108,7 @@ class Line:
             if feature.kind is not Kind.ORDINAL:
                 continue
             steps = np.diff(self.tables[j])
-            if len(steps) and np.ptp(steps) > 1e-12 * max(1.0, np.abs(steps).max()):
+            if len(steps) and np.ptp(steps) > SUM_ROUNDING * max(1.0, np.abs(steps).max()):
                 raise UnsupportedError(f"{feature.name} is ordinal, and its ranks are not evenly apart.")
             self.slope[j] = steps.mean() if len(steps) else 0.0
             self.constant += float(self.tables[j][0])

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from harness.core.method import Deadline
+from harness.core.tolerances import COORDINATE_SOLVED, SCORE_TIE
 from methods.hull_search.bounds import BoxProgram, Costs, Node, Solved
-from methods.hull_search.branching import SNAP, Branching
-from methods.hull_search.incumbents import NEAR, Incumbents
-from methods.hull_search.kernels import INFEASIBLE, STUCK, TINY
+from methods.hull_search.branching import Branching
+from methods.hull_search.incumbents import Incumbents
+from methods.hull_search.kernels import INFEASIBLE, STUCK
 from methods.hull_search.part import Part
 
 DIVES = 10  # nodes from one that is followed down to its end to the next
@@ -84,8 +85,8 @@ class Run:
             return branching.split(
                 solved, int(hollow[0]), part.numbers.hole[0, hollow[0]], part.numbers.hole[1, hollow[0]]
             )
-        inside = solution.status != STUCK and part.numbers.off(x, point) <= NEAR
-        if not self.program.line and part.leaves.greatest(point, point) < -TINY:
+        inside = solution.status != STUCK and part.numbers.off(x, point) <= COORDINATE_SOLVED
+        if not self.program.line and part.leaves.greatest(point, point) < -SCORE_TIE:
             return branching.leave(solved, point, invalid=True)
         if not inside:
             incumbents.round(point, solved)
@@ -110,13 +111,13 @@ class Run:
         node, moves, numbers = solved.node, solved.solution.moves, self.part.numbers
         x = self.part.origin + moves
         point = numbers.decoded(x, node.low, node.high)
-        stays = (np.abs(moves) <= SNAP) & (node.low <= numbers.value) & (numbers.value <= node.high)
+        stays = (np.abs(moves) <= COORDINATE_SOLVED) & (node.low <= numbers.value) & (numbers.value <= node.high)
         return x, np.where(stays, numbers.value, point)
 
     def _solve(self, node: Node) -> Solved | None:
         """A node with the solution of its program, its bound raised and its box narrowed; None where it is done."""
         program, goal = self.program, self.incumbents.goal
-        if not program.line and self.part.leaves.greatest(node.low, node.high) < -TINY:
+        if not program.line and self.part.leaves.greatest(node.low, node.high) < -SCORE_TIE:
             return None
         constant = program.prepare(node.low, node.high, node.forced, node.margin)
         if constant >= goal:

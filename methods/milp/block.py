@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from harness.core.space import Feature
-from harness.core.tolerances import FEASIBILITY
+from harness.core.tolerances import FEASIBILITY, MARGIN
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled, Expression, Program
 from methods.estimators.thresholds import last_left
@@ -23,7 +23,7 @@ class Free:
     A split keeps ``margin`` away from its threshold on either side, more than the solver's tolerance.
     """
 
-    margin = 1e-6
+    margin = MARGIN
 
     def __init__(self, program: Program, expression: Expression, low: float, high: float) -> None:
         self.program, self.expression, self.low, self.high = program, expression, low, high

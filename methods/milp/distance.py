@@ -11,19 +11,17 @@ import pandas as pd
 from harness.core.objective import Objective, Term, covariance
 from harness.core.problem import Problem
 from harness.core.space import Space
-from harness.core.tolerances import OPTIMALITY_GAP
+from harness.core.tolerances import OPTIMALITY_GAP, SMALL_SQUARE
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled
 from methods.milp.cost import Cost
 from methods.milp.forms import difference, scaled
 from methods.milp.variables import Variables
 
-SMALL = 1e-6  # squares below it are proven to an absolute gap
-
 
 def tolerance(value: float, squared: bool) -> float:
     """The gap that counts as none: relative to max(1, |value|), and to the value itself where squares make it small."""
-    return OPTIMALITY_GAP * max(SMALL if squared else 1.0, abs(value))
+    return OPTIMALITY_GAP * max(SMALL_SQUARE if squared else 1.0, abs(value))
 
 
 class Distance(Protocol):

@@ -10,13 +10,12 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.optimize import nnls
 
-from harness.core.tolerances import COORDINATE_TIE
+from harness.core.tolerances import COORDINATE_TIE, HULL_INSIDE
 from harness.solvers.highs import Linear
 from harness.solvers.lp import Lp
 from harness.solvers.program import Compiled
 from methods.milp.forms import scaled
 
-INSIDE = 5e-7  # a point this near to a hull, in scaled units, is in it; above the solver's tolerance
 PULL = 1e4  # weight of "the shares sum to 1" among least squares
 
 
@@ -214,10 +213,10 @@ class Outside:
     def refine(self, x: np.ndarray, seconds: float) -> list[tuple[Linear, float]]:
         point = np.array([form(x) for form in self._columns])
         allowed = self.most if self.price is None else float(x[self._slack])
-        cuts = self.hull.known(point, allowed + INSIDE)
+        cuts = self.hull.known(point, allowed + HULL_INSIDE)
         if not cuts:
             cut, beyond = self.hull.separate(point, seconds)
-            if beyond <= allowed + INSIDE:
+            if beyond <= allowed + HULL_INSIDE:
                 return []
             if cut is None:
                 return []

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from harness.core.inputs import Input
+from harness.core.tolerances import BOUND_ROUNDING
 from methods.milp.category_block import CategoryBlock
 from methods.milp.cost import Cost
 from methods.milp.number_block import NumberBlock
@@ -79,7 +80,7 @@ class Knapsack:
         count = np.array(counts)
         high = here + self._most(gain_up, price_up, count)
         low = here - self._most(-gain_down, price_down, count)
-        slack = 1e-9 * (1.0 + np.abs(here))
+        slack = BOUND_ROUNDING * (1.0 + np.abs(here))
         return low - slack, high + slack
 
     def _most(self, gains: np.ndarray, prices: np.ndarray, counts: np.ndarray) -> np.ndarray:

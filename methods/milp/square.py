@@ -7,11 +7,10 @@ import math
 import numpy as np
 
 from harness.core.space import Feature, Kind
-from harness.core.tolerances import COORDINATE_TIE
+from harness.core.tolerances import COORDINATE_TIE, SQUARE_MISSED
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled
 
-SQUARE = 1e-9  # a square this much above its column needs another tangent
 TANGENTS = 7  # to begin with
 
 
@@ -50,7 +49,7 @@ class Square:
     def refine(self, x: np.ndarray) -> bool:
         """Add the tangents that a solution lacks; whether there were any."""
         gap = float(sum(x[way] for way in self.ways))
-        if (gap / self.unit) ** 2 - x[self.column] <= SQUARE:
+        if (gap / self.unit) ** 2 - x[self.column] <= SQUARE_MISSED:
             return False
         self._touch(gap)
         if self.feature.kind is Kind.INTEGER:

@@ -23,6 +23,7 @@ from harness.core.problem import Problem
 from harness.core.relations import refusal
 from harness.core.space import Actionability, Feature, Kind, values_of
 from harness.core.target import Label
+from harness.core.tolerances import CLAIM
 from methods.estimators.fast_predict import fast_decide
 from methods.estimators.thresholds import last_decoded
 from methods.wrapping import Defaults, missing, stated
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 MODELS = (DecisionTreeClassifier, RandomForestClassifier, GradientBoostingClassifier)
 WARM = 1.25, 2.0  # its genetic start takes a quarter of the time it is given, at most two seconds, on top
 BACKENDS = ("exact", "genetic")
-AGREED = 1e-6  # how far the library's cost of its point may be from ours
 
 
 def _library() -> ModuleType:
@@ -189,7 +189,7 @@ class _Explainer:
         if self.decide(self.problem.classifier.vector(row))[0] != self.wanted:
             tie = "the model's score of treecf's point ties with the threshold"
             return Answer(Status.FOUND, row, objective=value, detail=tie)
-        if abs(cost - value) > AGREED:
+        if abs(cost - value) > CLAIM:
             other = f"treecf's cost of the point is {cost}, which is not its objective"
             return Answer(Status.FOUND, row, objective=value, detail=other)
         return Answer(Status.OPTIMAL, row, Reason.PROOF, value, value)

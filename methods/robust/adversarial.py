@@ -11,16 +11,15 @@ import pandas as pd
 
 from harness.core.method import Deadline
 from harness.core.problem import Problem
+from harness.core.tolerances import COORDINATE_TIE, RADIUS_ROUNDING, SCORE_SOLVED
 from harness.solvers.program import Program
 from methods.milp.embed.registry import embed
 from methods.milp.variables import Variables
 from methods.robust.adversaries import ScoreAdversary, TreeAdversary, Worst
-from methods.robust.outcome import ENOUGH, Outcome
+from methods.robust.outcome import Outcome
 from methods.robust.program import SHARE, InstanceProgram, RobustProgram, limit, next_step
 from methods.robust.settings import Settings
 
-NEAR = 1e-6  # units of the score that a master misses a threshold by, tolerances of its phases included
-SAME = 1e-9  # between two perturbations, in scaled units
 WIDER = 10.0  # times as wide a margin, where a master's tolerances took up the one before
 
 
@@ -72,16 +71,16 @@ class Adversarial(RobustProgram):
             master = time.monotonic() - start
             start = time.monotonic()
             radius, worst = self.certifier.radius(answer, SHARE * deadline.left), None
-            if radius < rho - ENOUGH:
+            if radius < rho - RADIUS_ROUNDING:
                 worst = self.adversary.worst(answer, deadline)
             step = next_step(len(moves), found.objective, radius, master, time.monotonic() - start)
             trace.append(step | {"row": answer})
-            better: dict[str, Any] | None = answer if radius >= rho - ENOUGH else None
+            better: dict[str, Any] | None = answer if radius >= rho - RADIUS_ROUNDING else None
             if better is None and len(moves).bit_count() == 1:  # 1, 2, 4, 8 ...: not by the clock, which never repeats
                 better = self._repaired(answer, best, factual, Deadline.after(SHARE * deadline.left))
             if better is not None and (value := self.value(better, factual)) < budget:
                 best, budget = better, value
-            if radius >= rho - ENOUGH or worst is None:
+            if radius >= rho - RADIUS_ROUNDING or worst is None:
                 break
             if not self.leaves and self._settled(worst, moves):
                 margin, closest, own = max(self.settings.margin, WIDER * margin), closest or answer, False
@@ -98,7 +97,7 @@ class Adversarial(RobustProgram):
 
         A master with a margin then finds a point beyond, whose value is no bound on the model's own rule.
         """
-        return worst.score > -NEAR or any(np.abs(worst.move - move).max() <= SAME for move in moves)
+        return worst.score > -SCORE_SOLVED or any(np.abs(worst.move - move).max() <= COORDINATE_TIE for move in moves)
 
     def _master(
         self, factual: pd.DataFrame, budget: float, moves: Sequence[np.ndarray], margin: float

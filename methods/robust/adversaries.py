@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from harness.core.method import Deadline
+from harness.core.tolerances import COORDINATE_TIE, NORM_SOLVED, SCORE_TIE
 from harness.solvers.highs import Linear as Form
 from harness.solvers.program import Compiled, Program
 from methods.estimators.raw_target import raw_interval
@@ -21,7 +22,6 @@ from methods.robust.program import RobustProgram
 from methods.robust.settings import Settings
 
 PLANES = 50  # that cut a ball out of its box, for one adversary
-BEYOND = 1e-6  # relative excess of a norm that needs no further plane
 BISECTIONS = 50  # for the depth of a leaf
 
 
@@ -67,7 +67,7 @@ class TreeAdversary:
             chosen = []
             for cell in cells:
                 faces = self._faces(cell, inputs, robust.slopes)
-                if any(gap + (rho if moved[feature] else 0.0) < -1e-9 for feature, _, gap in faces):
+                if any(gap + (rho if moved[feature] else 0.0) < -COORDINATE_TIE for feature, _, gap in faces):
                     continue
                 leaf = program.binary()
                 chosen.append((leaf, faces))
@@ -79,7 +79,7 @@ class TreeAdversary:
                     program.add(depth <= gap - (side * move if move is not None else 0.0) + most * (1 - leaf))
             program.add(sum(leaf for leaf, _ in chosen) == 1)
             listed.append(chosen)
-        program.add(total <= self.sign * self.threshold + 1e-9)
+        program.add(total <= self.sign * self.threshold + SCORE_TIE)
         compiled = program.compile()
         at = [None if move is None else compiled.column(move) for move in moves]
         goal = Form.of([(compiled.column(depth), -1.0)])
@@ -211,7 +211,7 @@ def _cut_out(compiled: Compiled, x: np.ndarray, at: list[int | None], settings: 
     """Add the plane that cuts a solution's move off a ball; whether it needed one."""
     moves = [(column, float(x[column])) for column in at if column is not None]
     length = math.hypot(*(part for _, part in moves))
-    if settings.norm != "l2" or length <= settings.radius * (1 + BEYOND):
+    if settings.norm != "l2" or length <= settings.radius * (1 + NORM_SOLVED):
         return False
     compiled.add_row(Form.of([(column, part / length) for column, part in moves]), high=settings.radius)
     return True

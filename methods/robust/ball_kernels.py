@@ -16,6 +16,16 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.core.compiling import njit, njit_no_refcount
+from harness.core.tolerances import (
+    BALL_GAP,
+    COORDINATE_DIGITS,
+    COORDINATE_SOLVED,
+    MULTIPLIER_WIDTH,
+    NO_DUAL,
+    SCORE_TIE,
+    SUM_ROUNDING,
+    WHOLE_NUMBER,
+)
 from methods.cells.masks import (
     ASK,
     DONE,
@@ -37,16 +47,12 @@ from methods.cells.masks import (
 )
 from methods.cells.neighbourhood import LOOKS, STUCK, grow, most_on, worst_in
 from methods.cells.records import Ball, Box, Growth
-from methods.estimators.trees import TINY
 
-GAP = 4e-7  # a bound this near to the incumbent's cost proves it
 FIRST, MOST = 1e-3, 1e6  # costs of a share: the first one tried, and the greatest
-NOTHING = 1e-12  # a dual below which a clause raises no bound
 SHARING = 30  # units of work for a face of a clause that is shared out
 DUALS_PER_FACE = 48  # on one face, in one node
 ROOT_ROUNDS, NODE_ROUNDS = 30, 1
 DETOURS_PER_FEATURE = 20  # moves until a point satisfies all clauses, or is given up
-NEAR = 1e-11  # coordinates this near are the same
 CLAUSES, FOUND, WORK, ROOT = range(3, 7)  # counters, after HEAP, TOP, FREE
 REAL, INTEGER, LISTED = range(3)  # what values a feature has
 ASKED, MET, LOOKED_AT = range(3)  # of the values of rho squared
@@ -153,16 +159,16 @@ def snap(space, f, y, up):
     if grain == INTEGER:
         unit, origin = space.unit[f], space.origin[f]
         value = origin + y * unit
-        value = np.ceil(value - 1e-9) if up else np.floor(value + 1e-9)
+        value = np.ceil(value - WHOLE_NUMBER) if up else np.floor(value + WHOLE_NUMBER)
         return (value - origin) / unit
     begin, end = space.list_start[f], space.list_start[f + 1]
     if up:
         for i in range(begin, end):
-            if space.list_y[i] >= y - NEAR:
+            if space.list_y[i] >= y - COORDINATE_DIGITS:
                 return space.list_y[i]
         return INFINITE
     for i in range(end - 1, begin - 1, -1):
-        if space.list_y[i] <= y + NEAR:
+        if space.list_y[i] <= y + COORDINATE_DIGITS:
             return space.list_y[i]
     return -INFINITE
 
@@ -171,7 +177,7 @@ def snap(space, f, y, up):
 def cell_at(space, f, y):
     """The cell of a listed coordinate."""
     for i in range(space.list_start[f], space.list_start[f + 1]):
-        if abs(space.list_y[i] - y) <= NEAR:
+        if abs(space.list_y[i] - y) <= COORDINATE_DIGITS:
             return space.list_cell[i]
     return -1
 
@@ -305,15 +311,15 @@ def propagate_clause(space, c, clauses, box):
         need = radius - (most - max(down, up) ** 2)
         if need <= 0.0:
             continue
-        need = np.sqrt(need) * (1.0 - 1e-12)
+        need = np.sqrt(need) * (1.0 - SUM_ROUNDING)
         if up >= need and down < need:
             place = snap(space, f, right[c, f] + need, True)
-            if place > low[f] + NEAR:
+            if place > low[f] + COORDINATE_DIGITS:
                 low[f] = place
                 changed = 1
         elif down >= need and up < need:
             place = snap(space, f, left[c, f] - need, False)
-            if place < high[f] - NEAR:
+            if place < high[f] - COORDINATE_DIGITS:
                 high[f] = place
                 changed = 1
         if low[f] > high[f]:
@@ -392,7 +398,7 @@ def share_out(space, c, clauses, box, point, duals, slack, shares):
         upper = min(4.0 * upper, most)
     if lower == MOST:
         return INFINITE, 0
-    while upper - lower > 1e-8 * upper and upper > NOTHING:
+    while upper - lower > MULTIPLIER_WIDTH * upper and upper > NO_DUAL:
         budget = 0.5 * (lower + upper)
         if excess_for(space, c, clauses, box, point, duals, budget, among) < radius:
             lower = budget
@@ -406,9 +412,9 @@ def share_out(space, c, clauses, box, point, duals, slack, shares):
         edge = right[c, f] if up else left[c, f]
         discrete = space.grain[f] != REAL
         if up:
-            places[i] = snap(space, f, far + 1e-7 if discrete and far >= edge else max(far, edge), True)
+            places[i] = snap(space, f, far + COORDINATE_SOLVED if discrete and far >= edge else max(far, edge), True)
         else:
-            places[i] = snap(space, f, far - 1e-7 if discrete and far <= edge else min(far, edge), False)
+            places[i] = snap(space, f, far - COORDINATE_SOLVED if discrete and far <= edge else min(far, edge), False)
     return lower, number
 
 
@@ -501,7 +507,7 @@ def learn(grid, space, box, point, duals, clauses, counters, neighbourhood):
         else:
             end = worst_high[f] + 1 if face % 2 else worst_low[f] - 1
         grown = grow(grid, face, end, total, growth, step)
-        fine = grown < -TINY
+        fine = grown < -SCORE_TIE
         if fine:
             total = grown
             chosen[f] |= picked
@@ -591,7 +597,7 @@ def free_point(space, clauses, used, box, point, duals, trial):
         for f in range(count):
             if unordered[f]:
                 outside = box.sets[f] & ~clauses.sets[c, f]
-                if outside and duals.change[f] <= NEAR and trial.category[f] == point.category[f]:
+                if outside and duals.change[f] <= COORDINATE_DIGITS and trial.category[f] == point.category[f]:
                     chosen, gain = f, INFINITE
                     place = float(highest(outside & (~outside + np.uint64(1))))
                 continue
@@ -601,7 +607,7 @@ def free_point(space, clauses, used, box, point, duals, trial):
                     continue
                 if (side and high[f] <= y[f]) or (not side and low[f] >= y[f]):
                     continue
-                far = reachable(space, 2 * f + side, NEAR, y[f], bound, duals)
+                far = reachable(space, 2 * f + side, COORDINATE_DIGITS, y[f], bound, duals)
                 edge = right[c, f] if side else left[c, f]
                 if not moved[f]:
                     if far >= edge if side else far <= edge:
@@ -612,7 +618,7 @@ def free_point(space, clauses, used, box, point, duals, trial):
                 if then > now and (then * then - now * now) > gain:
                     chosen, gain = f, then * then - now * now
                     if gain >= need:
-                        way = np.sqrt(now * now + need) * (1.0 + 1e-12)
+                        way = np.sqrt(now * now + need) * (1.0 + SUM_ROUNDING)
                         near = snap(space, f, edge + way if side else edge - way, side == 1)
                         place = min(near, far) if side else max(near, far)
                     else:
@@ -664,7 +670,7 @@ def pull_in(grid, space, clauses, used, point, neighbourhood, counters, end):
                     break
             if fine:
                 score = weakest(grid, space, point, neighbourhood, counters)
-                fine = score > TINY and not neighbourhood.adversary.counters[STUCK]
+                fine = score > SCORE_TIE and not neighbourhood.adversary.counters[STUCK]
             if fine:
                 old, old_category = y[f], category[f]
             else:
@@ -734,7 +740,7 @@ def run(grid, space, most, clauses, nodes, progress, effort, neighbourhood):
     end = counters[WORK] + effort
     while counters[HEAP]:
         upper[1] = min(keys[heap[0]], upper[0])
-        if upper[1] >= upper[0] - GAP:
+        if upper[1] >= upper[0] - BALL_GAP:
             break
         if counters[WORK] > end:
             return PAUSED
@@ -750,7 +756,7 @@ def run(grid, space, most, clauses, nodes, progress, effort, neighbourhood):
                 break
             counters[WORK] += 4 * counters[CLAUSES] + trees
             lowest = nearest(space, box, point)
-            if lowest >= upper[0] - GAP:
+            if lowest >= upper[0] - BALL_GAP:
                 break
             total, changed = 0, 0
             for c in range(counters[CLAUSES]):
@@ -769,7 +775,7 @@ def run(grid, space, most, clauses, nodes, progress, effort, neighbourhood):
                 raised[2 * f] = raised[2 * f + 1] = 0
                 stays = unordered[f] and category[f] == factual_category[f]
                 change[f] = move_cost(space, f, 1.0) if stays else 0.0
-            slack = upper[0] - GAP - lowest
+            slack = upper[0] - BALL_GAP - lowest
             bound = lowest
             if total:
                 # The dual of each clause alone: the one to branch on, and the order in which duals are raised.
@@ -814,11 +820,11 @@ def run(grid, space, most, clauses, nodes, progress, effort, neighbourhood):
                 if looks[STUCK]:
                     add_node(box, key, nodes, counters)
                     return MORE_LOOKS
-                if score > TINY:
+                if score > SCORE_TIE:
                     if changes_of(space, point) <= most:
                         keep(point, lowest, progress)
                     break
-                if score >= -TINY:
+                if score >= -SCORE_TIE:
                     add_node(box, key, nodes, counters)
                     progress.asked[:] = neighbourhood.adversary.worst_low
                     return ASK
@@ -840,22 +846,22 @@ def run(grid, space, most, clauses, nodes, progress, effort, neighbourhood):
                 score = weakest(grid, space, trial, neighbourhood, counters)
                 if looks[STUCK]:
                     break
-                if score > TINY:
+                if score > SCORE_TIE:
                     if changes_of(space, trial) <= most:
                         pull_in(grid, space, clauses, used, trial, neighbourhood, counters, end)
                         keep(trial, cost_of(space, trial), progress)
-                        stop = bound >= upper[0] - GAP
+                        stop = bound >= upper[0] - BALL_GAP
                     break
-                if score >= -TINY:
+                if score >= -SCORE_TIE:
                     break
                 c = learn(grid, space, box, point, duals, clauses, counters, neighbourhood)
                 if room_left(space, c, clauses, point) < radius:
-                    slack = upper[0] - GAP - bound
+                    slack = upper[0] - BALL_GAP - bound
                     dual, number = share_out(space, c, clauses, box, point, duals, slack, shares)
                     raise_dual(space, dual, number, shares, point, duals)
                     bound += dual
                     key = max(key, bound)
-                    if bound >= upper[0] - GAP:
+                    if bound >= upper[0] - BALL_GAP:
                         stop = True
                         break
             if stop:
@@ -895,10 +901,10 @@ def branch(space, clauses, c, box, shares, key, nodes, counters):
             if not child_set[f]:
                 return
         elif face % 2:
-            inner = places[i] if space.grain[f] == REAL else snap(space, f, places[i] - 1e-7, False)
+            inner = places[i] if space.grain[f] == REAL else snap(space, f, places[i] - COORDINATE_SOLVED, False)
             child_high[f] = min(old_high, inner)
         else:
-            inner = places[i] if space.grain[f] == REAL else snap(space, f, places[i] + 1e-7, True)
+            inner = places[i] if space.grain[f] == REAL else snap(space, f, places[i] + COORDINATE_SOLVED, True)
             child_low[f] = max(old_low, inner)
         if child_low[f] > child_high[f]:
             return

@@ -17,6 +17,7 @@ from harness.core.method import Deadline
 from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
+from harness.core.tolerances import BALL_GAP, RADII_BEYOND
 from methods.cells import kernels, neighbourhood
 from methods.cells.closest import Closest
 from methods.cells.grid import Grid
@@ -362,7 +363,7 @@ class _BallState(_NeighbourhoodState):
 
     def result(self, done: bool) -> Closest:
         value = float(self.upper[0])
-        bound = max(value - ball_kernels.GAP, 0.0) if done else min(value, float(self.upper[1]))
+        bound = max(value - BALL_GAP, 0.0) if done else min(value, float(self.upper[1]))
         bound = max(bound, 0.0)
         if not self.counters[ball_kernels.FOUND]:
             return Closest(self.first.row, value, bound)
@@ -417,7 +418,7 @@ def _ball_space(
             cells.append(np.asarray(listed[0], dtype=np.int64))
             low[f], high[f] = places[-1][[0, -1]]
         at.append(sum(map(len, places)))
-    radius = search.perturbation.rho * (1 + np.array([2e-9, 1.5e-9, 1e-9]))
+    radius = search.perturbation.rho * (1 + np.array(RADII_BEYOND))
     ball_space = ball_kernels.BallSpace(
         unordered=grid.unordered,
         moved=(search.reach > 0).astype(np.int64),

@@ -9,24 +9,28 @@ import numpy as np
 
 from harness.core.method import Deadline
 from harness.core.space import Kind
+from harness.core.tolerances import (
+    COORDINATE_SOLVED,
+    LIMIT_MET,
+    OPTIMALITY_GAP,
+    ROW_MISSED,
+    STEP_WIDTH,
+    TANGENT_ROOM,
+    WHOLE_NUMBER,
+)
 from methods.cells.records import Box
 from methods.hull_search import kernels
 from methods.hull_search.bounds import BoxProgram, Costs, Node, Solution, Solved
-from methods.hull_search.incumbents import NEAR, Incumbents
+from methods.hull_search.incumbents import Incumbents
 from methods.hull_search.part import Part
 from methods.hull_search.run import Run
-from methods.robust.outcome import OPTIMAL
 from methods.robust.wall_kernels import cover
 from methods.robust.walls import UNKNOWN, Walls
 
 CUTS = 6  # walls that the program of one box keeps away from
 ROUNDS = 12  # of cuts in one node
-DEEP = 1e-9  # a line that is nearer to a point cuts nothing off, in scaled units
-SAFE = 2e-8  # scaled units beyond a tangent, for the tolerance of programs
 TURNS = 8  # of tangents, from one point
-NEARBY = 1e-6  # scaled units outside a box
-APART = 1e-10  # scaled units between two halves of a step
-CLOSE = 0.4 * OPTIMAL  # by which a cost is no better
+CLOSE = 0.4 * OPTIMALITY_GAP  # by which a cost is no better
 
 
 class Reach:
@@ -152,7 +156,7 @@ class RobustRun(Run):
             hollow = np.flatnonzero((hole[0] < point) & (point < hole[1]))
             if len(hollow):
                 return branching.split(solved, int(hollow[0]), hole[0, hollow[0]], hole[1, hollow[0]])
-            if solved.solution.status == kernels.STUCK or part.numbers.off(x, point) > NEAR:
+            if solved.solution.status == kernels.STUCK or part.numbers.off(x, point) > COORDINATE_SOLVED:
                 incumbents.round(point, solved)
                 return branching.change(solved) or branching.integer(solved) or branching.halve(solved)
             wall = self.reach.broken(part.read(point))
@@ -179,7 +183,7 @@ class RobustRun(Run):
         slopes, values = self.reach.lines(wall, node.low, node.high)
         y = self.reach.still.copy()
         y[self.part.numbers.place] = solution.moves
-        if float(slopes @ y + values.sum()) >= radius * (radius - DEEP):
+        if float(slopes @ y + values.sum()) >= radius * (radius - ROW_MISSED):
             return False
         if len(program.active) == CUTS:
             duals = np.abs(solution.duals[len(program.lines.origin) + 1 :][:CUTS])
@@ -198,17 +202,17 @@ class RobustRun(Run):
         missed = (slopes * y + values - self.reach.away(wall, y))[numbers.place]
         missed = np.where(node.high > node.low, missed, 0.0)
         k = int(np.argmax(missed))
-        if missed[k] <= DEEP * walls.radius:
+        if missed[k] <= ROW_MISSED * walls.radius:
             return []
         j = int(numbers.place[k])
         left, right, step = walls.left[wall, j], walls.right[wall, j], bool(walls.step[j])
         top = self.reach.coordinates(node.high)[j]
-        at, up = y[j], top >= right if step else top > right + APART
+        at, up = y[j], top >= right if step else top > right + STEP_WIDTH
         if step or left < at < right:
             at = right if up else left
-        value, gap = numbers.value[k] + numbers.unit[k] * at, APART * numbers.unit[k] if step else 0.0
+        value, gap = numbers.value[k] + numbers.unit[k] * at, STEP_WIDTH * numbers.unit[k] if step else 0.0
         if numbers.integer[k]:
-            end = math.ceil(value - 1e-9) - 1.0 if up or not step else math.floor(value + 1e-9)
+            end = math.ceil(value - WHOLE_NUMBER) - 1.0 if up or not step else math.floor(value + WHOLE_NUMBER)
             return self.branching.split(solved, k, end, end + 1.0)
         if up:
             return self.branching.split(solved, k, value - gap, value)
@@ -219,7 +223,7 @@ class RobustRun(Run):
         part, found = self.part, False
         low, high, rows = part.numbers.low, part.numbers.high, list[tuple[np.ndarray, float]]()
         if near:
-            around = NEARBY * part.numbers.unit
+            around = LIMIT_MET * part.numbers.unit
             low, high = np.maximum(solved.node.low - around, low), np.minimum(solved.node.high + around, high)
         seen: list[int] = []
         for _ in range(TURNS):
@@ -255,7 +259,7 @@ class RobustRun(Run):
             return None
         x = part.origin + solution.moves
         point = part.numbers.decoded(x, low, high)
-        return point if part.numbers.off(x, point) <= NEAR else None
+        return point if part.numbers.off(x, point) <= COORDINATE_SOLVED else None
 
     def _tangent(self, wall: int, point: np.ndarray) -> tuple[np.ndarray, float] | None:
         """Slopes and least value of a half-space away from a wall; None where no face of it can be reached."""
@@ -263,7 +267,7 @@ class RobustRun(Run):
         left, right = walls.left[wall], walls.right[wall]
         gaps = np.where(walls.step, 0.0, np.maximum(y - right, 0.0) - np.maximum(left - y, 0.0))
         length = float(np.linalg.norm(gaps))
-        if length > SAFE:
+        if length > TANGENT_ROOM:
             slopes = gaps / length
             ends = np.where(gaps > 0, right, left)
             least = walls.radius + float((slopes * np.where(slopes != 0, ends, 0.0)).sum())
@@ -277,7 +281,7 @@ class RobustRun(Run):
             slopes[j] = 1.0 if up else -1.0
             least = right[j] + far if up else far - left[j]
         still = np.delete(slopes * y, numbers.place).sum()
-        return slopes[numbers.place], least - float(still) + SAFE
+        return slopes[numbers.place], least - float(still) + TANGENT_ROOM
 
     def _cheapest(self, wall: int, y: np.ndarray) -> tuple[int, bool] | None:
         """The feature, and whether upwards, by which leaving a wall altogether moves least."""

@@ -11,9 +11,10 @@ import numpy as np
 from harness.core.errors import UnsupportedError
 from harness.core.method import Deadline
 from harness.core.problem import Problem
+from harness.core.tolerances import RADIUS_ROUNDING
 from methods.estimators.trees import splits_only
 from methods.milp.block import Free
-from methods.robust.outcome import ENOUGH, Outcome
+from methods.robust.outcome import Outcome
 from methods.robust.program import InstanceProgram, RobustProgram, next_step
 from methods.robust.settings import Settings
 
@@ -47,6 +48,6 @@ class Leaf(RobustProgram):
         if answer is not None:
             radius = self.certifier.radius(answer, deadline.left)
             trace = [next_step(1, found.objective, radius, time.monotonic() - began, 0.0)]
-            if radius >= self.settings.radius - ENOUGH:
+            if radius >= self.settings.radius - RADIUS_ROUNDING:
                 return self.outcome(answer, factual, 0.0, trace)
         return self.outcome(start, factual, 0.0, ())

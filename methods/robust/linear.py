@@ -11,8 +11,9 @@ import pandas as pd
 
 from harness.core.errors import UnsupportedError
 from harness.core.method import Deadline
+from harness.core.tolerances import RADIUS_ROUNDING
 from methods.estimators.linear import is_linear, weights_of
-from methods.robust.outcome import ENOUGH, Outcome
+from methods.robust.outcome import Outcome
 from methods.robust.program import InstanceProgram, RobustProgram, limit, next_step
 
 
@@ -32,7 +33,7 @@ class Linear(RobustProgram):
                 return self.outcome(start, factual, bound if margin or not found.infeasible else budget, trace)
             radius = self.certifier.radius(answer, deadline.left)
             trace.append(next_step(1, found.objective, radius, time.monotonic() - began, 0.0))
-            if radius >= self.settings.radius - ENOUGH:
+            if radius >= self.settings.radius - RADIUS_ROUNDING:
                 start = answer
                 break
         return self.outcome(start, factual, bound, trace)

@@ -24,6 +24,7 @@ from harness.core.inputs import Affine, by_category
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Actionability, Kind
+from harness.core.tolerances import BRANCHING_GAIN, COORDINATE_TIE, LITTLE_PROGRESS, OPTIMALITY_GAP, RADIUS_ROUNDING
 from harness.solvers.scaling import balanced
 from methods.estimators.raw_target import raw_interval
 from methods.robust.adversarial import Adversarial
@@ -46,8 +47,8 @@ from methods.robust.network_kernels import (
     reached,
     worst,
 )
-from methods.robust.network_nodes import TINY, Best, Looked, Node, PseudoCosts, Scenarios, Slice, Trace
-from methods.robust.outcome import ENOUGH, OPTIMAL, Outcome
+from methods.robust.network_nodes import Best, Looked, Node, PseudoCosts, Scenarios, Slice, Trace
+from methods.robust.outcome import Outcome
 from methods.robust.program import WIDE
 from methods.robust.settings import Settings
 
@@ -55,8 +56,7 @@ NODES = 20  # of the adversary between two looks at the clock
 PULLS = 14  # halvings of a point's way back to the factual
 LONGEST = 8.0  # times as far from the factual as a relaxed solution, in search of a robust point on its line
 EVERY = 10  # nodes between two such searches
-POLISHES, GAIN = 20, 1e-4  # of an incumbent at once, and what each has to gain, relative
-ROOM = 1e-7  # by which a point is kept robust beyond rho, where the search takes one from a line
+POLISHES = 20  # of an incumbent at once
 
 
 class Network(Adversarial):
@@ -220,7 +220,7 @@ class _Search:
         if value >= self.best.value:
             return False
         radius = network.certifier.radius(row, self.deadline.left)
-        if radius < self.ball.radius - ENOUGH:
+        if radius < self.ball.radius - RADIUS_ROUNDING:
             return False
         self.best = Best(value, row, within, point)
         self.trace.add(int(self.scenarios.count[0]), value, radius, self.bound)
@@ -253,7 +253,8 @@ class _Search:
         """Rows of the wanted class near the factual, moved towards it."""
         network = self.network
         rows = network.space.encode(network.first_guess.rows)[:, network.columns]
-        rows = rows[((rows - self.origin >= self.low - 1e-9) & (rows - self.origin <= self.high + 1e-9)).all(axis=1)]
+        moves = rows - self.origin
+        rows = rows[((moves >= self.low - COORDINATE_TIE) & (moves <= self.high + COORDINATE_TIE)).all(axis=1)]
         order = np.argsort([self.distance(within, row) for row in rows], kind="stable")
         for place in order[:3]:
             self.along(within, rows[place])
@@ -273,7 +274,7 @@ class _Search:
             trial = self._look(Node(within, point, low, high, {}, low, high), self.network.margins[0])
             if trial.code in (CANDIDATE, BRANCH):
                 self.along(within, trial.point)
-            if self.best.value > before * (1 - GAIN):
+            if self.best.value > before * (1 - LITTLE_PROGRESS):
                 return
 
     def run(self) -> Outcome:
@@ -344,7 +345,7 @@ class _Search:
         return []
 
     def _enough(self) -> float:
-        return OPTIMAL / 2 * max(1.0, self.best.value) if math.isfinite(self.best.value) else 0.0
+        return OPTIMALITY_GAP / 2 * max(1.0, self.best.value) if math.isfinite(self.best.value) else 0.0
 
     def _budget(self, within: Slice) -> tuple[np.ndarray, np.ndarray, float]:
         """How far each number may go, and all of them together, in a point that is better than the incumbent.
@@ -392,7 +393,7 @@ class _Search:
         best, chosen = -math.inf, list[tuple[float, Node]]()
         for layer, unit in trials.tolist():
             pair = [(self._look(child).value, child) for child in self._children(here, found, layer, unit)]
-            least = TINY * float(found.excess[layer, unit])
+            least = BRANCHING_GAIN * float(found.excess[layer, unit])
             merit = math.prod(max(min(bound, self.best.value) - found.value, least) for bound, _ in pair)
             if merit > best:
                 best, chosen = merit, pair

@@ -19,22 +19,26 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.core.compiling import njit
+from harness.core.tolerances import (
+    BOUND_ROUNDING,
+    BUDGET_ROOM,
+    COST_DIGITS,
+    MARGIN_PROVEN,
+    MULTIPLIER_GAIN,
+    NORM_ROUNDING,
+    ROW_MISSED,
+    ROW_TIGHT,
+)
 from harness.solvers.simplex import INFEASIBLE, minimum
 
 EMPTY, BEYOND, CANDIDATE, BRANCH = 0, 1, 2, 3
 VIOLATED, PROVEN, MORE, OPEN = 0, 1, 2, 3  # what the adversary returns
 L1, LINF, L2 = 0, 1, 2  # norms
-POSITIVE = 1e-11  # a bound on the margin above this, relative to 1 + its constant, proves that it is positive
-ROUND = 1e-9  # relative excess of a norm that needs no further plane
 ROWS = 400
 ROUNDS = 60  # of rows for one node
-MISSED = 1e-9  # violation of a row that is accepted
-TIGHT = 1e-6  # slack up to which a row is added at the start of a node
 SHARES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of a unit's weights that all rows together are added with
 RISE = 0.02  # share of the budget that a bound has to rise by for bounds of sums to be improved again
-SAFE = 1e-9  # for rounding
-ROOMY = 1e-7  # relative, beyond the budget: rounding makes no program empty
-SWEEPS, CLIMB = 1000, 1e-13  # of multipliers over a ball, and what each sweep has to gain
+SWEEPS = 1000  # of multipliers over a ball
 STEPS = 6  # of the quick adversary
 TURNS = 150  # of functions for one box of phases of the exact one
 
@@ -259,7 +263,7 @@ def bounds(net, reach, scenario, first_low, first_high, bottom, top):
                     bottom[k, i] = max(bottom[k, i], 0.0)
                 elif phases[k, i] < 0:
                     top[k, i] = min(top[k, i], 0.0)
-            if bottom[k, i] > top[k, i] + MISSED:
+            if bottom[k, i] > top[k, i] + ROW_MISSED:
                 return False
     return True
 
@@ -280,7 +284,7 @@ def quick(net, ball, point, move):
         total = net.constant
         for i in range(len(values)):
             total += last[i] * values[i]
-        if total >= best - 1e-12:
+        if total >= best - COST_DIGITS:
             break
         best = total
         move[:] = trial
@@ -353,7 +357,7 @@ def tighten(net, reach, program, multipliers, first, bottom, top):
             for sign in (1.0, -1.0):
                 for j in range(size):
                     form[j] = sign * weights[0, i, j] + factor * slope[j]
-                end = greatest(form, reach) - factor * need + SAFE * (1.0 + abs(factor * need))
+                end = greatest(form, reach) - factor * need + BOUND_ROUNDING * (1.0 + abs(factor * need))
                 if sign > 0:
                     top[i] = min(top[i], here + end)
                 else:
@@ -380,7 +384,7 @@ def node(net, reach, cuts, scenarios, ball, margin, enough, found):
     cost, ends_low, ends_high = np.zeros(columns), np.zeros(columns), np.empty(columns)
     rows, sides = np.zeros((ROWS, columns)), np.zeros(ROWS)
     program = Rows(rows, sides)
-    m, most = 0, budget + ROOMY * (1.0 + budget)
+    m, most = 0, budget + BUDGET_ROOM * (1.0 + budget)
     for j in range(size):
         ends_high[j], ends_high[size + j] = min(high[j], most), min(-low[j], most)
         cost[j] = cost[size + j] = 0.0 if chebyshev else 1.0
@@ -403,7 +407,7 @@ def node(net, reach, cuts, scenarios, ball, margin, enough, found):
     fresh, true = np.zeros(size), np.zeros(capacity)
     bound, tightened = 0.0, 0.0
     for turn in range(ROUNDS):
-        room = TIGHT if turn == 0 else -MISSED
+        room = ROW_TIGHT if turn == 0 else -ROW_MISSED
         while count[1] < count[0]:
             lift(net, moves[count[1]], lifted[count[1]])
             count[1] += 1
@@ -458,11 +462,11 @@ def node(net, reach, cuts, scenarios, ball, margin, enough, found):
                 if true[s] < true[worst]:
                     worst = s
             met = quick(net, ball, point, fresh)
-            if met < margin - 2 * MISSED and met < true[worst] - MISSED and count[0] < capacity:
+            if met < margin - 2 * ROW_MISSED and met < true[worst] - ROW_MISSED and count[0] < capacity:
                 moves[count[0]] = fresh
                 count[0] += 1
                 continue
-            if true[worst] >= margin - 2 * MISSED:
+            if true[worst] >= margin - 2 * ROW_MISSED:
                 return CANDIDATE, bound
             break
         if m >= ROWS:
@@ -544,11 +548,11 @@ def _least_in_ball(form, constant, program, m, ball, move):
                 continue
             length = np.sqrt(square)
             share = -sides[r] / (radius * length)
-            if share > 1.0 + ROUND:
+            if share > 1.0 + NORM_ROUNDING:
                 return np.inf
             new = 0.0
             if share > -1.0:
-                share = min(share, 1.0 - ROUND)
+                share = min(share, 1.0 - NORM_ROUNDING)
                 across = np.sqrt(max(norm - along * along / square, 0.0))
                 new = max(across * share / np.sqrt(1.0 - share * share) / length - along / square, 0.0)
             step = new - multipliers[r]
@@ -562,7 +566,7 @@ def _least_in_ball(form, constant, program, m, ball, move):
         value = constant - total - radius * length
         for j in range(size):
             move[j] = -radius * slope[j] / length if length > 0.0 else 0.0
-        if value <= bound + CLIMB * (1.0 + abs(bound)):
+        if value <= bound + MULTIPLIER_GAIN * (1.0 + abs(bound)):
             return max(value, bound)
         bound = value
     return bound
@@ -609,7 +613,7 @@ def worst(net, ball, stack, depth, point, need, nodes, move):
     rows, sides, planes = np.zeros((ROWS, size + 1)), np.zeros(ROWS), np.zeros(ROWS, np.bool_)
     program = Lines(rows, sides, planes)
     still_at = Scenario(still, unlifted, phases)
-    proven = POSITIVE * (1.0 + abs(constant))
+    proven = MARGIN_PROVEN * (1.0 + abs(constant))
     for _ in range(nodes):
         if depth[0] == 0:
             return PROVEN
@@ -695,13 +699,13 @@ def worst(net, ball, stack, depth, point, need, nodes, move):
                             form[j] = sign * weights[k, i, j]
                         height = above(net, form, sign * shifts[k, i], k, active, bottom, top, gaps)
                         m = _beneath(form, height, 0.0, 0.0, point, here, program, m)
-                if turn == 0 and m == before and excess <= ROUND:
+                if turn == 0 and m == before and excess <= NORM_ROUNDING:
                     break
                 length = np.sqrt(np.sum(here * here))
                 if euclidean and length > 0.0 and m < ROWS:
                     rows[m, :size], rows[m, size], sides[m], planes[m] = here / length, 0.0, radius, True
                     m += 1
-            if (m == before and excess <= ROUND) or m >= ROWS:
+            if (m == before and excess <= NORM_ROUNDING) or m >= ROWS:
                 break
             status, least, solution, multipliers = minimum(cost, rows[:m].copy(), sides[:m].copy(), ends_low, ends_high)
             if euclidean and status != INFEASIBLE:
@@ -742,7 +746,7 @@ def _beneath(form, height, share, value, point, s, program, m):
     here = height
     for j in range(size):
         here += form[j] * s[j]
-    if -here <= share * value + MISSED or m >= len(sides):
+    if -here <= share * value + ROW_MISSED or m >= len(sides):
         return m
     for j in range(size):
         rows[m, j] = -form[j]

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from harness.core.tolerances import BRANCHING_GAIN, LINE_ERROR
 from methods.robust.network_kernels import Layers
 
 ROOM = 64  # perturbations that there is room for at first; half of the room is for those that a node finds
 RELIABLE = 4  # times that a unit was decided, to know what it gains
 TRIALS = 6  # units that are tried at a node
-SMALL = 1e-6  # of the greatest error of a line, below which one is none
-TINY = 1e-9  # the least gain that is counted
 
 
 @dataclass
@@ -155,11 +154,11 @@ class PseudoCosts:
         With one layer the promise is how much its line lies too high. With more, it is also what deciding it has gained
         so far; those that were not decided often enough are tried. Shapes (layers, units) and (trials, 2).
         """
-        open_ = excess > SMALL * excess.max()
+        open_ = excess > LINE_ERROR * excess.max()
         if len(excess) == 1:
             return np.where(open_, excess, -1.0), np.zeros((0, 2), int)
         usual = self.gains.sum() / max(self.tries.sum(), 1.0)
         mean = np.where(self.tries > 0, self.gains / np.maximum(self.tries, 1.0), usual)
         trials = np.argwhere(open_ & (self.tries.min(axis=2) < RELIABLE))
         trials = trials[np.argsort(-excess[tuple(trials.T)], kind="stable")][:TRIALS]
-        return np.where(open_, excess**2 * np.maximum(mean, TINY).prod(axis=2), -1.0), trials
+        return np.where(open_, excess**2 * np.maximum(mean, BRANCHING_GAIN).prod(axis=2), -1.0), trials

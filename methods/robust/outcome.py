@@ -8,10 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from harness.core.method import Deadline
-
-LEAST = 1e-6  # margin, above the solver's tolerance
-OPTIMAL = 1e-6  # a bound this near to the value, relative to max(1, value), proves it
-ENOUGH = 1e-9  # by which a certified radius may fall short of rho: rounding of the last bits of x
+from harness.core.tolerances import OPTIMALITY_GAP
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ class Outcome:
     @property
     def proven(self) -> bool:
         """Whether nothing robust is cheaper."""
-        return self.bound >= self.value - OPTIMAL * max(1.0, abs(self.value)) or math.isinf(self.bound)
+        return self.bound >= self.value - OPTIMALITY_GAP * max(1.0, abs(self.value)) or math.isinf(self.bound)
 
 
 class Solver(Protocol):

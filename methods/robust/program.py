@@ -17,7 +17,14 @@ from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind, Space
 from harness.core.target import Label
-from harness.core.tolerances import FEASIBILITY
+from harness.core.tolerances import (
+    BUDGET_CUTOFF,
+    FEASIBILITY,
+    INSET_OF_RANGE,
+    INSET_OF_SIZE,
+    OPTIMALITY_GAP,
+    SHARP_FEASIBILITY,
+)
 from harness.solvers.highs import Linear as Form
 from harness.solvers.highs import Solution
 from harness.solvers.program import Compiled, Program
@@ -38,15 +45,13 @@ from methods.milp.relations import RelationRows
 from methods.milp.sources import Source
 from methods.milp.variables import Variables
 from methods.robust.incumbents import Certifier, FirstGuess
-from methods.robust.outcome import OPTIMAL, Outcome
+from methods.robust.outcome import Outcome
 from methods.robust.related import clauses
 from methods.robust.settings import Settings
 
 WIDE = 10.0  # scaled units around the factual in which unbounded numbers are looked at while nothing is known
 SHARE = 0.25  # of the time left that a certificate may take
 EXCLUDED = 25  # combinations of leaves that only tolerances or ties allow, before a program is given up
-INSET, ULPS = 1e-12, 8e-15  # what a number keeps away from a threshold for rounding: of its range, of its size
-SHARP = 1e-9  # feasibility with squares: a row's violation matters more than their own tolerance
 
 
 class RobustProgram:
@@ -246,7 +251,7 @@ class InstanceProgram:
             for tree in columns:  # HiGHS 1.12 was seen to call wrong optima proven where leaves were continuous
                 self.compiled.integer[[self.compiled.column(leaf) for leaf in tree]] = 1
         extra = np.full(len(self.space.features), settings.alpha)
-        budget = self.budget * (1 + 1e-6) + 1e-6 if math.isfinite(self.budget) else math.inf
+        budget = self.budget * (1 + BUDGET_CUTOFF) + BUDGET_CUTOFF if math.isfinite(self.budget) else math.inf
         costs = robust.distance.costs(extra, budget)
         box = robust.distance.box(extra, budget, self.space.encode(self.factual)[0])
         self.variables.pose(self.factual, costs, box)
@@ -270,7 +275,7 @@ class InstanceProgram:
 
     def solve(self, deadline: Deadline) -> Solution:
         """The optimum; squares are refined until their tangents touch, and a hull until its cuts hold the solution."""
-        feasibility = SHARP if self.robust.settings.distance == "l2sq" else FEASIBILITY
+        feasibility = SHARP_FEASIBILITY if self.robust.settings.distance == "l2sq" else FEASIBILITY
         while True:
             found = self.compiled.solve(self.cost, deadline.left, feasibility=feasibility)
             if found.x is None:
@@ -380,13 +385,13 @@ class InstanceProgram:
 
     @staticmethod
     def _inset(feature: Feature, value: float) -> float:
-        return INSET * feature.range + ULPS * abs(value)
+        return INSET_OF_RANGE * feature.range + INSET_OF_SIZE * abs(value)
 
 
 def limit(found: Solution, budget: float) -> float:
     """The bound of a program, which proves nothing of points within the budget unless two runs came to it."""
     best = min(budget, found.objective)
-    return found.limit(best, 2 * OPTIMAL * max(1.0, best))
+    return found.limit(best, 2 * OPTIMALITY_GAP * max(1.0, best))
 
 
 def next_step(iteration: int, distance: float, radius: float, master: float, adversary: float) -> dict[str, Any]:

@@ -11,8 +11,8 @@ import numpy as np
 from harness.certificate.radius import radius as radius_for
 from harness.core.objective import Limit, Objective, Term, check_weight
 from harness.core.problem import Problem
+from harness.core.tolerances import MARGIN
 from methods.milp.supports import SUPPORTS, supports
-from methods.robust.outcome import LEAST
 from methods.robust.perturbation import Perturbation
 
 ALLOWED = {
@@ -42,7 +42,7 @@ class Settings:
     epsilon: float = 0.0
     hull_norm: int | str = 1
     hull_points: str = "labelled"
-    margin: float = 1e-6
+    margin: float = MARGIN
     probability: float | None = None
     sigma: float | None = None
     relations_in_region: bool = False
@@ -67,8 +67,8 @@ class Settings:
             raise ValueError(f"epsilon is {self.epsilon}; it must be >= 0, in scaled units.")
         if self.epsilon and self.hull == "none":
             raise ValueError(f"epsilon is {self.epsilon}; it enlarges a data manifold, so set hull=hard or leave it 0.")
-        if self.margin < LEAST:
-            raise ValueError(f"margin is {self.margin}; it must be at least {LEAST}, above the solver's tolerance.")
+        if self.margin < MARGIN:
+            raise ValueError(f"margin is {self.margin}; it must be at least {MARGIN}, above the solver's tolerance.")
 
     def resolved(self, problem: Problem) -> Self:
         """With the radius as a number: (69) or (72) of the paper on as many columns as the problem has perturbed."""

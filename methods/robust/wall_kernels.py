@@ -16,14 +16,13 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.core.compiling import njit, njit_no_refcount
+from harness.core.tolerances import SCORE_TIE, STEP_WIDTH
 from methods.cells.masks import ASK, DONE, MORE_LOOKS
 from methods.cells.neighbourhood import STUCK, worst_in
 from methods.cells.records import Ball, Box
-from methods.estimators.trees import TINY
 from methods.robust.ball_kernels import LOOKED_AT, Duals, Point, learn
 
 LEARNT = 100  # besides the codes of ``masks``
-THIN = 1e-10  # scaled units: a step over less is taken at once
 
 
 class Place(NamedTuple):
@@ -50,9 +49,9 @@ def look(grid, space, place, walls, counters, neighbourhood):
         score = worst_in(grid, neighbourhood, Ball(place.point.y, space.closes, space.moved, space.squares[LOOKED_AT]))
     if adversary.counters[STUCK]:
         return MORE_LOOKS
-    if score > TINY:
+    if score > SCORE_TIE:
         return DONE
-    if score >= -TINY:
+    if score >= -SCORE_TIE:
         return ASK
     learn(grid, space, place.box, place.point, place.duals, walls, counters, neighbourhood)
     return LEARNT
@@ -92,7 +91,7 @@ def cover(left, right, step, radius, low, high, slopes, ends):
         slopes[f], ends[f] = 0.0, 0.0
         if step[f]:
             up, down = high[f] >= right[f], low[f] <= left[f]
-            if low[f] >= right[f] - THIN or high[f] <= left[f] + THIN or (up and down):
+            if low[f] >= right[f] - STEP_WIDTH or high[f] <= left[f] + STEP_WIDTH or (up and down):
                 ends[f] = full
             elif up:
                 slopes[f] = full / (right[f] - low[f])

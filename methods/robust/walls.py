@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from harness.core.space import Feature, Kind
+from harness.core.tolerances import WALL
 from methods.cells.closest import Closest
 from methods.cells.masks import ASK, DONE, MORE_LOOKS
 from methods.cells.records import Box
@@ -146,4 +147,4 @@ class Walls:
 
     def _beyond(self, y: np.ndarray) -> np.ndarray:
         """Where a point is as far from a wall as a box of perturbations asks, but for rounding."""
-        return (y >= self.right - 5e-10 * self.radius) | (y <= self.left + 5e-10 * self.radius)
+        return (y >= self.right - WALL * self.radius) | (y <= self.left + WALL * self.radius)

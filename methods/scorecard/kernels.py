@@ -13,18 +13,18 @@ import math
 import numpy as np
 
 from harness.core.compiling import njit
+from harness.core.tolerances import CARD_COST_TIE, NO_DIVISOR, NO_LENGTH
 from methods.scorecard.records import Bounds, Choices, Forms, Kept, Limits, MoveArrays, Path, Plan, SetPath, SetRules
 
 PROXIMITY, CLOSENESS, OUTCOME, CHANGES = range(4)  # the parts, as columns of a form
 NO_OUTCOME, LOGISTIC, LINEAR = range(3)  # the outcome as a function of the score
-SLACK = 1e-10  # relative to max(1, |objective|): costs this near are equal
 STALL = 6  # rounds without a better bound until the step is halved
 
 
 @njit(cache=True)
 def under(cap: float) -> float:
     """The greatest cost that is below a cap by more than rounding."""
-    return cap - SLACK * max(1.0, abs(cap)) if cap < np.inf else cap
+    return cap - CARD_COST_TIE * max(1.0, abs(cap)) if cap < np.inf else cap
 
 
 @njit(cache=True)
@@ -62,7 +62,7 @@ def dual(moves, limits, fixed, weight, rounds, reduced):
     best_y, best_side, best = y.copy(), side.copy(), -np.inf
     pull, least, pick = np.empty(size), np.empty(size), np.empty(size, dtype=np.int64)
     slope, gap = np.empty(size), np.zeros(2)
-    widest, steepest = 1e-12, 1e-12
+    widest, steepest = NO_DIVISOR, NO_DIVISOR
     for f in range(size):
         length = 0.0
         for i in range(f + 1):
@@ -129,7 +129,7 @@ def dual(moves, limits, fixed, weight, rounds, reduced):
             if gap[k] < 0.0 and side[k] <= 0.0:
                 gap[k] = 0.0
             length += gap[k] ** 2
-        if length < 1e-18:
+        if length < NO_LENGTH:
             continue
         ahead = max(abs(best) * 0.2, 0.05 * widest)
         move = step * ahead / length

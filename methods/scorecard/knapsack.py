@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.core.method import Deadline
+from harness.core.tolerances import COST_DIGITS, NO_DIVISOR
 
 LABELS = 3_000_000  # partial choices at one feature, beyond which the search is left
-NEAR = 1e-12  # relative: costs this near to the best are no better
 
 
 class Items(NamedTuple):
@@ -53,7 +53,7 @@ def greedy(items: Items) -> np.ndarray | None:
     """A choice of options of the greatest gain for their cost, none of which can be spared; None where too few."""
     taken, reached, used = list[int](), 0.0, set[int]()
     owner = {int(o): k for k, group in enumerate(items.groups) for o in group}
-    worth = items.gain / np.maximum(items.cost, 1e-12)
+    worth = items.gain / np.maximum(items.cost, NO_DIVISOR)
     for o in np.argsort(-worth, kind="stable").tolist():
         if items.gain[o] <= 0 or owner[o] in used:
             continue
@@ -99,7 +99,7 @@ def packed(items: Items, known: float, deadline: Deadline) -> Packed:
             best, end = float(cost[place]), (k, int(parent[place]), int(option[place]))
         open_ = np.flatnonzero(~done & (count <= items.most))
         bounds = items.base + reduced[open_] + items.tail[k + 1, items.most - count[open_]]
-        open_ = open_[bounds < best - NEAR * max(1.0, abs(best)) if math.isfinite(best) else slice(None)]
+        open_ = open_[bounds < best - COST_DIGITS * max(1.0, abs(best)) if math.isfinite(best) else slice(None)]
         kept = open_[_undominated(cost[open_], gain[open_], count[open_])]
         cost, gain, reduced, count = cost[kept], gain[kept], reduced[kept], count[kept]
         steps.append((parent[kept], option[kept]))

@@ -19,7 +19,7 @@ from harness.core.objective import Limit, Objective, Term, check_weight
 from harness.core.problem import Problem
 from harness.core.space import values_of
 from harness.core.target import Interval, Label, Probability
-from harness.core.tolerances import OPTIMALITY_GAP
+from harness.core.tolerances import COST_TIE, MARGIN, OPTIMALITY_GAP, SCORE_TIE
 from harness.models.card import card_of
 from methods.estimators.raw_target import raw_interval
 from methods.scorecard import kernels
@@ -31,7 +31,6 @@ from methods.scorecard.search import Form, Rules, Search, Sets
 ALLOWED = {"weights": ("range", "mad", "optbinning"), "engine": ("search", "milp")}
 PARTS = ("proximity", "closeness", "outcome", "changes")  # in the order of a form's weights
 OBJECTIVES = (*PARTS, "diversity_features", "diversity_values")
-CLOSED = 1e-9  # distance kept from an included end of the score: sums in another order differ by rounding
 COMPILED = 20  # training rows tried, until one has two counterfactuals and every kernel is compiled
 COMPILING = 60.0  # seconds for that
 TRIED = 0.8  # of the time left for several counterfactuals at once, before fewer are asked for
@@ -108,7 +107,7 @@ class Scorecard:
     diversity: tuple[str, ...] | list[str] = ("features",)
     wish: float | None = None
     special: bool = False
-    margin: float = 1e-6
+    margin: float = MARGIN
     engine: str = "search"
     error: float = 1e-3
 
@@ -263,9 +262,9 @@ def _rules(method: Scorecard, problem: Problem) -> Rules:
         if label is not None and classifier.code(label) == 0:
             outcome = 1.0 - outcome
     most = len(classifier.inputs) if method.max_changes is None else method.max_changes
-    low = ends.low + (method.margin if ends.strict else CLOSED)
+    low = ends.low + (method.margin if ends.strict else SCORE_TIE)
     separated = "features" in method.diversity, "values" in method.diversity
-    return Rules(low, ends.high - CLOSED, most, *separated, link, outcome)
+    return Rules(low, ends.high - SCORE_TIE, most, *separated, link, outcome)
 
 
 class _Explainer:
@@ -316,7 +315,7 @@ class _Explainer:
             found = engine.best(n, [forms[q] for q in order], np.array([caps[q] for q in order]), deadline)
             if not found.choices or not found.proven:
                 return found if level == len(forms) - 1 else replace(found, bound=-math.inf)  # of another objective
-            caps[level] = found.cost + setup.method.degradation * abs(found.cost) + CLOSED * max(1.0, abs(found.cost))
+            caps[level] = found.cost + setup.method.degradation * abs(found.cost) + COST_TIE * max(1.0, abs(found.cost))
         return found
 
     def _answers(self, origin: dict[str, Any], moves: Moves, found: Sets) -> tuple[list[Answer], list[dict[str, Any]]]:

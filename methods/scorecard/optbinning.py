@@ -19,13 +19,13 @@ from harness.core.problem import Problem
 from harness.core.relations import refusal
 from harness.core.space import Actionability, values_of
 from harness.core.target import Interval, Label, Probability
+from harness.core.tolerances import CBC_GAP
 from harness.models.card import Card, card_of
 from methods.scorecard.method import Scorecard
 from methods.scorecard.moves import MoveFinder, closeness_factor
 from methods.wrapping import Defaults, quiet, stated
 
 GENERATE = "optbinning.scorecard.counterfactual.counterfactual:Counterfactual.generate"
-GAP = 1e-4  # relative, at which OR-Tools has CBC stop
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class _Explainer:
         reason = Reason.FINISHED if proven else Reason.TIME_LIMIT
         proven = proven and self.method.priorities is None and bool(rows) and bool(self.problem.valid(frame).all())
         for row, value in sorted(zip(rows, map(float, values), strict=True), key=lambda pair: -pair[1]):
-            bound = value - GAP * abs(float(np.sum(values))) if proven else None
+            bound = value - CBC_GAP * abs(float(np.sum(values))) if proven else None
             answers.insert(0, Answer(Status.FOUND, row, reason, value, bound))
         return Explanation(tuple(answers)).padded(n, Answer(Status.GAVE_UP))
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from harness.core.method import Deadline
+from harness.core.tolerances import CARD_COST_TIE, SHARE_SOLVED
 from harness.solvers.lp import Lp
 from methods.scorecard import kernels
 from methods.scorecard.knapsack import Items, greedy, packed
@@ -20,7 +21,6 @@ FIRST = 64  # cheapest choices that are tried first, a counterfactual of the set
 GROWTH = 8  # factor by which more are tried where those prove nothing
 MOST = 400_000  # choices that are kept at most
 ROUNDS = 400  # of the subgradient method: with 40 a card of 60 features has a bound near 0
-CERTAIN = 1e-6  # by how much a share has to be greater: the solver's tolerances
 BUDGET = 200_000  # steps between looks at the clock
 WORD = 63  # bits of a mask
 FLOOR, LISTING = 0.7, 0.9  # shares of the time left for the cheapest choice alone, and for a list of them
@@ -198,7 +198,7 @@ class Search:
         items = Items(groups, cost, sign * self.gain, reduced, base, tail, need, most)
         first = greedy(items)
         found = packed(items, math.inf if first is None else float(cost[first].sum()), _part(deadline, PACKING))
-        proven = found.bound >= found.cost - kernels.SLACK * max(1.0, found.cost)
+        proven = found.bound >= found.cost - CARD_COST_TIE * max(1.0, found.cost)
         picks = first if found.picks is None else found.picks
         if picks is None:
             return replace(_none(proven), bound=found.bound)
@@ -271,14 +271,14 @@ class Search:
             listed = search.cheapest([alone], np.array([math.inf]), 1, deadline)
             if not listed.ended:
                 return False
-            if not len(listed.picks) or listed.costs[0, 0] > 1.0 / n + CERTAIN:
+            if not len(listed.picks) or listed.costs[0, 0] > 1.0 / n + SHARE_SOLVED:
                 return True
             row = np.zeros((1, options + 1))
             row[0, listed.picks[0][listed.picks[0] >= 0]] = 1.0
             row[0, -1] = -1.0
             program.add_dense(row, np.zeros(1), np.full(1, np.inf))
             solved = program.solve(np.append(np.zeros(options), -1.0), deadline.left)
-            if solved.x is None or solved.x[-1] <= 1.0 / n + CERTAIN:
+            if solved.x is None or solved.x[-1] <= 1.0 / n + SHARE_SOLVED:
                 return False
             share = np.maximum(solved.x[:options], 0.0)
             share /= share.sum()

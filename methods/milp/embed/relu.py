@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from harness.core.errors import UnsupportedError
+from harness.core.tolerances import BOUND_SOLVED
 from harness.solvers.highs import Linear
 from harness.solvers.lp import Lp
 from harness.solvers.program import Compiled, Program
@@ -22,7 +23,6 @@ from methods.milp.sources import Source
 
 ROUNDS = 3  # of bounds by linear programs: each makes the next relaxation tighter
 TRIALS = 5  # units that are tried before a round without a settled phase is given up
-SLACK = 1e-6  # of a bound by a linear program, for its tolerances
 
 
 def embed_network(estimator: Any, program: Program, inputs: Sequence[Source], sense: int = 0) -> Embedded:
@@ -172,7 +172,7 @@ class _Layer:
                 solution = lp.prove(cost, until - time.monotonic())
                 if solution.infeasible:
                     return None
-                end = solution.bound - SLACK * (1.0 + abs(solution.bound))
+                end = solution.bound - BOUND_SOLVED * (1.0 + abs(solution.bound))
                 if side > 0:
                     low[unit] = max(low[unit], end)
                 else:

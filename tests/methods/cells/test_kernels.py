@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.forests import SPACE, factuals, problem_with, searcher
 
+from harness.core.tolerances import COST_TIE, SCORE_TIE
 from methods.ce_ocl import CeOcl
 from methods.cells import kernels, masks, search
 from methods.cells.records import Box, Clauses, Intervals, Laid, Node, Numbers, States
@@ -157,8 +158,8 @@ def test_faces_without_residual_cost_lead_out_of_all_clauses(instance: tuple[Any
         return
     assert tuple(trial) in left_over(box, clauses)
     for f in (0, 2):
-        assert trial[f] == point[f] or (right if trial[f] > point[f] else left)[OFFSET[f] + trial[f]] <= kernels.CLOSE
-    assert trial[1] == point[1] or change[1] <= kernels.CLOSE
+        assert trial[f] == point[f] or (right if trial[f] > point[f] else left)[OFFSET[f] + trial[f]] <= COST_TIE
+    assert trial[1] == point[1] or change[1] <= COST_TIE
 
 
 @settings(max_examples=300, deadline=None)
@@ -197,7 +198,7 @@ def test_a_strengthened_box_is_wrong_throughout(model: str, same: bool) -> None:
         grown = 0
         for seed in rng.integers(0, counts, (40, count)):
             least, which = score(seed)
-            if least >= -kernels.TINY:
+            if least >= -SCORE_TIE:
                 continue
             box = Box(np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.uint64))
             free = np.zeros(len(layout.cost)), np.zeros(len(layout.cost)), np.zeros(count)
