@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from harness.certificate.margins import Margin, margins
 from harness.core.method import Deadline
 from harness.core.tolerances import COORDINATE_TIE, NORM_SOLVED, SCORE_TIE
 from harness.solvers.highs import Linear as Form
 from harness.solvers.program import Compiled, Program
-from methods.estimators.raw_target import raw_interval
 from methods.estimators.tree_arrays import Leaf as Cell
 from methods.estimators.trees import ensemble
 from methods.milp.block import Free
@@ -42,13 +42,16 @@ class TreeAdversary:
         self.robust = robust
         problem = robust.problem
         self.model = ensemble(problem.classifier.estimator)
-        interval = raw_interval(problem)
-        self.sign = interval.sense
-        self.threshold = interval.low if self.sign > 0 else interval.high
+        self.margins = margins(problem.classifier, problem.target)
         names = problem.space.names
         self.feature = [names.index(source.feature) for source in problem.classifier.inputs]
 
     def worst(self, row: Mapping[str, Any], deadline: Deadline) -> Worst | None:
+        """A perturbation that breaks the region, for the first other class that has one; None where none was found."""
+        found = (self._breaking(row, margin, deadline) for margin in self.margins)
+        return next((worst for worst in found if worst is not None), None)
+
+    def _breaking(self, row: Mapping[str, Any], margin: Margin, deadline: Deadline) -> Worst | None:
         """(41)-(45), and (26)-(35) for one tree: the program over one leaf of each tree; None where it found nothing.
 
         Leaves that the box does not enter are left out; a leaf's depth is measured in scaled units, so that its faces'
@@ -61,17 +64,17 @@ class TreeAdversary:
         program = Program()
         moves = [program.variable(-rho, rho) if free else None for free in moved]
         depth = program.variable(-1.0, 1.0)
-        total = self.sign * float(self.model.base[0])
+        total = float(margin.weights @ self.model.base) + margin.constant
         listed: list[list[tuple[Any, list[tuple[int, float, float]]]]] = []
         for tree, cells in zip(self.model.trees, robust.leaves, strict=True):
-            chosen = []
+            chosen, worth = [], self.model.weight * tree.value @ margin.weights[list(tree.outputs)]
             for cell in cells:
                 faces = self._faces(cell, inputs, robust.slopes)
                 if any(gap + (rho if moved[feature] else 0.0) < -COORDINATE_TIE for feature, _, gap in faces):
                     continue
                 leaf = program.binary()
                 chosen.append((leaf, faces))
-                total = total + self.sign * self.model.weight * float(tree.value[cell.node, 0]) * leaf
+                total = total + float(worth[cell.node]) * leaf
                 for feature, side, gap in faces:
                     # side * x_j <= bound: the depth is gap - side * s_j, gap that of the point itself.
                     move = moves[feature]
@@ -79,7 +82,7 @@ class TreeAdversary:
                     program.add(depth <= gap - (side * move if move is not None else 0.0) + most * (1 - leaf))
             program.add(sum(leaf for leaf, _ in chosen) == 1)
             listed.append(chosen)
-        program.add(total <= self.sign * self.threshold + SCORE_TIE)
+        program.add(total <= SCORE_TIE)
         compiled = program.compile()
         at = [None if move is None else compiled.column(move) for move in moves]
         goal = Form.of([(compiled.column(depth), -1.0)])
@@ -124,11 +127,14 @@ class ScoreAdversary:
 
     def __init__(self, robust: RobustProgram) -> None:
         self.robust = robust
-        interval = raw_interval(robust.problem)
-        self.sign = interval.sense
-        self.threshold = interval.low if self.sign > 0 else interval.high
+        self.margins = margins(robust.problem.classifier, robust.problem.target)
 
     def worst(self, row: Mapping[str, Any], deadline: Deadline) -> Worst | None:
+        """The perturbation of the worst score, over all other classes; None where time ran out."""
+        found = [self._lowest(row, margin, deadline) for margin in self.margins]
+        return min((worst for worst in found if worst is not None), key=lambda worst: worst.score, default=None)
+
+    def _lowest(self, row: Mapping[str, Any], margin: Margin, deadline: Deadline) -> Worst | None:
         """(56)-(59): the least score within the box, or the ball by planes; None where time ran out."""
         robust, rho = self.robust, self.robust.settings.radius
         classifier = robust.problem.classifier
@@ -143,7 +149,7 @@ class ScoreAdversary:
             reach[k] = abs(slope) * rho if move is not None else 0.0
             expression = float(inputs[k]) + (slope * move if move is not None and slope else 0.0)
             sources.append(Free(program, expression, inputs[k] - reach[k], inputs[k] + reach[k]))
-        made = embed(classifier.estimator, program, sources, -self.sign)
+        made = embed(classifier.estimator, program, sources, -int(margin.weights[0]) if len(margin.weights) == 1 else 0)
         compiled = program.compile()
         made.attach(compiled)
 
@@ -154,7 +160,8 @@ class ScoreAdversary:
         if made.tighten is not None:
             made.tighten(box)
         at = [None if move is None else compiled.column(move) for move in moves]
-        score = self.sign * (made.outputs[0] - self.threshold) / robust.unit
+        raw = sum(float(weight) * output for weight, output in zip(margin.weights, made.outputs, strict=True))
+        score = (raw + margin.constant) / robust.unit
         return _lowest(compiled, compiled.linear(score), at, robust.settings, deadline)
 
 

@@ -63,7 +63,7 @@ class Robust(Settings):
         ``cells``: exact branch and bound over the cells of a tree ensemble (``methods/cells``). ``adversarial``:
         Algorithm 1 of [1]_, a program over perturbations and an adversary that finds new ones. ``leaf``: the best
         single cell shrunk by rho, an upper bound. ``network``: branch and bound over the phases of a ReLU network.
-        ``auto``: cells for trees (``adversarial`` with ``linf``),
+        ``auto``: cells for trees (``adversarial`` with ``linf``, and with more than two classes),
         one program for linear models, network for networks.
     clip
         Whether perturbed points keep to the bounds of the features; as published they may leave them.
@@ -122,7 +122,9 @@ class Robust(Settings):
         if splits_only(problem.classifier.estimator):
             # Cells count costs by feature, which the greatest move is not a sum of.
             return "cells" if self._beyond_cells(problem) is None else "adversarial"
-        return "network" if isinstance(problem.classifier.estimator, MLPClassifier | MLPRegressor) else "linear"
+        if isinstance(problem.classifier.estimator, MLPClassifier | MLPRegressor):
+            return "network" if len(problem.classifier.classes) <= 2 else "adversarial"
+        return "linear"
 
     def _fits(self, problem: Problem, algorithm: str) -> None:
         """UnsupportedError where the algorithm cannot take the model, the target or the constraints."""
@@ -143,7 +145,10 @@ class Robust(Settings):
         if algorithm == "network" and not isinstance(estimator, MLPClassifier | MLPRegressor):
             name = type(estimator).__name__
             raise UnsupportedError(f"algorithm=network needs a network (here: {name}); set algorithm=auto.")
-        if algorithm in {"cells", "adversarial", "network"} and not raw_interval(problem).sense:
+        if len(problem.classifier.classes) > 2:
+            if algorithm == "network":
+                raise UnsupportedError("algorithm=network takes two classes; set algorithm=auto.")
+        elif algorithm in {"cells", "adversarial", "network"} and not raw_interval(problem).sense:
             raise UnsupportedError(f"algorithm={algorithm} needs a target with one end; leave out 'low' or 'high'.")
         if not self.clip and algorithm != "cells":
             return
@@ -159,6 +164,8 @@ class Robust(Settings):
 
     def _beyond_cells(self, problem: Problem) -> tuple[str, str] | None:
         """Why the cell search does not take trees, and what to set instead; None where it does."""
+        if len(problem.classifier.classes) > 2:
+            return "the cell search takes two classes", "ask a model of two"
         if problem.space.relations:
             return "the cell search keeps no relations between features", "drop 'constraints'"
         if self.distance == "linf":
