@@ -105,10 +105,11 @@ def browser() -> Iterator[Browser]:
         port = next(found[1] for line in process.stdout if (found := re.search(r"successfully on port (\d+)", line)))
         new = Browser(f"http://127.0.0.1:{port}")
         made = new.ask("session", capabilities={"alwaysMatch": SETTINGS})
-        yield Browser(f"{new.address}/session/{made['sessionId']}")
-        urllib.request.urlopen(
-            urllib.request.Request(f"{new.address}/session/{made['sessionId']}", method="DELETE"), timeout=60
-        )
+        session = f"{new.address}/session/{made['sessionId']}"
+        try:
+            yield Browser(session)
+        finally:
+            urllib.request.urlopen(urllib.request.Request(session, method="DELETE"), timeout=60)
     finally:
         process.terminate()
         process.wait(30)
