@@ -220,7 +220,9 @@ def section(name: str, table: registry.Table, found: Sequence[StoredRun], home: 
     row = [f"{name}: {table.title}", len(results), _questions(found), *(count[word] for word in COUNTED)]
     row += [int(ratios.notna().sum()), f"{ratios.median():.3g}" if ratios.notna().any() else markup.DASH]
     reasons = Counter(
-        str(row.get("why") or UNASKED) for row, word in zip(results, words, strict=True) if word == NOT_RUN
+        UNASKED if missing(row.get("why")) else row["why"]
+        for row, word in zip(results, words, strict=True)
+        if word == NOT_RUN
     )
     notes = [note for note in re.findall(r"^- .+$", text, flags=re.MULTILINE) if not ELSEWHERE.search(note)]
     if reasons:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -169,6 +171,25 @@ def test_archives_give_the_same_page(home: Path, comparison: Comparison, monkeyp
     assert (home / "REPRODUCTION.md").read_text() == before.replace("`home/more`, `home/run`", places)
 
 
+def test_the_page_that_is_shipped_is_of_the_archives_that_are() -> None:
+    """Each table is of as many runs as the archives that it names hold; none is kept from a page before."""
+    home = stored.PUBLISHED.parent
+    page = (home / "REPRODUCTION.md").read_text()
+    assert "Kept from the page before" not in page
+    assert "Not made here" not in page
+    named = set()
+    for table in registry.known().values():
+        _, _, text = page.partition(f"\n## {table.title}\n\n")
+        if text:
+            extent, behind = text.split("\n\n")[:2]
+            files = re.findall(r"`(.+?)`", behind.removeprefix("Answers behind it: "))
+            runs = sum(len(archive.Archive(home.parent / file).manifest["runs"]) for file in files)
+            assert extent.startswith(f"{runs} runs. "), table.title
+            named |= set(files)
+    drawn = {f"results/archives/{name}.ceh" for name in figures.known()}
+    assert {f"results/archives/{path.name}" for path in (home / "archives").glob("*.ceh")} - drawn == named
+
+
 def test_a_table_that_cannot_be_made_costs_no_other(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is named with what is lacking, and stays as an earlier page has it; the others are renewed."""
 
@@ -258,6 +279,20 @@ def test_costs_are_in_no_count_of_agreement(home: Path, comparison: Comparison) 
     found, _ = reproduction.section("small", table, [asked(home, "run", GRANTED)], home)
     assert found.row[COUNTS] == ["1", "1", "1", "0", "0", "0", "0", "0", "0", "2", "3.5"]
     assert found.text.endswith("- A note.")
+
+
+def test_a_number_without_a_reason_was_not_asked(home: Path) -> None:
+    """Whether a table gives no reasons, or none for this one; other reasons are its own."""
+    rows = [{"measure": "distance", "published": 1.0, "ours": None, "why": why} for why in (math.nan, None, "refused")]
+    table: Any = SimpleNamespace(title="T", costs=frozenset(), asked=1, compared=lambda lines: lines)
+    for frame, told in (
+        (pd.DataFrame(rows), "2 not asked here; 1 refused"),
+        (pd.DataFrame(rows)[["measure", "published", "ours"]], "3 not asked here"),
+    ):
+        table.build = lambda found, frame=frame: ("", frame.assign(place=1)[["place", *frame.columns]])
+        assert (
+            f"- Not run: {told}." in reproduction.section("small", table, [asked(home, "run", GRANTED)], home)[0].text
+        )
 
 
 def test_figures_are_drawn_beside_the_page(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
