@@ -6,6 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_hex
+from matplotlib.patches import Rectangle
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.tree import DecisionTreeClassifier
 
@@ -17,7 +19,7 @@ from harness.data import load_csv
 from harness.execution.task import Task
 from harness.library import explain_group, in_context, pose
 from harness.reports.person import Explained
-from harness.reports.person_figure import EDGE, NAMES, STRIP
+from harness.reports.person_figure import BARS, EDGE, NAMES, STRIP
 from methods.group_greedy import GroupGreedy
 
 
@@ -72,6 +74,10 @@ def test_gaps_are_drawn_beside_the_range(explained: Explained) -> None:
     assert [text.get_text() for text in drawn.texts].count(
         "missing"
     ) == 2 + 2  # below two bars, and the two ends of arrows
+    bars = [bar for bar in drawn.patches if to_hex(bar.get_facecolor()).upper() == BARS][:31]
+    (name,) = (text for text in drawn.texts if text.get_text() == "income")
+    assert max(bars, key=Rectangle.get_height) is bars[-1]  # there are more gaps than numbers in any bar
+    assert bars[-1].get_y() == pytest.approx(name.get_position()[1])  # and it ends at the top of the strip
 
 
 def test_a_task_is_five_lines(task: Task) -> None:

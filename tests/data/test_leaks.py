@@ -42,6 +42,15 @@ def test_what_gives_the_target_away_is_named(tmp_path: Path, caplog: pytest.LogC
     assert "column 'days_late' alone tells the classes apart (AUC 1.000)" in caplog.text
 
 
+def test_above_an_area_of_99_percent_a_column_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """67 who paid lie below 133 others, but one of them above 44, or 100: areas of 1 - 44 / 8911 and 1 - 100 / 8911."""
+    order = np.where(PAID, np.cumsum(PAID) - 1.0, 66.0 + np.cumsum(~PAID))
+    frame = pd.DataFrame({"near": order, "far": order, "paid": FRAME["paid"]})
+    frame.loc[order == 66, ["near", "far"]] = 66.5 + 44, 66.5 + 100
+    assert named(frame, tmp_path, caplog) == ["near"]
+    assert "(AUC 0.995)" in caplog.text
+
+
 def test_in_a_notebook_it_is_named_as_well(caplog: pytest.LogCaptureFixture) -> None:
     """By the same line, whose advice can be followed there; what the model predicts itself gives nothing away."""
     numbers = FRAME.drop(columns=["letter", "town"])
