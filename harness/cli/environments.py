@@ -38,16 +38,21 @@ def run(arguments: Sequence[str], folders: Sequence[Path]) -> None:
             known[name].make()
         elif command == "remove":
             known[name].remove()
-        print(_line(name, known[name]), flush=True)
+        for line in _lines(name, known[name]):
+            print(line, flush=True)
 
 
-def _line(name: str, environment: Any) -> str:
+def _lines(name: str, environment: Any) -> list[str]:
+    earlier = [f"{name}  of an earlier lock or Python  {_size(folder)}" for folder in environment.earlier]
     python = f"Python {environment.python}" if environment.python else "the harness's Python"
     if environment.lacking is not None:
-        return f"{name}  {python}  not made"
-    size = sum(path.lstat().st_size for path in environment.folder.rglob("*")) / 2**20
-    used = shutil.disk_usage(environment.folder).free / 2**30
-    return f"{name}  {python}  {size:.0f} MiB in {environment.folder} ({used:.0f} GiB free)"
+        return [f"{name}  {python}  not made", *earlier]
+    return [f"{name}  {python}  {_size(environment.folder)}", *earlier]
+
+
+def _size(folder: Path) -> str:
+    size = sum(path.lstat().st_size for path in folder.rglob("*")) / 2**20
+    return f"{size:.0f} MiB in {folder} ({shutil.disk_usage(folder).free / 2**30:.0f} GiB free)"
 
 
 def _environments(folders: Sequence[Path]) -> Iterator[tuple[str, Any]]:

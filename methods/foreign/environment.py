@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import glob
 import hashlib
 import os
 import shutil
@@ -109,12 +110,15 @@ class Environment:
         with self._alone():
             if self.lacking is None:
                 return
+            print(f"making the environment of {self.name} once ({self.folder})", flush=True)
             shutil.rmtree(self.folder, ignore_errors=True)
             why = self.folder.with_suffix(f".{FAILED}")
             try:
                 self._uv("venv", "--python", _python(self.python), str(self.folder))
                 if self.lock:
-                    self._sync("pip", "sync", "--python", str(self.interpreter), str(located(self.lock)))
+                    self._sync(
+                        "pip", "sync", "--compile-bytecode", "--python", str(self.interpreter), str(located(self.lock))
+                    )
             except HarnessError as fault:
                 shutil.rmtree(self.folder, ignore_errors=True)
                 why.write_text(str(fault), encoding="utf-8")
@@ -122,10 +126,22 @@ class Environment:
             why.unlink(missing_ok=True)
             (self.folder / MADE).touch()
 
+    @property
+    def earlier(self) -> list[Path]:
+        """Folders of its name that are of another lock or Python."""
+        return [path for path in sorted(home().glob(self._any)) if path != self.folder]
+
     def remove(self) -> None:
-        """Remove it, where it is there."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.with_suffix(f".{FAILED}").unlink(missing_ok=True)
+        """Remove it, and what is left of earlier locks and Pythons."""
+        for path in home().glob(f"{self._any}*"):
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+    @property
+    def _any(self) -> str:
+        return f"{glob.escape(self.name)}-{'[0-9a-f]' * 12}"
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -22,10 +22,12 @@ harness says, and then the reply, which repeats the message's ``id``; a row is a
     {"do": "fit", "id", "settings", and what ``Problem`` has}                  {"id", "ok": true} or {"id", "refused"}
     {"do": "explain", "id", "factual", "reach", "count", "seed", "limit"}      {"id", "answers"}
 
-``arrays`` is "npy" or "json": where both say npy, an array is {"npy": base64 of such a file}. ``refused`` is a
-sentence; any reply may be {"id", "error"}, a text, or {"id", "memory": true}. Before it replies, a far side may ask:
-{"ask", "rows"}, by the names of ``Problem``'s methods; the harness then says {"reply"} or {"error"}. A status is
-OPTIMAL, FOUND, INFEASIBLE, GAVE_UP or UNSUPPORTED, a reason "finished" or "time limit".
+``arrays`` is "npy" or "json": where both say npy, an array of the harness is {"npy": base64 of such a file}, else
+lists; a far side sends lists. ``refused`` is a sentence; any reply may be {"id", "error"}, a text, or {"id", "memory":
+true}. ``answers`` is a list of objects as above, the row a list, at most ``count`` of which are taken; ``bound`` is a
+proven lower one on what is claimed. Before it replies, a far side may ask: {"ask", "rows"}, by the names of
+``Problem``'s methods; the harness then says {"reply"} or {"error"}. A status is OPTIMAL, FOUND, INFEASIBLE, GAVE_UP or
+UNSUPPORTED, a reason "finished" or "time limit". A line of a far side has at most 64 MiB; it ends where its input does.
 """
 
 from __future__ import annotations
@@ -53,8 +55,6 @@ class Refused(Exception):
 class Lines:
     """The two ends of the pipe; what the method prints goes to the standard error."""
 
-    arrays = False  # whether the harness takes npy
-
     def __init__(self) -> None:
         self.source = os.fdopen(os.dup(0), "r", encoding="utf-8", newline="\n")
         self.sink = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
@@ -67,7 +67,7 @@ class Lines:
         return json.loads(line, object_hook=_array)
 
     def write(self, message: Any) -> None:
-        self.sink.write(json.dumps(message, default=self.plain, allow_nan=False) + "\n")
+        self.sink.write(json.dumps(message, default=_plain, allow_nan=False) + "\n")
         self.sink.flush()
 
     def ask(self, what: str, **more: Any) -> Any:
@@ -78,17 +78,12 @@ class Lines:
             raise RuntimeError(reply["error"])
         return reply["reply"]
 
-    def plain(self, value: Any) -> Any:
-        """Numpy's numbers and arrays for JSON."""
-        if numpy is not None and isinstance(value, numpy.ndarray):
-            if not self.arrays:
-                return value.tolist()
-            buffer = io.BytesIO()
-            numpy.save(buffer, value, allow_pickle=False)
-            return {"npy": base64.b64encode(buffer.getvalue()).decode("ascii")}
-        if hasattr(value, "item"):
-            return value.item()
-        raise TypeError(f"{value!r} cannot be sent; give numbers, strings, lists or numpy arrays")
+
+def _plain(value: Any) -> Any:
+    """Numpy's numbers and arrays for JSON."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{value!r} cannot be sent; give numbers, strings, lists or numpy arrays")
 
 
 def _array(found: Any) -> Any:
@@ -100,13 +95,16 @@ def _array(found: Any) -> Any:
 class Problem:
     """What a method is fitted to.
 
-    ``features``: a list of dictionaries, one a feature: name, kind, categories, scale, bounds. What a person may take
-    of each comes with the person. ``constraints``: relations between features that an answer has to keep, in words.
+    ``features``: a list of dictionaries, one a feature: name; kind (continuous, integer, ordinal, categorical, binary);
+    categories, in order, none of a number; scale and bounds, two numbers, None for no end. What a person may take of
+    each comes with the person. ``constraints``: relations between features that an answer has to keep, in words.
     ``train``: rows, a list of dictionaries from feature to value; ``labels``: what the data say of each, if anything.
-    ``target``: the wanted class as {"class": ...}, several as {"classes": [...]}, or an interval of a number or
-    probability.
+    ``target``: the wanted {"class"} or {"classes"}, {"interval": [low, high]} of a number, or {"probability": [low,
+    high], "class"}.
     ``claim``: what the method's YAML says that it minimises, {"distance": "l1", "alpha": 0.0}.
-    ``inputs``: how the estimator's columns come of the features. ``classes``: what the model tells apart.
+    ``inputs``: how each of the estimator's columns comes of a "feature", by "type": affine and chain, (value - shift) /
+    unit; indicator, whether the value is one of "levels"; lookup, the number in "values" at the place that it has in
+    "levels"; step, that in "values" at the number of "cuts" at or below it. ``classes``: what the model tells apart.
     ``limit``: seconds in which to fit; None where there is no limit.
     """
 
@@ -195,8 +193,7 @@ def serve(method: Any) -> None:
         message = lines.read()
         try:
             if message["do"] == "hello":
-                lines.arrays = numpy is not None and message.get("arrays") == "npy"
-                reply = {"version": VERSION, "arrays": "npy" if lines.arrays else "json"}
+                reply = {"version": VERSION, "arrays": "json" if numpy is None else message.get("arrays")}
             elif message["do"] == "fit":
                 problem = Problem(lines, message)
                 explainer = method(problem, message["settings"])

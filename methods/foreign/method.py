@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import contextlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,9 +19,10 @@ from harness.core.method import Deadline
 from harness.core.objective import Objective, Term, check_weight
 from harness.core.problem import Problem
 from harness.core.relations import refusal
+from harness.core.tolerances import CLAIM, OPTIMALITY_GAP
 from methods.foreign.environment import Environment, located
-from methods.foreign.process import VERSION, FarSide, LostError
-from methods.foreign.served import Served, described, reach_of, read, values
+from methods.foreign.process import SAID, VERSION, FarSide, LostError
+from methods.foreign.served import Served, described, finite, reach_of, read, values
 
 ENDINGS = ("finished", "time limit")
 STATUSES = ("OPTIMAL", "FOUND", "INFEASIBLE", "GAVE_UP", "UNSUPPORTED")
@@ -101,12 +102,8 @@ class Foreign:
 
     def prepare(self) -> None:
         """Make its environment, once a machine; what is in the way is what ``refuses`` then says."""
-        if self.home.lacking is not None:
-            print(f"making the environment of {self.name} once ({self.home.folder})", flush=True)
-            try:
-                self.home.make()
-            except HarnessError:
-                return
+        with contextlib.suppress(HarnessError):
+            self.home.make()
 
     def refuses(self, problem: Problem) -> str | None:
         """A missing file or environment, or relations where it claims proofs. Other refusals are the script's."""
@@ -197,11 +194,11 @@ class _Explainer:
     def _ask(self, message: Mapping[str, Any]) -> dict[str, Any]:
         reply = self.far.ask(message, self._serve)
         if "refused" in reply:
-            raise HarnessError(str(reply["refused"]))
+            raise HarnessError(str(reply["refused"])[:SAID])
         if "memory" in reply:
             raise MemoryError
         if "error" in reply:
-            raise RuntimeError(f"{self.method.name}: {reply['error']}")
+            raise RuntimeError(f"{self.method.name}: {str(reply['error'])[-10 * SAID :]}")
         return reply
 
     def _serve(self, question: Mapping[str, Any]) -> Any:
@@ -215,19 +212,20 @@ class _Explainer:
         """An answer of the program; OPTIMAL only with a claim, and where the model says what is wanted."""
         status = str(told.get("status") or ("GAVE_UP" if told.get("row") is None else "FOUND"))
         if status not in STATUSES:
-            raise HarnessError(f"{self.method.name} gave the status {status!r}; {choices(status, STATUSES)}.")
+            raise HarnessError(f"{self.method.name} gave the status {status[:SAID]!r}; {choices(status, STATUSES)}.")
         late = _reason(self.method.name, told.get("reason")) is Reason.TIME_LIMIT
-        detail = str(told.get("detail") or "")
+        detail = str(told.get("detail") or "")[:SAID]
         if told.get("row") is None:
             given, reason = WITHOUT.get(status, WITHOUT["GAVE_UP"])
             return Answer(given, reason=Reason.TIME_LIMIT if late else reason, detail=detail)
         row = read(self.problem, told["row"])
         frame = self.problem.space.frame([row])
-        bound = told.get("bound")
-        bound = float(bound) if isinstance(bound, int | float) and math.isfinite(bound) else None
-        value = None
+        value, bound = None, finite(told.get("bound"))
         if self.claim is not None:
             value = float(self.claim.evaluate(self.problem.space, factual, frame)[0])
+            gap = value - (value if bound is None else bound)
+            if gap < -CLAIM or (status == "OPTIMAL" and gap > OPTIMALITY_GAP * max(1.0, value)):
+                raise HarnessError(f"{self.method.name} says {status} and at least {bound:g} of a point at {value:g}.")
         proven = status == "OPTIMAL" and value is not None and bool(self.problem.valid(frame)[0])
         return Answer(
             Status.OPTIMAL if proven else Status.FOUND,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -18,6 +19,8 @@ from harness.core.target import Classes, Interval, Label
 from methods.estimators.linear import is_linear, weights_of
 from methods.estimators.network import NETWORKS
 from methods.estimators.trees import ensemble
+
+WHOLE = 2**53  # above it not every whole number is a float64
 
 
 def described(problem: Problem, limit: float | None) -> dict[str, Any]:
@@ -172,13 +175,24 @@ def read(problem: Problem, row: Any) -> dict[str, Any]:
     found = {}
     for feature, value in zip(problem.space.features, row, strict=True):
         if feature.numeric:
-            number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else np.nan
-            if not np.isfinite(number) or (feature.kind == "integer" and number % 1):
-                raise HarnessError(f"{feature.name} is {feature.kind}, and cannot be {value!r}.")
+            number = finite(value)
+            if number is None or (feature.kind == "integer" and (number % 1 or abs(number) > WHOLE)):
+                raise HarnessError(f"{feature.name} is {feature.kind}, and cannot be {_short(value)}.")
             found[feature.name] = int(number) if feature.kind == "integer" else number
         elif value in feature.categories:
             found[feature.name] = feature.categories[feature.categories.index(value)]
         else:
             allowed = ", ".join(map(str, feature.categories))
-            raise HarnessError(f"{feature.name} cannot be {value!r}; its categories are {allowed}.")
+            raise HarnessError(f"{feature.name} cannot be {_short(value)}; its categories are {allowed}.")
     return found
+
+
+def finite(value: Any) -> float | None:
+    """A number of JSON, or None for what is none, or lies beyond float64."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
+        return None
+    return float(value)
+
+
+def _short(value: Any) -> str:
+    return repr(value)[:60]

@@ -1,4 +1,7 @@
-"""Far sides for tests: ``python far_sides.py KIND MARKER``; one factual of a run meets the fault."""
+"""Far sides for tests: ``python far_sides.py KIND MARKER``; one factual of a run meets the fault.
+
+A kind that is JSON is the list of answers themselves.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,9 @@ def misbehave(number: int) -> None:
         os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
     except FileExistsError:
         return
-    if kind == "garbage":
+    if kind.startswith("["):
+        print(f'{{"id": {number}, "answers": {kind}}}', flush=True)
+    elif kind == "garbage":
         print("this is no JSON", flush=True)
     elif kind == "list":
         print("[1, 2]", flush=True)

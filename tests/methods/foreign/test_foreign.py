@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import resource
 import shutil
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -78,6 +77,44 @@ def test_what_a_far_side_does_wrong_costs_one_factual(kind: str, tmp_path: Path)
         assert problem.valid(problem.space.frame([outcome.explanation.answers[0].row])).all()
 
 
+HUGE = "1" + "0" * 400  # a whole number of JSON that no float64 is
+ROW = '{"row": [1, 4, true, "high", "s"], '  # distance 0.2 to the person below
+
+
+@pytest.mark.parametrize(
+    ("answers", "why"),
+    [
+        ('[{"row": [NaN, 4, true, "high", "s"]}]', "age is integer, and cannot be nan"),
+        ('[{"row": [0.5, 4, true, "high", "s"]}]', "age is integer, and cannot be 0.5"),
+        (f'[{{"row": [{HUGE}, 4, true, "high", "s"]}}]', "age is integer, and cannot be 10{59}[.]"),
+        ('[{"row": [1e300, 4, true, "high", "s"]}]', "age is integer, and cannot be 1e[+]300"),
+        ('[{"row": [1, 4, true, ["high"], "s"]}]', "grade cannot be .'high'.; its categories"),
+        ('[{"row": [1, 4, true, {"npy": "UEsDBHp6eno="}, "s"]}]', "grade cannot be .'npy'"),
+        ('[{"row": "x"}]', "a row must be a list of 5 values"),
+        ("[7]", "did not give a list of answers"),
+        (f'[{ROW}"status": "OPTIMAL", "bound": 0.0}}]', "says OPTIMAL and at least 0 of a point at"),
+        (f'[{ROW}"bound": 9.0}}]', "says FOUND and at least 9 of a point at"),
+    ],
+)
+def test_an_answer_that_is_none_is_one_sentence(answers: str, why: str, tmp_path: Path) -> None:
+    with pytest.raises(HarnessError, match=why):
+        told_by(answers, tmp_path)
+
+
+def test_bounds_beyond_all_numbers_are_none_and_long_words_are_cut(tmp_path: Path) -> None:
+    (answer,) = told_by(f'[{ROW}"bound": {HUGE}, "detail": "{"word " * 200}"}}]', tmp_path)
+    assert (answer.status, answer.bound) == (Status.FOUND, None)
+    assert len(answer.detail) == 400
+
+
+def told_by(answers: str, folder: Path) -> tuple[Any, ...]:
+    """The answers about one person, as a far side gives them."""
+    problem = problem_of(classifier("cart"), "yes")
+    method = Foreign("sides", str(SIDES), (sys.executable, "{script}", answers, str(folder / "once")), distance="l1")
+    person = factuals(problem, 1)[0]
+    return method.fit(problem).explain(person, 1, np.random.default_rng(0), Deadline.after(10.0)).answers
+
+
 @pytest.mark.parametrize("kind", ["flood", "complaints"])
 def test_what_a_far_side_floods_does_not_stay_in_memory(kind: str, tmp_path: Path) -> None:
     """A line of a gigabyte is given up at 64 MiB; of its standard error, 256 MiB here, the last words are kept."""
@@ -90,14 +127,18 @@ def test_what_a_far_side_floods_does_not_stay_in_memory(kind: str, tmp_path: Pat
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 150 * 1024
 
 
-def test_an_example_in_perl_finds_the_accepted_row_that_differs_least() -> None:
+def test_an_example_in_perl_finds_the_permitted_row_that_differs_least() -> None:
     if shutil.which("perl") is None:
         pytest.skip("perl is not on this machine")
-    problem = problem_of(classifier("rf"), "yes")
+    problem = problem_of(classifier("rf"), "yes", SPACES["kept"])
     method = Foreign("perl", str(PERL), ("perl", "{script}"))
-    people = factuals(problem, 4)
-    accepted = problem.train[problem.valid(problem.train)]
+    people = factuals(problem, 8)
     for person, outcome in zip(people, explained(method, problem, people), strict=True):
+        accepted = problem.train[problem.valid(problem.train)]
+        accepted = accepted[[not broken for broken in problem.space.violations(person, accepted)]]
+        if accepted.empty:
+            assert outcome.explanation.answers[0].status is Status.GAVE_UP
+            continue
         differing = (accepted.to_numpy(object) != person.to_numpy(object)).sum(axis=1)
         row = outcome.explanation.answers[0].row
         assert sum(row[name] != person[name].iloc[0] for name in row) == differing.min()
@@ -254,8 +295,13 @@ def test_an_environment_is_made_once_listed_and_removed(tmp_path: Path, monkeypa
     stamp = (made.folder / environment.MADE).stat().st_mtime_ns
     made.make()
     assert (made.folder / environment.MADE).stat().st_mtime_ns == stamp
-    made.remove()
+    assert made.earlier == []
+    assert Environment("bare", str(other)).earlier == [made.folder]
+    Environment("bar", str(other)).remove()
+    assert made.lacking is None
+    Environment("bare", str(other)).remove()  # whatever the lock was
     assert made.lacking is not None
+    assert list(environment.home().iterdir()) == []
 
 
 def test_a_python_that_is_not_installed_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,16 +332,24 @@ def test_a_script_that_is_not_there_is_refused() -> None:
     assert "there is no file 'nowhere/far.py'" in str(Foreign("x", "nowhere/far.py").refuses(problem))
 
 
-def test_the_stub_runs_with_python_3_8() -> None:
-    """Numpy need not be there: arrays are lists then."""
+def test_the_stub_runs_with_python_3_8_and_without_numpy() -> None:
+    """A method by it answers as it does in the harness's own Python, where arrays come as such."""
     pythons = sorted((Path.home() / ".pyenv" / "versions").glob("3.8.*/bin/python"))
     if not pythons:
         pytest.skip("no Python 3.8 on this machine")
-    far = HERE.parents[2] / "methods" / "foreign"
-    lines = '{"do": "hello", "id": 1}\n'
-    script = "import far; far.serve(None)"
-    done = subprocess.run([pythons[0], "-c", script], input=lines, cwd=far, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout)["version"] == 1
+    problem = problem_of(classifier("rf"), "yes")
+    script = str(HERE.parents[1] / "plugin" / "loans_plugin" / "far" / "fewest.py")
+    rows = []
+    for python in (str(pythons[0]), sys.executable):
+        explainer = Foreign("fewest", script, (python, "{script}"), settings={"rows": 1000}).fit(problem)
+        assert explainer.far.arrays == (python == sys.executable)
+        given = [
+            explainer.explain(person, 2, np.random.default_rng(0), Deadline.after(10.0))
+            for person in factuals(problem, 4)
+        ]
+        rows.append([answer.row for explanation in given for answer in explanation.answers])
+    assert rows[0] == rows[1]
+    assert all(rows[0])
 
 
 def of_library(name: str, **settings: Any) -> Foreign:
