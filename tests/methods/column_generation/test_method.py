@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -336,19 +334,13 @@ def test_one_factual_gets_points_by_number_of_changes(model: str) -> None:
         assert problem.valid(problem.space.frame(rows)).all() if rows else True
 
 
-@pytest.mark.parametrize("law", laws.ALL, ids=lambda law: law.__name__)
 @pytest.mark.parametrize(
     "model", ["linear", *(pytest.param(m, marks=pytest.mark.slow) for m in ("network", "boosting"))]
 )
-def test_laws_of_methods_on_discrete_features(model: str, law: Callable[[Case], None]) -> None:
+def test_laws_of_methods_on_discrete_features(model: str) -> None:
     """The contract's own small problem holds numbers, before which this method refuses."""
-    law(case(model))
-
-
-@cache
-def case(model: str) -> Case:
     problem = posed(model, limited=True)
-    return Case(ColumnGeneration(2), problem, negatives(problem, 3, 14))
+    laws.judge(Case(ColumnGeneration(2), problem, negatives(problem, 3, 14)), *laws.ALL)
 
 
 def test_rounded_weights_are_repaired_by_the_model() -> None:
