@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from hydra import compose, initialize_config_dir
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.utils import get_object, instantiate
 from omegaconf import DictConfig, OmegaConf
 from sklearn.base import is_classifier, is_regressor
@@ -20,6 +22,7 @@ from harness.cli.settings import mistyped, validate
 from harness.core.metric import Metric
 from harness.data import Source, load_dataset
 
+pytestmark = pytest.mark.xdist_group("configs")  # in one process, which composes each choice once
 CONF = Path(__file__).parents[2] / "conf"
 GROUPS = ("dataset", "model", "method", "metrics", "experiment")
 
@@ -39,7 +42,9 @@ def hydra() -> Iterator[None]:
         yield
 
 
+@cache
 def composed(*overrides: str) -> DictConfig:
+    """Not to be written to: it is composed once for all tests."""
     return compose("config", overrides=list(overrides), return_hydra_config=True)
 
 
@@ -59,10 +64,19 @@ def test_its_runs_have_settings_that_fit(experiment: str) -> None:
     swept = composed(f"+experiment={experiment}").hydra.sweeper.get("params") or {}
     own = {key: values for key, values in swept.items() if key not in GROUPS and "(" not in str(values)}
     each = [f"{key}={value}" for key, values in own.items() for value in str(values).split(",")]
+    plain = composed(f"+experiment={experiment}")
     for given in each or [None]:
-        config = composed(f"+experiment={experiment}", *([] if given is None else [given]))
+        config = plain if given is None or "/" in given.partition("=")[0] else with_value(plain, given)
         settings = OmegaConf.masked_copy(config, [key for key in config if key != "hydra"])
         validate({str(key): value for key, value in OmegaConf.to_container(settings, resolve=True).items()})  # type: ignore[union-attr]
+
+
+def with_value(config: DictConfig, override: str) -> DictConfig:
+    """A copy with another value of a setting that it has, as composing with the override makes one."""
+    (parsed,) = OverridesParser.create().parse_overrides([override])
+    changed = OmegaConf.masked_copy(config, list(config))
+    OmegaConf.update(changed, parsed.key_or_group, parsed.value(), merge=True)
+    return changed
 
 
 @pytest.mark.parametrize(("group", "choice"), EVERY)
@@ -120,8 +134,19 @@ TUNED_ON = {"compas", "hill_valley", "arrhythmia", "lsvt"}
 
 @pytest.mark.parametrize("method", choices("method"))
 def test_only_a_method_called_tuned_has_other_numbers_on_other_data(method: str) -> None:
-    found = [composed(f"method={method}", f"dataset={dataset}").method for dataset in ("pima", *sorted(TUNED_ON))]
-    assert all(one == found[0] for one in found) == (not method.endswith("_tuned"))
+    """Others name numbers and methods: nothing that they, or what they build upon, are written with is looked up."""
+    text = (CONF / "method" / f"{method}.yaml").read_text()
+    if method.endswith("_tuned"):
+        found = [composed(f"method={method}", f"dataset={dataset}").method for dataset in ("pima", *sorted(TUNED_ON))]
+        assert any(one != found[0] for one in found)
+    else:
+        assert "${" not in text
+        assert {*yaml.safe_load(text).get("defaults", ())} <= {"_self_", *choices("method")} - set(TUNED.values())
+
+
+@pytest.mark.parametrize("dataset", choices("dataset"))
+def test_a_dataset_changes_no_method(dataset: str) -> None:
+    assert composed(f"dataset={dataset}").method == composed().method
 
 
 @pytest.mark.parametrize("method", TUNED)
