@@ -6,8 +6,6 @@ import ast
 import io
 import re
 import shlex
-import subprocess
-import sys
 import tokenize
 from collections.abc import Iterator
 from functools import cache
@@ -18,6 +16,7 @@ from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
+from support.sweep import runner
 
 from harness.cli.arguments import readable
 
@@ -69,10 +68,10 @@ def test_all_kinds_of_commands_are_found() -> None:
 def test_people_are_explained_as_printed(arguments: str, tmp_path: Path) -> None:
     """Each line of what the command prints follows the command in the README, in this order."""
     (tmp_path / "accounts.csv").write_text("from,to,cost\n<0,0<=X<200,0.05\n<0,no checking,3\n")
-    command = [sys.executable, "-m", "harness.explain", *words(arguments)]
-    output = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    done = runner(tmp_path)(*words(arguments), module="harness.explain")
+    assert done.returncode == 0, done.stderr
     shown = [line.strip() for line in PRINTED[arguments].splitlines()]
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
     assert len(lines) > 5
     places = [shown.index(line) for line in lines]
     assert places == sorted(places)

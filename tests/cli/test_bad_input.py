@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.bad_files import make
-from support.forked import Forker
-from support.sweep import environment_in
+from support.sweep import runner
 
 TABLE = Path(__file__).parents[1] / "bad_input.csv"
 SHORT = {  # what commands of the table have in common
@@ -30,23 +29,23 @@ def rows() -> Iterator[object]:
 
 
 @pytest.fixture(scope="module")
-def forker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forker]:
-    """Forks commands in a folder with the files that they name."""
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With the files that the commands name."""
     folder = tmp_path_factory.mktemp("bad")
     make(folder)
-    with Forker(folder, environment_in(folder)) as process:
-        yield process
+    return folder
 
 
 @pytest.mark.parametrize(("command", "code", "expected"), list(rows()))
-def test_bad_input_is_one_sentence(command: str, code: int, expected: str, forker: Forker) -> None:
+def test_bad_input_is_one_sentence(command: str, code: int, expected: str, folder: Path) -> None:
     """Parts of ``expected`` between dots stand in this order in one line; no traceback is printed."""
     whole = re.sub(r"(?<!\S)[BCM](?!\S)", lambda match: SHORT[match[0]], command)
-    words = [word.replace("FOLDER", str(forker.folder)) for word in shlex.split(whole)]
+    words = [word.replace("FOLDER", str(folder)) for word in shlex.split(whole)]
     place = next(place for place, word in enumerate(words) if re.fullmatch(r"harness(\.\w+)?", word))
     variables = dict(word.split("=", 1) for word in words[:place])
-    done = forker.run(words[place], words[place + 1 :], variables)
+    done = runner(folder)(*words[place + 1 :], module=words[place], **variables)
     pattern = ".*".join(map(re.escape, expected.split(" ... ")))
-    assert "Traceback" not in done.text
-    assert re.search(pattern, done.text), done.text
-    assert done.exit == code, done.text
+    text = done.stdout + done.stderr
+    assert "Traceback" not in text
+    assert re.search(pattern, text), text
+    assert done.returncode == code, text

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from support.sweep import environment_in
+from support.sweep import runner
 
 from harness.cli.listing import KINDS, listed, plan, said
 from harness.core import packages
 from harness.core.described import described
 
 CONF = Path(__file__).parents[2] / "conf"
-
-
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "harness", *arguments]
-    return subprocess.run(command, cwd=folder, env=environment_in(folder), capture_output=True, text=True, timeout=120)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -48,9 +41,9 @@ def test_a_description_is_the_first_sentence(comment: str, sentence: str, tmp_pa
 
 def test_lists_and_version_are_printed(tmp_path: Path) -> None:
     """A list that does not exist is one sentence."""
-    assert run(tmp_path, "--version").stdout == f"ce-harness {packages.version('ce-harness')}\n"
-    assert run(tmp_path, "list", "datasets").stdout.startswith("adult ")
-    wrong = run(tmp_path, "list", "method")
+    assert runner(tmp_path)("--version").stdout == f"ce-harness {packages.version('ce-harness')}\n"
+    assert runner(tmp_path)("list", "datasets").stdout.startswith("adult ")
+    wrong = runner(tmp_path)("list", "method")
     assert (wrong.returncode, wrong.stderr.strip()) == (
         1, "there is no list of 'method'; did you mean 'methods'? Allowed: "
         "datasets, models, methods, metrics, experiments.",
@@ -60,7 +53,7 @@ def test_lists_and_version_are_printed(tmp_path: Path) -> None:
 def test_a_dry_sweep_runs_nothing(tmp_path: Path) -> None:
     """It prints tasks, methods and the most time: six runs of at most 2 x 7 + 120 seconds."""
     sweep = ("-m", "dataset=pima", "model=lr,rf", "method=nearest,ce_ocl,md_pso", "n_factuals=2", "time_limit=7")
-    done = run(tmp_path, *sweep, "dry=true")
+    done = runner(tmp_path)(*sweep, "dry=true")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[:3] == ["6 runs: 2 tasks x 3 methods", "  pima / lr", "  pima / rf"]
@@ -70,7 +63,7 @@ def test_a_dry_sweep_runs_nothing(tmp_path: Path) -> None:
         "Together at most 13.4 min, one run at a time; most end far sooner.",
     ]
     assert list(tmp_path.iterdir()) == []
-    assert "x seed=0,1" in run(tmp_path, *sweep, "seed=0,1", "dry=true").stdout.splitlines()[0]
+    assert "x seed=0,1" in runner(tmp_path)(*sweep, "seed=0,1", "dry=true").stdout.splitlines()[0]
 
 
 def test_the_most_time_is_that_of_each_run(tmp_path: Path) -> None:
@@ -88,5 +81,5 @@ def test_the_most_time_is_that_of_each_run(tmp_path: Path) -> None:
     lines = plan(jobs, [limits | settings for settings, _, _ in cases], [CONF]).splitlines()
     assert [line.partition(" each")[0] for line in lines[3:-1]] == [words for _, words, _ in cases]
     assert f"at most {said(float(sum(seconds for _, _, seconds in cases)))}," in lines[-1]
-    done = run(tmp_path, "-m", "dataset=pima", "method=nearest", "n_factuals=1,5", "time_limit=5,50", "dry=true")
+    done = runner(tmp_path)("-m", "dataset=pima", "method=nearest", "n_factuals=1,5", "time_limit=5,50", "dry=true")
     assert f"at most {said((1 + 5) * (5 + 50) + 4 * 120.0)}," in done.stdout.splitlines()[-1], done.stderr

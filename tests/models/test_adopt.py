@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +23,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from skops import io
 from support.loans import FRAME, GOOD, LABELS, READ, SPACE, Payload, read, steps, trained
+from support.sweep import runner
 
 from harness import check
 from harness.core.classifier import Classifier, WrappedModel
@@ -252,12 +250,7 @@ def test_the_command_line_takes_a_file(tmp_path: Path) -> None:
         (StandardScaler(), numbers), (OneHotEncoder(drop="if_binary"), table.columns.difference(numbers).tolist())
     )
     io.dump(make_pipeline(mixed, LogisticRegression(max_iter=500)).fit(table, target), tmp_path / "my model.skops")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-
-    def run(*arguments: str, module: str = "harness") -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", module, *arguments]
-        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
-
+    run = runner(tmp_path)
     asked = ("-m", "dataset=german_credit", "model=file", "method=ce_ocl,dice_random", "n_factuals=3")
     done = run(*asked, "model.path='my model.skops'")
     assert done.returncode == 0, done.stderr

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import os
 import pickle
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +17,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPRegressor
 from sklearn.tree import DecisionTreeRegressor
+from support.sweep import runner
 
 from harness.cli.arguments import readable
 from harness.cli.build import _name_learners
@@ -435,10 +433,7 @@ def test_the_command_line_takes_equations(tmp_path: Path) -> None:
         "dataset.causality.duration={parents: [credit_amount], learn: mlp_regressor}",
         "dataset.causality.duration.grid.hidden_layer_sizes=[[5],[10]]",
     )  # fmt: skip
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("MLFLOW")}
-    environment |= {"CE_HARNESS_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "harness", *arguments]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    done = runner(tmp_path)(*arguments)
     assert done.returncode == 0, done.stderr
     (cell,) = stored_runs(tmp_path / "results")
     (equation,) = cell.equations

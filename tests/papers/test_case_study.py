@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from support.sweep import runner
 
 from harness.data import load_dataset
 from harness.reports.stored import latest
@@ -24,10 +22,7 @@ PARTS = "a,b,e"
 def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Results of some parts of the case study."""
     folder = tmp_path_factory.mktemp("study")
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("MLFLOW")}
-    environment |= {"CE_HARNESS_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "harness", "+experiment=ce_ocl_table5", f"experiment/ce_ocl_table5={PARTS}"]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    done = runner(folder)("+experiment=ce_ocl_table5", f"experiment/ce_ocl_table5={PARTS}")
     assert done.returncode == 0, done.stderr
     assert "table.md" in done.stderr
     return folder / "results" / "ce_ocl_table5"

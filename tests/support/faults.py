@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from support import forked
 from support.sweep import ROOT, Run, environment_in, stored
 
 PATIENT = ("time_limit=120", "fit_time_limit=600")  # no answer is to depend on the clock
@@ -24,8 +25,9 @@ def run(tmp_path: Path) -> Run:
 
     def run(folder: str, arguments: tuple[str, ...], *fault: Any, **variables: str) -> subprocess.CompletedProcess[str]:
         (tmp_path / folder).mkdir(exist_ok=True)
-        start = [str(ROOT / "tests" / "support" / "fault.py"), *map(str, fault)] if fault else ["-m", "harness"]
-        command = [sys.executable, *start, *arguments]
+        if not fault:
+            return forked.run("harness", arguments, tmp_path / folder, environment | variables)
+        command = [sys.executable, str(ROOT / "tests" / "support" / "fault.py"), *map(str, fault), *arguments]
         return subprocess.run(
             command, cwd=tmp_path / folder, env=environment | variables, capture_output=True, text=True, timeout=600
         )

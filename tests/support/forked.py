@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import os
@@ -9,13 +10,15 @@ import runpy
 import signal
 import subprocess
 import sys
-import time
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+ROOT = Path(__file__).parents[2]
+PRINTED = ("output", "errors")
 MODULES = (
     "hydra._internal.core_plugins.basic_launcher",
     "mlflow.store.tracking.sqlalchemy_store",
@@ -25,43 +28,32 @@ MODULES = (
     "methods.column_generation", "methods.group_greedy", "methods.peers.nice", "methods.peers.cfnow",
     "methods.carla.face", "methods.carla.growing_spheres", "methods.carla.focus", "methods.carla.feature_tweak",
 )  # fmt: skip
-LONGEST = 120.0  # seconds of a command
+LONGEST = 600.0  # seconds of a command
 
 
-@dataclass(frozen=True)
-class Done:
-    """What a command came to: its exit code (negative: the signal that ended it), and all that it printed."""
+@cache
+def forker() -> subprocess.Popen[str]:
+    """A process that imports once and forks for each command; it ends with this one."""
+    variables = {**os.environ, "OMP_NUM_THREADS": "1"}
+    pipe = subprocess.PIPE
+    process = subprocess.Popen([sys.executable, __file__], cwd=ROOT, env=variables, stdin=pipe, stdout=pipe, text=True)
+    atexit.register(process.communicate)
+    return process
 
-    exit: int
-    text: str
 
-
-class Forker:
-    """A process that imports once and forks for each command; ``with`` ends it."""
-
-    def __init__(self, folder: Path, variables: Mapping[str, str]) -> None:
-        self.folder = folder
-        command = [sys.executable, __file__]
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen(command, cwd=folder, env=variables, stdin=pipe, stdout=pipe, text=True)
-
-    def __enter__(self) -> Forker:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.communicate()
-
-    def run(self, module: str, arguments: Sequence[str], variables: Mapping[str, str]) -> Done:
-        """``python -m MODULE ARGUMENTS`` in the folder, with further environment variables."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        output = self.folder / f"output-{time.monotonic_ns()}.txt"
-        self.process.stdin.write(json.dumps([module, list(arguments), dict(variables), str(output)]) + "\n")
-        self.process.stdin.flush()
-        code = int(self.process.stdout.readline())
-        text = output.read_text(errors="replace")
-        output.unlink()
-        return Done(code, text)
+def run(
+    module: str, arguments: Sequence[str], folder: Path, variables: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """``python -m MODULE ARGUMENTS`` in a folder, with these environment variables and no others."""
+    process = forker()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with TemporaryDirectory() as printed:
+        process.stdin.write(json.dumps([module, [*arguments], str(folder), {**variables}, printed]) + "\n")
+        process.stdin.flush()
+        code = int(process.stdout.readline())
+        texts = [(Path(printed) / name).read_text(errors="replace") for name in PRINTED]
+    return subprocess.CompletedProcess([module, *arguments], code, *texts)
 
 
 def serve() -> None:
@@ -78,16 +70,19 @@ def serve() -> None:
             become(*json.loads(line))
 
 
-def become(module: str, arguments: Sequence[str], variables: Mapping[str, str], output: str) -> None:
+def become(module: str, arguments: Sequence[str], folder: str, variables: Mapping[str, str], printed: str) -> None:
     """Be the command from here on."""
     signal.setitimer(signal.ITIMER_REAL, LONGEST)  # its signal ends the process
-    file = os.open(output, os.O_WRONLY | os.O_CREAT)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for old, new in ((nothing, 0), (file, 1), (file, 2)):
-        os.dup2(old, new)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for number, name in enumerate(PRINTED, start=1):
+        os.dup2(os.open(Path(printed) / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
+    os.chdir(folder)
+    os.environ.clear()
     os.environ.update(variables)
     sys.argv = [module, *arguments]
     sys.path[0] = os.getcwd()
+    sys.path[1:1] = variables.get("PYTHONPATH", "").split(os.pathsep)
+    sys.modules.pop(module, None)  # it is run, not imported
     code: object = None
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
+
+from support import forked
 
 from harness.store.run import StoredRun, stored_runs
 
@@ -21,12 +22,11 @@ def environment_in(folder: Path) -> dict[str, str]:
 
 
 def runner(folder: Path) -> Run:
-    """Run ``python -m harness`` in a folder that holds everything it writes."""
+    """Run ``python -m harness`` in a folder that holds everything it writes; ``variables`` are added."""
     environment = environment_in(folder)
 
-    def run(*arguments: str, module: str = "harness") -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", module, *arguments]
-        return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
+    def run(*arguments: str, module: str = "harness", **variables: str) -> subprocess.CompletedProcess[str]:
+        return forked.run(module, arguments, folder, environment | variables)
 
     return run
 
