@@ -58,7 +58,7 @@ def test_each_command_composes(arguments: str) -> None:
 
 
 def test_all_kinds_of_commands_are_found() -> None:
-    assert {part for part, _ in FOUND} == {"", ".archive", ".explain", ".check", ".tables", ".report"}
+    assert {part for part, _ in FOUND} == {"", ".archive", ".explain", ".check", ".tables", ".report", ".site"}
 
 
 # What needs the folder of a table, or a file of the reader's own, cannot be run here.
@@ -79,7 +79,9 @@ def test_people_are_explained_as_printed(arguments: str, tmp_path: Path) -> None
 
 # --- addresses ----------------------------------------------------------------------------------------------------
 
-ADDRESS = re.compile(r"(?<![\w./-])(?:harness|methods|metrics)(?:\.[A-Za-z_]\w*)+")  # harness.core.space.Space
+ADDRESS = re.compile(  # harness.core.space.Space, but no page named so
+    r"(?<![\w./-])(?:harness|methods|metrics)(?!\.html\b)(?:\.[A-Za-z_]\w*)+"
+)
 PLACE = re.compile(r"(?<![\w./-])(?:harness|methods|metrics|tests|conf)/[\w./-]*\w")  # harness/core/space.py
 MADE_UP = {  # by the README's examples of what a user writes
     "methods.mine.Mine", "methods/mine.py", "conf/method/mine.yaml", "metrics.mine.oldest", "metrics/mine.py",
