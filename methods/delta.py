@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from harness.certificate.weights import proven, weight_box
+from harness.certificate import proven, weight_box
 from harness.core.errors import UnsupportedError
 from harness.core.explanation import Explanation
 from harness.core.inputs import Step, by_category

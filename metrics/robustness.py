@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from harness.certificate import Ball, checker, perturbed
-from harness.certificate.weights import WeightBox, weight_box
+from harness.certificate import Ball, WeightBox, checker, perturbed, weight_box
 from harness.core.asked import Asked
 from harness.core.errors import UnsupportedError
 from harness.core.metric import metric, together

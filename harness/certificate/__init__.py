@@ -1,8 +1,8 @@
 """How far an answer may be carried out imprecisely and provably stay valid, on the real model.
 
-Robustness here is to a change of the *input*: the point moves, the model stays. No method's code is used, and no method
-looks behind this front door: trees are read and searched anew, networks have an adversary of their own, and each split
-is followed as the library follows it, rounding to float32 included.
+Robustness here is to a change of the *input*: the point moves, the model stays; ``WeightBox`` is about the opposite. No
+method's code is used, and no method looks behind this front door: trees are read and searched anew, networks have an
+adversary of their own, and each split is followed as the library follows it, rounding to float32 included.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ import pandas as pd
 
 from harness.certificate.balls import Ball, Budget, Certificate, Search, perturbed
 from harness.certificate.margins import family, margins, readable
+from harness.certificate.weights import WeightBox, proven, weight_box
 from harness.core.classifier import Classifier
 from harness.core.space import Space
 from harness.core.target import Target
 
-__all__ = ["Ball", "Certificate", "Checker", "checker", "perturbed", "readable"]
+__all__ = [
+    "Ball", "Certificate", "Checker", "WeightBox", "checker", "perturbed", "proven", "readable", "weight_box",
+]  # fmt: skip
 
 FAMILIES = {"linear": "Linear", "trees": "Trees", "network": "Network"}  # the class in the module of that name, which
 # is imported with the first model of its family, since numba is slow to import

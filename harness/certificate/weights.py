@@ -67,7 +67,11 @@ class WeightBox:
             shifts = np.broadcast_to(np.atleast_1d(estimator.intercept_), weights.shape[1])
             self.layers = [Layer(weights, shifts, float(getattr(estimator, "fit_intercept", True)))]
             self.activation = ACTIVATIONS["identity"]
-        elif hasattr(estimator, "coefs_") and getattr(estimator, "activation", "") in ACTIVATIONS:
+        elif (
+            hasattr(estimator, "coefs_")
+            and not hasattr(estimator, "engine")
+            and getattr(estimator, "activation", "") in ACTIVATIONS
+        ):
             parts = zip(estimator.coefs_, estimator.intercepts_, strict=True)
             self.layers = [Layer(np.asarray(w, float), np.asarray(b, float), 1.0) for w, b in parts]
             self.activation = ACTIVATIONS[estimator.activation]

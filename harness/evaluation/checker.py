@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.certificate.weights import proven
 from harness.core.gaps import missing, same
 from harness.core.objective import Objective
 from harness.core.space import Actionability, Feature, Kind, Space
 from harness.core.target import Target
 from harness.core.tolerances import CLAIM, DECODING, LIMIT_MET
 from harness.core.wording import BROKEN
+from harness.evaluation.weights import withstands
 from harness.store.run import StoredRun
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def examine(
         off = [abs(equation.residual(space, factual, answer).item()) for equation in imposed]
         verdict["limits"] += ["causality"] if max(off, default=0.0) > LIMIT_MET else []
         if objective is not None and (delta := objective.domain.get("delta")) and "delta" not in verdict["limits"]:
-            verdict["limits"] += [] if proven(classifier, target, answer, delta).all() else ["delta"]
+            verdict["limits"] += [] if withstands(space, classifier, target, values, delta) else ["delta"]
         if verdict["valid"] and row.get("region"):
             from harness.evaluation import regions  # slow: scipy.optimize, and few methods give regions
 

@@ -19,11 +19,12 @@ from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine
 from harness.core.space import Space
-from harness.core.target import Classes, Interval, Label, Target
+from harness.core.target import Target
 from harness.core.tolerances import DECODING
 from harness.core.wording import BROKEN, HOLDS, UNCHECKED
 from harness.evaluation import region_network, region_trees
 from harness.evaluation.region_box import Box
+from harness.evaluation.weights import margins
 
 DRAWS = 512  # points of any region that are asked about first, whatever the model
 
@@ -60,22 +61,22 @@ def verdict(
     if classifier.opaque is not None or not plain:
         return UNCHECKED
     try:
-        margins = _margins(classifier, target)
+        forms = margins(classifier, target)
     except UnsupportedError:
         return UNCHECKED
-    worst = _settled(box, margins)
+    worst = _settled(box, forms)
     return UNCHECKED if worst is None else HOLDS if worst else BROKEN
 
 
-def _settled(box: Box, margins: Sequence[tuple[np.ndarray, float]]) -> bool | None:
+def _settled(box: Box, forms: Sequence[tuple[np.ndarray, float]]) -> bool | None:
     """Whether no margin is violated in a box, by the family of the model; None where that is not known."""
     estimator = box.classifier.estimator
     if hasattr(estimator, "coefs_"):
-        return region_network.valid(box, margins)
+        return region_network.valid(box, forms)
     if hasattr(estimator, "coef_"):
-        corners = [_corner(box, weights) for weights, _ in margins]
+        corners = [_corner(box, weights) for weights, _ in forms]
         return not box.invalid(np.array(corners))
-    return region_trees.valid(box, margins)
+    return region_trees.valid(box, forms)
 
 
 def _corner(box: Box, weights: np.ndarray) -> list[float]:
@@ -86,31 +87,3 @@ def _corner(box: Box, weights: np.ndarray) -> list[float]:
         points[2 * place : 2 * place + 2, place] = ends[place]
     raw = np.asarray(box.classifier.raw(box.frame(points)), dtype=float).reshape(len(points), -1) @ weights
     return [float(end[int(raw[2 * place + 1] < raw[2 * place])]) for place, end in enumerate(ends)]
-
-
-def _margins(classifier: Classifier, target: Target) -> list[tuple[np.ndarray, float]]:
-    """Forms (weights, constant) of the raw outputs that are all positive where a point is valid, negative where not.
-
-    Raises
-    ------
-    UnsupportedError
-        For a target that is no bound on raw outputs.
-    """
-    if isinstance(target, Label):
-        wanted, count = classifier.code(target.value), len(classifier.classes)
-        if count > 2:
-            return [(np.eye(count)[wanted] - np.eye(count)[other], 0.0) for other in range(count) if other != wanted]
-        sign = 1.0 if wanted else -1.0
-        return [(np.array([sign]), -sign * classifier.raw_threshold)]
-    if isinstance(target, Classes):
-        raise UnsupportedError("several classes are no bounds on raw outputs.")
-    low, high = target.low, target.high
-    if not isinstance(target, Interval):
-        if not classifier.binary:
-            raise UnsupportedError("a probability of one of several classes is no bound on a raw output.")
-        if classifier.code(target.label) == 0:
-            low, high = 1.0 - high, 1.0 - low
-        low = classifier.to_raw(low) if low > 0 else -math.inf
-        high = classifier.to_raw(high) if high < 1 else math.inf
-    found = [(np.ones(1), -low)] if math.isfinite(low) else []
-    return found + ([(-np.ones(1), high)] if math.isfinite(high) else [])

@@ -197,7 +197,7 @@ def test_people_are_written_as_the_data_are(read: Read, tmp_path: Path) -> None:
         people.write_text(f"z;w\n{';'.join(cells)}\n")
         assert read_factuals(dataset, people).to_numpy().tolist() == [[1200.5, -1520]]
     for cells, words in (
-        ("$5;03.11.1965", "'z', row 0; the feature is"),
+        ("$5;03.11.1965", "'z', row 0; give a number such as"),
         ("5;17000", "'w', row 0; give a date such as"),
     ):
         people.write_text(f"z;w\n{cells}\n")

@@ -31,7 +31,7 @@ from harness.core.space import Feature, Space
 from harness.core.target import Interval, Label, Probability, Target
 from harness.core.tolerances import DECODING
 from harness.core.wording import BROKEN, HOLDS, UNCHECKED
-from harness.evaluation import checker, region_box, region_network, region_trees, regions
+from harness.evaluation import checker, region_box, region_network, region_trees, regions, weights
 from harness.evaluation.regions import verdict
 from harness.store.rows import answer_row
 
@@ -206,7 +206,7 @@ def test_a_certificate_that_wrongly_says_yes_is_caught(name: str, monkeypatch: p
 
 
 def test_no_code_is_shared_with_the_certificate() -> None:
-    for module in (regions, region_box, region_network, region_trees, checker):
+    for module in (regions, region_box, region_network, region_trees, weights, checker):
         tree = ast.parse(Path(str(module.__file__)).read_text("utf-8"))
         named = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
         named |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}

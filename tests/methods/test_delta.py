@@ -14,7 +14,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from harness.certificate.weights import weight_box
+from harness.certificate import weight_box
 from harness.core.classifier import Classifier
 from harness.core.explanation import Status
 from harness.core.inputs import Affine, Indicator
@@ -23,6 +23,7 @@ from harness.core.problem import Problem
 from harness.core.space import Feature, Space
 from harness.core.target import Label
 from harness.evaluation.checker import examine
+from harness.evaluation.weights import withstands
 from methods.ce_ocl import CeOcl
 from methods.delta import pessimistic, signs
 from methods.nearest import Nearest
@@ -160,6 +161,16 @@ def test_the_checker_finds_an_answer_that_some_model_refuses() -> None:
     for place, verdict in ((np.flatnonzero(valid & (worst < 0))[0], "beyond its limits"), (worst.argmax(), "accepted")):
         row = {"row": GRID.iloc[place].to_dict(), "objective": None}
         assert examine(row, *asked)["verdict"] == verdict
+
+
+@pytest.mark.parametrize(("kind", "inputs", "wanted"), CASES)
+def test_the_checker_finds_the_worst_model_by_itself(kind: str, inputs: str, wanted: str) -> None:
+    for seed in range(2):
+        problem = posed(kind, inputs, wanted, seed)
+        some = GRID.iloc[::7]
+        for row, worst in zip(some.to_dict("records"), least(problem, some), strict=True):
+            kept = withstands(SPACE, problem.classifier, problem.target, row, DELTA)
+            assert kept == (worst > 0) or abs(worst) < 1e-5
 
 
 def test_refusals_and_wrong_values() -> None:

@@ -344,7 +344,10 @@ def test_refusals_have_a_reason(toy: Problem, monkeypatch: pytest.MonkeyPatch) -
     three = models.train(LogisticRegression(), SPACE, frame, frame["grade"].to_numpy(object), ("low", "middle", "high"))
     for method in (GrowingSpheres(), Face(), ActionableRecourse(), FeatureTweak(), Dice()):
         assert "wanted class" in str(method.refuses(replace(toy, target=Interval(0, 1))))
-        assert "two classes" in str(method.refuses(replace(toy, classifier=three, target=Label("high"))))
+        why = method.refuses(replace(toy, classifier=three, target=Label("high")))
+        assert ("two classes" in str(why)) is not isinstance(
+            method, GrowingSpheres
+        )  # which is asked of one or the rest
     few = replace(toy, train=toy.train.iloc[:60], labels=toy.labels[:60], reference=None)
     assert "more than 60 rows" in str(Face().refuses(few))
     assert "LogisticRegression" in str(FeatureTweak().refuses(toy))
