@@ -116,6 +116,10 @@ def test_models_without_weights_are_refused() -> None:
     tree = DecisionTreeClassifier().fit(POINTS, [0, 1, 0, 1])
     with pytest.raises(UnsupportedError, match="DecisionTreeClassifier has no weights"):
         WeightBox(Classifier(tree, INPUTS, ("0", "1")), Label("1"))
+    elsewhere = network((2, 1, 1), 0)
+    elsewhere.engine = object()  # another library predicts, and rounds its sums in a way of its own
+    with pytest.raises(UnsupportedError, match="MLPClassifier has no weights"):
+        WeightBox(Classifier(elsewhere, INPUTS, ("0", "1")), Label("1"))
     three = Classifier(network((2, 1, 3), 0), INPUTS, ("0", "1", "2"))
     with pytest.raises(UnsupportedError, match="several classes"):
         WeightBox(three, Probability("1", 0.5, 1.0))
