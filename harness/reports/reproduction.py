@@ -275,18 +275,27 @@ def _extent(found: Sequence[StoredRun], asked: int) -> str:
     """What was run: methods, models, data sets, splits, limits, and how many were asked, here and by the paper."""
     metas, configs = [run.meta for run in found], [run.meta["config"] for run in found]
     unit, limit = ("group", "group_time_limit") if any(c.get("group") for c in configs) else ("factual", "time_limit")
+    counted: dict[str, Iterable[Any]] = {
+        "factuals a run": sorted(len({row["factual"] for row in run.rows()}) for run in found),
+        f"seconds a {unit}": sorted(config[limit] for config in configs),
+    }
     listed: dict[str, Iterable[Any]] = {
         "methods": map(_method, metas),
         "models": (meta["model"] for meta in metas),
         "data sets": (meta["dataset"] for meta in metas),
         "seeds": sorted(meta["seed"] for meta in metas),
-        "factuals a run": sorted(len({row["factual"] for row in run.rows()}) for run in found),
-        f"seconds a {unit}": sorted(config[limit] for config in configs),
+        **{name: _tallied(values) for name, values in counted.items()},
         "rows to train on": (_split(config.get("split")) for config in configs),
     }
     words = [f"{name}: {', '.join(map(str, dict.fromkeys(values)))}" for name, values in listed.items()]
     words += [f"factuals behind a published number: {asked}"] if asked > 1 else []
     return f"{len(found)} runs. " + "; ".join(words) + "."
+
+
+def _tallied(values: Iterable[Any]) -> list[str]:
+    """Each value once; where there are several, with how many runs have it."""
+    count = Counter(values)
+    return [f"{value} ({number} runs)" if len(count) > 1 else str(value) for value, number in count.items()]
 
 
 def _method(meta: Mapping[str, Any]) -> str:

@@ -160,6 +160,7 @@ def test_archives_give_the_same_page(home: Path, comparison: Comparison, monkeyp
     asked(home, "more", GRANTED, method="guess")
     reproduction.write(home)
     before = (home / "REPRODUCTION.md").read_text()
+    assert "; factuals a run: 1 (1 runs), 2 (1 runs); seconds a factual: 5; rows" in before
     assert "; factuals behind a published number: 30.\n\nAnswers behind it: `home/more`, `home/run`.\n" in before
     archive.pack("run", {path.name: path for path in (home / "run" / "answers").iterdir()}, [], home / "run.ceh")
     file = home / "archives" / "more.ceh"
