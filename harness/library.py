@@ -70,7 +70,7 @@ from harness.data.costs import costed
 from harness.data.csv_settings import check_asked
 from harness.data.dataset import OPPOSITE
 from harness.data.features import OF_COSTS
-from harness.data.leaks import with_leaks
+from harness.data.findings import with_findings
 from harness.evaluation import checker
 from harness.execution.clocks import CompileClock, say_compiling
 from harness.execution.contract import breach, refused
@@ -177,14 +177,15 @@ def _loaded(
     frame, given = frame.reset_index(drop=True), {"split": "none", **settings}
     if target is not None:
         task = "regression" if regression else "classification"
-        return with_leaks(load_dataset("the table", (), target, **{"task": task, **given}, tables=([frame], digest)))
+        given = {"task": task, **given}
+        return with_findings(load_dataset("the table", (), target, **given, tables=([frame], digest)))
     column = "prediction"
     while column in frame:
         column += "_"
     desired = given.pop("desired", OPPOSITE)
     table = frame.assign(**{column: 0.0})
     given |= {"task": "regression", "desired": ">= 0"}  # of the column of zeros
-    dataset = load_dataset("the table", (), column, **given, tables=([table], digest))
+    dataset = with_findings(load_dataset("the table", (), column, **given, tables=([table], digest)))
     own = known.classes if isinstance(known, Classifier) else getattr(known, "classes_", ())
     names = () if regression else tuple(np.asarray(own if classes is None else list(classes)).tolist())
     return replace(dataset, classes=names, desired=desired)

@@ -20,9 +20,8 @@ from harness.data.csv_notation import READING, notations
 from harness.data.csv_settings import settle
 from harness.data.dataset import OPPOSITE, Dataset
 from harness.data.description import SPLIT
-from harness.data.encoded import encoded
+from harness.data.findings import with_findings
 from harness.data.gaps import gaps_of
-from harness.data.leaks import leaks
 from harness.data.load import load_dataset
 from harness.data.reader import COLUMNS, MEGABYTES, NA, Column, Form, Table, read_table
 
@@ -112,8 +111,9 @@ def _load(settled: Mapping[str, Any], split: Mapping[str, Any] | str | None) -> 
     for feature in dataset.space.names:
         if (dataset.frame[feature] == dataset.frame[feature].iloc[0]).all():
             reasons[feature] = f"constant: {dataset.space[feature].actionability}"
-    for notice in (notices := [*notices, *leaks(dataset), *encoded(dataset)]):
+    for notice in notices:
         logger.info(notice)
+    dataset = with_findings(dataset)
     unusual = {
         f.name: {"notation": written[f.name]} for f in dataset.space.features if f.numeric and _marked(written[f.name])
     }

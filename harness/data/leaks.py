@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -17,8 +15,6 @@ from harness.data.dataset import Dataset
 SURE = 0.99  # the area under the curve above which a column is named
 LEAST = 10  # rows of each class, below which one column may tell them apart by chance
 CODES = 20  # so few different numbers may be codes, in whose order there is no meaning
-
-logger = logging.getLogger(__name__)
 
 
 def leaks(dataset: Dataset) -> Iterator[str]:
@@ -37,13 +33,6 @@ def leaks(dataset: Dataset) -> Iterator[str]:
                 f"{dataset.name}: column {feature.name!r} alone tells the classes apart (AUC {area:.3f}); if it is "
                 f"known only afterwards, or is the target in other words, list it in 'drop'."
             )
-
-
-def with_leaks(dataset: Dataset) -> Dataset:
-    """The dataset with these sentences among its notices; each is logged."""
-    for notice in (notices := tuple(leaks(dataset))):
-        logger.info(notice)
-    return replace(dataset, notices=(*notices, *dataset.notices))
 
 
 def _of_numbers(values: pd.Series, labels: np.ndarray, classes: Sequence[Any]) -> float:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 from harness.data import load_csv
+from harness.library import pose
 
 ROWS = 200
 
@@ -58,6 +61,23 @@ def test_what_was_encoded_is_proposed(tmp_path: Path, columns: dict[str, np.ndar
     rows = load_csv(tmp_path / "people.csv", "y").frame
     assert not any(relation.broken_by(rows.iloc[[place]]) for relation in space.relations for place in range(20))
     assert not load_csv(tmp_path / "people.csv", "y").space.constraints
+
+
+@pytest.mark.parametrize("target", ["y", None])
+def test_a_notebook_shows_the_proposal_without_any_logging_set_up(
+    caplog: pytest.LogCaptureFixture, target: str | None
+) -> None:
+    """As a warning; given what it proposes, it is silent."""
+    frame = table(**job(JOB, "a1", "a2", "a3"))
+    model = DecisionTreeClassifier(max_depth=1).fit(frame[["income"]], frame["y"])
+    given = frame if target else frame.drop(columns="y")
+    notices = pose(given, target, model, desired="yes").dataset.notices
+    (proposed,) = (record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING)
+    assert proposed in notices
+    assert proposed.endswith("add 'constraints=[\"a1 + a2 + a3 == 1\"]'.")
+    caplog.clear()
+    pose(given, target, model, desired="yes", constraints=["a1 + a2 + a3 == 1"])
+    assert not caplog.records
 
 
 def test_what_may_be_chance_is_not_proposed(tmp_path: Path) -> None:
