@@ -1,13 +1,18 @@
 """How kernels are compiled: a kernel that another one calls is compiled as a part of that one, and not by itself, too.
 
 Numba compiles every function to machine code for itself, with ways in from Python and C, and once more within each of
-its callers, down to the last helper. Here LLVM sees a helper only within the kernels that Python calls.
+its callers, down to the last helper. Here LLVM sees a helper only within the kernels that Python calls. And numba's
+cache looks at a kernel's own file alone; here at those that its helpers and constants come from, too.
 """
 
 from __future__ import annotations
 
+import functools
 import gc
+import hashlib
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from numba.core import compiler, config, event, sigutils, types
@@ -17,6 +22,37 @@ from numba.core.registry import CPUDispatcher
 
 # No way in from C, which nobody takes.
 OPTIONS: dict[str, Any] = {"nopython": True, "boundscheck": None, "no_cfunc_wrapper": True}
+
+IMPORT = re.compile(r"^(?:from +([\w.]+) +import +(\([^)]*\)|.*)|import +(.*))", re.MULTILINE)  # not within functions
+OURS = dict.fromkeys(("harness", "methods"), Path(__file__).parents[2])  # our packages, and where they lie
+
+
+@functools.cache
+def _read(path: Path, top: str, root: Path) -> tuple[bytes, tuple[Path, ...]]:
+    """A module's source, and the files of our package and of that named ``top``, below ``root``, that it imports."""
+    source, found = path.read_bytes(), []
+    for module, names, plain in IMPORT.findall(source.decode()):
+        words = re.findall(r"[\w.]+", names or plain)
+        dot = "" if module.endswith(".") else "."
+        for name in [module, *(module + dot + word for word in words)] if module else words:
+            parts = name.lstrip(".").split(".")
+            up = len(name) - len(name.lstrip("."))
+            if (folder := path.parents[up - 1] if up else {**OURS, top: root}.get(parts[0])) is not None:
+                place = folder.joinpath(*parts)
+                found += [file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file()]
+    return source, tuple(found)
+
+
+@functools.cache
+def _digest(path: Path, top: str, root: Path) -> bytes:
+    """A hash of a module's source and of all that it imports, directly or not, as ``_read`` finds it."""
+    found: dict[Path, bytes] = {}
+    todo = [path] if path.is_file() else []
+    while todo:
+        if (path := todo.pop()) not in found:
+            found[path], imported = _read(path, top, root)
+            todo.extend(imported)
+    return hashlib.sha256(b"\0".join(found[path] for path in sorted(found))).digest()
 
 
 class _Flags(compiler.Flags):
@@ -81,6 +117,15 @@ class Kernel(CPUDispatcher):
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         super().__init__(function, targetoptions=options, pipeline_class=_KernelCompiler)
         self.helper = _Helper(function, targetoptions=options, pipeline_class=_PartCompiler)
+
+    def enable_caching(self) -> None:
+        """As numba, but what is kept is stale, too, when a module has changed that the kernel's own imports."""
+        super().enable_caching()
+        function = self.py_func
+        file, (top, *rest) = Path(function.__code__.co_filename), function.__module__.split(".")
+        kept: Any = self._cache._cache_file  # type: ignore[attr-defined]
+        root = file.parents[len(rest) + (file.stem == "__init__")]
+        kept._source_stamp = kept._source_stamp, _digest(file, top, root)
 
     def compile(self, sig: Any) -> Any:
         """As numba, but without looking for garbage meanwhile, which takes a tenth of the time."""

@@ -75,3 +75,32 @@ def test_the_next_process_compiles_nothing(kernels: Callable[[], Any], tmp_path:
     done = subprocess.run([sys.executable, "-c", asked], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("[] "), done.stdout
     assert "cache_misses=Counter()" in done.stdout
+
+
+def test_a_change_of_what_a_kernel_imports_compiles_it_anew(tmp_path: Path) -> None:
+    """Another module's constant, and one that a helper's module imports: the next process has the new answer."""
+    package = tmp_path / "bench"
+    package.mkdir()
+    wanted = "from harness.core.compiling import njit\n{}\n\n@njit(cache=True)\ndef {}(x):\n    return {}\n"
+    files = {
+        "__init__": "",
+        "sizes": "WIDTH = 2.0\n",
+        "numbers": "SHIFT = 1.0\n",
+        "parts": wanted.format("from bench.sizes import (\n    WIDTH,\n)", "part", "WIDTH * x"),
+        "whole": wanted.format("from . import numbers\nfrom .parts import part", "whole", "part(x) + numbers.SHIFT"),
+    }
+    for name, source in files.items():
+        (package / f"{name}.py").write_text(source)
+    asked = "from bench.whole import whole; print(whole(10.0), whole.stats.cache_hits.total())"
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    environment = {**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+
+    def answer() -> str:
+        command = [sys.executable, "-Bc", asked]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+    assert answer() == "21.0 0\n"
+    (package / "numbers.py").write_text("SHIFT = 3.0\n")
+    assert answer() == "23.0 0\n"
+    (package / "sizes.py").write_text("WIDTH = 7.0\n")
+    assert answer() == "73.0 0\n"
