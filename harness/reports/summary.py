@@ -69,7 +69,7 @@ def _told(numbers: Numbers, tasks: Collection[str]) -> tuple[list[tuple[str, pd.
     runs = [outcome for entry in numbers.study.entries if entry.task in tasks for outcome in entry.outcomes]
     beside = sum(outcome["timed_beside"] for outcome in runs)
     notes = [BESIDE.format(beside, len(runs))] if beside else []
-    notes += [*_left_out(numbers, tasks), *_nothing(numbers.study.entries, tasks)]
+    notes += [*_left_out(numbers, tasks), *_unaccepted(numbers.study.entries, tasks)]
     return [(title, frame) for title, frame in parts if len(frame)], notes
 
 
@@ -153,15 +153,17 @@ def _left_out(numbers: Numbers, tasks: Collection[str]) -> list[str]:
     return notes
 
 
-def _nothing(entries: Sequence[Entry], tasks: Collection[str]) -> list[str]:
-    """Of each entry that answers nothing, why."""
+def _unaccepted(entries: Sequence[Entry], tasks: Collection[str]) -> list[str]:
+    """Of each entry, how many counterfactuals were returned and not accepted, by fault; where all were, why else."""
     notes = []
-    for entry in entries:
-        if entry.task in tasks and entry.refusal is None and len(entry.table) and not entry.table["coverage"].any():
-            reasons = entry.outcomes[0]["reasons"]
-            why = "; ".join(f"{text} ({n}x)" for text, n in list(reasons.items())[:2])
-            bad = ", ".join(f"{n} {word}" for word, n in entry.faults.items())
-            notes.append(f"{entry.task}: {entry.method} answers nothing: {'; '.join(filter(None, (bad, why)))}.")
+    for entry in (entry for entry in entries if entry.task in tasks and entry.refusal is None and len(entry.table)):
+        bad = ", ".join(f"{n} {word}" for word, n in entry.faults.items())
+        if entry.table["coverage"].any():
+            notes += [f"{entry.task}: not accepted of {entry.method}'s counterfactuals: {bad}."] if bad else []
+            continue
+        reasons = entry.outcomes[0]["reasons"]
+        why = "; ".join(f"{text} ({n}x)" for text, n in list(reasons.items())[:2])
+        notes.append(f"{entry.task}: {entry.method} answers nothing: {'; '.join(filter(None, (bad, why)))}.")
     return notes
 
 

@@ -31,6 +31,7 @@ WITHOUT = {  # status and reason of an answer without a point
     "INFEASIBLE": (Status.INFEASIBLE, Reason.PROOF),
     "UNSUPPORTED": (Status.UNSUPPORTED, Reason.REFUSED),
 }
+REFUSED = "called optimal, and the model refuses it"
 KEYS = ("python", "lock", "index", "variables")
 
 
@@ -43,7 +44,8 @@ class Foreign:
     model as often as it likes: predictions, scores, the estimator's columns, gradients, layers, trees, or the estimator
     itself as bytes. ``far.py`` does that in Python. Limits, checks, seeds and clocks are those of every method; the
     seconds in which the harness served the program's questions are part of its time, and stored apart
-    (``model_seconds``). A program that ends, or says what it must not, costs one factual.
+    (``model_seconds``); the memory limit is that of the program's process, too, by itself. A program that ends, or says
+    what it must not, costs one factual.
 
     Parameters
     ----------
@@ -187,9 +189,8 @@ class _Explainer:
             raise HarnessError(f"{self.method.name} did not give a list of answers.")
         answers = [self._answer(each, factual) for each in reply[:n]]
         called = {f"asked {name}": count - before.get(name, 0) for name, count in self.far.called.items()}
-        trace = (called,) if called else ()
         last = answers[-1] if answers and answers[-1].row is None else Answer(Status.GAVE_UP)
-        return Explanation(tuple(answers), trace=trace).padded(n, last)
+        return Explanation(tuple(answers), trace=({"seed": question["seed"], **called},)).padded(n, last)
 
     def _ask(self, message: Mapping[str, Any]) -> dict[str, Any]:
         reply = self.far.ask(message, self._serve)
@@ -226,7 +227,9 @@ class _Explainer:
             gap = value - (value if bound is None else bound)
             if gap < -CLAIM or (status == "OPTIMAL" and gap > OPTIMALITY_GAP * max(1.0, value)):
                 raise HarnessError(f"{self.method.name} says {status} and at least {bound:g} of a point at {value:g}.")
-        proven = status == "OPTIMAL" and value is not None and bool(self.problem.valid(frame)[0])
+        proven = status == "OPTIMAL" and value is not None
+        if proven and not self.problem.valid(frame)[0]:
+            proven, detail = False, REFUSED
         return Answer(
             Status.OPTIMAL if proven else Status.FOUND,
             row,

@@ -99,6 +99,20 @@ def test_agreement_is_no_trouble(made: Made, tmp_path: Path, caplog: pytest.LogC
     assert caplog.records == []
 
 
+def test_counterfactuals_that_are_not_accepted_are_counted(made: Made, tmp_path: Path) -> None:
+    """By fault, and also where the question has an accepted one, or none is."""
+    written(tmp_path, [made("a", value=0.0, second=1e9), made("b", valid=False), made("c", value=1e9, second=1e9)])
+    notes = [
+        line
+        for line in (tmp_path / "summary.md").read_text().splitlines()
+        if "accepted of" in line or "nothing" in line
+    ]
+    assert notes == [
+        "- toy / lr: not accepted of a's counterfactuals: 1 worse than claimed.",
+        "- toy / lr: b answers nothing: 2 invalid.",
+    ]
+
+
 @pytest.mark.parametrize(
     "difference",
     [

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import sys
 import time
 from typing import Any
 
 kind, marker = sys.argv[1], sys.argv[2]
+held: list[bytes] = []
 
 
 def tell(message: dict[str, Any]) -> None:
@@ -62,6 +64,8 @@ def misbehave(number: int) -> None:
         os._exit(5)
     elif kind == "memory":
         tell({"memory": True, "id": number})
+    elif kind == "hog":
+        held.append(bytes(2**31))  # asked for, and not touched
 
 
 for line in sys.stdin:
@@ -76,6 +80,9 @@ for line in sys.stdin:
             tell({"error": reply["error"], "id": message["id"]})
         accepted = [row for row, says in zip(train, reply.get("reply", train), strict=True) if says]
         tell({"ok": True, "id": message["id"]})
+    elif kind == "draw":
+        drawn = random.Random(message["seed"]).choice([row for row in accepted if row != message["factual"]])
+        tell({"answers": [{"row": drawn, "detail": str(message["limit"])}], "id": message["id"]})
     else:
         misbehave(message["id"])
         tell({"answers": [{"row": next(row for row in accepted if row != message["factual"])}], "id": message["id"]})

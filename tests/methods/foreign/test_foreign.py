@@ -6,6 +6,7 @@ import json
 import resource
 import shutil
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,20 +16,26 @@ import pandas as pd
 import pytest
 import skops.io
 from omegaconf import OmegaConf
+from sklearn.ensemble import RandomForestClassifier
 
+from harness.core.classifier import Classifier
 from harness.core.errors import HarnessError
 from harness.core.explanation import Reason, Status
+from harness.core.inputs import space_inputs
 from harness.core.method import Deadline
 from harness.core.problem import Problem
-from harness.core.space import Space
+from harness.core.space import Feature, Space
+from harness.core.target import Label
+from harness.execution.messages import ExplainRequest
 from harness.execution.pool import Limits, Pool
+from harness.execution.worker import _timed
 from methods.ce_ocl import CeOcl
 from methods.estimators.trees import ensemble
 from methods.foreign import environment, far
 from methods.foreign.environment import Environment
-from methods.foreign.method import Foreign
+from methods.foreign.method import REFUSED, Foreign
 from methods.foreign.process import FarSide, LostError
-from methods.foreign.served import reach_of
+from methods.foreign.served import Served, reach_of
 from methods.foreign.served import values as values_of
 from tests.support.applicants import FREE, GRID, SPACES, VALUES, ask, classifier, factuals, problem_of
 from tests.support.carla import compas
@@ -56,9 +63,11 @@ DATASETS = {"ocean_cp": "compas", "pertcf": "compas", "reachml": "compas_binned"
 WITHOUT_FAULT = {"silence": Reason.TIME_LIMIT, "memory": Reason.MEMORY}
 
 
-def explained(method: Foreign, problem: Problem, people: list[pd.DataFrame], seconds: float = 10.0) -> list[Any]:
+def explained(
+    method: Foreign, problem: Problem, people: list[pd.DataFrame], seconds: float = 10.0, memory: float | None = None
+) -> list[Any]:
     asked = pd.concat(people).reset_index(drop=True)
-    outcomes = Pool().explain(method, lambda _: problem, asked, 1, lambda _: (0,), Limits(seconds, 60.0))
+    outcomes = Pool().explain(method, lambda _: problem, asked, 1, lambda _: (0,), Limits(seconds, 60.0, memory))
     return sorted(outcomes, key=lambda outcome: outcome.factual)
 
 
@@ -75,6 +84,32 @@ def test_what_a_far_side_does_wrong_costs_one_factual(kind: str, tmp_path: Path)
     for outcome in (second, third):
         assert outcome.explanation.answers[0].status is Status.FOUND
         assert problem.valid(problem.space.frame([outcome.explanation.answers[0].row])).all()
+
+
+def test_the_memory_limit_is_the_far_sides_too(tmp_path: Path) -> None:
+    """Two gibibytes are an answer where there is no limit, and where there is one the failure of one factual."""
+    problem = problem_of(classifier("cart"), "yes")
+    statuses = []
+    for memory in (None, 1.5):
+        program = (sys.executable, "{script}", "hog", str(tmp_path / str(memory)))
+        outcomes = explained(Foreign("sides", str(SIDES), program), problem, factuals(problem, 2), memory=memory)
+        statuses.append([outcome.explanation.answers[0].status for outcome in outcomes])
+    assert statuses == [[Status.FOUND, Status.FOUND], [Status.FAILED, Status.FOUND]]
+    assert "code 1: MemoryError" in outcomes[0].explanation.answers[0].detail
+
+
+def test_seeds_and_limits_reach_a_far_side_and_seeds_are_stored(tmp_path: Path) -> None:
+    problem = problem_of(classifier("cart"), "yes")
+    method = Foreign("sides", str(SIDES), (sys.executable, "{script}", "draw", str(tmp_path / "none")))
+    drawn = []
+    for seed in (0, 0, 1):
+        explainer, rng = method.fit(problem), np.random.default_rng(seed)
+        drawn.append([explainer.explain(person, 1, rng, Deadline.after(7.0)) for person in factuals(problem, 4)])
+    first, again, other = ([(found.answers[0].row, found.trace[0]["seed"]) for found in each] for each in drawn)
+    assert first == again
+    assert all(one[1] != two[1] for one, two in zip(first, other, strict=True))
+    assert [row for row, _ in first] != [row for row, _ in other]
+    assert all(5.0 < float(found.answers[0].detail) <= 7.0 for found in drawn[0])
 
 
 HUGE = "1" + "0" * 400  # a whole number of JSON that no float64 is
@@ -278,6 +313,24 @@ def test_time_on_the_model_is_told_apart(tmp_path: Path) -> None:
     assert trace["asked predict"] == 0
 
 
+def test_seconds_on_the_model_are_those_of_the_question_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each question about the model takes 0.2 s here: four while it is fitted, one for the person."""
+    answer = Served.__call__
+
+    def slow(served: Served, message: Any) -> Any:
+        time.sleep(0.2)
+        return answer(served, message)
+
+    monkeypatch.setattr(Served, "__call__", slow)
+    problem = problem_of(classifier("rf"), "yes")
+    explainer = Foreign("asking", str(ASKING), settings={"file": str(tmp_path / "x"), "ask": []}).fit(problem)
+    reply = _timed(explainer, problem, ExplainRequest(factuals(problem, 1)[0], 1, (0,), 10.0))
+    assert reply.model_seconds is not None
+    assert 0.2 <= reply.model_seconds < 0.7
+    assert reply.model_seconds < reply.seconds
+    assert explainer.model_seconds >= 1.0
+
+
 def test_an_environment_is_made_once_listed_and_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if shutil.which("uv") is None:
         pytest.skip("uv is not on this machine")
@@ -386,6 +439,27 @@ def test_libraries_in_environments_of_their_own_answer_on_compas(name: str, data
             assert answer.objective == pytest.approx(ours.objective, abs=2e-6)
     assert found
     assert explainer.model_seconds > 0
+
+
+def test_what_ocean_calls_optimal_against_single_precision_is_counted_as_refused() -> None:
+    """The trees send 0.5 + 1e-9, in float32 0.5, to the left of 0.5; OCEAN, in float64, sees no need to change it."""
+    numbers = [Feature(name, "continuous", scale=(0, 1), bounds=(0, 1)) for name in ("size", "debt")]
+    space = Space(tuple(numbers))
+    train = space.frame({"size": size, "debt": debt} for size in (0.25, 0.75) for debt in (0.25, 0.75))
+    forest = RandomForestClassifier(3, bootstrap=False, max_features=None, random_state=0)
+    forest.fit(space.encode(train), [0, 0, 0, 1])  # yes where both are above 0.5
+    labels = np.array(["no", "no", "no", "yes"], dtype=object)
+    problem = Problem(space, Classifier(forest, space_inputs(space), ("no", "yes")), train, labels, Label("yes"))
+    explainer, given = of_library("ocean_cp").fit(problem), []
+    for size in (0.5 + 1e-9, 0.5 - 1e-9):
+        person = space.frame([{"size": size, "debt": 0.2}])
+        (answer,) = explainer.explain(person, 1, np.random.default_rng(0), Deadline.after(30.0)).answers
+        (ours,) = ask(CeOcl(alpha=0.0), problem, person).answers
+        assert ours.status is Status.OPTIMAL
+        assert answer.row is not None
+        given.append((answer.status, answer.detail, answer.row["size"] == size))
+        assert problem.valid(space.frame([answer.row]))[0] == (answer.status is Status.OPTIMAL)
+    assert given == [(Status.FOUND, REFUSED, True), (Status.OPTIMAL, "", False)]
 
 
 @pytest.mark.slow
