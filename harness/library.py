@@ -78,7 +78,7 @@ from harness.execution.experiment import entropy
 from harness.execution.messages import ExplainRequest
 from harness.execution.pool import Limits, Pool
 from harness.execution.task import Task
-from harness.models.adopt import adopt
+from harness.models.adopt import adopt, check_file
 from harness.models.runtime.source import source_of
 from harness.models.scorecard import as_scorecard
 from harness.reports.group_explained import GroupExplained
@@ -171,7 +171,8 @@ def _loaded(
     """The table as a dataset; without a target its classes are those of the model, and no row has a label."""
     known = model if isinstance(model, Classifier) else as_scorecard(model)
     regression = _numbers(model)
-    if target is None and not regression and classes is None and source_of(model) is not None:
+    if target is None and not regression and classes is None and (source := source_of(model)) is not None:
+        check_file(source)
         raise HarnessError("a model of another library is asked with the target's column, or with classes=[...].")
     digest = hashlib.sha256(pd.util.hash_pandas_object(frame.astype(str)).to_numpy().tobytes()).hexdigest()
     frame, given = frame.reset_index(drop=True), {"split": "none", **settings}

@@ -504,3 +504,9 @@ def test_a_second_question_asks_the_model_once(pipeline: Pipeline, monkeypatch: 
     assert calls == [("predict", 3)]
     str(explanation)
     assert len(calls) > 1
+
+
+@pytest.mark.parametrize("target", [None, "approved"])
+def test_a_file_that_is_not_there_is_said_before_anything_else(tmp_path: Path, target: str | None) -> None:
+    with pytest.raises(HarnessError, match=r"there is no model file .*nope\.onnx; give the path of an existing one"):
+        pose(FRAME, target, tmp_path / "nope.onnx")

@@ -16,31 +16,20 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from sklearn.linear_model import (
-    BayesianRidge,
-    ElasticNet,
-    HuberRegressor,
-    Lasso,
-    LinearRegression,
-    LogisticRegression,
-    Ridge,
-    RidgeClassifier,
-)
 from sklearn.neural_network import MLPClassifier, MLPRegressor
-from sklearn.svm import SVR, LinearSVC, LinearSVR
+from sklearn.svm import SVR
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine
+from harness.core.linear import CLASSIFIERS, REGRESSORS
 from harness.core.space import Space
 from harness.core.target import Classes, Interval, Label, Target
+from harness.core.wording import READ
 
 FAMILIES: dict[str, tuple[type, ...]] = {
-    "linear": (
-        LogisticRegression, LinearSVC, RidgeClassifier, LinearRegression, Ridge, Lasso, ElasticNet, HuberRegressor,
-        BayesianRidge, LinearSVR, SVR,
-    ),
+    "linear": (*CLASSIFIERS, *REGRESSORS, SVR),
     "trees": (
         DecisionTreeClassifier, DecisionTreeRegressor, RandomForestClassifier, RandomForestRegressor,
         ExtraTreesClassifier, ExtraTreesRegressor, GradientBoostingClassifier, GradientBoostingRegressor,
@@ -115,8 +104,7 @@ def family(estimator: Any) -> str:
         raise UnsupportedError(
             f"no radius can be certified for a network whose sums {library} rounds in a way of its own."
         )
-    known = sorted(kind.__name__ for types in FAMILIES.values() for kind in types)
-    raise UnsupportedError(f"no radius can be certified for {type(estimator).__name__}; known: {', '.join(known)}.")
+    raise UnsupportedError(f"no radius can be certified for {type(estimator).__name__}; {READ}.")
 
 
 def margins(classifier: Classifier, target: Target) -> list[Margin]:

@@ -291,8 +291,11 @@ class Classifier:
             raise UnsupportedError("probabilities of a model made of others are not read; set 'desired' to a class.")
         if not any(hasattr(estimator, kind) for kind in ("decision_function", "coefs_", "get_booster", "booster_")):
             return probability
+        loss = getattr(estimator, "loss", "")
+        if loss == "modified_huber":  # P = (raw + 1) / 2, within 0 and 1
+            return 2.0 * probability - 1.0 if 0 <= probability < 1 else math.copysign(math.inf, probability)
         # Boosting with the exponential loss has P = expit(2 raw), LightGBM's expit(sigmoid raw), the others expit(raw).
-        slope = 2.0 if getattr(estimator, "loss", "") == "exponential" else 1.0
+        slope = 2.0 if loss == "exponential" else 1.0
         if hasattr(estimator, "booster_"):
             slope = float(estimator.get_params().get("sigmoid", 1.0))
         return float(logit(probability)) / slope

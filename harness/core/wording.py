@@ -29,6 +29,8 @@ TERMS = {  # of an objective, as a reader calls them
     "woe_outcome": "distance of the outcome from its target",
 }
 HOLDS, BROKEN, UNCHECKED = "holds", "broken", "not checked"  # of the checker, on the region of an answer
+READ = "read are linear models, networks of ReLUs, and trees and sums of them"  # by exact methods
+PREDICT = "nearest, md_pso and others that only predict take it"
 SATISFIED = "the model already says what is wanted of this factual"
 
 

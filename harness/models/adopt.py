@@ -18,6 +18,7 @@ from harness.core.errors import HarnessError, UnsupportedError, short
 from harness.core.inputs import space_inputs
 from harness.core.space import Feature, Space
 from harness.core.tolerances import SCORE_TIE
+from harness.core.wording import PREDICT
 from harness.models import gaps, pipeline
 from harness.models.composite import MADE_OF_OTHERS, THRESHOLDS
 from harness.models.files import check_size, checksum, read
@@ -85,11 +86,16 @@ def adopt(
     return _fitted(own, space, frame, classes, name, threshold, names)
 
 
+def check_file(source: ModelSource) -> None:
+    """Raise ``HarnessError`` unless the file of a model that is in one is there, and not too large."""
+    if source.path is not None:
+        check_size(source.path)
+
+
 def _opened(source: ModelSource, space: Space, classes: int, name: str) -> WrappedModel:
     """The model of another library, behind the columns of the data."""
     path = source.path
-    if path is not None:
-        check_size(path)
+    check_file(source)
     try:
         model = source.opened(space, classes)
     except UnsupportedError as fault:
@@ -171,7 +177,7 @@ def assemble(
             _listed(wrapped.path, name, [f"its prediction of the data's rows fails: {short(fault)}"])
         ) from fault
     opaque = described.opaque or _difference(inside, wrapped, frame, predicted)
-    return replace(inside, wrapped=wrapped) if opaque is None else replace(outside, opaque=opaque)
+    return replace(inside, wrapped=wrapped) if opaque is None else replace(outside, opaque=f"{opaque}; {PREDICT}")
 
 
 def _difference(

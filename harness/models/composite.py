@@ -325,7 +325,7 @@ def _raw_cut(rule: Rule) -> float:
     if not hasattr(model, rule.kind):
         raise UnsupportedError(f"{type(model).__name__} has no {rule.kind}")
     if rule.kind == PROBABILITY:
-        cut = Classifier(model, (), (0, 1)).to_raw(cut)
+        cut = Classifier(model, (), (0, 1)).to_raw(math.nextafter(cut, -math.inf) if rule.at else cut)
         if not math.isfinite(cut):
             raise UnsupportedError(_one_sided(model, rule.cut))
     return cut + (-COMPOSITE_TIE if rule.at else COMPOSITE_TIE) * max(1.0, abs(cut))

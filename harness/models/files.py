@@ -134,7 +134,7 @@ def check_size(path: Path) -> None:
     if path.is_dir():
         raise HarnessError(f"{path} is a folder; give the path of a model file in it.")
     if not path.is_file():
-        raise HarnessError(f"there is no model file {path}; give the path of an existing skops file.")
+        raise HarnessError(f"there is no model file {path}; give the path of an existing one.")
     if (size := path.stat().st_size) > LARGEST:
         raise HarnessError(f"{path} has {size:,} bytes; a model file may have {LARGEST:,}. Save a smaller model.")
 

@@ -13,12 +13,12 @@ from sklearn.neural_network import MLPClassifier
 from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import by_category
+from harness.core.linear import CLASSIFIERS
 from harness.core.problem import Problem
 from harness.core.target import Label, Probability
 from harness.core.tolerances import MARGIN_SHARE, SCORE_TIE
 from methods.column_generation import kernels
 from methods.column_generation.records import CodedArrays
-from methods.estimators.linear import CLASSIFIERS
 from methods.estimators.thresholds import as_compared
 from methods.estimators.tree_arrays import leaves_of
 from methods.estimators.trees import Ensemble, ensemble, splits_only

@@ -6,18 +6,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.linear_model import (
-    BayesianRidge,
-    ElasticNet,
-    HuberRegressor,
-    Lasso,
-    LinearRegression,
-    LogisticRegression,
-    Ridge,
-    RidgeClassifier,
-)
-from sklearn.svm import SVR, LinearSVC, LinearSVR
+from sklearn.svm import SVR
 
+from harness.core.linear import CLASSIFIERS, REGRESSORS
 from harness.core.problem import Problem
 from harness.core.space import Kind
 from harness.core.target import Label
@@ -25,8 +16,6 @@ from harness.core.tolerances import LOG_ODDS_DIGITS, SUM_ROUNDING
 from methods.estimators import network
 from methods.estimators.raw_target import raw_interval
 
-CLASSIFIERS = (LogisticRegression, LinearSVC, RidgeClassifier)
-REGRESSORS = (LinearRegression, Ridge, Lasso, ElasticNet, HuberRegressor, BayesianRidge, LinearSVR)
 PARTS = 100.0  # units that the most moving input moves an output
 
 

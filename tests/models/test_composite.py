@@ -14,6 +14,7 @@ import skops.io
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import (
     AdaBoostClassifier,
     BaggingClassifier,
@@ -25,7 +26,7 @@ from sklearn.ensemble import (
     VotingClassifier,
 )
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Perceptron, RidgeClassifierCV, SGDClassifier
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, TunedThresholdClassifierCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neural_network import MLPClassifier
@@ -36,6 +37,7 @@ from support.composites import BOOSTING, FOREST, GRID, PEOPLE, behind, nearest, 
 
 from harness.core.problem import Problem
 from harness.core.target import Label, Probability
+from harness.core.wording import PREDICT
 from harness.library import explain, pose
 from harness.models.train import train
 from harness.store.run import StoredRun
@@ -47,7 +49,21 @@ from methods.robust import Robust
 CONF = Path(__file__).parents[2] / "conf" / "model"
 STEPS = RandomForestClassifier(2, max_depth=2, random_state=0)
 NETWORK = MLPClassifier([5], solver="lbfgs", max_iter=60, random_state=0)
+HUBER = SGDClassifier(loss="modified_huber", alpha=0.1, random_state=0)  # whose probabilities lie between 0 and 1, too
 READ: dict[str, Callable[[], Any]] = {
+    "hinge by gradients": lambda: behind(SGDClassifier(random_state=0)),
+    "log loss by gradients": lambda: FixedThresholdClassifier(
+        behind(SGDClassifier(loss="log_loss", random_state=0)), threshold=0.7
+    ),
+    "modified Huber": lambda: behind(HUBER),
+    "a threshold of modified Huber": lambda: FixedThresholdClassifier(behind(HUBER), threshold=0.7),
+    "a threshold of modified Huber's first class": lambda: FixedThresholdClassifier(
+        behind(HUBER), threshold=0.7, pos_label="no"
+    ),
+    "modified Huber surely": lambda: FixedThresholdClassifier(behind(HUBER), threshold=1.0),
+    "perceptron": lambda: behind(Perceptron()),
+    "ridge by validation": lambda: behind(RidgeClassifierCV()),
+    "discriminant analysis": lambda: behind(LinearDiscriminantAnalysis()),
     "grid search": lambda: GridSearchCV(behind(LogisticRegression()), {"logisticregression__C": [0.1, 1]}, cv=3),
     "search in a pipeline": lambda: behind(GridSearchCV(tree(), {"max_depth": [2, 3]}, cv=3)),
     "fixed threshold": lambda: FixedThresholdClassifier(behind(FOREST), threshold=0.6),
@@ -258,7 +274,7 @@ def test_a_region_is_accepted_by_the_composite_itself(name: str) -> None:
 def test_a_threshold_that_no_score_reaches_is_named(model: Any) -> None:
     sure = FixedThresholdClassifier(CalibratedClassifierCV(behind(model), ensemble=False), threshold=1.0)
     (answer,) = explain(CeOcl(), asked(fitted(lambda: sure)), 0).answers
-    assert answer.detail == "this model is opaque: the calibration of Pipeline does not rise through 1"
+    assert answer.detail == f"this model is opaque: the calibration of Pipeline does not rise through 1; {PREDICT}"
 
 
 @pytest.mark.parametrize("make", [lambda: FOREST, LogisticRegression])

@@ -15,6 +15,7 @@ from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from support.composites import BOOSTING, FOREST, GRID, PEOPLE, behind, nearest, pure, tree
 
+from harness.core.wording import PREDICT
 from harness.library import explain, pose
 from methods.ce_ocl import CeOcl
 from methods.column_generation import ColumnGeneration
@@ -88,7 +89,7 @@ def test_what_cannot_be_read_is_named_and_methods_that_predict_run(name: str) ->
     model = fitted(make)
     task, row = asked(model, "paid"), int(np.flatnonzero(model.predict(PEOPLE[FEATURES]) != "paid")[0])
     (exact,) = explain(CeOcl(), task, row).answers
-    assert (exact.status.name, exact.detail) == ("UNSUPPORTED", f"this model is opaque: {why}")
+    assert (exact.status.name, exact.detail) == ("UNSUPPORTED", f"this model is opaque: {why}; {PREDICT}")
     (found,) = explain(Nearest(), task, row).answers
     assert found.status.name == "FOUND"
     assert model.predict(pd.DataFrame([found.row])[FEATURES])[0] == "paid"

@@ -14,6 +14,7 @@ from support.own import GRADES, table
 
 from harness.core.classifier import Classifier
 from harness.core.errors import HarnessError
+from harness.core.wording import PREDICT
 from harness.library import explain, pose
 from harness.models.adopt import from_file
 from harness.models.runtime.source import ModelSource
@@ -92,7 +93,7 @@ def test_columns_that_are_not_read_are_named() -> None:
         (by_column([written], age=onnx.TensorProto.STRING), "its input age takes texts, and age is a number"),
     ):
         known = loans(model, scores="logits")
-        assert known.opaque == f"this model is opaque: {named}"
+        assert known.opaque == f"this model is opaque: {named}; {PREDICT}"
     np.testing.assert_array_equal(known.codes(LOANS), LOANS["age"] == 30)
 
 

@@ -9,8 +9,9 @@ import numpy as np
 from sklearn.svm import SVR
 
 from harness.core.errors import UnsupportedError
+from harness.core.linear import CLASSIFIERS, REGRESSORS
 from harness.solvers.program import Program
-from methods.estimators.linear import CLASSIFIERS, REGRESSORS, is_linear, weights_of
+from methods.estimators.linear import is_linear, weights_of
 from methods.milp.embed.embedded import Embedded
 from methods.milp.embed.registry import embed, embeddable
 from methods.milp.sources import Source

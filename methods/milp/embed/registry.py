@@ -7,6 +7,7 @@ from functools import singledispatch
 from typing import Any
 
 from harness.core.errors import UnsupportedError
+from harness.core.wording import PREDICT, READ
 from harness.solvers.program import Program
 from methods.estimators.trees import ensemble, splits_only
 from methods.milp.embed import forest
@@ -47,8 +48,4 @@ def embeddable(estimator: Any) -> None:
         return
     if embed.dispatch(type(estimator)) is not embed.dispatch(object):
         return
-    known = sorted({kind.__name__ for kind in (*embed.registry, *ensemble.registry) if kind is not object})
-    raise UnsupportedError(
-        f"cannot embed {type(estimator).__name__} in a mixed-integer program; known: {', '.join(known)}. "
-        f"To add one, register an encoder in methods/milp/embed/, or a reader of trees in methods/estimators/trees.py."
-    )
+    raise UnsupportedError(f"{type(estimator).__name__} cannot be read; {READ}; {PREDICT}.")
