@@ -17,6 +17,7 @@ from harness.data import load_dataset
 from harness.models.adopt import from_file
 from methods.ce_ocl import CeOcl
 from methods.dice import Dice
+from methods.md_pso import MdPso
 from methods.nearest import Nearest
 from methods.robust import Robust
 
@@ -30,6 +31,7 @@ METHODS = {
     "ce_ocl": (CeOcl(), True),
     "ce_ocl_milp": (CeOcl(engine="milp"), True),
     "dice_random": (Dice("random"), False),
+    "md_pso": (MdPso(), True),
 }
 
 
