@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
+from support import laws
+from support.laws import Case
 
 from harness.core.errors import DatasetError
 from harness.core.method import Deadline
@@ -21,6 +23,7 @@ from methods.md_pso import MdPso
 from methods.nearest import Nearest
 from methods.peers.cfnow import Cfnow
 from methods.peers.nice import Nice
+from methods.robust import Robust
 from methods.wrapping import WANTED, against_rest
 
 METHODS: list[Any] = [
@@ -61,6 +64,27 @@ def test_methods_reach_what_is_wanted(method: Any, desired: Any) -> None:
         assert explained.context.verdicts[0] in ("accepted", *["not permitted"] * isinstance(method, LIBRARIES))
     said = MODEL.predict(pd.DataFrame([found[0].row])[["x", "y", "z"]])[0]
     assert said in {"d": ["d"], "other": ["b", "c", "d"]}.get(str(desired), ["b", "d"])
+
+
+OF_CLASSES = (
+    laws.as_many_answers_as_asked, laws.an_own_point_is_valid, laws.a_point_is_coherent, laws.a_point_is_permitted,
+    laws.a_point_is_not_the_factual, laws.points_differ, laws.inputs_stay_untouched, laws.a_claim_is_the_objective,
+    laws.a_bound_is_below_the_objective, laws.nothing_sampled_beats_a_proof,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("desired", ["d", ["b", "d"], "other"])
+@pytest.mark.parametrize("method", [*METHODS, Robust(rho=0.02)], ids=lambda method: type(method).__name__)
+def test_methods_keep_the_laws(method: Any, desired: Any) -> None:
+    """Two answers each, judged as before two classes; whoever takes one class only says how to ask for it."""
+    question = pose(FRAME, "class", MODEL, desired=desired)
+    case = Case(method, question.problem(PLACE), question.factuals.loc[[PLACE]], own=not isinstance(method, LIBRARIES))
+    if isinstance(method, GroupGreedy):  # of a group of one, a second answer is the group's too
+        case.count = 1
+    if isinstance(method, Robust):
+        assert (case.refusal is None) == (desired == "d")
+        assert case.refusal is None or "certified for one class, not for several; set 'desired'" in case.refusal
+    laws.judge(case, *(OF_CLASSES if case.refusal is None else laws.OF_REFUSALS))
 
 
 def test_other_is_every_class_but_the_predicted_one() -> None:
