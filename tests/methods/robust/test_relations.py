@@ -32,6 +32,7 @@ MODELS: dict[str, Any] = {
     "mlp": MLPClassifier((5,), max_iter=2000, random_state=0),
 }
 RHO, STEP = 0.04, 1 / 120
+ONES = ((1.0, 1.0), (1.0, 1.0))  # what a scaled unit of each number costs, downwards and upwards
 # In words, and of scaled points: how far they are within it, in scaled units of either norm (negative: outside).
 RELATIONS: dict[str, tuple[str, Any]] = {
     "line": ("b <= 0.1 * a", lambda x, dual: (1 + x[:, 0] - 2 * x[:, 1]) / dual([1, 2])),
@@ -62,7 +63,9 @@ def answer(question: Problem, place: int = 0, **parameters: Any) -> tuple[np.nda
     return SPACE.encode(frame)[0], found.answers[0]
 
 
-def by_grid(question: Problem, relation: str, norm: str, everywhere: bool, here: np.ndarray) -> tuple[float, float]:
+def by_grid(
+    question: Problem, relation: str, norm: str, everywhere: bool, here: np.ndarray, rates: Any = ONES
+) -> tuple[float, float]:
     """Bounds of the optimum: the best grid point that could be robust and related, and the best that surely is."""
     p = np.inf if norm == "linf" else 2
     points = np.stack(np.meshgrid(*2 * [np.arange(0, 1 + STEP / 2, STEP)]), axis=-1).reshape(-1, 2)
@@ -72,8 +75,10 @@ def by_grid(question: Problem, relation: str, norm: str, everywhere: bool, here:
     near, room = STEP * (1.0 if norm == "linf" else math.sqrt(2)), RHO if everywhere else 0.0
     could = (depth >= RHO - 2 * near) & (within >= room - 2 * near)
     sure = (depth >= RHO + near) & (within >= room + 1e-9)
-    cost = np.abs(points - here).sum(axis=1)
-    return float(cost[could].min(initial=np.inf)) - 2 * STEP, float(cost[sure].min(initial=np.inf))
+    moves, (down, up) = points - here, np.asarray(rates)
+    cost = (np.where(moves > 0, up, down) * np.abs(moves)).sum(axis=1)
+    near = STEP * float(np.maximum(down, up).sum())
+    return float(cost[could].min(initial=np.inf)) - near, float(cost[sure].min(initial=np.inf))
 
 
 @pytest.mark.parametrize("everywhere", [False, True])
@@ -95,6 +100,26 @@ def test_the_optimum_lies_where_a_grid_says(name: str, relation: str, everywhere
         x = SPACE.encode(SPACE.frame([found.row]))
         within = RELATIONS[relation][1](x, lambda v: np.linalg.norm(v, 1 if norm == "linf" else 2))[0]
         assert within >= (RHO if everywhere else 0.0) - 1e-8
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize("name", ["lr"])
+def test_relations_and_costs_together(name: str, everywhere: bool) -> None:
+    """Where ways cost unequally, and turned the other way: the grid's cheapest point that keeps both."""
+    plain, found = problem(name, "line"), []
+    for down, up in (((0.4, 3.0), (5.0, 0.7)), ((5.0, 0.7), (0.4, 3.0))):
+        prices = {x: {"weight_down": d, "weight_up": u} for x, d, u in zip("ab", down, up, strict=True)}
+        question = replace(plain, space=plain.space.replace(prices))
+        here, answer_ = answer(question, 7, relations_in_region=everywhere)
+        low, high = by_grid(question, "line", "linf", everywhere, here, (down, up))
+        assert answer_.status is Status.OPTIMAL
+        assert answer_.objective is not None
+        assert low <= answer_.objective <= high + 1e-6
+        assert answer_.row is not None
+        moves = SPACE.encode(SPACE.frame([answer_.row]))[0] - here
+        assert answer_.objective == pytest.approx(float((np.where(moves > 0, up, down) * np.abs(moves)).sum()))
+        found.append(answer_.objective)
+    assert abs(found[0] - found[1]) > 1e-3, "the costs decide nothing"
 
 
 def test_a_relation_that_leaves_no_region_is_named() -> None:
