@@ -50,16 +50,13 @@ class DeltaObjective(Objective):
         faults = super().exceeded(space, factual, frame)
         return [fault if sure else [*fault, "delta"] for fault, sure in zip(faults, kept, strict=True)]
 
-    def stored(self) -> Objective:
-        return Objective(**{name: getattr(self, name) for name in Objective.__dataclass_fields__})
-
 
 def limited(objective: Objective, problem: Problem, delta: float) -> Objective:
     """The objective, of points that stay valid for all weights within ``delta``."""
     if not delta:
         return objective
-    parts = {name: getattr(objective, name) for name in Objective.__dataclass_fields__}
-    return DeltaObjective(**{**parts, "domain": {**objective.domain, "delta": delta}}, problem=problem)
+    domain = {**objective.domain, "delta": delta}
+    return DeltaObjective(**{**vars(objective.stored()), "domain": domain}, problem=problem)
 
 
 def refusal(problem: Problem) -> str | None:

@@ -173,7 +173,7 @@ class Objective:
 
     def stored(self) -> Objective:
         """What is stored with the answers: all but what needs the model to be evaluated, which a subclass may add."""
-        return self
+        return Objective(**{name: getattr(self, name) for name in Objective.__dataclass_fields__})
 
     def limiting(self) -> Objective:
         """Its limits alone, for answers that are not judged by what is minimised."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
@@ -41,4 +41,4 @@ class RobustObjective(Objective):
     def stored(self) -> Objective:
         assert self.perturbation is not None
         domain = {name: getattr(self.perturbation, name) for name in ("rho", "norm", "unperturbed", "clip")}
-        return Objective(self.terms, self.count, self.categories, self.limits, self.causal, domain)
+        return replace(super().stored(), domain=domain)
