@@ -63,7 +63,6 @@ LATE = {  # files that import modules of ours inside functions, and why
     },
     "harness/evaluation/checker.py": {"harness.evaluation.regions"},  # scipy.optimize, and few methods give regions
     "methods/carla/compat.py": {"methods.carla.eager"},  # torch, which is optional
-    "methods/ce_ocl/cell_engine.py": {"methods.ce_ocl.related_cells"},  # Pyomo, for few relations only
     "methods/robust/method.py": {
         "methods.robust.adversarial",
         "methods.robust.cells",
@@ -72,9 +71,9 @@ LATE = {  # files that import modules of ours inside functions, and why
         "methods.robust.linear",
         "methods.robust.network",
     },  # numba and Pyomo: a method uses one
-    # Numba, which only workers need, and Pyomo, without which trees are searched.
+    # Numba, which only workers need, and kernels that trees need for hulls alone.
     "methods/ce_ocl/method.py": {"methods.ce_ocl.explainer"},
-    "methods/ce_ocl/explainer.py": {"methods.ce_ocl.formulation", "methods.ce_ocl.program_engine"},
+    "methods/ce_ocl/explainer.py": {"methods.ce_ocl.program_engine"},
 }
 LIBRARIES = {  # which files may know a large library
     "hydra": "harness/cli/*",

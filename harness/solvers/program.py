@@ -11,10 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyomo.environ as pyo
 import scipy.sparse as sparse
-from pyomo.repn import generate_standard_repn
-from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from harness.core.tolerances import FEASIBILITY
 from harness.solvers.highs import (
@@ -31,10 +28,18 @@ from harness.solvers.lp import Lp
 Expression = Any  # a linear Pyomo expression, or a number
 
 
+def _pyomo() -> Any:
+    """Pyomo, with what it writes programs by."""
+    import pyomo.environ  # slow: searches that need no program come without it
+
+    return pyomo
+
+
 class Program:
     """Variables and linear constraints, in Pyomo; ``compile`` freezes them into arrays for ``Compiled``."""
 
     def __init__(self) -> None:
+        pyo = _pyomo().environ
         self.model = pyo.ConcreteModel()
         self.model.variables = pyo.VarList()
         self.model.constraints = pyo.ConstraintList()
@@ -42,7 +47,7 @@ class Program:
     def variable(self, low: float | None = 0.0, high: float | None = 1.0, integer: bool = False) -> Any:
         """A new variable; a binary one is integer within [0, 1]."""
         variable = self.model.variables.add()
-        variable.domain = pyo.Integers if integer else pyo.Reals
+        variable.domain = _pyomo().environ.Integers if integer else _pyomo().environ.Reals
         variable.setlb(low)
         variable.setub(high)
         return variable
@@ -59,8 +64,8 @@ class Program:
 
     def compile(self) -> Compiled:
         """Freeze: from here on only bounds, coefficients, costs and temporary rows change."""
-        compiler = LinearStandardFormCompiler()
-        self.model.cost = pyo.Objective(expr=0)
+        compiler = _pyomo().repn.plugins.standard_form.LinearStandardFormCompiler()
+        self.model.cost = _pyomo().environ.Objective(expr=0)
         form = compiler.write(self.model, mixed_form=True)
         self.model.del_component("cost")
         variables = list(self.model.variables.values())
@@ -128,7 +133,7 @@ class Compiled:
 
     def linear(self, expression: Expression) -> Linear:
         """A linear Pyomo expression as a form over columns."""
-        repn = generate_standard_repn(expression)
+        repn = _pyomo().repn.generate_standard_repn(expression)
         pairs = [(self.column(v), float(c)) for v, c in zip(repn.linear_vars, repn.linear_coefs, strict=True)]
         return Linear.of(pairs, float(repn.constant))
 

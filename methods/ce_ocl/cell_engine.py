@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from harness.core.errors import UnsupportedError
 from harness.core.explanation import Answer, Reason, Status
 from harness.core.method import Deadline
 from harness.core.problem import Problem
-from harness.core.space import Kind, values_of
+from harness.core.space import values_of
 from harness.core.tolerances import OPTIMALITY_GAP
 from methods.ce_ocl.answers import gave_up, infeasible
 from methods.ce_ocl.parameters import Parameters
+from methods.ce_ocl.related_cells import RelatedSearch
 from methods.cells.closest import Closest
-from methods.cells.grid import WORD
 from methods.cells.relations import boxed
 from methods.cells.search import CellSearch
-from methods.estimators.raw_target import conditions
-from methods.estimators.trees import splits_only
 
 
 class CellEngine:
@@ -34,39 +29,9 @@ class CellEngine:
         coefficients = objective.separable(problem.space)
         assert coefficients is not None
         gap_costs = objective.gap_costs(problem.space)
-        self.search = self._kind(problem)(
-            problem, coefficients, parameters.weights(problem), parameters.most, gap_costs
-        )
+        kind = CellSearch if all(map(boxed, problem.space.relations)) else RelatedSearch
+        self.search = kind(problem, coefficients, parameters.weights(problem), parameters.most, gap_costs)
         self.search.compile(problem.train.iloc[[0]].to_dict("records")[0])
-
-    @staticmethod
-    def _kind(problem: Problem) -> type[CellSearch]:
-        if all(boxed(relation) for relation in problem.space.relations):
-            return CellSearch
-        from methods.ce_ocl.related_cells import RelatedSearch  # slow: Pyomo
-
-        return RelatedSearch
-
-    @staticmethod
-    def takes(parameters: Parameters, problem: Problem) -> bool:
-        """Whether the cell search takes the problem: constraints by feature, a sum of trees, a class or an interval."""
-        unrelated = replace(problem, space=replace(problem.space, constraints=()))
-        if parameters.coupled(unrelated) or parameters.diversity != "distance":
-            return False
-        space = problem.space
-        added = {name for relation in space.relations if not boxed(relation) for name in relation.features}
-        if any(f.name in added and f.numeric and not np.isfinite(f.bounds).all() for f in space.features):
-            return False
-        if added and (space.curved or not space.even or (space.rates != 1).any()):
-            return False  # what its values within states cost knows of no costs of features
-        if not splits_only(problem.classifier.estimator):
-            return False
-        if any(f.kind is Kind.CATEGORICAL and len(f.categories) > WORD for f in problem.space.features):
-            return False
-        try:
-            return bool(conditions(problem))
-        except UnsupportedError:
-            return False
 
     def answers(self, factual: pd.DataFrame, n: int, deadline: Deadline) -> list[Answer]:
         """The best answers, each separated from those before; fewer than ``n`` end with one that has no point."""

@@ -16,6 +16,7 @@ from harness.core.problem import Problem
 from harness.core.target import Classes, Label
 from methods.ce_ocl import any_class
 from methods.ce_ocl.cell_engine import CellEngine
+from methods.ce_ocl.formulation import blocking, check, searched
 from methods.ce_ocl.parameters import Parameters
 
 if TYPE_CHECKING:
@@ -34,30 +35,6 @@ def refusal(parameters: Parameters, problem: Problem) -> str | None:
         return any_class.refusal(parameters) or next(filter(None, (refusal(*part) for part in each)), None)
     if not isinstance(problem.target, Label) and len(problem.classifier.classes) > 2:
         return "a probability of one of several classes cannot be embedded; set 'desired' to a class."
-    if problem.space.priced and parameters.distance == "mahalanobis":
-        return "distance=mahalanobis knows no costs of features; choose l1, gower, mad_l1, l2sq or linf."
-    if parameters.engine != "milp" and CellEngine.takes(parameters, problem):
-        return None
-    if problem.space.gaps:
-        name = problem.space.gaps[0].name
-        return (
-            f"CE-OCL takes missing values on sums of trees only, with a distance that is a sum over features and no "
-            f"hull or causality, and {name} keeps them; set features.{name}.missing to median, or another filler."
-        )
-    if problem.space.curved:
-        name = problem.space.curved[0]
-        return (
-            f"CE-OCL takes percentiles on sums of trees only, with engine=auto, a distance that is a sum over features "
-            f"and no hull or causality, and {name} is measured by them; leave features.{name}.percentile out."
-        )
-    if parameters.engine == "search":
-        name = type(problem.classifier.estimator).__name__
-        return (
-            f"engine=search needs a tree, forest or boosting model (here: {name}), a distance that is a sum "
-            f"over features, diversity=distance, and no hull or causality; use auto."
-        )
-    from methods.ce_ocl.formulation import check  # slow: Pyomo, where trees are searched without
-
     try:
         check(parameters, problem)
     except UnsupportedError as fault:
@@ -74,13 +51,13 @@ def start(parameters: Parameters, problem: Problem) -> CellEngine | ProgramEngin
 
 def _engine(parameters: Parameters, problem: Problem) -> CellEngine | ProgramEngine:
     """The engine of a question about one class, or a number."""
-    if parameters.engine != "milp" and CellEngine.takes(parameters, problem):
+    if searched(parameters, problem):
         try:
             return CellEngine(parameters, problem)
         except UnsupportedError:
-            if parameters.engine == "search" or problem.space.gaps or problem.space.curved:
+            if parameters.engine == "search" or blocking("program", parameters, problem) is not None:
                 raise
-    from methods.ce_ocl.program_engine import ProgramEngine  # slow: Pyomo, where trees are searched without
+    from methods.ce_ocl.program_engine import ProgramEngine  # slow: kernels that trees need for hulls alone
 
     plain = None
     if parameters.soft:

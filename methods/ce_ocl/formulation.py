@@ -1,143 +1,219 @@
-"""The constraints of CE-OCL in a program, a function each; equation numbers are those of ``CeOcl``.
+"""The constraints of CE-OCL in one table: when a question imposes one, how a program states it, and what answers it.
 
-The program takes all of them. What the searches take besides: over cells, of sums of trees; over boxes of a hull, of
-sums of trees and linear models; over few changes, of networks, where the program looks for the rest.
-
-========  ========================================  ================  =====  ====  ===
-equation  constraint                                function          cells  hull  few
-========  ========================================  ================  =====  ====  ===
-(2a)      distances that are sums over features     ``aim.Aim``       yes    yes   yes
-(2a)      ``linf``, ``mahalanobis``                 ``aim.Aim``       no     no    no
-(2c)      validity                                  ``validity``      yes    yes   yes
-(3)       data manifold, hard or at a price         ``manifolds``     no     yes   no
-(4)       coherence: one category of each feature   ``build``         yes    yes   yes
-(5a, 5b)  sparsity                                  ``sparsity``      yes    yes   yes
-(6)       actionability, bounds                     ``build``         yes    yes   yes
-(7)       structural equations                      ``build``         no     no    no
-[2]_      several answers by ``distance``           ``separation``    yes    no    yes
-[3]_      several answers by any other diversity    ``separation``    no     no    no
-none      relations between features                ``RelationRows``  yes    no    no
-========  ========================================  ================  =====  ====  ===
+A new constraint is a class in ``constraints`` and a line of ``TABLE``. Equation numbers are those of ``CeOcl``, whose
+documentation shows the table.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
-import pandas as pd
 
 from harness.core.errors import UnsupportedError
 from harness.core.problem import Problem
-from harness.core.target import Label
-from harness.solvers.program import Compiled, Program
+from harness.core.space import Kind
+from methods.ce_ocl.constraints import (
+    Apart,
+    Causal,
+    Coherence,
+    Inside,
+    OtherAssignment,
+    Part,
+    Related,
+    Sparsity,
+    Unrepeated,
+    Validity,
+)
+from methods.ce_ocl.few_changes import FewChanges
 from methods.ce_ocl.parameters import Parameters
-from methods.estimators.raw_target import leads, raw_interval
+from methods.cells.grid import WORD
+from methods.cells.relations import boxed
+from methods.estimators.raw_target import conditions
 from methods.estimators.trees import splits_only
-from methods.milp.causality import Causality
-from methods.milp.embed import Embedded, embed
-from methods.milp.embed.registry import embeddable
-from methods.milp.manifold import Manifold
-from methods.milp.number_block import bounded
-from methods.milp.supports import clustered, supports
-from methods.milp.variables import Variables, affine
+from methods.hull_search.models import searchable
+
+Engine = Literal["cells", "hull", "few", "program"]
+Asked = Callable[[Parameters, Problem], bool]
 
 
-def build(program: Program, parameters: Parameters, problem: Problem) -> tuple[Variables, Embedded, Causality | None]:
-    """(4), (5a) and (6), the model h of (2c), and (7): space, model and structural equations in a program."""
-    classifier = problem.classifier
-    if classifier.opaque:
-        raise UnsupportedError(classifier.opaque)
-    cells = splits_only(classifier.estimator) and not parameters.coupled(problem)
-    variables = Variables(program, problem.space, cells=cells)
-    told_apart = parameters.diversity == "assignments"  # by the phases of all units, those that could be spared, too
-    sense = raw_interval(problem).sense if len(classifier.classes) <= 2 and not told_apart else 0
-    embedded = embed(classifier.estimator, program, [variables.source(s) for s in classifier.inputs], sense)
-    imposed = parameters.causality and problem.equations
-    return variables, embedded, Causality(program, variables, problem.equations) if imposed else None
+@dataclass(frozen=True)
+class If:
+    """When an engine takes a constraint, in words and as a test."""
+
+    words: str
+    test: Asked
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A line of the table.
+
+    Parameters
+    ----------
+    equation, name
+        Its number, and what it is in words.
+    imposed
+        Whether a question has it.
+    part
+        What states it in a program; None where nothing has to.
+    cells, hull, few
+        Whether the search over cells of trees (``methods/cells``), the one over boxes of a hull
+        (``methods/hull_search``) and the one over few changes of a network (``few_changes``) take it.
+    couples
+        Whether it depends on the values of numbers, so that cells of trees are not enough for the program.
+    later
+        Whether it binds no answer but those after the first.
+    remedy
+        What a user may do about it where the program does not take it; None where it does.
+    """
+
+    equation: str
+    name: str
+    imposed: Asked
+    part: type[Part] | None
+    cells: bool | If
+    hull: bool | If
+    few: bool | If
+    couples: bool = False
+    later: bool = False
+    remedy: Callable[[Problem], str] | None = None
+
+    @property
+    def program(self) -> bool:
+        """Whether the program takes it."""
+        return self.remedy is None
+
+    def taken(self, engine: Engine, parameters: Parameters, problem: Problem) -> bool:
+        """Whether an engine takes it as a question asks for it."""
+        takes: bool | If = getattr(self, engine)
+        return takes.test(parameters, problem) if isinstance(takes, If) else takes
+
+    def unmet(self, engine: Engine) -> str:
+        """That an engine does not take it, as the end of a sentence."""
+        takes: bool | If = getattr(self, engine)
+        return f"takes {self.name} only for {takes.words}" if isinstance(takes, If) else f"does not take {self.name}"
+
+
+def blocking(engine: Engine, parameters: Parameters, problem: Problem, first: bool = False) -> Constraint | None:
+    """The first constraint of a question that an engine does not take; ``first``: no answer but the first is asked."""
+    rows = (row for row in imposed(parameters, problem) if not (first and row.later))
+    return next((row for row in rows if not row.taken(engine, parameters, problem)), None)
+
+
+def imposed(parameters: Parameters, problem: Problem) -> Iterator[Constraint]:
+    """The constraints of a question, in the order in which a program states them."""
+    return (row for row in TABLE if row.imposed(parameters, problem))
+
+
+def coupled(parameters: Parameters, problem: Problem) -> bool:
+    """Whether anything but the model depends on the values of numbers: a tree's cells are then not enough."""
+    return any(row.couples for row in imposed(parameters, problem))
+
+
+def searched(parameters: Parameters, problem: Problem) -> bool:
+    """Whether the search over cells answers, without a program."""
+    return parameters.engine != "milp" and blocking("cells", parameters, problem) is None
 
 
 def check(parameters: Parameters, problem: Problem) -> None:
-    """Nothing where ``build`` takes the problem, without a program.
+    """Nothing where some engine takes a question; no program is built.
 
     Raises
     ------
     UnsupportedError
-        As ``build``.
+        Naming the constraint that no engine takes beside the others; or as ``CounterfactualProgram``.
     """
-    classifier, space = problem.classifier, problem.space
-    if classifier.opaque:
-        raise UnsupportedError(classifier.opaque)
-    cells = splits_only(classifier.estimator) and not parameters.coupled(problem)
-    for feature in space.features:
-        if feature.numeric and not cells:
-            bounded(feature)
-    if len(classifier.classes) <= 2:
-        raw_interval(problem)
-    for model in [classifier, *(equation.model for equation in problem.equations if parameters.causality)]:
-        for source in model.inputs:
-            if space[source.feature].numeric:
-                affine(source)
-        embeddable(model.estimator)
+    if searched(parameters, problem):
+        return
+    cells, row = blocking("cells", parameters, problem), blocking("program", parameters, problem)
+    if row is not None and row.remedy is not None:
+        why, takes = "engine=milp leaves out" if cells is None else cells.unmet("cells"), row.unmet("program")
+        if row.cells is True:
+            takes = f"takes {row.name} by the search over cells of trees alone, which {why}"
+        raise UnsupportedError(f"CE-OCL {takes}; {row.remedy(problem)}.")
+    if cells is not None and parameters.engine == "search":
+        raise UnsupportedError(f"engine=search {cells.unmet('cells')}; use auto.")
+    numbers_by_cells = splits_only(problem.classifier.estimator) and not coupled(parameters, problem)
+    for line in imposed(parameters, problem):
+        if line.part is not None:
+            line.part.check(problem, numbers_by_cells)
 
 
-def validity(program: Program, embedded: Embedded, margin: float, unit: float, problem: Problem) -> list[Any]:
-    """(2c), as rows: the raw output beyond its threshold, or within the wanted interval, by the margin.
+def _always(parameters: Parameters, problem: Problem) -> bool:
+    return True
 
-    Outputs and margin are divided by ``unit``, in which the solver's tolerances are small.
+
+def _diversity(*names: str) -> Asked:
+    return lambda parameters, problem: parameters.diversity in names
+
+
+def _one_sum(parameters: Parameters, problem: Problem) -> bool:
+    """Whether the cell search reads the model and what is asked of it."""
+    if not splits_only(problem.classifier.estimator):
+        return False
+    try:
+        return bool(conditions(problem))
+    except UnsupportedError:
+        return False
+
+
+def _summable(parameters: Parameters, problem: Problem) -> bool:
+    """Whether the cell search can add up the numbers of relations that are no boxes of few states.
+
+    What the values within states cost knows of no costs of features.
     """
-    outputs = [output / unit for output in embedded.outputs] if unit != 1 else embedded.outputs
-    if len(problem.classifier.classes) <= 2:
-        low, high = (end / unit for end in raw_interval(problem).bounds(margin))
-        rows = [program.add(outputs[0] >= low)] if math.isfinite(low) else []
-        return rows + ([program.add(outputs[0] <= high)] if math.isfinite(high) else [])
-    assert isinstance(problem.target, Label)  # anything else is refused
-    # The first of several equal classes is predicted, and averaged leaf fractions do tie.
-    wanted = problem.classifier.code(problem.target.value)
-    earlier, later = (lead / unit for lead in leads(problem.classifier, margin))
-    return [
-        program.add(outputs[wanted] - output >= (later if wanted < other else earlier))
-        for other, output in enumerate(outputs)
-        if other != wanted
-    ]
-
-
-def manifolds(parameters: Parameters, problem: Problem, entry: float) -> list[Manifold]:
-    """(3): the hulls, in the order in which they are tried.
-
-    Lying outside of a soft one costs as much as ``entry`` scaled units of distance from it, besides that distance.
-    """
-    if parameters.hull == "none":
-        return []
     space = problem.space
-    points = np.unique(space.encode(problem.reference.loc[supports(problem, parameters.hull_points)]), axis=0)
-    cluster, norm = clustered(points, parameters.clusters), float(parameters.hull_norm)
-    hard = parameters.epsilons if parameters.hull != "penalised" else ()
-    found = [Manifold(space, points, cluster, norm, most, None) for most in hard]
-    if not parameters.soft:
-        return found
-    penalty = parameters.penalty
-    return [*found, Manifold(space, points, cluster, 1, 0.0, penalty, penalty * entry)]
+    added = {name for relation in space.relations if not boxed(relation) for name in relation.features}
+    endless = any(f.name in added and f.numeric and not np.isfinite(f.bounds).all() for f in space.features)
+    return not added or not (endless or space.priced)
 
 
-def sparsity(compiled: Compiled, variables: Variables, weights: np.ndarray, most: float) -> None:
-    """(5b): at most so many changes, in weights of changed features."""
-    if math.isfinite(most):
-        compiled.add_row(variables.changed(weights), high=most)
+def _narrow(parameters: Parameters, problem: Problem) -> bool:
+    """Whether a word of the cell search holds the categories of each feature."""
+    return all(f.kind is not Kind.CATEGORICAL or len(f.categories) <= WORD for f in problem.space.features)
 
 
-def separation(
-    compiled: Compiled,
-    variables: Variables,
-    parameters: Parameters,
-    factual: pd.DataFrame,
-    earlier: Sequence[dict[str, Any]],
-) -> None:
-    """Keep a counterfactual separated from earlier ones, in the sense of ``diversity``."""
-    for row in earlier:
-        if parameters.diversity == "features":
-            variables.forbid(row, factual)
-        else:
-            compiled.add_row(variables.distance_form(row, parameters.separation), low=1.0)
+def _joint(parameters: Parameters, problem: Problem) -> bool:
+    return parameters.distance in {"linf", "mahalanobis"}
+
+
+TREES = If("sums of trees", _one_sum)
+BOXES = If("linear models, trees", lambda _, problem: searchable(problem))
+RELUS = If("ReLU networks", lambda _, problem: FewChanges.takes(problem))
+WORDS = If(f"up to {WORD} categories", _narrow)
+ADDED = If("bounded numbers", _summable)
+TIGHT = If("epsilon 0, or a price", lambda parameters, _: parameters.soft or 0.0 in parameters.epsilons)
+
+# fmt: off
+TABLE = (
+    # equation, name, when a question imposes it, part of a program; whether cells, hull and few changes take it
+    Constraint("(2a)", "distances not summed over features", _joint, None, False, False, False, couples=True),
+    Constraint("(2a)", "costs with distance=mahalanobis",
+               lambda p, q: p.distance == "mahalanobis" and q.space.priced, None, False, False, False,
+               remedy=lambda _: "choose l1, gower, mad_l1, l2sq or linf"),
+    Constraint("(2a)", "costs by side or by category", lambda _, q: not q.space.even, None,
+               True, False, True),
+    Constraint("(2a)", "percentiles", lambda _, q: bool(q.space.curved), None, True, False, False,
+               remedy=lambda q: f"leave features.{q.space.curved[0]}.percentile out"),
+    Constraint("(4)", "missing values", lambda _, q: bool(q.space.gaps), None, True, False, False,
+               remedy=lambda q: f"set features.{q.space.gaps[0].name}.missing to median, or another filler"),
+    Constraint("(4, 6)", "coherence, bounds, actionability", _always, Coherence, WORDS, True, True),
+    Constraint("[2]_", "answers apart by separation", _diversity("distance", "pool", "clusters", "epsilon"), Apart,
+               True, False, True, later=True),
+    Constraint("none", "a pool, clusters or enlargements", _diversity("pool", "clusters", "epsilon"), None,
+               False, False, False, later=True),
+    Constraint("[3]_", "answers that repeat no change", _diversity("features"), Unrepeated,
+               False, False, False, couples=True, later=True),
+    Constraint("none", "answers of other assignments", _diversity("assignments"), OtherAssignment,
+               False, False, False, later=True),
+    Constraint("(5a, 5b)", "sparsity", lambda p, _: p.counted, Sparsity, True, True, True),
+    Constraint("(2c)", "validity", _always, Validity, TREES, BOXES, RELUS),
+    Constraint("(7)", "structural equations", lambda p, q: p.causality and bool(q.equations), Causal,
+               False, False, False, couples=True),
+    Constraint("none", "relations", lambda _, q: bool(q.space.relations), Related, ADDED, False, False, couples=True),
+    Constraint("(3)", "the data manifold", lambda p, _: p.hull != "none", Inside, False, TIGHT, False, couples=True),
+)
+# fmt: on

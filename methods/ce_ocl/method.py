@@ -83,15 +83,39 @@ class CeOcl(Parameters):
     engine
         ``search``: branch and bound over the cells of a tree ensemble (``methods/cells``), without a margin, and
         without a solver but for relations that add up numbers of many values. ``milp``: the mixed-integer program.
-        ``auto``: the search wherever it applies, and within hulls, or outside them at a price, one over boxes
-        (``methods/hull_search``) for trees and linear models without relations between features; else the
-        program. Same optimum.
+        ``auto``: the searches wherever they apply (see Notes), else the program. Same optimum.
     delta
         :math:`\delta \in [0, 1]`, in units of the model's weights: (2c) then holds for every model of which each weight
         is at most so far off [4]_: :math:`h_{\theta'}(x) \models \tilde y` wherever
         :math:`\|\theta' - \theta\|_\infty \le \delta`.
         For linear models, :math:`w^\top x + b - \delta (\|x\|_1 + 1)`, and networks with one hidden layer of ReLUs, the
         worst of them is what another model of that kind says (``methods.delta``), which is embedded in its place.
+
+    Notes
+    -----
+    What a question asks for decides what answers it. The program takes all models that can be embedded, and is asked
+    where a constraint of the question is none of a search's. ``cells`` is the search over cells of trees, ``hull`` the
+    one over boxes of a hull, ``few`` the one over one or two changes, which leaves the rest to the program.
+
+    ========  ==================================  ===================  =====================  =============  =======
+    equation  constraint                          cells                hull                   few            program
+    ========  ==================================  ===================  =====================  =============  =======
+    (2a)      distances not summed over features  no                   no                     no             yes
+    (2a)      costs with distance=mahalanobis     no                   no                     no             no
+    (2a)      costs by side or by category        yes                  no                     yes            yes
+    (2a)      percentiles                         yes                  no                     no             no
+    (4)       missing values                      yes                  no                     no             no
+    (4, 6)    coherence, bounds, actionability    up to 64 categories  yes                    yes            yes
+    [2]_      answers apart by separation         yes                  no                     yes            yes
+    none      a pool, clusters or enlargements    no                   no                     no             yes
+    [3]_      answers that repeat no change       no                   no                     no             yes
+    none      answers of other assignments        no                   no                     no             yes
+    (5a, 5b)  sparsity                            yes                  yes                    yes            yes
+    (2c)      validity                            sums of trees        linear models, trees   ReLU networks  yes
+    (7)       structural equations                no                   no                     no             yes
+    none      relations                           bounded numbers      no                     no             yes
+    (3)       the data manifold                   no                   epsilon 0, or a price  no             yes
+    ========  ==================================  ===================  =====================  =============  =======
 
     References
     ----------

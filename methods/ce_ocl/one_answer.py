@@ -11,7 +11,6 @@ import pandas as pd
 
 from harness.core.explanation import Answer, Reason, Status
 from harness.core.method import Deadline
-from harness.core.relations import all_kept, clauses_of
 from harness.core.space import Kind
 from harness.core.tolerances import HULL_INSIDE, LITTLE_PROGRESS, OPTIMALITY_GAP, WHOLE_BOUND
 from harness.solvers.highs import Linear, Solution
@@ -21,7 +20,6 @@ from methods.ce_ocl.few_changes import FewChanges
 from methods.ce_ocl.incumbent import Incumbent, Pool, printed
 from methods.ce_ocl.program import CounterfactualProgram
 from methods.ce_ocl.runs import Runs
-from methods.ce_ocl.separated import Separation
 from methods.estimators.linear import surely_valid
 from methods.hull_search.search import BoxSearch
 from methods.milp.distance import Separable
@@ -51,7 +49,7 @@ class AnswerSearch:
     ) -> None:
         self.program, self.boxes, self.deadline = program, boxes, deadline
         self.problem, self.parameters = program.problem, program.parameters
-        self.factual, self.separation = factual, Separation(program, factual, earlier)
+        self.factual, self.earlier = factual, earlier
         self.manifold, self.label = manifold, label
         self.lexical = self.price is None and program.lexical(factual, manifold)
         self.best = Incumbent()
@@ -74,11 +72,8 @@ class AnswerSearch:
         if frame.empty:
             return
         space, program = self.problem.space, self.program
-        changes = program.aim.changes(space, self.factual, frame)
-        features = space.changed(self.factual, frame).sum(axis=1)
-        kept = all_kept(clauses_of(space.relations, self.factual), frame)
         values = program.aim.values(space, self.factual, frame)
-        allowed = (features > 0) & (changes <= self.parameters.most) & self.separation.of(frame) & kept
+        allowed = space.changed(self.factual, frame).any(axis=1) & program.keeps(self.factual, self.earlier, frame)
         order = [int(i) for i in np.argsort(values, kind="stable") if allowed[i]]
         for place in order[: PRICED if self.manifold is not None else 1]:
             if values[place] >= self.best.value:
@@ -122,9 +117,7 @@ class AnswerSearch:
         for most in (1.0, 2.0) if self.lexical else (min(2.0, self.parameters.most),):
             if most > self.parameters.most:
                 return
-            found = few.closest(
-                origin, price, most, math.inf, self.separation.earlier, self.parameters.separation, self.deadline
-            )
+            found = few.closest(origin, price, most, math.inf, self.earlier, self.parameters.separation, self.deadline)
             if found.row is not None:
                 self._take(self.problem.space.frame([found.row]))
             if proves and found.proven:
@@ -176,7 +169,7 @@ class AnswerSearch:
     def _collect(self, radius: float) -> None:
         """Let the incumbents of one solve join the pool; a part of the time, as what is best is proven afterwards."""
         compiled = self.program.compiled
-        self.program.pose(self.factual, self.separation.earlier, self.parameters.most, radius, piece=self.piece)
+        self.program.pose(self.factual, self.earlier, self.parameters.most, radius, piece=self.piece)
         form = self._cost()
         if self._relax(form):
             return
@@ -231,7 +224,7 @@ class AnswerSearch:
     def _boxed(self) -> tuple[BoxSearch, Shares | Outside] | None:
         """The box search and the piece it is to search, where it can."""
         boxes, piece = self.boxes, self.piece
-        if boxes is None or self.manifold is None or self.separation.earlier:
+        if boxes is None or self.manifold is None:
             return None
         if not self.manifold.exact and self.price is None:
             return None
@@ -259,7 +252,7 @@ class AnswerSearch:
         """
         program = self.program
         slack = budget + OPTIMALITY_GAP * max(1.0, abs(budget)) if math.isfinite(budget) else math.inf
-        program.pose(self.factual, self.separation.earlier, count, slack, lexical, self.piece)
+        program.pose(self.factual, self.earlier, count, slack, lexical, self.piece)
         form = program.changes() if fewest else self._cost(lexical)
         runs = Runs.of(program, form, budget, slack)
         negligible = LITTLE_PROGRESS * program.aim.tolerance(budget if math.isfinite(budget) else 1.0)
@@ -270,7 +263,7 @@ class AnswerSearch:
             return Solution(None, math.inf, math.inf, infeasible=True)
         while repairs < REPAIRS:
             solution = runs.next(self.deadline.left)
-            exact = program.related.exact and (repairs == 0 or program.splits)  # a wider margin proves nothing else
+            exact = program.exact and (repairs == 0 or program.splits)  # a wider margin proves nothing else
             before, value = bound, self.best.value
             bound = max(bound, solution.bound) if exact else bound
             known = min(budget, solution.objective)
@@ -286,8 +279,8 @@ class AnswerSearch:
             if self.deadline.passed and self.piece is not None and self.piece.partial:
                 break
             frame = program.read(solution.x, self.factual)
-            if not program.related.keeps(frame)[0]:
-                if (not exact or runs.settle()) and not program.related.tighten():
+            if program.broken(frame):
+                if (not exact or runs.settle()) and not program.tighten():
                     break
                 continue
             if not surely_valid(self.problem, frame)[0]:
@@ -335,7 +328,7 @@ class AnswerSearch:
         if moved.x is None:
             return False
         frame = self.program.read(moved.x, self.factual)
-        if not surely_valid(self.problem, frame)[0] or not self.program.related.keeps(frame)[0]:
+        if not surely_valid(self.problem, frame)[0] or self.program.broken(frame):
             return False
         self._take(frame, self._inside, moved.x)
         self.guess(self._between(refused, frame), self._inside)
@@ -369,9 +362,8 @@ class AnswerSearch:
     def _meet(self, x: np.ndarray) -> None:
         """Let an incumbent of the solver join the pool, if it is a counterfactual."""
         frame = self.program.read(x, self.factual)
-        changes = self.program.aim.changes(self.problem.space, self.factual, frame)
-        kept = self.problem.valid(frame)[0] and self.program.related.keeps(frame)[0]
-        if kept and 0 < changes[0] <= self.parameters.most and self.separation.of(frame)[0]:
+        kept = self.problem.valid(frame)[0] and self.program.keeps(self.factual, self.earlier, frame)[0]
+        if kept and self.problem.space.changed(self.factual, frame).any():
             self._take(frame, inside=self.manifold is None, improves=True)
 
     def _relax(self, form: Linear, around: np.ndarray | None = None) -> bool:
@@ -415,7 +407,7 @@ class AnswerSearch:
         reason = Reason.TIME_LIMIT if self.deadline.passed else Reason.FINISHED
         if self.best.row is None:
             if bound == math.inf:
-                return infeasible(bool(self.separation.earlier))
+                return infeasible(bool(self.earlier))
             return gave_up(reason)
         bound = min(bound, self.best.value)
         rest = (

@@ -105,16 +105,6 @@ class Parameters:
         """Whether points outside the hull are accepted at a price."""
         return self.hull in {"penalised", "fallback"}
 
-    def coupled(self, problem: Problem) -> bool:
-        """Whether anything but the model depends on the values of numbers: a tree's cells are then not enough."""
-        return (
-            self.hull != "none"
-            or self.distance in {"linf", "mahalanobis"}
-            or self.diversity == "features"
-            or (self.causality and bool(problem.equations))
-            or bool(problem.space.relations)
-        )
-
     def objective(self, problem: Problem) -> Objective:
         """(2a), with the bounds on it that are no constraints of the space."""
         params: dict[str, Any] = {}

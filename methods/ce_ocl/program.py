@@ -9,59 +9,33 @@ import numpy as np
 import pandas as pd
 
 from harness.core.problem import Problem
-from harness.core.relations import clauses_of
-from harness.core.tolerances import MARGIN
 from harness.solvers.highs import Linear
-from harness.solvers.program import Compiled, Program
+from harness.solvers.program import Program
 from methods.ce_ocl import formulation
 from methods.ce_ocl.aim import Aim
-from methods.ce_ocl.assignments import Assignments
-from methods.ce_ocl.exclusion import Exclusion
+from methods.ce_ocl.constraints import Posed, Stated
 from methods.ce_ocl.parameters import Parameters
-from methods.estimators import network
-from methods.estimators.linear import is_linear, unit_of, weights_of
 from methods.estimators.trees import splits_only
 from methods.milp.distance import dominated
 from methods.milp.hull import Piece
-from methods.milp.knapsack import Knapsack
 from methods.milp.manifold import Manifold
 from methods.milp.number_block import NumberBlock
-from methods.milp.relations import RelationRows
 
 
-class CounterfactualProgram:
+class CounterfactualProgram(Stated):
     """The program of one problem; factuals change bounds, coefficients and temporary rows only."""
 
     def __init__(self, parameters: Parameters, problem: Problem) -> None:
+        self.parameters, self.problem = parameters, problem
         self.aim = Aim.of(parameters, problem)
-        program = Program()
-        self.variables, self.embedded, self.causality = formulation.build(program, parameters, problem)
-        self.variables.close()
-        # Such a model is embedded without a margin, so that bounds are those of its own rule; an exclusion adds one.
-        self.bare = bare(parameters, problem)
-        unit = unit_of(problem)
-        rows = formulation.validity(program, self.embedded, 0.0 if self.bare else parameters.margin, unit, problem)
-        self.compiled: Compiled = program.compile()
-        self.variables.attach(self.compiled)
-        self.embedded.attach(self.compiled)
-        if self.causality is not None:
-            self.causality.attach(self.compiled)
-        leaves = [
-            np.array([self.compiled.column(leaf) for leaf in tree], dtype=np.int32) for tree in self.embedded.leaves
-        ]
-        phases = np.array([self.compiled.column(phase) for phase in self.embedded.phases], dtype=np.int32)
+        self.coupled = formulation.coupled(parameters, problem)
         self.splits = splits_only(problem.classifier.estimator)
-        wider = parameters.margin if self.bare else 10.0 * parameters.margin / unit
-        valid_rows = [self.compiled.row(row) for row in rows]
-        self.exclusion = Exclusion(self.compiled, valid_rows, wider, leaves if self.splits else None)
-        # Without more than splits, leaves tell what changes: all that they allow to stay does.
-        counted = parameters.counted and (parameters.coupled(problem) or not self.splits)
-        parts = problem, self.variables, counted, leaves, phases
-        self.assignments = Assignments(*parts) if parameters.diversity == "assignments" else None
-        self.knapsack = None if self.embedded.tighten is None else Knapsack(self.variables, problem.classifier.inputs)
-        if parameters.coupled(problem):  # HiGHS 1.12 was seen to call wrong optima proven where leaves were continuous
-            for tree in leaves:
-                self.compiled.integer[tree] = 1
+        self.program = Program()
+        self.parts = [row.part(self) for row in formulation.imposed(parameters, problem) if row.part is not None]
+        self.variables.close()
+        self.compiled = self.program.compile()
+        for part in self.parts:
+            part.attach()
         self.adopt(parameters, problem)
         self.base = self.compiled.mark()
 
@@ -94,25 +68,31 @@ class CounterfactualProgram:
 
         ``earlier`` are rows, or with ``diversity=assignments`` their assignments.
         """
-        price, distance, weights = self.aim.price(lexical), self.aim.distance, self.aim.weights
+        price, distance = self.aim.price(lexical), self.aim.distance
         self.compiled.rewind(self.base)
-        costs = distance.costs(price, budget)
         box = distance.box(price, budget, self.problem.space.encode(factual)[0])
-        self.variables.pose(factual, costs, _intersection(box, None if piece is None else piece.box))
-        if self.assignments is not None:
-            self.assignments.exclude(self.compiled, earlier)
-        else:
-            formulation.separation(self.compiled, self.variables, self.parameters, factual, earlier)
-        formulation.sparsity(self.compiled, self.variables, weights, count)
-        if self.knapsack is not None and self.embedded.tighten is not None:
-            self.knapsack.limit(costs, weights, count, budget)
-            self.embedded.tighten(self.knapsack)
-        if self.causality is not None:
-            self.causality.pose(factual, (costs, weights, count, budget))
-        clauses = clauses_of(self.problem.space.relations, factual)
-        self.related = RelationRows(self.compiled, self.variables, clauses)
-        if piece is not None:
-            piece.pose(self.compiled, self.variables.encoded())
+        box = _intersection(box, None if piece is None else piece.box)
+        posed = Posed(factual, earlier, count, budget, distance.costs(price, budget), box, piece)
+        for part in self.parts:
+            part.pose(posed)
+
+    @property
+    def exact(self) -> bool:
+        """Whether bounds are those of the constraints: none keeps a margin yet."""
+        return all(part.exact for part in self.parts)
+
+    def tighten(self) -> bool:
+        """Keep margins from here on where tolerances decide; False where that was so already."""
+        tightened = [part.tighten() for part in self.parts]  # each of them
+        return any(tightened)
+
+    def keeps(self, factual: pd.DataFrame, earlier: Sequence[Any], frame: pd.DataFrame) -> np.ndarray:
+        """Which rows keep all constraints but validity, bounds and the manifold, bool of shape (rows,)."""
+        return np.logical_and.reduce([part.keeps(factual, earlier, frame) for part in self.parts])
+
+    def broken(self, frame: pd.DataFrame) -> bool:
+        """Whether a solution that was read breaks a constraint by the solver's tolerances."""
+        return any(part.broken(frame) for part in self.parts)
 
     def cost(self, lexical: bool) -> Linear:
         """The objective (2a) of the posed factual, without the cost of leaving a hull; ``lexical``: the distance."""
@@ -124,16 +104,10 @@ class CounterfactualProgram:
 
     def read(self, x: np.ndarray, factual: pd.DataFrame) -> pd.DataFrame:
         """A solution as a decoded row, the structural equations kept."""
-        row = self.related.settle(self.variables.read(x))
-        return self.problem.space.frame([row if self.causality is None else self.causality.settle(factual, row)])
-
-
-def bare(parameters: Parameters, problem: Problem) -> bool:
-    """Whether a network or linear model is posed without a margin: unless constant, or more than 1e-6 is asked."""
-    estimator = problem.classifier.estimator
-    if parameters.margin > MARGIN:
-        return False
-    return isinstance(estimator, network.NETWORKS) or (is_linear(estimator) and bool(weights_of(estimator)[0].any()))
+        row = self.variables.read(x)
+        for part in reversed(self.parts):  # what moves single numbers before what computes them
+            row = part.settle(factual, row)
+        return self.problem.space.frame([row])
 
 
 def _intersection(box: list[Any] | None, other: list[Any] | None) -> list[Any] | None:

@@ -19,15 +19,15 @@ from harness.core.problem import Problem
 from harness.core.tolerances import COORDINATE_TIE, OPTIMALITY_GAP
 from methods.ce_ocl.assignments import Assignment
 from methods.ce_ocl.cell_engine import CellEngine
+from methods.ce_ocl.constraints import manifolds
 from methods.ce_ocl.few_changes import FewChanges
 from methods.ce_ocl.first_guess import FirstGuess
-from methods.ce_ocl.formulation import manifolds
+from methods.ce_ocl.formulation import blocking
 from methods.ce_ocl.incumbent import printed
 from methods.ce_ocl.one_answer import AnswerSearch
 from methods.ce_ocl.parameters import Parameters
 from methods.ce_ocl.program import CounterfactualProgram
 from methods.hull_search.search import BoxSearch
-from methods.milp.block import INTEGRAL
 from methods.milp.distance import Separable
 from methods.milp.manifold import Manifold
 
@@ -62,26 +62,22 @@ class ProgramEngine:
             points, cluster = self.manifolds[0].points, self.manifolds[0].cluster
             valid = problem.valid(problem.space.decode(points)) if len(points) else np.zeros(0, dtype=bool)
             self.rows, self.row_cluster = points[valid], cluster[valid]
-        separable = isinstance(program.aim.distance, Separable)
         guess = program.splits or program.knapsack is not None or program.aim.squared or program.causality is not None
         # A linear model is solved faster than a first guess is found, unless tangents have to know where to touch. With
         # nothing to spare around a hull, its own rows are the only guesses that lie in it.
         loose = any(not manifold.exact for manifold in self.manifolds) or not self.manifolds
         self.starts = FirstGuess(problem) if guess and (loose or program.causality is not None) else None
-        few = separable and parameters.diversity == "distance" and not parameters.coupled(problem)
-        few = few and FewChanges.takes(problem)
+        few = blocking("few", parameters, problem) is None
         self.few = FewChanges(problem, 0.0 if program.bare else parameters.margin, program.aim.weights) if few else None
         self.boxes = self._box_search(parameters, problem)
+        self.all_boxed = blocking("hull", parameters, problem) is None  # answers after the first, too
 
     def _box_search(self, parameters: Parameters, problem: Problem) -> BoxSearch | None:
         """The search within hulls, where it takes the problem."""
         distance = self.program.aim.distance
-        apart = any(manifold.exact or manifold.price is not None for manifold in self.manifolds)
-        tied = self.program.causality is not None or bool(problem.space.relations)
-        if not apart or tied or parameters.engine == "milp" or not isinstance(distance, Separable):
+        if not self.manifolds or parameters.engine == "milp" or blocking("hull", parameters, problem, first=True):
             return None
-        if not BoxSearch.takes(problem, distance):
-            return None
+        assert isinstance(distance, Separable)  # as the table has it
         return BoxSearch(
             problem,
             distance,
@@ -150,7 +146,8 @@ class ProgramEngine:
         self, request: Request, earlier: Sequence[Any], manifold: Manifold | None, label: Any = None
     ) -> AnswerSearch:
         """A search that starts from the best first counterfactual."""
-        search = AnswerSearch(self.program, self.boxes, request.factual, earlier, request.deadline, manifold, label)
+        boxes = self.boxes if self.all_boxed or not earlier else None
+        search = AnswerSearch(self.program, boxes, request.factual, earlier, request.deadline, manifold, label)
         if manifold is not None:
             self._guess_rows(search, request.factual, label)
         if manifold is None or not manifold.exact:
@@ -281,9 +278,6 @@ class ProgramEngine:
             if cost[batch[0]] >= search.best.value:
                 return
             frame = space.decode(points[batch], like=factual)
-            if self.program.causality is not None:
-                off = [np.abs(equation.residual(space, factual, frame)) for equation in problem.equations]
-                frame = frame[(np.array(off) <= INTEGRAL).all(axis=0)] if off else frame
             search.guess(frame, inside=True)
 
 

@@ -20,7 +20,7 @@ from harness.core.problem import Problem
 from harness.core.target import Interval
 from harness.solvers import program
 from methods.ce_ocl import CeOcl
-from methods.ce_ocl.formulation import build
+from methods.ce_ocl.program import CounterfactualProgram
 from methods.estimators import trees
 from methods.robust import Robust
 
@@ -97,7 +97,7 @@ def test_a_refusal_is_what_building_would_say(estimator: Any, problem: Problem) 
     fitted = clone(estimator).fit(classifier.matrix(problem.train), labels)
     other = replace(problem, classifier=replace(classifier, estimator=fitted, threshold=None))
     with pytest.raises(UnsupportedError) as fault:
-        build(program.Program(), CeOcl(), other)
+        CounterfactualProgram(CeOcl(), other)
     assert CeOcl().refuses(other) == str(fault.value)
 
 

@@ -132,5 +132,5 @@ def test_programs_take_no_percentiles(model: str, parameters: dict[str, Any]) ->
     problem = enumeration.problem_of(model, priced="shares")
     why = CeOcl(**parameters).refuses(problem)
     assert why is not None
-    assert "CE-OCL takes percentiles on sums of trees only" in why
+    assert "CE-OCL takes percentiles by the search over cells of trees alone" in why
     assert "leave features.age.percentile out" in why
