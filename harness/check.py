@@ -11,6 +11,7 @@ from typing import Any
 
 from harness.core.errors import HarnessError
 from harness.core.wording import UNCHECKED
+from harness.evaluation import retrained
 from harness.evaluation.checker import FAULTS, judge
 from harness.store.run import StoredRun, stored_runs
 
@@ -49,6 +50,7 @@ def check(folders: Iterable[Path], trust: bool = False, doubts: Doubts = lambda 
                 before = run.verdicts()
                 verdicts, claims = judge(run), run.objective is not None
                 wrongs = list(doubts(run, verdicts))
+                changed, absent = retrained.faults(run, verdicts)
             except HarnessError as fault:
                 unread += 1
                 print(fault, file=sys.stderr)
@@ -61,11 +63,13 @@ def check(folders: Iterable[Path], trust: bool = False, doubts: Doubts = lambda 
             total += present
             faults += len(broken)
             missed += len(wrong) - len(broken)
+            wrongs += changed
             doubted += len(wrongs)
             listed = ", ".join(f"{count} {word}" for word, count in sorted(words.items()) if word != "none")
             unsettled = sum(verdict.get("region") == UNCHECKED for verdict in verdicts)
             regions = f"; {unsettled} regions {UNCHECKED}" if unsettled else ""
-            print(f"{run.label}: {present} counterfactuals: {listed or 'none'}{regions}")
+            gone = f"; {absent} retrained models are not in this cache: {UNCHECKED}" if absent else ""
+            print(f"{run.label}: {present} counterfactuals: {listed or 'none'}{regions}{gone}")
             for sentence in wrongs:
                 print(f"{run.label}: {sentence}", file=sys.stderr)
     print(f"{total} stored counterfactuals checked, {faults} of them do not hold")

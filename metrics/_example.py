@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -61,3 +62,23 @@ answers = rows((80.0, 40, "no", "school", "clerk"), (30.0, 20, "yes", "college",
 _line = LinearSVC().fit(SPACE.encode(TRAIN), LABELS == "granted")
 _line.coef_, _line.intercept_ = np.array([[1.0, 0, 0, 0, 0, 0, 0]]), np.array([-0.5])
 linear = replace(problem, classifier=replace(problem.classifier, estimator=_line))
+
+
+class _Retraining:
+    """Two other trees, of splits at incomes of 50 and 90, whatever changes; rows have no time."""
+
+    names: Mapping[str, Sequence[str]] = {}
+
+    def models(self, change: str) -> tuple[Classifier, ...]:
+        return () if change == "later" else tuple(map(_granting, (45.0, 85.0)))
+
+
+def _granting(least: float) -> Classifier:
+    """A tree that grants from halfway between ``least`` and the next of the training rows' incomes."""
+    tree = DecisionTreeClassifier(max_depth=1, random_state=0).fit(
+        SPACE.encode(TRAIN.assign(income=[0.0, 20.0, 30.0, least, least + 10, 96.0, 98.0, 100.0])), np.arange(8) > 3
+    )
+    return replace(problem.classifier, estimator=tree)
+
+
+retrained = replace(problem, classifier=replace(problem.classifier, retraining=_Retraining()))

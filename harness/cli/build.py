@@ -17,6 +17,7 @@ from hydra.errors import InstantiationException
 from hydra.utils import get_class, get_object, instantiate
 from omegaconf import DictConfig, OmegaConf
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.model_selection._search import BaseSearchCV
 
 from harness.cli.arguments import plain_names
 from harness.cli.process import CONF, SWEEP, log
@@ -36,8 +37,9 @@ from harness.models.adopt import from_file
 from harness.models.equations import equations
 from harness.models.files import name_of
 from harness.models.published import load_published
+from harness.models.retraining import Retraining
 from harness.models.runtime.source import ModelSource, is_file
-from harness.models.train import Amended, misfit, train
+from harness.models.train import Amended, Training, misfit
 
 
 def _folders() -> list[Path]:
@@ -151,19 +153,33 @@ def _classifier(key: str, dataset: Dataset) -> Classifier:
         raise HarnessError(
             f"model={name} {why} in dataset={dataset.name}; choose one of {fitting}, or another dataset."
         )
+    training = Training(
+        estimator,
+        dataset.space,
+        dataset.frame.iloc[dataset.train],
+        dataset.labels[dataset.train],
+        dataset.classes,
+        model.get("threshold"),
+        cache() / "models",
+        Amended(model.get("decimals"), model.get("decision")),
+    )
     try:
-        return train(
-            estimator,
-            dataset.space,
-            dataset.frame.iloc[dataset.train],
-            dataset.labels[dataset.train],
-            dataset.classes,
-            model.get("threshold"),
-            cache() / "models",
-            Amended(model.get("decimals"), model.get("decision")),
-        )
+        classifier = training.done().classifier
     except (ValueError, TypeError) as fault:  # of a parameter's value
         raise HarnessError(f"model={name} does not fit: {' '.join(str(fault).split())}") from fault
+    later = (dataset.frame.iloc[dataset.test], dataset.labels[dataset.test]) if dataset.by_time else None
+    return replace(classifier, retraining=Retraining(training, _grid(model["estimator"]), later))
+
+
+def _grid(estimator: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The grid within which a configured estimator is tuned: its own, or that of the search over such estimators."""
+    if "param_grid" in estimator:
+        return estimator["param_grid"]
+    for path in _models(BaseSearchCV).values():
+        search: Any = OmegaConf.to_container(OmegaConf.load(path).estimator, resolve=False)
+        if "param_grid" in search and search["estimator"]["_target_"] == estimator["_target_"]:
+            return search["param_grid"]
+    return None
 
 
 def _own_model(name: str, model: Mapping[str, Any], dataset: Dataset) -> Classifier:

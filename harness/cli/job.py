@@ -196,7 +196,9 @@ def _score(
     failing = set() if fault is None else set(fault.names)
     paths = dict(zip(plain["metrics"]["names"], metrics, strict=True))
     names = [path for path in scored["metrics"]["names"] if path not in paths or paths[path].name not in failing]
-    stored.update(scored={**scored, "metrics": {"names": names}})
+    retraining = task.classifier.retraining
+    named = {"retrained": dict(retraining.names)} if retraining is not None and retraining.names else {}
+    stored.update(scored={**scored, "metrics": {"names": names}}, **named)
     log_run(stored, plain)
     return fault
 

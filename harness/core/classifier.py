@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Real
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -64,6 +64,17 @@ class WrappedModel:
         return Classifier(self.model, self.inputs) if self.inputs else None
 
 
+class Retraining(Protocol):
+    """Other trainings of a model."""
+
+    def models(self, change: str) -> tuple[Classifier, ...]:
+        """The models of a change, such as ``bootstrap``; none where it is not defined."""
+
+    @property
+    def names(self) -> Mapping[str, Sequence[str]]:
+        """By change, the names of the models that were asked for."""
+
+
 @dataclass(frozen=True, eq=False)
 class Classifier:
     """A fitted estimator behind decoded frames. Regression models are taken too, with no classes.
@@ -89,6 +100,8 @@ class Classifier:
     cut
         The raw output of ``estimator`` above which ``wrapped`` says class 1, where it has other scores: of a calibrated
         model, say. Of more than two classes any number says so; the one with the greatest raw output is said.
+    retraining
+        Models as another training would give them, where it is known how this one was trained. Methods do not see it.
     """
 
     estimator: Any
@@ -99,6 +112,7 @@ class Classifier:
     opaque: str | None = None
     labels: tuple[Any, ...] = ()
     cut: float | None = None
+    retraining: Retraining | None = None
 
     def __post_init__(self) -> None:
         for name in ("inputs", "classes", "labels"):
@@ -110,6 +124,10 @@ class Classifier:
             raise UnsupportedError(
                 f"threshold={self.threshold} does not fit; give {allowed} or null for the model's own rule."
             )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without other trainings: a method's process is told of this model alone."""
+        return {name: value for name, value in self.__dict__.items() if name != "retraining"}
 
     def _in_range(self, threshold: Any) -> bool:
         """Whether scores may lie on both sides of a threshold."""

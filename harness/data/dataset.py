@@ -74,6 +74,8 @@ class Dataset:
         Why a feature's kind is as it is, by feature, where it was inferred from a user's own file.
     published
         The file of the factuals that a paper explained, where it published them.
+    by_time
+        Whether all test rows came after the training rows.
     """
 
     name: str
@@ -90,3 +92,4 @@ class Dataset:
     reading: Reading = field(default_factory=Reading)
     reasons: Mapping[str, str] = field(default_factory=dict)
     published: Source | None = None
+    by_time: bool = False

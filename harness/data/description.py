@@ -10,7 +10,7 @@ from harness.core.errors import DatasetError, choices
 from harness.data import gaps
 from harness.data.dataset import OPPOSITE
 
-SPLIT = {"test_size": 0.25, "stratify": True, "seed": 0}
+SPLIT = {"test_size": 0.25, "stratify": True, "seed": 0, "time": None}
 TASKS = ("classification", "regression")
 
 
@@ -62,7 +62,8 @@ class Description:
     read
         Further arguments of ``pandas.read_csv``.
     split
-        ``{test_size, stratify, seed}`` (numbers are never stratified); ``none`` (train = test = all rows); ``files``
+        ``{test_size, stratify, seed, time}`` (numbers are never stratified; ``time``: a column, the last rows by which
+        are the test rows); ``none`` (train = test = all rows); ``files``
         (the last file is the test split).
     overrides
         Feature attributes as in ``features``, applied last.

@@ -72,13 +72,14 @@ def load_dataset(
         one_of(key, SETTINGS, f"{name} has no setting")
     about = Description(name, sources, target, **settings)
     parts, sha256 = _read(about) if tables is None else tables
-    raw, column, entries, gaps, lost = _selected(about, pd.concat(parts, ignore_index=True))
+    table = pd.concat(parts, ignore_index=True)
+    raw, column, entries, gaps, lost = _selected(about, table)
     if about.task == "regression":
         labels, names = _numbers(about, raw[column]), ()
     else:
         labels, names = _classes(about, raw[column])
     in_last = raw.index.to_numpy() >= sum(map(len, parts[:-1]))
-    train, test = train_and_test(name, about.split, labels, names, in_last)
+    train, test = train_and_test(name, about.split, labels, names, in_last, table.loc[raw.index])
     space, frame, fills, notices = _features(about, raw, entries, gaps, train)
     causality = dict(about.causality or {})
     notices += [f"{name}: {notice}" for notice in check(space, causality)]
@@ -95,7 +96,8 @@ def load_dataset(
         )
     dataset = Dataset(name, space, frame, labels, names, about.desired, train, test, sha256, tuple(notices), causality)
     fillers = {feature: whole.filler for feature, whole in fills.items() if whole.filler is not None}
-    dataset = replace(dataset, reading=Reading(fills=fillers))
+    by_time = isinstance(about.split, Mapping) and about.split.get("time") is not None
+    dataset = replace(dataset, reading=Reading(fills=fillers), by_time=by_time)
     if about.published is not None:
         dataset = replace(dataset, published=source_of(name, about.published))
     if about.discretise is not None:

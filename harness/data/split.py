@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.model_selection import train_test_split
 
 from harness.core.errors import DatasetError
@@ -20,8 +21,17 @@ def train_and_test(
     labels: np.ndarray,
     classes: tuple[Any, ...],
     in_last: np.ndarray,
+    columns: pd.DataFrame,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of training and test rows."""
+    """Positions of training and test rows.
+
+    Parameters
+    ----------
+    in_last
+        Which rows are of the last file.
+    columns
+        All columns of the rows, by one of which they may be split: ``time``.
+    """
     rows = np.arange(len(labels))
     if split is None or split == "none":
         return rows, rows
@@ -48,6 +58,8 @@ def train_and_test(
                     f"{name} has a single row of class {cls!r}, which cannot be in both training and test rows; add "
                     f"rows, or set the split's 'stratify: false'."
                 )
+    if options["time"] is not None:
+        return _by_time(name, columns, str(options["time"]), float(size))
     by_class = np.array([classes.index(label) for label in labels]) if stratify and classes else None
     try:
         train, test = train_test_split(rows, test_size=size, stratify=by_class, random_state=seed)
@@ -57,3 +69,23 @@ def train_and_test(
             f"try 'stratify: false' or another 'test_size'."
         ) from fault
     return np.sort(train), np.sort(test)
+
+
+def _by_time(name: str, columns: pd.DataFrame, column: str, size: float) -> tuple[np.ndarray, np.ndarray]:
+    """The earlier rows and the later ones; those of the time at the cut are all earlier."""
+    one_of(column, columns.columns, f"{name} has no column to split by time named")
+    times = pd.to_numeric(columns[column], errors="coerce")
+    if times.isna().any():
+        times = pd.to_datetime(columns[column].astype(str), errors="coerce", format="mixed")
+    if times.isna().any():
+        place = int(np.argmax(times.isna()))
+        raise DatasetError(
+            f"{name} cannot be split by time: {column!r} of row {columns.index[place]} is "
+            f"{str(columns[column].iloc[place])[:40]!r}, neither a number nor a date; name a column that has one in "
+            f"every row, or set 'time: null'."
+        )
+    cut = times.sort_values().iloc[max(0, len(times) - 1 - round(size * len(times)))]
+    late = (times > cut).to_numpy()
+    if not late.any():
+        raise DatasetError(f"{name} cannot be split by time: no row has a {column!r} after {cut}; set 'time: null'.")
+    return np.flatnonzero(~late), np.flatnonzero(late)

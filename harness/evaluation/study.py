@@ -30,6 +30,7 @@ LATER = {
     "first_use": False,
     "satisfied": "leave_out",
     "constraints": [],
+    "split.time": None,
 }  # settings that earlier versions lacked, as they were then
 CONSTRAINTS = {
     "immutable",

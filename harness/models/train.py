@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import sklearn
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.ensemble import GradientBoostingClassifier
 
 from harness.core.classifier import Classifier
@@ -39,6 +40,70 @@ class Amended(NamedTuple):
 
     decimals: int | None = None
     decision: str | None = None
+
+    def classifier(
+        self, fitted: Any, space: Space, classes: tuple[Any, ...], threshold: float | None, frame: pd.DataFrame
+    ) -> Classifier:
+        """The model of an estimator that was fitted to such rows as ``frame``, which it may alter."""
+        if self.decimals is not None:
+            _round(fitted, self.decimals)
+        if self.decision is not None:
+            _decide(fitted, self.decision)
+        if hasattr(fitted, "inputs"):
+            made = Classifier(fitted, fitted.inputs(space), classes, threshold)
+        else:
+            made = of_inputs(fitted, space, classes, threshold, frame)
+        return gaps.taken(made, space, frame)
+
+
+class Trained(NamedTuple):
+    """A classifier, and what its fit depends on, as a hash: the name of its file in the cache."""
+
+    classifier: Classifier
+    content: str
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """What a model is trained of; the fields are the parameters of ``train``."""
+
+    estimator: Any
+    space: Space
+    frame: pd.DataFrame
+    labels: np.ndarray
+    classes: tuple[Any, ...]
+    threshold: float | None = None
+    cache: Path | None = None
+    amended: Amended = field(default_factory=Amended)
+
+    def by(self, estimator: Any) -> Training:
+        """The same of another estimator."""
+        return replace(self, estimator=estimator)
+
+    def on(self, frame: pd.DataFrame, labels: np.ndarray) -> Training:
+        """The same on other rows; what is fitted is another estimator, as fitting alters it."""
+        return replace(self, estimator=clone(self.estimator), frame=frame, labels=labels)
+
+    def done(self) -> Trained:
+        """As ``train``, with the model's name."""
+        estimator, space = self.estimator, self.space
+        if why := misfit(estimator, self.classes):
+            raise HarnessError(f"{type(estimator).__name__} {why}.")
+        inputs, decoded = space.encode(self.frame), hasattr(estimator, "inputs")
+        targets = _codes(self.labels, self.classes) if self.classes else np.asarray(self.labels, dtype=float)
+        if len(np.unique(targets)) < 2:
+            raise HarnessError(
+                f"all training rows have the label {self.labels[0]}; a model needs two. Use a larger split, or "
+                f"stratify it."
+            )
+        content = _content(estimator, inputs, targets, space if decoded else None)
+        path = None if self.cache is None else self.cache / f"{content}.skops"
+        fitted = _cached(path)
+        if fitted is None:
+            fitted = _fitted(estimator, (self.frame, targets, space) if decoded else (inputs, targets), space)
+            if path is not None:
+                _keep(fitted, path)
+        return Trained(self.amended.classifier(fitted, space, self.classes, self.threshold, self.frame), content)
 
 
 def train(
@@ -73,30 +138,9 @@ def train(
     HarnessError
         If estimator and labels do not fit.
     """
-    if why := misfit(estimator, classes):
-        raise HarnessError(f"{type(estimator).__name__} {why}.")
-    inputs, decoded = space.encode(frame), hasattr(estimator, "inputs")
-    targets = _codes(labels, classes) if classes else np.asarray(labels, dtype=float)
-    if len(np.unique(targets)) < 2:
-        raise HarnessError(
-            f"all training rows have the label {labels[0]}; a model needs two. Use a larger split, or stratify it."
-        )
-    content = _content(estimator, inputs, targets, space if decoded else None)
-    path = None if cache is None else cache / f"{content}.skops"
-    fitted = _cached(path)
-    if fitted is None:
-        fitted = _fitted(estimator, (frame, targets, space) if decoded else (inputs, targets), space)
-        if path is not None:
-            _keep(fitted, path)
-    if amended is not None and amended.decimals is not None:
-        _round(fitted, amended.decimals)
-    if amended is not None and amended.decision is not None:
-        _decide(fitted, amended.decision)
-    if decoded:
-        made = Classifier(fitted, fitted.inputs(space), classes, threshold)
-    else:
-        made = of_inputs(fitted, space, classes, threshold, frame)
-    return gaps.taken(made, space, frame)
+    return Training(
+        estimator, space, frame, labels, classes, threshold, cache, amended or Amended()
+    ).done().classifier  # fmt: skip
 
 
 def _fitted(estimator: Any, data: tuple[Any, ...], space: Space) -> Any:

@@ -1,0 +1,111 @@
+"""Models as the next training would give them: other seeds, other rows, other settings, and later rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
+from sklearn.model_selection._search import BaseSearchCV
+
+from harness.core.classifier import Classifier
+from harness.models.train import Trained, Training
+
+MODELS = 20  # of each change
+LEFT_OUT = {"leave_out_1": 0.01, "leave_out_10": 0.1}  # shares of the rows
+CHANGES = ("seeds", "bootstrap", *LEFT_OUT, "hyperparameters", "later")
+RANDOM = "random_state"
+
+
+@dataclass(frozen=True, eq=False)
+class Retraining:
+    """How a model was trained, and others that were trained almost so; each is trained once, and cached.
+
+    The features' scaling and the threshold stay those of the model; a search over settings is made again.
+
+    Parameters
+    ----------
+    training
+        How the model itself is trained.
+    grid
+        Settings of the estimator within which it is tuned, by name; None where no grid is known.
+    later
+        Decoded rows that came after those of the training, and their labels; None where rows have no time.
+    """
+
+    training: Training
+    grid: Mapping[str, Sequence[Any]] | None = None
+    later: tuple[pd.DataFrame, np.ndarray] | None = None
+    _made: dict[str, tuple[Trained, ...]] = field(default_factory=dict, init=False, repr=False)
+
+    def models(self, change: str) -> tuple[Classifier, ...]:
+        """The models of a change; none where it is not defined.
+
+        Parameters
+        ----------
+        change
+            ``seeds``: 20 other random seeds, of estimators that have one; ``bootstrap``: 20 samples of as many rows,
+            with replacement; ``leave_out_1`` and ``leave_out_10``: 20 times without 1 % or 10 % of the rows;
+            ``hyperparameters``: each other setting of the grid, 20 drawn where there are more; ``later``: one model,
+            of the later rows alone. What is drawn is the same in every process.
+        """
+        if change not in self._made:
+            self._made[change] = tuple(training.done() for training in self._trainings(change))
+        return tuple(trained.classifier for trained in self._made[change])
+
+    @property
+    def names(self) -> dict[str, list[str]]:
+        """By change, the names in the cache of the models that were asked for."""
+        return {change: [trained.content for trained in made] for change, made in self._made.items() if made}
+
+    def _trainings(self, change: str) -> Iterator[Training]:
+        training, size = self.training, len(self.training.labels)
+        if change == "seeds":
+            yield from map(training.by, self._seeded())
+        elif change == "hyperparameters":
+            yield from map(training.by, self._set_otherwise())
+        elif change == "later":
+            if self.later is not None and len(np.unique(self.later[1])) >= self._needed:
+                yield training.on(*self.later)
+        else:
+            for step in range(MODELS):
+                yield self._drawn(np.random.default_rng([CHANGES.index(change), step]), size, LEFT_OUT.get(change))
+
+    def _drawn(self, rng: np.random.Generator, size: int, left_out: float | None) -> Training:
+        """With a sample of the rows that has every class: without a share of them, or else with replacement."""
+        while True:
+            if left_out is None:
+                rows = rng.integers(size, size=size)
+            else:
+                rows = rng.permutation(size)[max(1, round(left_out * size)) :]
+            labels = self.training.labels[np.sort(rows)]
+            if len(np.unique(labels)) >= self._needed:
+                return self.training.on(self.training.frame.iloc[np.sort(rows)], labels)
+
+    def _seeded(self) -> Iterator[Any]:
+        """The estimator with each of the other seeds; none where it has none."""
+        given = self.training.estimator.get_params()
+        seeds = {name: seed for name, seed in given.items() if name.endswith(RANDOM) and isinstance(seed, int)}
+        for step in range(1, MODELS + 1) if seeds else ():
+            yield clone(self.training.estimator).set_params(**{name: seed + step for name, seed in seeds.items()})
+
+    def _set_otherwise(self) -> Iterator[Any]:
+        """The estimator, or that of a search, with other settings of the grid."""
+        tuned = self.training.estimator
+        tuned = tuned.estimator if isinstance(tuned, BaseSearchCV) else tuned
+        settings = [] if self.grid is None else list(ParameterGrid(dict(self.grid)))
+        given = tuned.get_params()
+        others = [setting for setting in settings if any(given[name] != value for name, value in setting.items())]
+        drawn = np.random.default_rng(CHANGES.index("hyperparameters")).permutation(len(others))[:MODELS]
+        for place in sorted(drawn):
+            yield clone(tuned).set_params(**others[place])
+
+    @cached_property
+    def _needed(self) -> int:
+        """How many distinct labels a training needs: every class, or of numbers two."""
+        return len(np.unique(self.training.labels)) if self.training.classes else 2

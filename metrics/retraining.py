@@ -1,0 +1,101 @@
+"""Whether the answers stay valid when the model is trained again; a number for each way in which trainings differ."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from harness.core.asked import Asked
+from harness.core.metric import metric, together
+
+
+@metric(better="higher", family="retraining", range=(0.0, 1.0), shown=("report",), heading="other seeds", place=10)
+@together
+def seeds(asked: Asked) -> np.ndarray:
+    """Mean share of 20 models trained with other random seeds that say of a valid answer what was wanted.
+
+    In [0, 1], higher is better. None without a valid answer, for estimators without a seed, and where it is not known
+    how the model was trained (one of a file). So are all metrics of this family; features' scaling and the threshold
+    stay those of the model.
+
+    >>> from metrics._example import answers, factual, retrained
+    >>> seeds(factual, answers, retrained)  # of one valid answer, an income of 80: other trees split at 50 and 90
+    0.5
+    """
+    return _kept(asked, "seeds")
+
+
+@metric(better="higher", family="retraining", range=(0.0, 1.0), shown=("report",), place=11)
+@together
+def bootstrap(asked: Asked) -> np.ndarray:
+    """As ``seeds``, of 20 models trained on samples of as many training rows, drawn with replacement.
+
+    >>> from metrics._example import answers, factual, retrained
+    >>> bootstrap(factual, answers.assign(income=[95.0, 80.0]), retrained)  # both trees grant the first, one the other
+    0.75
+    """
+    return _kept(asked, "bootstrap")
+
+
+@metric(better="higher", family="retraining", range=(0.0, 1.0), shown=("report",), heading="1 % left out", place=12)
+@together
+def leave_out_1(asked: Asked) -> np.ndarray:
+    """As ``seeds``, of 20 models trained without 1 % of the training rows, at least one.
+
+    >>> from metrics._example import answers, factual, retrained
+    >>> leave_out_1(factual, answers, retrained)
+    0.5
+    """
+    return _kept(asked, "leave_out_1")
+
+
+@metric(better="higher", family="retraining", range=(0.0, 1.0), shown=("report",), heading="10 % left out", place=13)
+@together
+def leave_out_10(asked: Asked) -> np.ndarray:
+    """As ``seeds``, of 20 models trained without 10 % of the training rows.
+
+    >>> from metrics._example import answers, factual, retrained
+    >>> leave_out_10(factual, answers, retrained)
+    0.5
+    """
+    return _kept(asked, "leave_out_10")
+
+
+@metric(better="higher", family="retraining", range=(0.0, 1.0), shown=("report",), heading="other settings", place=14)
+@together
+def hyperparameters(asked: Asked) -> np.ndarray:
+    """As ``seeds``, of models with each other setting of the grid within which such estimators are tuned, at most 20.
+
+    None for estimators that no ``conf/model/*_tuned.yaml`` searches over.
+
+    >>> from metrics._example import answers, factual, retrained
+    >>> hyperparameters(factual, answers, retrained)
+    0.5
+    """
+    return _kept(asked, "hyperparameters")
+
+
+@metric(better="higher", family="retraining", range=(0.0, 1.0), shown=("report",), heading="later rows", place=15)
+@together
+def later(asked: Asked) -> np.ndarray:
+    """Share of valid answers of which a model of the later rows alone, the test rows, says what was wanted.
+
+    In [0, 1], higher is better. None where rows are not split by time (``split.time``).
+
+    >>> from metrics._example import answers, factual, retrained
+    >>> later(factual, answers, retrained) is None
+    True
+    """
+    return _kept(asked, "later")
+
+
+def _kept(asked: Asked, change: str) -> np.ndarray:
+    """Mean over valid answers of the share of the models of a change by which they are valid, too."""
+    problem = asked.problem
+    retraining = problem.classifier.retraining
+    models = () if retraining is None else retraining.models(change)
+    if not models:
+        return np.full(len(asked.counts), np.nan)
+    valid = asked.where(problem.valid(asked.answers))
+    if valid.answers.empty:
+        return np.full(len(asked.counts), np.nan)
+    return valid.mean(np.column_stack([problem.target.holds(model, valid.answers) for model in models]))

@@ -1,0 +1,74 @@
+"""The checker computes validity under retraining again, from stored rows and the models that a run names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+from harness.core.target import Label
+from harness.evaluation import retrained
+from harness.models.retraining import Retraining
+from harness.models.train import Training
+from metrics._example import LABELS, SPACE, TRAIN, factual, problem, rows
+from metrics.retraining import bootstrap
+
+TREE = DecisionTreeClassifier(max_depth=1, random_state=0)
+POINTS = rows((52.0, 40, "no", "school", "clerk"), (99.0, 30, "no", "degree", "clerk"))
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A run of one question with two accepted answers, scored by ``retraining/bootstrap``."""
+    monkeypatch.setenv("CE_HARNESS_CACHE", str(tmp_path))
+    training = Training(TREE, SPACE, TRAIN, LABELS, ("refused", "granted"), cache=tmp_path / "models")
+    again = Retraining(training)
+    share = np.mean([model.predict(POINTS) == "granted" for model in again.models("bootstrap")])
+    assert 0 < share < 1
+    pd.DataFrame({"factual": [3], "retraining/bootstrap": [share]}).to_csv(tmp_path / "scores.csv", index=False)
+    return SimpleNamespace(
+        path=tmp_path,
+        meta={"retrained": again.names, "config": {"model": {}}},
+        space=SPACE,
+        classifier=training.done().classifier,
+        factuals=lambda: (POINTS.iloc[:1].set_axis([3]), {3: Label("granted")}),
+        rows=lambda: [{"factual": 3, "ce": k + 1, "row": row} for k, row in enumerate(POINTS.to_dict("records"))],
+    )
+
+
+ACCEPTED = [{"factual": 3, "ce": 1, "verdict": "accepted"}, {"factual": 3, "ce": 2, "verdict": "accepted"}]
+
+
+def test_stored_numbers_that_hold_are_no_fault(run: Any) -> None:
+    assert retrained.faults(run, ACCEPTED) == ([], 0)
+
+
+def test_a_number_that_differs_is_named(run: Any) -> None:
+    """Where the table says something else, or an answer is no longer accepted."""
+    (sentence,), _ = retrained.faults(run, ACCEPTED[:1])
+    assert "retraining/bootstrap of factual 3 is stored as" in sentence
+    table = pd.read_csv(run.path / "scores.csv")
+    table.assign(**{"retraining/bootstrap": 1.0}).to_csv(run.path / "scores.csv", index=False)
+    (sentence,), _ = retrained.faults(run, ACCEPTED)
+    assert "stored as 1; it is 0." in sentence
+
+
+def test_models_that_are_not_there_are_counted(run: Any) -> None:
+    (run.path / "models" / f"{run.meta['retrained']['bootstrap'][0]}.skops").unlink()
+    assert retrained.faults(run, ACCEPTED) == ([], 1)
+
+
+def test_the_metric_says_the_same(run: Any) -> None:
+    """It takes the models of the process, the checker those of the cache."""
+    training = Training(TREE, SPACE, TRAIN, LABELS, ("refused", "granted"))
+    own = replace(training.done().classifier, retraining=Retraining(training))
+    valid = POINTS[own.predict(POINTS) == "granted"]
+    assert len(valid) == 2
+    stored = pd.read_csv(run.path / "scores.csv")["retraining/bootstrap"][0]
+    assert bootstrap(factual, POINTS, replace(problem, classifier=own)) == pytest.approx(stored)

@@ -1,0 +1,115 @@
+"""Other trainings of a model: what each is fitted to, against fits by hand; and that the model stays as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+
+from harness.core.space import Feature, Kind, Space
+from harness.models.retraining import Retraining
+from harness.models.train import Training
+
+SPACE = Space((Feature("a", Kind.CONTINUOUS, scale=(0, 1)), Feature("b", Kind.CONTINUOUS, scale=(0, 1))))
+DRAWN = np.random.default_rng(0).random((300, 2))
+FRAME = pd.DataFrame(DRAWN, columns=SPACE.names)
+LABELS = np.where(DRAWN.sum(axis=1) + np.random.default_rng(1).normal(0, 0.4, 300) > 1, "yes", "no").astype(object)
+FOREST = RandomForestClassifier(5, max_depth=3, random_state=7)
+
+
+def training(estimator: Any, **changes: Any) -> Training:
+    return Training(
+        clone(estimator), **{"space": SPACE, "frame": FRAME, "labels": LABELS, "classes": ("no", "yes")} | changes
+    )
+
+
+def scores(model: Any) -> np.ndarray:
+    return model.score(FRAME)
+
+
+def test_the_model_itself_stays_as_it_is() -> None:
+    """However often it is trained again, on whatever rows."""
+    own = training(LogisticRegression())
+    model = own.done().classifier
+    before = scores(model).copy()
+    again = Retraining(own, {"C": [0.01, 1.0]}, (FRAME[:50], LABELS[:50]))
+    found = [again.models(change) for change in ("bootstrap", "leave_out_10", "hyperparameters", "later")]
+    assert [len(models) for models in found] == [20, 20, 1, 1]
+    assert (scores(model) == before).all()
+    every = np.array([scores(other) for models in found for other in models])
+    assert len(np.unique(every.round(12), axis=0)) == len(every)  # no two are the same fit
+    assert not (every == before).all(axis=1).any()
+
+
+def test_rows_left_out_are_as_many_as_said() -> None:
+    """1 % of 300 rows are three, 10 % thirty; a bootstrap sample has as many rows, some of them twice."""
+    seen: list[int] = []
+
+    class Counting(LogisticRegression):  # type: ignore[misc]
+        def fit(self, X: np.ndarray, y: np.ndarray) -> Any:
+            seen.append((len(X), len(np.unique(X, axis=0))))
+            return super().fit(X, y)
+
+    again = Retraining(training(Counting()))
+    for change, rows in (("leave_out_1", 297), ("leave_out_10", 270), ("bootstrap", 300)):
+        seen.clear()
+        again.models(change)
+        assert {count for count, _ in seen} == {rows}
+        assert all((distinct < count) == (change == "bootstrap") for count, distinct in seen)
+
+
+def test_other_seeds_are_fits_by_hand() -> None:
+    """With seeds 8 to 27 beside the model's 7; an estimator that has none has no other."""
+    by_hand = [scores(training(clone(FOREST).set_params(random_state=seed)).done().classifier) for seed in range(8, 28)]
+    assert np.array_equal([scores(model) for model in Retraining(training(FOREST)).models("seeds")], by_hand)
+    assert Retraining(training(LogisticRegression())).models("seeds") == ()
+
+
+def test_other_settings_are_those_of_the_grid_but_its_own() -> None:
+    """Of a plain estimator, and of the one that a search tunes; none without a grid; 20 of a large one."""
+    grid = {"max_depth": [2, 3], "n_estimators": [5, 8]}
+    others = Retraining(training(FOREST), grid).models("hyperparameters")
+    shapes = {(model.estimator.max_depth, model.estimator.n_estimators) for model in others}
+    assert shapes == {(2, 5), (2, 8), (3, 8)}
+    search = GridSearchCV(RandomForestClassifier(random_state=0), grid, cv=3)
+    assert len(Retraining(training(search), grid).models("hyperparameters")) == 4
+    assert Retraining(training(FOREST)).models("hyperparameters") == ()
+    wide = Retraining(training(LogisticRegression()), {"C": np.logspace(-2, 2, 50).tolist()})
+    assert len({model.estimator.C for model in wide.models("hyperparameters")}) == 20
+
+
+def test_later_rows_alone_train_the_later_model() -> None:
+    """None where they have one class only, or there are none."""
+    model = training(LogisticRegression())
+    later = FRAME[200:], LABELS[200:]
+    (found,) = Retraining(model, later=later).models("later")
+    by_hand = LogisticRegression().fit(SPACE.encode(later[0]), later[1] == "yes")
+    assert np.allclose(scores(found), by_hand.predict_proba(SPACE.encode(FRAME))[:, 1], atol=1e-12)
+    single = LABELS == "no"
+    assert Retraining(model, later=(FRAME[single], LABELS[single])).models("later") == ()
+    assert Retraining(model).models("later") == ()
+
+
+def test_every_sample_has_every_class() -> None:
+    """Also a class of two rows among 300."""
+    labels = np.where(np.arange(300) < 2, "yes", "no").astype(object)
+    again = Retraining(training(LogisticRegression(), labels=labels))
+    assert all(len(model.estimator.classes_) == 2 for model in again.models("bootstrap"))
+
+
+def test_models_are_trained_once_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process takes the same models from the cache, by the names on record."""
+    first = Retraining(training(FOREST, cache=tmp_path))
+    made = [scores(model) for model in first.models("bootstrap")]
+    assert sorted(first.names["bootstrap"]) == sorted(path.stem for path in tmp_path.iterdir())
+    monkeypatch.setattr(RandomForestClassifier, "fit", lambda *given: pytest.fail("fitted again"))
+    second = Retraining(training(FOREST, cache=tmp_path))
+    assert np.array_equal([scores(model) for model in second.models("bootstrap")], made)
+    assert second.names == first.names
