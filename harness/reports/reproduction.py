@@ -188,19 +188,20 @@ def studied(home: Path) -> dict[str, list[StoredRun]]:
 
 def _figures(home: Path) -> str:
     """Draw what has stored answers, and show all figures that are there; nothing where there is none."""
-    folder, drawn = home / "figures", set()
+    folder, drawn = home / "figures", dict[str, str]()
     for study in studies(home):
         try:
-            name = next((run.meta["config"].get("figure") for run in stored.latest(study)), None)
+            found = stored.latest(study)
+            name = next((run.meta["config"].get("figure") for run in found), None)
             if name is not None:
                 folder.mkdir(exist_ok=True)
                 figures.draw(study, name, folder / name, ("png",))
-                drawn.add(name)
+                drawn[name] = f"{_extent(found, 1)} {_behind(found, home)}\n\n"
         except HarnessError:
             continue
     there = [name for name in figures.known() if (folder / f"{name}.png").is_file()]
     lacking = [name for name in figures.known() if name not in there]
-    text = "".join(f"![{name}](figures/{name}.png)\n\n" for name in there)
+    text = "".join(f"![{name}](figures/{name}.png)\n\n{drawn.get(name, '')}" for name in there)
     old = [name for name in there if name not in drawn]
     text += f"Of an earlier page, whose answers are not here: {', '.join(old)}.\n\n" if old else ""
     text += f"Not drawn here: {', '.join(lacking)}.\n" if lacking else ""

@@ -141,8 +141,8 @@ def test_robust_is_certified_for_the_whole_radius(made: Made) -> None:
     """Granted are incomes above 50: 61 stands a ball of .1, 56 (.06) does not, 40 is not valid, one is missing."""
     rows = [{**GRANTED, "income": income} for income in (61.0, 56.0, 40.0)]
     run = made(*rows, None)
-    assert tables.shares(run, RADIUS) == (0.25, 0.5)
-    assert tables.shares(run, 0.05) == (0.5, 0.5)
+    assert tables.shares(run, RADIUS) == (0.25, 0.5, 0.75)
+    assert tables.shares(run, 0.05) == (0.5, 0.5, 0.75)
 
 
 def test_table_3_has_shares_of_both_methods(made: Made) -> None:
@@ -253,7 +253,7 @@ def test_a_run_without_rows_has_no_statistics(made: Made) -> None:
     nothing = tables.statistics_of(run)
     assert np.isnan([nothing[name] for name in ("median", "worst", "mean", "iterations", "distance")]).all()
     assert [nothing[name] for name in ("proven", "certified", "stopped", "asked")] == [0.0] * 4
-    assert tables.shares(run, RADIUS) == (0.0, 0.0)
+    assert tables.shares(run, RADIUS) == (0.0, 0.0, 0.0)
 
 
 def test_only_first_counterfactuals_count(made: Made) -> None:
@@ -263,7 +263,7 @@ def test_only_first_counterfactuals_count(made: Made) -> None:
     run.update(n_counterfactuals=2)
     found = tables.statistics_of(run)
     assert (found["asked"], found["worst"], found["iterations"]) == (1.0, 1.0, 1.0)
-    assert tables.shares(run, RADIUS) == (1.0, 1.0)
+    assert tables.shares(run, RADIUS) == (1.0, 1.0, 1.0)
 
 
 def test_table_3_is_printed_and_compared(made: Made) -> None:
@@ -304,7 +304,8 @@ def test_the_rival_falls_short_in_most_rows_or_in_one(short: int, holds: tuple[b
     """Of eight rows, and a ninth that was not run; of ours just as many are not valid."""
     shares = [0.9] * short + [1.0] * (8 - short)
     measures = {f"ours_dominguez_olmedo_{name}": [*shares, None] for name in ("robustness", "validity")}
-    numbers = {"robust_table3": pd.DataFrame(measures | {"ours_validity": [*shares, None]})}
+    ours = {"ours_validity": [*shares, None], "ours_answered": [1.0] * 8 + [None]}
+    numbers = {"robust_table3": pd.DataFrame(measures | ours)}
     found = [CLAIMS[name].decide(numbers) for name in ("robust_rival", "robust_invalid", "robust_valid")]
     assert tuple(each.holds for each in found) == (*holds, short == 0)
     texts = [f"below 1 in {short} of 8 rows, of our implementation with a weight of 1"] * 2 + [

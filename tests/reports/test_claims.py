@@ -296,10 +296,24 @@ def test_the_leaf_heuristic(seconds: float, distance: float, certified: int, wor
 def test_robustness_beside_the_rival(robust: float, valid: float, own: float, words: tuple[str, ...]) -> None:
     """Ours valid in all eight rows; the rival short of robust in most, and of valid in one at least."""
     rows = [{"ours_validity": own, "ours_dominguez_olmedo_robustness": robust, "ours_dominguez_olmedo_validity": valid}]
-    frame = pd.DataFrame(rows * 8)
+    frame = pd.DataFrame(rows * 8).assign(ours_answered=1.0)
     names = ("robust_valid", "robust_rival", "robust_invalid")
     assert tuple(decided(CLAIMS[name], {"robust_table3": frame})[0] for name in names) == words
     assert {decided(CLAIMS[name], {"robust_table3": frame.iloc[1:]})[0] for name in names} == {OPEN}
+
+
+@pytest.mark.parametrize(
+    ("answered", "expected"),
+    [
+        (1.0, (FAILS, "1.00 in 7 of 8 rows")),
+        (0.9, (OPEN, "7 of 8 settings: 1.00 in 7 of 7 rows")),
+        (0.95, (FAILS, "1.00 in 7 of 8 rows")),
+    ],
+)
+def test_no_answer_in_time_is_no_invalid_one(answered: float, expected: tuple[str, str]) -> None:
+    """Seven rows are all valid; in the eighth 90 % of those asked got a valid answer, and some of the rest none."""
+    rows = [{"ours_validity": 1.0, "ours_answered": 1.0}] * 7 + [{"ours_validity": 0.9, "ours_answered": answered}]
+    assert decided(CLAIMS["robust_valid"], {"robust_table3": pd.DataFrame(rows)}) == expected
 
 
 @pytest.mark.parametrize(("more", "word"), [(8.0, HOLDS), (2.0, FAILS), (4.0, FAILS)])

@@ -314,6 +314,8 @@ def test_figures_are_drawn_beside_the_page(home: Path, monkeypatch: pytest.Monke
     (home / "figures" / "old.png").write_bytes(b"before")
     reproduction.write(home)
     page = (home / "REPRODUCTION.md").read_text()
-    shown = "## Figures\n\n![one](figures/one.png)\n\n![old](figures/old.png)\n\n"
+    extent = "1 runs. methods: exact; models: tree; data sets: loans; seeds: 0; factuals a run: 1; seconds a factual: "
+    extent += "5; rows to train on: all. Answers behind it: `home/run`."
+    shown = f"## Figures\n\n![one](figures/one.png)\n\n{extent}\n\n![old](figures/old.png)\n\n"
     assert page.endswith(f"{shown}Of an earlier page, whose answers are not here: old.\n\nNot drawn here: two.\n")
     assert (home / "figures" / "one.png").read_bytes() == b"drawn"

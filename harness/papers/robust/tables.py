@@ -230,8 +230,8 @@ class Rivals(OneFile):
             for who, prefix in RIVALS.items():
                 mine = ran.get((*key, who))
                 if mine is not None:
-                    robust, valid = shares(mine, key[2])
-                    record |= {f"{prefix}_robustness": robust, f"{prefix}_validity": valid}
+                    measured = zip(("robustness", "validity", "answered"), shares(mine, key[2]), strict=True)
+                    record |= {f"{prefix}_{name}": share for name, share in measured}
             records.append(record)
         lines = pd.DataFrame(records)
         names = [
@@ -245,7 +245,7 @@ class Rivals(OneFile):
         notes = (
             *hidden,
             "*robustness*: share of factuals whose answer has a certified radius of at least ρ; *validity*: share "
-            "predicted as desired. Of all factuals.",
+            "predicted as desired. Of all factuals: one without an answer in time is neither.",
             "*robust*: the paper's own method as published; *ours*: here.",
             "*dominguez olmedo*: with a fixed weight of the distance, and the point that the descent ends in; ours is "
             "an implementation of our own with a weight of 1, as the paper does not say which it took; "
@@ -262,19 +262,19 @@ class Rivals(OneFile):
         return found.assign(better="higher", alone=found["measure"].str.startswith("lowered"))
 
 
-def shares(run: StoredRun, rho: float) -> tuple[float, float]:
-    """The shares of a run's factuals whose answer is certified for a ball of radius rho, and is valid at all."""
+def shares(run: StoredRun, rho: float) -> tuple[float, float, float]:
+    """The shares of a run's factuals whose answer is certified for a ball of radius rho, is valid, and is there."""
     _, targets = run.factuals()
     ball = Ball.scaled(run.space, "l2")
     robust = valid = 0
     rows = [row for row in run.rows() if row["ce"] == 1]
-    for row in rows:
-        if row["row"] is None:
-            continue
+    answered = [row for row in rows if row["row"] is not None]
+    for row in answered:
         judge = checker(run.space, run.classifier, targets[row["factual"]])
         valid += judge.valid(row["row"])
         robust += judge.certify(row["row"], ball, rho, SECONDS).radius >= rho * (1 - RADIUS)
-    return robust / max(len(rows), 1), valid / max(len(rows), 1)
+    asked = max(len(rows), 1)
+    return robust / asked, valid / asked, len(answered) / asked
 
 
 @dataclass(frozen=True)
