@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,12 +15,14 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.model_selection._search import BaseSearchCV
 
 from harness.core.classifier import Classifier
+from harness.models.files import log
 from harness.models.train import Trained, Training
 
 MODELS = 20  # of each change
 LEFT_OUT = {"leave_out_1": 0.01, "leave_out_10": 0.1}  # shares of the rows
 CHANGES = ("seeds", "bootstrap", *LEFT_OUT, "hyperparameters", "later")
 RANDOM = "random_state"
+SAY = 10.0  # seconds between lines on how far a training of many models has come
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,13 +58,23 @@ class Retraining:
             of the later rows alone. What is drawn is the same in every process.
         """
         if change not in self._made:
-            self._made[change] = tuple(training.done() for training in self._trainings(change))
+            self._made[change] = tuple(self._trained(change))
         return tuple(trained.classifier for trained in self._made[change])
 
     @property
     def names(self) -> dict[str, list[str]]:
         """By change, the names in the cache of the models that were asked for."""
         return {change: [trained.content for trained in made] for change, made in self._made.items() if made}
+
+    def _trained(self, change: str) -> Iterator[Trained]:
+        """The models of a change, and a line at times on how far this has come, where it takes long."""
+        trainings = list(self._trainings(change))
+        said = time.monotonic()
+        for place, training in enumerate(trainings):
+            if time.monotonic() - said > SAY:
+                log.info("training again (%s): %d of %d models, kept in the cache", change, place, len(trainings))
+                said = time.monotonic()
+            yield training.done()
 
     def _trainings(self, change: str) -> Iterator[Training]:
         training, size = self.training, len(self.training.labels)

@@ -301,9 +301,10 @@ def test_a_method_in_an_environment_of_its_own(site: Path, tmp_path: Path) -> No
 
 def test_a_module_of_a_persons_own_does_not_hide_a_package_of_ours(tmp_path: Path) -> None:
     """A file or folder of that name where the command is given; one that is imported already is named."""
-    (tmp_path / "methods.py").write_text("mine = True\n")
-    (tmp_path / "metrics").mkdir()
-    (tmp_path / "metrics" / "__init__.py").write_text("mine = True\n")
+    first, second = "methods", "metrics"
+    (tmp_path / f"{first}.py").write_text("mine = True\n")
+    (tmp_path / second).mkdir()
+    (tmp_path / second / "__init__.py").write_text("mine = True\n")
 
     def told(code: str) -> str:
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -312,7 +313,7 @@ def test_a_module_of_a_persons_own_does_not_hide_a_package_of_ours(tmp_path: Pat
         return done.stdout + done.stderr
 
     ours = f"{ROOT}/methods/__init__.py {ROOT}/metrics/__init__.py"
-    assert ours in told("import harness, methods, metrics; print(methods.__file__, metrics.__file__)")
-    assert f"{tmp_path}/methods.py hides the package 'methods' of ce-harness" in told("import methods, harness")
-    hidden = f"{tmp_path}/metrics/__init__.py hides the package 'metrics'"
-    assert hidden in told("import metrics, harness")
+    assert ours in told(f"import harness, {first}, {second}; print({first}.__file__, {second}.__file__)")
+    assert f"{tmp_path}/{first}.py hides the package '{first}' of ce-harness" in told(f"import {first}, harness")
+    hidden = f"{tmp_path}/{second}/__init__.py hides the package '{second}'"
+    assert hidden in told(f"import {second}, harness")

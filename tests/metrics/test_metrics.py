@@ -24,7 +24,7 @@ from harness.core.metric import TABLES, Metric
 from harness.core.problem import Problem
 from harness.core.space import Actionability, Space
 from harness.core.target import Interval, Label, Probability
-from metrics import plausibility
+from metrics import plausibility, retraining
 from metrics._example import LABELS, SPACE, factual, problem, rows
 from metrics._once import once
 from metrics.robustness import DRAWS
@@ -369,7 +369,7 @@ def test_config_names_documented_metrics(config: Path) -> None:
 
 
 def test_config_all_leaves_none_out() -> None:
-    """Every metric of the package is in ``all``, and no two are logged by one name."""
+    """Every metric of the package is in ``all``, or of retraining in ``model_change``; none share a name."""
     modules = [sys.modules[name] for name in sorted({path.rpartition(".")[0] for path in PATHS})]
     defined = {
         f"{module.__name__}.{name}"
@@ -380,7 +380,10 @@ def test_config_all_leaves_none_out() -> None:
     assert defined == set(PATHS)
     assert len(METRICS) == len(PATHS)
     files = {path.stem for path in Path(plausibility.__file__).parent.glob("[!_]*.py")}
-    assert files == {module.__name__.split(".")[1] for module in modules}
+    assert files == {module.__name__.split(".")[1] for module in modules} | {"retraining"}
+    again = {f"{retraining.__name__}.{name}" for name, value in vars(retraining).items() if isinstance(value, Metric)}
+    changes = OmegaConf.load(next(path for path in CONFIGS if path.stem == "model_change"))
+    assert again == {name for name in changes.names if name.startswith(retraining.__name__)}
 
 
 def test_each_metric_has_a_value_by_hand() -> None:
