@@ -13,6 +13,7 @@ import pytest
 import skops.io
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import (
@@ -234,6 +235,21 @@ def test_a_threshold_of_ones_own_is_one_of_the_composite(name: str) -> None:
     row = refused(model)
     (answer,) = explain(CeOcl(), asked(model, threshold=0.57), row).answers
     best = nearest(model, row, lambda frame: model.predict_proba(frame)[:, 1] > 0.57)
+    assert (answer.status.name, answer.objective) == ("OPTIMAL", pytest.approx(best, abs=1e-9))
+
+
+def test_a_threshold_on_probabilities_of_exactly_1_is_read() -> None:
+    """A network so sure that its float64 probabilities are 0 and 1 alone; only above a 1 is there nothing."""
+    frame, paid = PEOPLE.drop(columns="paid"), PEOPLE["paid"]
+    sure = behind(clone(NETWORK)).fit(frame, paid)
+    for weights in (sure[-1].coefs_[-1], sure[-1].intercepts_[-1]):
+        weights *= 1e6
+    steps = CalibratedClassifierCV(FrozenEstimator(sure), method="isotonic", ensemble=False).fit(frame, paid)
+    share = float(steps.calibrated_classifiers_[0].calibrators[0].y_thresholds_[-1])
+    model = FixedThresholdClassifier(FrozenEstimator(steps), threshold=share).fit(frame, paid)
+    row = refused(model)
+    (answer,) = explain(CeOcl(), asked(model), row).answers
+    best = nearest(model, row, lambda points: model.predict(points) == "yes")
     assert (answer.status.name, answer.objective) == ("OPTIMAL", pytest.approx(best, abs=1e-9))
 
 
