@@ -63,8 +63,7 @@ class Description:
         Further arguments of ``pandas.read_csv``.
     split
         ``{test_size, stratify, seed, time}`` (numbers are never stratified; ``time``: a column, the last rows by which
-        are the test rows); ``none`` (train = test = all rows); ``files``
-        (the last file is the test split).
+        are the test rows); ``none`` (train = test = all rows); ``files`` (the last file is the test split).
     overrides
         Feature attributes as in ``features``, applied last.
     constraints

@@ -51,6 +51,8 @@ def train_and_test(
         raise DatasetError(f"'seed' of the split is {seed!r}; allowed: a whole number from 0, below {SEEDS}.")
     if not isinstance(stratify, bool):
         raise DatasetError(f"'stratify' of the split is {stratify!r}; allowed: true, false.")
+    if options["time"] is not None:
+        return _by_time(name, columns, str(options["time"]), float(size))
     if stratify:
         for cls in classes:
             if (labels == cls).sum() < 2:
@@ -58,8 +60,6 @@ def train_and_test(
                     f"{name} has a single row of class {cls!r}, which cannot be in both training and test rows; add "
                     f"rows, or set the split's 'stratify: false'."
                 )
-    if options["time"] is not None:
-        return _by_time(name, columns, str(options["time"]), float(size))
     by_class = np.array([classes.index(label) for label in labels]) if stratify and classes else None
     try:
         train, test = train_test_split(rows, test_size=size, stratify=by_class, random_state=seed)

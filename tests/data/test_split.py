@@ -44,6 +44,9 @@ def test_a_split_by_time_has_the_last_rows_as_test_rows() -> None:
     train, test = train_and_test("toy", {"time": "year"}, LABELS, CLASSES, NOWHERE, TIMES)
     assert set(TIMES["year"].iloc[test]) == {2008, 2009}
     assert sorted([*train, *test]) == list(range(200))
+    single = np.where(np.arange(200) == 0, "rare", "common").astype(object)  # nothing is stratified
+    train, test = train_and_test("toy", {"time": "year"}, single, CLASSES, NOWHERE, TIMES)
+    assert len(test) == 40
 
 
 def test_what_is_no_time_is_said() -> None:
