@@ -222,9 +222,8 @@ class Validity(Part):
         super().__init__(stated)
         parameters, problem = stated.parameters, stated.problem
         classifier, space = problem.classifier, stated.variables
-        told_apart = (
-            parameters.diversity == "assignments"
-        )  # by the phases of all units, those that could be spared, too
+        # Assignments are told apart by the phases of all units, those that could be spared, too.
+        told_apart = parameters.diversity == "assignments"
         sense = raw_interval(problem).sense if len(classifier.classes) <= 2 and not told_apart else 0
         inputs = [space.source(source) for source in classifier.inputs]
         stated.embedded = embed(classifier.estimator, stated.program, inputs, sense)
@@ -243,9 +242,7 @@ class Validity(Part):
     def _rows(self, margin: float) -> list[Any]:
         """Outputs and margin are divided by ``unit``, in which the solver's tolerances are small."""
         program, problem, unit = self.stated.program, self.stated.problem, self.unit
-        outputs = (
-            [output / unit for output in self.stated.embedded.outputs] if unit != 1 else self.stated.embedded.outputs
-        )
+        outputs = [output if unit == 1 else output / unit for output in self.stated.embedded.outputs]
         if len(problem.classifier.classes) <= 2:
             low, high = (end / unit for end in raw_interval(problem).bounds(margin))
             rows = [program.add(outputs[0] >= low)] if math.isfinite(low) else []

@@ -13,12 +13,12 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from methods.hull_search import kernels
 from methods.hull_search.bounds import Costs
-from methods.hull_search.models import Model, searchable
+from methods.hull_search.models import Model
 from methods.hull_search.outside import PricedHull, points_of
 from methods.hull_search.part import TIES, Part
 from methods.hull_search.run import Run
 from methods.hull_search.working_set import WorkingSets
-from methods.milp.distance import Distance, Separable
+from methods.milp.distance import Separable
 from methods.milp.hull import Outside, Shares
 
 OWN = 0.3  # share of the time left for the factual's own categories, where there are too many others to search
@@ -73,11 +73,6 @@ class BoxSearch:
         """Search from now on within other bounds and actionability, and another number of changes."""
         self.model = replace(self.model, problem=problem)
         self.most = math.inf if max_changes is None else float(max_changes)
-
-    @staticmethod
-    def takes(problem: Problem, distance: Distance) -> bool:
-        """Whether the search answers: a linear model, or trees and one end of their sum; a sum over features."""
-        return isinstance(distance, Separable) and distance.even and searchable(problem)
 
     def closest(
         self, factual: pd.DataFrame, piece: Shares | Outside, upper: float, deadline: Deadline, lexical: bool = False

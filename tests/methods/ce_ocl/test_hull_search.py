@@ -21,6 +21,7 @@ from harness.core.space import Actionability
 from harness.core.target import Interval
 from methods.ce_ocl import CeOcl
 from methods.ce_ocl.program_engine import ProgramEngine
+from methods.hull_search.models import searchable
 from methods.hull_search.search import BoxSearch
 from methods.milp.distance import Separable
 from methods.milp.hull import Outside, Shares
@@ -174,10 +175,9 @@ def test_the_fewest_changes_are_found_whatever_the_distance(model: str) -> None:
 def test_two_ends_of_trees_are_left_to_the_program() -> None:
     """The search says what it does not take."""
     problem = make(RandomForestRegressor(3, random_state=0), seed=7)
-    ones = np.ones(5)
-    assert BoxSearch.takes(problem, Separable(0 * ones, ones, 0 * ones))
+    assert searchable(problem)
     both = Problem(problem.space, problem.classifier, problem.train, problem.labels, Interval(0.0, 5.0))
-    assert not BoxSearch.takes(both, Separable(0 * ones, ones, 0 * ones))
+    assert not searchable(both)
 
 
 def test_a_pool_without_an_answer_states_the_reason_once() -> None:
