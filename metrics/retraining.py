@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from harness.core.asked import Asked
 from harness.core.metric import metric, together
 
+share = partial(metric, better="higher", family="retraining", range=(0.0, 1.0), shown=("report",))
 
-@metric(better="higher", family="retraining", range=(0.0, 1.0), shown=("report",), heading="other seeds", place=10)
+
+@share(heading="other seeds", place=10)
 @together
 def seeds(asked: Asked) -> np.ndarray:
     """Mean share of 20 models trained with other random seeds that say of a valid answer what was wanted.
@@ -24,7 +28,7 @@ def seeds(asked: Asked) -> np.ndarray:
     return _kept(asked, "seeds")
 
 
-@metric(better="higher", family="retraining", range=(0.0, 1.0), shown=("report",), place=11)
+@share(place=11)
 @together
 def bootstrap(asked: Asked) -> np.ndarray:
     """As ``seeds``, of 20 models trained on samples of as many training rows, drawn with replacement.
@@ -36,7 +40,7 @@ def bootstrap(asked: Asked) -> np.ndarray:
     return _kept(asked, "bootstrap")
 
 
-@metric(better="higher", family="retraining", range=(0.0, 1.0), shown=("report",), heading="1 % left out", place=12)
+@share(heading="1 % left out", place=12)
 @together
 def leave_out_1(asked: Asked) -> np.ndarray:
     """As ``seeds``, of 20 models trained without 1 % of the training rows, at least one.
@@ -48,7 +52,7 @@ def leave_out_1(asked: Asked) -> np.ndarray:
     return _kept(asked, "leave_out_1")
 
 
-@metric(better="higher", family="retraining", range=(0.0, 1.0), shown=("report",), heading="10 % left out", place=13)
+@share(heading="10 % left out", place=13)
 @together
 def leave_out_10(asked: Asked) -> np.ndarray:
     """As ``seeds``, of 20 models trained without 10 % of the training rows.
@@ -60,7 +64,7 @@ def leave_out_10(asked: Asked) -> np.ndarray:
     return _kept(asked, "leave_out_10")
 
 
-@metric(better="higher", family="retraining", range=(0.0, 1.0), shown=("report",), heading="other settings", place=14)
+@share(heading="other settings", place=14)
 @together
 def hyperparameters(asked: Asked) -> np.ndarray:
     """As ``seeds``, of models with each other setting of the grid within which such estimators are tuned, at most 20.
@@ -74,7 +78,7 @@ def hyperparameters(asked: Asked) -> np.ndarray:
     return _kept(asked, "hyperparameters")
 
 
-@metric(better="higher", family="retraining", range=(0.0, 1.0), shown=("report",), heading="later rows", place=15)
+@share(heading="later rows", place=15)
 @together
 def later(asked: Asked) -> np.ndarray:
     """Share of valid answers of which a model of the later rows alone, the test rows, says what was wanted.

@@ -17,7 +17,7 @@ from hydra.errors import InstantiationException
 from hydra.utils import get_class, get_object, instantiate
 from omegaconf import DictConfig, OmegaConf
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.model_selection._search import BaseSearchCV
+from sklearn.model_selection import GridSearchCV
 
 from harness.cli.arguments import plain_names
 from harness.cli.process import CONF, SWEEP, log
@@ -168,14 +168,15 @@ def _classifier(key: str, dataset: Dataset) -> Classifier:
     except (ValueError, TypeError) as fault:  # of a parameter's value
         raise HarnessError(f"model={name} does not fit: {' '.join(str(fault).split())}") from fault
     later = (dataset.frame.iloc[dataset.test], dataset.labels[dataset.test]) if dataset.by_time else None
-    return replace(classifier, retraining=Retraining(training, _grid(model["estimator"]), later))
+    grid = functools.partial(_grid, model["estimator"])  # asked of few runs, and it reads all of conf/model
+    return replace(classifier, retraining=Retraining(training, grid, later))
 
 
 def _grid(estimator: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The grid within which a configured estimator is tuned: its own, or that of the search over such estimators."""
     if "param_grid" in estimator:
         return estimator["param_grid"]
-    for path in _models(BaseSearchCV).values():
+    for path in _models(GridSearchCV).values():
         search: Any = OmegaConf.to_container(OmegaConf.load(path).estimator, resolve=False)
         if "param_grid" in search and search["estimator"]["_target_"] == estimator["_target_"]:
             return search["param_grid"]

@@ -24,7 +24,8 @@ FAMILY = "retraining/"
 def faults(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> tuple[list[str], int]:
     """A sentence for each kind of retraining whose stored numbers differ; and how many models are not in the cache."""
     named: Mapping[str, Sequence[str]] = run.meta.get("retrained") or {}
-    if not named or not (run.path / SCORES).is_file() or run.meta.get("population", "accepted") != "accepted":
+    scored = run.meta.get("scored") or {}
+    if not named or not (run.path / SCORES).is_file() or scored.get("population") != "accepted":
         return [], 0
     scores, (factuals, targets) = read_scores(run), run.factuals()
     fine = {(v["factual"], v["ce"]) for v in verdicts if v["verdict"] == ACCEPTED}
@@ -36,6 +37,8 @@ def faults(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> tuple[list[
     amended = Amended(settings.get("decimals"), settings.get("decision"))
     missing, sentences = 0, []
     for change, names in named.items():
+        if FAMILY + change not in scores:  # the metric failed
+            continue
         paths = [cache() / "models" / f"{name}.skops" for name in names]
         if absent := sum(not path.is_file() for path in paths):
             missing += absent

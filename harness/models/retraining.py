@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
-from sklearn.model_selection import ParameterGrid
-from sklearn.model_selection._search import BaseSearchCV
+from sklearn.model_selection import GridSearchCV, ParameterGrid
 
 from harness.core.classifier import Classifier
 from harness.models.files import log
@@ -36,13 +35,13 @@ class Retraining:
     training
         How the model itself is trained.
     grid
-        Settings of the estimator within which it is tuned, by name; None where no grid is known.
+        Gives the settings of the estimator within which it is tuned, by name; None where no grid is known.
     later
         Decoded rows that came after those of the training, and their labels; None where rows have no time.
     """
 
     training: Training
-    grid: Mapping[str, Sequence[Any]] | None = None
+    grid: Callable[[], Mapping[str, Sequence[Any]] | None] = lambda: None
     later: tuple[pd.DataFrame, np.ndarray] | None = None
     _made: dict[str, tuple[Trained, ...]] = field(default_factory=dict, init=False, repr=False)
 
@@ -68,11 +67,10 @@ class Retraining:
 
     def _trained(self, change: str) -> Iterator[Trained]:
         """The models of a change, and a line at times on how far this has come, where it takes long."""
-        trainings = list(self._trainings(change))
         said = time.monotonic()
-        for place, training in enumerate(trainings):
+        for place, training in enumerate(self._trainings(change)):
             if time.monotonic() - said > SAY:
-                log.info("training again (%s): %d of %d models, kept in the cache", change, place, len(trainings))
+                log.info("training again (%s): %d of at most %d models, kept in the cache", change, place, MODELS)
                 said = time.monotonic()
             yield training.done()
 
@@ -96,9 +94,10 @@ class Retraining:
                 rows = rng.integers(size, size=size)
             else:
                 rows = rng.permutation(size)[max(1, round(left_out * size)) :]
-            labels = self.training.labels[np.sort(rows)]
+            rows.sort()
+            labels = self.training.labels[rows]
             if len(np.unique(labels)) >= self._needed:
-                return self.training.on(self.training.frame.iloc[np.sort(rows)], labels)
+                return self.training.on(self.training.frame.iloc[rows], labels)
 
     def _seeded(self) -> Iterator[Any]:
         """The estimator with each of the other seeds; none where it has none."""
@@ -110,9 +109,9 @@ class Retraining:
     def _set_otherwise(self) -> Iterator[Any]:
         """The estimator, or that of a search, with other settings of the grid."""
         tuned = self.training.estimator
-        tuned = tuned.estimator if isinstance(tuned, BaseSearchCV) else tuned
-        settings = [] if self.grid is None else list(ParameterGrid(dict(self.grid)))
-        given = tuned.get_params()
+        tuned = tuned.estimator if isinstance(tuned, GridSearchCV) else tuned
+        grid, given = self.grid(), tuned.get_params()
+        settings = () if grid is None else ParameterGrid(dict(grid))
         others = [setting for setting in settings if any(given[name] != value for name, value in setting.items())]
         drawn = np.random.default_rng(CHANGES.index("hyperparameters")).permutation(len(others))[:MODELS]
         for place in sorted(drawn):

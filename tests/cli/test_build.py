@@ -9,18 +9,40 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
+from sklearn.model_selection import ParameterGrid
 
+from harness.cli import build
 from harness.cli.arguments import plain_names, readable
 from harness.cli.composition import _compose_every_choice
 from harness.cli.settings import mistyped, validate
 from harness.core.errors import HarnessError
+from harness.data.csv_load import load_csv
 from harness.data.csv_notation import READING
 from harness.data.features import ATTRIBUTES
 
 CONF = Path(__file__).parents[2] / "conf"
+LINEAR = {"estimator": {"_target_": "sklearn.linear_model.LogisticRegression"}}
+
+
+def test_rows_split_by_time_train_the_later_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test rows, which are the last; where rows are split otherwise there are no later ones."""
+    monkeypatch.setenv("CE_HARNESS_CACHE", str(tmp_path))
+    day, paid = np.arange(40), np.where(np.arange(40) % 3, "yes", "no")
+    pd.DataFrame({"day": day[::-1], "income": day % 7, "paid": paid}).to_csv(tmp_path / "loans.csv", index=False)
+    made = load_csv(tmp_path / "loans.csv", "paid", split={"time": "day"})
+    assert made.frame["day"].iloc[made.test].tolist() == list(range(39, 29, -1))
+    retraining: Any = build._classifier(build._key("lr", LINEAR), made).retraining
+    assert retraining.later[0].equals(made.frame.iloc[made.test])
+    assert (retraining.later[1] == made.labels[made.test]).all()
+    assert len(retraining.models("later")) == 1
+    assert [setting["C"] for setting in ParameterGrid(retraining.grid())] == [0.01, 0.1, 1.0, 10.0]  # of lr_tuned
+    otherwise: Any = build._classifier(build._key("lr", LINEAR), load_csv(tmp_path / "loans.csv", "paid")).retraining
+    assert otherwise.models("later") == ()
 
 
 @pytest.mark.parametrize("attribute", [*ATTRIBUTES, *READING])

@@ -186,6 +186,26 @@ def test_metrics_are_computed_anew_from_stored_answers(copy: Path) -> None:
     pd.testing.assert_frame_equal(rescored[scores.columns], scores)
 
 
+def test_models_trained_again_score_answers_and_the_checker_follows(copy: Path) -> None:
+    """They are named beside the answers; the checker computes the shares from them, and sees one that was altered."""
+    done = runner(copy)(*ONE, "rescore=true", "metrics=model_change")
+    assert done.returncode == 0, done.stderr
+    cell = stored(copy)[LABEL]
+    kinds = ("seeds", "bootstrap", "leave_out_1", "leave_out_10", "hyperparameters")  # of a grid of 48 settings
+    assert {change: len(set(names)) for change, names in cell.meta["retrained"].items()} == dict.fromkeys(kinds, 20)
+    scores = pd.read_csv(cell.path / "scores.csv")
+    assert scores["retraining/bootstrap"].between(0, 1).all()
+    assert scores["retraining/later"].isna().all()  # rows have no time
+    check = runner(copy)("results", module="harness.check")
+    assert (check.returncode, check.stderr) == (0, "")
+    scores["retraining/seeds"] = 0.123
+    scores.to_csv(cell.path / "scores.csv", index=False)
+    check = runner(copy)("results", module="harness.check")
+    assert check.returncode == 1
+    assert f"{LABEL}: retraining/seeds of factual" in check.stderr
+    assert "is stored as 0.123" in check.stderr
+
+
 @pytest.mark.parametrize(
     ("address", "words"),
     [("http://127.0.0.1:9", "does not answer"), ("nonsense://x", "cannot be used"), ("http://[", "does not answer")],

@@ -34,7 +34,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     pd.DataFrame({"factual": [3], "retraining/bootstrap": [share]}).to_csv(tmp_path / "scores.csv", index=False)
     return SimpleNamespace(
         path=tmp_path,
-        meta={"retrained": again.names, "config": {"model": {}}},
+        meta={"retrained": again.names, "scored": {"population": "accepted"}, "config": {"model": {}}},
         space=SPACE,
         classifier=training.done().classifier,
         factuals=lambda: (POINTS.iloc[:1].set_axis([3]), {3: Label("granted")}),
@@ -57,6 +57,15 @@ def test_a_number_that_differs_is_named(run: Any) -> None:
     table.assign(**{"retraining/bootstrap": 1.0}).to_csv(run.path / "scores.csv", index=False)
     (sentence,), _ = retrained.faults(run, ACCEPTED)
     assert "stored as 1; it is 0." in sentence
+
+
+def test_shares_of_other_answers_are_not_judged(run: Any) -> None:
+    """Where metrics saw all that was returned, or none was computed, accepted answers say nothing of the number."""
+    run.meta["scored"] = {"population": "returned"}
+    assert retrained.faults(run, ACCEPTED[:1]) == ([], 0)
+    run.meta["scored"] = {"population": "accepted"}
+    pd.DataFrame({"factual": [3], "coverage": [1.0]}).to_csv(run.path / "scores.csv", index=False)
+    assert retrained.faults(run, ACCEPTED[:1]) == ([], 0)
 
 
 def test_models_that_are_not_there_are_counted(run: Any) -> None:

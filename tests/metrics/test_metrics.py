@@ -17,13 +17,14 @@ from hydra.utils import get_object
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
-from sklearn.tree import DecisionTreeRegressor
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from harness.core.classifier import Classifier
 from harness.core.metric import TABLES, Metric
 from harness.core.problem import Problem
 from harness.core.space import Actionability, Space
 from harness.core.target import Interval, Label, Probability
+from harness.models.retraining import CHANGES
 from metrics import plausibility, retraining
 from metrics._example import LABELS, SPACE, factual, problem, rows
 from metrics._once import once
@@ -384,6 +385,28 @@ def test_config_all_leaves_none_out() -> None:
     again = {f"{retraining.__name__}.{name}" for name, value in vars(retraining).items() if isinstance(value, Metric)}
     changes = OmegaConf.load(next(path for path in CONFIGS if path.stem == "model_change"))
     assert again == {name for name in changes.names if name.startswith(retraining.__name__)}
+
+
+class _One:
+    """A single other model for one change, which grants incomes below 10 alone; none for any other change."""
+
+    def __init__(self, change: str) -> None:
+        tree = DecisionTreeClassifier(max_depth=1).fit(SPACE.encode(problem.train), np.arange(8) < 1)
+        self.change, self.other = change, replace(problem.classifier, estimator=tree)
+
+    def models(self, change: str) -> tuple[Classifier, ...]:
+        return (self.other,) if change == self.change else ()
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_each_change_of_training_has_its_own_metric(change: str) -> None:
+    """It asks for the models of the change that it is named by; without an answer that is valid there is no share."""
+    asked = replace(problem, classifier=replace(problem.classifier, retraining=_One(change)))
+    shares = {name: getattr(retraining, name)(factual, ANSWERS, asked) for name in CHANGES}
+    assert shares == {name: 0.0 if name == change else None for name in CHANGES}
+    assert getattr(retraining, change)(factual, ANSWERS.iloc[:0], asked) is None
+    assert getattr(retraining, change)(factual, ANSWERS.iloc[[1]], asked) is None  # not valid
+    assert getattr(retraining, change)(factual, ANSWERS, problem) is None  # it is not known how it was trained
 
 
 def test_each_metric_has_a_value_by_hand() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +41,7 @@ def test_the_model_itself_stays_as_it_is() -> None:
     own = training(LogisticRegression())
     model = own.done().classifier
     before = scores(model).copy()
-    again = Retraining(own, {"C": [0.01, 1.0]}, (FRAME[:50], LABELS[:50]))
+    again = Retraining(own, lambda: {"C": [0.01, 1.0]}, (FRAME[:50], LABELS[:50]))
     found = [again.models(change) for change in ("bootstrap", "leave_out_10", "hyperparameters", "later")]
     assert [len(models) for models in found] == [20, 20, 1, 1]
     assert (scores(model) == before).all()
@@ -75,13 +77,13 @@ def test_other_seeds_are_fits_by_hand() -> None:
 def test_other_settings_are_those_of_the_grid_but_its_own() -> None:
     """Of a plain estimator, and of the one that a search tunes; none without a grid; 20 of a large one."""
     grid = {"max_depth": [2, 3], "n_estimators": [5, 8]}
-    others = Retraining(training(FOREST), grid).models("hyperparameters")
+    others = Retraining(training(FOREST), lambda: grid).models("hyperparameters")
     shapes = {(model.estimator.max_depth, model.estimator.n_estimators) for model in others}
     assert shapes == {(2, 5), (2, 8), (3, 8)}
     search = GridSearchCV(RandomForestClassifier(random_state=0), grid, cv=3)
-    assert len(Retraining(training(search), grid).models("hyperparameters")) == 4
+    assert len(Retraining(training(search), lambda: grid).models("hyperparameters")) == 4
     assert Retraining(training(FOREST)).models("hyperparameters") == ()
-    wide = Retraining(training(LogisticRegression()), {"C": np.logspace(-2, 2, 50).tolist()})
+    wide = Retraining(training(LogisticRegression()), lambda: {"C": np.logspace(-2, 2, 50).tolist()})
     assert len({model.estimator.C for model in wide.models("hyperparameters")}) == 20
 
 
@@ -102,6 +104,15 @@ def test_every_sample_has_every_class() -> None:
     labels = np.where(np.arange(300) < 2, "yes", "no").astype(object)
     again = Retraining(training(LogisticRegression(), labels=labels))
     assert all(len(model.estimator.classes_) == 2 for model in again.models("bootstrap"))
+
+
+def test_a_methods_process_is_not_told_of_other_trainings() -> None:
+    """Nor is a copy of the classifier."""
+    own = training(LogisticRegression())
+    model = replace(own.done().classifier, retraining=Retraining(own))
+    copied = pickle.loads(pickle.dumps(model))
+    assert copied.retraining is None
+    assert (scores(copied) == scores(model)).all()
 
 
 def test_models_are_trained_once_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
