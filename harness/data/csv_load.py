@@ -70,10 +70,12 @@ def _load(settled: Mapping[str, Any], split: Mapping[str, Any] | str | None) -> 
     column = str((label or {}).get("column", target))
     selected = _selected(settled, table, column)
     regression = settled["task"] == "regression"
-    written, unread, mark = notations(
-        name, _texts(table, [*selected, *([column] if regression else [])], given), settled["features"], given
-    )
+    times = [time for time in _times(split) if time in table.columns and time not in {*selected, column}]
+    texts = _texts(table, [*selected, *times, *([column] if regression else [])], given)
+    written, unread, mark = notations(name, texts, settled["features"], given)
     form, notices = replace(given, decimal=mark), [*table.notices, *unread.values()]
+    for time in (time for time in _times(split) if time in unread):
+        raise DatasetError(f"{unread[time]} Else rows cannot be split by it; or set split.time=null.")
     selected = [feature for feature in selected if feature not in unread]
     if not selected:
         raise DatasetError(f"{name} has no column left beside the target {column!r}: {' '.join(unread.values())}")
@@ -81,7 +83,7 @@ def _load(settled: Mapping[str, Any], split: Mapping[str, Any] | str | None) -> 
     strict = [*(feature for feature in selected if gaps[feature].remedy == "error"), column]
     check_complete(name, table, strict if missing == "error" else strict[:-1], column, form)
     raw, reasons, plain = {}, {}, Notation(mark, given.thousands or "")
-    for feature in selected:
+    for feature in (*selected, *times):
         parser = ColumnParser(name, feature, table.columns[feature], form, written[feature] or plain)
         kind = settled["features"].get(feature, {}).get("kind")
         raw[feature], reasons[feature] = parser.typed(kind, settled["max_categories"] or CATEGORIES)
@@ -107,6 +109,7 @@ def _load(settled: Mapping[str, Any], split: Mapping[str, Any] | str | None) -> 
             for key in ("label", "classes", "empty", "outliers", "constraints", "causality", "discretise")
         },
     )
+    reasons = {feature: reasons[feature] for feature in selected}
     _check_columns(dataset)
     for feature in dataset.space.names:
         if (dataset.frame[feature] == dataset.frame[feature].iloc[0]).all():
@@ -120,6 +123,12 @@ def _load(settled: Mapping[str, Any], split: Mapping[str, Any] | str | None) -> 
     space = dataset.space.replace(unusual)
     reading = replace(dataset.reading, form=replace(form, sep=given.sep))
     return replace(dataset, space=space, notices=(*notices, *dataset.notices), reading=reading, reasons=reasons)
+
+
+def _times(split: Mapping[str, Any] | str | None) -> list[str]:
+    """The column by which rows are split, which need not be a feature; empty where they are split otherwise."""
+    time = split.get("time") if isinstance(split, Mapping) else None
+    return [] if time is None else [str(time)]
 
 
 def _texts(table: Table, names: Iterable[str], form: Form) -> dict[str, list[str]]:

@@ -454,3 +454,16 @@ def test_faults_of_people_name_row_and_column(
         read_factuals(dataset, tmp_path / "people.csv")
     for part in ("people.csv", *parts):
         assert part in str(error.value)
+
+
+def test_rows_are_split_by_a_date_that_is_no_feature(write: Write) -> None:
+    """In the column's own notation, by which the second of the month comes first; what is no date is one sentence."""
+    days = [f"{1 + row % 28:02d}.{1 + row // 28:02d}.2024" for row in range(ROWS)]  # 01.01. to 28.01., 01.02. to 12.02.
+    dated = TABLE.assign(asked=[days[row] for row in np.random.default_rng(0).permutation(ROWS)])
+    settings = {"target": "approved", "drop": ["asked"], "split": {"time": "asked"}}
+    made = load_csv(write(dated), **settings)
+    assert "asked" not in made.space.names
+    assert made.by_time
+    assert sorted(dated["asked"].iloc[made.test]) == sorted(days[-10:])
+    with pytest.raises(DatasetError, match=r"'asked' holds dates such as .* Else rows cannot be split by it"):
+        load_csv(write(dated.assign(asked=[f"{1 + row % 12}/{1 + row % 10}/2024" for row in range(ROWS)])), **settings)
