@@ -31,7 +31,9 @@ def seeds(asked: Asked) -> np.ndarray:
 @share(place=11)
 @together
 def bootstrap(asked: Asked) -> np.ndarray:
-    """As ``seeds``, of 20 models trained on samples of as many training rows, drawn with replacement.
+    """Mean share of 20 models trained on bootstrap samples of the rows that say of a valid answer what was wanted.
+
+    Samples of as many training rows, drawn with replacement. As ``seeds`` otherwise.
 
     >>> from metrics._example import answers, factual, retrained
     >>> bootstrap(factual, answers.assign(income=[95.0, 80.0]), retrained)  # both trees grant the first, one the other
@@ -43,7 +45,9 @@ def bootstrap(asked: Asked) -> np.ndarray:
 @share(heading="1 % left out", place=12)
 @together
 def leave_out_1(asked: Asked) -> np.ndarray:
-    """As ``seeds``, of 20 models trained without 1 % of the training rows, at least one.
+    """Mean share of 20 models trained without 1 % of the rows that say of a valid answer what was wanted.
+
+    Without at least one. As ``seeds`` otherwise.
 
     >>> from metrics._example import answers, factual, retrained
     >>> leave_out_1(factual, answers, retrained)
@@ -55,7 +59,9 @@ def leave_out_1(asked: Asked) -> np.ndarray:
 @share(heading="10 % left out", place=13)
 @together
 def leave_out_10(asked: Asked) -> np.ndarray:
-    """As ``seeds``, of 20 models trained without 10 % of the training rows.
+    """Mean share of 20 models trained without 10 % of the rows that say of a valid answer what was wanted.
+
+    As ``seeds`` otherwise.
 
     >>> from metrics._example import answers, factual, retrained
     >>> leave_out_10(factual, answers, retrained)
@@ -67,9 +73,10 @@ def leave_out_10(asked: Asked) -> np.ndarray:
 @share(heading="other settings", place=14)
 @together
 def hyperparameters(asked: Asked) -> np.ndarray:
-    """As ``seeds``, of models with each other setting of the grid within which such estimators are tuned, at most 20.
+    """Mean share of models with other settings of their grid that say of a valid answer what was wanted.
 
-    None for estimators that no ``conf/model/*_tuned.yaml`` searches over.
+    Each other setting of the grid within which such estimators are tuned, at most 20. None for estimators that no
+    ``conf/model/*_tuned.yaml`` searches over; as ``seeds`` otherwise.
 
     >>> from metrics._example import answers, factual, retrained
     >>> hyperparameters(factual, answers, retrained)
@@ -81,9 +88,10 @@ def hyperparameters(asked: Asked) -> np.ndarray:
 @share(heading="later rows", place=15)
 @together
 def later(asked: Asked) -> np.ndarray:
-    """Share of valid answers of which a model of the later rows alone, the test rows, says what was wanted.
+    """Share of valid answers of which a model trained on the later rows alone says what was wanted.
 
-    In [0, 1], higher is better. None where rows are not split by time (``split.time``).
+    In [0, 1], higher is better. The later rows are the test rows; None where rows are not split by time
+    (``split.time``). As ``seeds`` otherwise.
 
     >>> from metrics._example import answers, factual, retrained
     >>> later(factual, answers, retrained) is None

@@ -33,6 +33,7 @@ from harness.evaluation.numbers import Numbers
 from harness.evaluation.study import Study
 from harness.reports import canvas
 from harness.reports.page import against, charts, figures, page
+from harness.reports.page.which import recommendations
 from metrics import _example as loans
 
 LATE = Answer(Status.GAVE_UP, None, Reason.TIME_LIMIT, detail="no tree was left in time")
@@ -141,6 +142,19 @@ def test_coverage_is_beside_what_is_recommended(read: Page) -> None:
             none["methods"],
         )
     assert [table.heading.split(",")[0] for table in shown] == ["proximity", "plausibility", "seconds"]
+
+
+def test_what_no_answer_has_a_value_of_recommends_nobody(tmp_path: Path) -> None:
+    """Rows have no time, so there is no share for later ones; the distance is there as before."""
+    paths = [*PATHS, "metrics.retraining.later"]
+    for method, answers in METHODS.items():
+        named = {"method": method, "fingerprint": method, "paths": paths}
+        started(tmp_path, loans.problem, loans.factual, answers, n_counterfactuals=1, **named)
+    numbers = Numbers(Study.of(tmp_path))
+    assert "later rows" in {criterion.name for criterion in numbers.criteria}
+    told = {each.name for each in recommendations(numbers, Markup)}
+    assert "later rows" not in told
+    assert {"proximity", "seconds"} <= told
 
 
 def test_every_data_set_has_its_own_question(tmp_path: Path) -> None:

@@ -36,9 +36,11 @@ class Recommendation(NamedTuple):
 
 
 def recommendations(numbers: Numbers, names: Names) -> list[Recommendation]:
-    """One a criterion."""
+    """One a criterion, but of what no method has a value of."""
     covered = _covered(numbers)
-    return [_recommended(numbers, criterion, names, covered) for criterion in numbers.criteria]
+    found = numbers.contests
+    defined = [c for c in numbers.criteria if any(one.values.notna().any(axis=None) for one in found[c.name])]
+    return [_recommended(numbers, criterion, names, covered) for criterion in defined]
 
 
 def _covered(numbers: Numbers) -> dict[str, Markup]:
