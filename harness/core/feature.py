@@ -156,6 +156,21 @@ class Feature:
         return self.price.rates
 
     @cached_property
+    def extremes(self) -> tuple[float, float]:
+        """Between what a scaled unit of any change costs. A number that is past all of a population passes nobody."""
+        if self.price.shares and self.numeric:
+            values, shares = np.transpose(self.price.shares)
+            steepest = float((np.diff(shares) / np.diff(values) * self.range).max(initial=1.0))
+            return 0.0, steepest * max(self.rates)
+        rates = list(self.rates)
+        if self.price.shares or self.price.costs:
+            codes = np.arange(len(self.categories))
+            steps = np.abs(codes - codes[:, None]) / max(len(codes) - 1, 1)
+            apart = steps > 0
+            rates += (self.charges[apart] / (steps[apart] if self.kind is Kind.ORDINAL else 1.0)).tolist()
+        return min(rates), max(rates)
+
+    @cached_property
     def priced(self) -> bool:
         """Whether it has costs of its own."""
         return not self.price.even or self.price.weight != 1.0
@@ -170,7 +185,7 @@ class Feature:
         """Whether it is a number of which a unit does not cost the same everywhere."""
         return self.numeric and bool(self.price.shares)
 
-    def _share(self, values: np.ndarray) -> np.ndarray:
+    def share(self, values: np.ndarray) -> np.ndarray:
         """The share of the population below numbers or ranks."""
         return np.interp(values, *np.transpose(self.price.shares))
 
@@ -180,7 +195,7 @@ class Feature:
         codes = np.arange(len(self.categories))
         steps = (codes - codes[:, None]).astype(float)
         if self.price.shares:
-            steps = self._share(codes) - self._share(codes)[:, None]
+            steps = self.share(codes) - self.share(codes)[:, None]
         elif self.kind is Kind.ORDINAL:
             steps /= max(len(codes) - 1, 1)
         else:
@@ -204,7 +219,7 @@ class Feature:
         rates = np.where(moves < 0, down, np.where(moves > 0, up, self.price.weight))
         gaps = self.moved(origins, values)
         if self.price.shares:
-            passed = np.abs(self._share(np.asarray(values, float)) - self._share(np.asarray(origins, float)))
+            passed = np.abs(self.share(np.asarray(values, float)) - self.share(np.asarray(origins, float)))
             gaps = np.where(np.isnan(moves), gaps, passed)
         return gaps * rates
 

@@ -74,12 +74,8 @@ class Space:
 
     @cached_property
     def rates(self) -> np.ndarray:
-        """The least and the greatest cost of a scaled unit of each feature, shape (features, 2)."""
-        found = [
-            [*f.rates, *(f.charges[~np.eye(len(f.charges), dtype=bool)] if f.price.costs else ())]
-            for f in self.features
-        ]
-        return np.array([(min(rates), max(rates)) for rates in found], dtype=float).reshape(-1, 2)
+        """``extremes`` of each feature, shape (features, 2)."""
+        return np.array([feature.extremes for feature in self.features], dtype=float).reshape(-1, 2)
 
     @cached_property
     def priced(self) -> bool:

@@ -103,7 +103,7 @@ class CeOcl(Parameters):
     (2a)      distances not summed over features  no                   no                     no             yes
     (2a)      costs with distance=mahalanobis     no                   no                     no             no
     (2a)      costs by side or by category        yes                  no                     yes            yes
-    (2a)      percentiles                         yes                  no                     no             no
+    (2a)      percentiles                         yes                  no                     no             yes
     (4)       missing values                      yes                  no                     no             no
     (4, 6)    coherence, bounds, actionability    up to 64 categories  yes                    yes            yes
     [2]_      answers apart by separation         yes                  no                     yes            yes

@@ -64,7 +64,7 @@ class CategoryBlock(Block):
     def pose(self, value: Any, cost: Cost, within: Any = None) -> None:
         code = self.feature.categories.index(value)
         self.code = code
-        self.weights = cost(self.feature.charges[code])
+        self.weights = cost(self.feature.charges[code], np.arange(self.size) != code)
         open_ = np.array([category in self.feature.reachable(value) for category in self.feature.categories])
         open_ &= self.weights <= cost.budget
         open_[code] = True

@@ -31,9 +31,14 @@ class Cost:
         moves = np.asarray(moves)
         return self(np.abs(moves) * np.where(moves < 0, self.down, self.up))
 
-    def __call__(self, gap: np.ndarray | float) -> Any:
+    def __call__(self, gap: np.ndarray | float, changed: np.ndarray | None = None) -> Any:
+        """The cost of gaps; those that cost nothing are changes where ``changed`` says so."""
         gap = np.asarray(gap)
-        return np.where(gap > COORDINATE_TIE, self.fixed, 0.0) + self.linear * gap + self.quadratic * gap**2
+        return (
+            np.where(gap > COORDINATE_TIE if changed is None else changed, self.fixed, 0.0)
+            + self.linear * gap
+            + self.quadratic * gap**2
+        )
 
     @property
     def radii(self) -> tuple[float, float]:

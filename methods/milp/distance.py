@@ -105,10 +105,11 @@ class Coupled:
     def box(self, extra: np.ndarray, budget: float, origin: np.ndarray) -> list[Any] | None:
         if not math.isfinite(budget):
             return None
-        radius = np.maximum(budget - extra, 0.0) * self.reach()
+        with np.errstate(invalid="ignore"):
+            radius = np.maximum(budget - extra, 0.0) * self.reach()
         starts = [columns.start for columns in self.space.slices]
         return [
-            (origin[start] - far, origin[start] + far) if feature.numeric else None
+            (origin[start] - far, origin[start] + far) if feature.numeric and math.isfinite(far) else None
             for feature, start, far in zip(self.space.features, starts, radius, strict=True)
         ]
 
@@ -120,7 +121,9 @@ class Chebyshev(Coupled):
     """The greatest weighted gap: one column above all of them."""
 
     def reach(self) -> np.ndarray:
-        return 1.0 / self.space.rates[:, 0]
+        with np.errstate(divide="ignore"):  # a number that may pass nobody moves for nothing
+            reach: np.ndarray = 1.0 / self.space.rates[:, 0]
+        return reach
 
     def form(self, variables: Variables, extra: np.ndarray, compiled: Compiled) -> Linear:
         above = Linear.of([(compiled.add_column(0.0, math.inf, integer=False), 1.0)])

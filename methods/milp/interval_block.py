@@ -94,7 +94,10 @@ class IntervalBlock:
         empty = np.maximum(first, low) > np.minimum(last, high)
         self.values[self.factual_cell] = value
         empty[self.factual_cell] = False
-        self.weights = cost.moved((self.values - value) / feature.range)
+        if feature.curved:
+            self.weights = cost(feature.charged(value, self.values), self.values != value)
+        else:
+            self.weights = cost.moved((self.values - value) / feature.range)
         open_ = ~empty & (self.weights <= cost.budget)
         open_[self.factual_cell] = True
         self.open = open_

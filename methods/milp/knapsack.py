@@ -49,7 +49,7 @@ class Knapsack:
         here = shift.astype(float).copy()
         gains, prices, counts = [], [], []
         for place, members in self.members.items():
-            block, cost = self.variables.blocks[place], self.costs[place]
+            block = self.variables.blocks[place]
             if isinstance(block, NumberBlock):
                 slope = sum(weights[:, column] * source.slope for column, source in members)
                 origin = (block.value - block.feature.scale[0]) / block.feature.range
@@ -57,7 +57,7 @@ class Knapsack:
                 rise, fall = block.reach.rise, block.reach.fall
                 up, down = slope * rise, -slope * fall
                 best, worst = np.maximum(np.maximum(up, down), 0), np.minimum(np.minimum(up, down), 0)
-                price = np.array([cost.moved(rise) if rise else 0.0, cost.moved(-fall) if fall else 0.0])
+                price = block.prices
                 gains.append((best, worst))
                 prices.append((np.where(up >= down, price[0], price[1]), np.where(up <= down, price[0], price[1])))
             elif isinstance(block, CategoryBlock):

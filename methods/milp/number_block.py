@@ -19,6 +19,7 @@ from methods.estimators.thresholds import separated_values
 from methods.milp.block import INTEGRAL, Block
 from methods.milp.cost import Cost
 from methods.milp.number_cells import NumberCells
+from methods.milp.passed import Passed
 from methods.milp.square import Square
 
 
@@ -148,21 +149,56 @@ class NumberBlock(Block):
     def pose(self, value: Any, cost: Cost, within: Any = None) -> None:
         """As in ``Block``. Where changes count nothing, "changed" needs no integrality but for a minimum jump."""
         self.value, self.rule = float(value), cost
-        self.reach = reach = Reach.of(self.feature, self.value, cost.radii, within)
+        radii = cost.radii
+        if self.feature.curved:
+            down, up = (
+                Passed.of(self.feature, self.value, side).farthest(share)
+                for side, share in zip((-1, 1), radii, strict=True)
+            )
+            radii = down, up
+        self.reach = reach = Reach.of(self.feature, self.value, radii, within)
+        self._paid: tuple[int, int] | None = None
         ends = self._bound(reach)
         self._tie(reach)
         self.cells.pose(self.value, ends, self.at.change)
         # With their weights: one of the gap, or where a unit does not cost the same up and down, one of each way.
         self.squares: list[tuple[Square, float]] = []
         if cost.quadratic:
-            parts: list[tuple[tuple[int, ...], float, float]] = [
-                ((self.at.up,), reach.rise, cost.up), ((self.at.down,), reach.fall, cost.down),
-            ]  # fmt: skip
+            curved, (up, down) = self.feature.curved, self.paid
+            rise, fall = (1.0, 1.0) if curved else (reach.rise, reach.fall)
+            parts: list[tuple[tuple[int, ...], float, float]] = [((up,), rise, cost.up), ((down,), fall, cost.down)]
             if cost.up == cost.down:
-                parts = [((self.at.up, self.at.down), max(reach.rise, reach.fall), cost.up)]
+                parts = [((up, down), max(rise, fall), cost.up)]
+            whole = self.feature.kind is Kind.INTEGER and not curved
             for ways, widest, rate in parts:
-                square = Square(self.compiled, self.feature, ways, widest)
+                square = Square(self.compiled, 1.0 / self.feature.range if whole else 0.0, ways, widest)
                 self.squares.append((square, cost.quadratic * rate**2))
+
+    @property
+    def paid(self) -> tuple[int, int]:
+        """The columns of how far it rises and falls: in scaled units, or in shares of the population."""
+        if not self.feature.curved:
+            return self.at.up, self.at.down
+        if self._paid is None:
+            up, down = (
+                Passed.of(self.feature, self.value, side, far).state(self.compiled, column)
+                for side, far, column in ((1, self.reach.rise, self.at.up), (-1, self.reach.fall, self.at.down))
+            )
+            self._paid = up, down
+        return self._paid
+
+    @property
+    def prices(self) -> np.ndarray:
+        """What it costs to rise, and to fall, as far as it may, shape (2,): at least, where shares bend.
+
+        A part of the way costs no less than that part of it, or where squares count, than that part's square.
+        """
+        moves = np.array([self.reach.rise, -self.reach.fall])
+        rates = [
+            Passed.of(self.feature, self.value, side, abs(far)).rate if self.feature.curved else 1.0
+            for side, far in zip((1, -1), moves, strict=True)
+        ]
+        return np.where(moves != 0, self.rule.moved(moves * rates), 0.0)
 
     def _bound(self, reach: Reach) -> tuple[float, float]:
         """Set the bounds of the columns; returns those of the number."""
@@ -195,13 +231,13 @@ class NumberBlock(Block):
 
     def cost(self) -> Linear:
         rule = self.rule
-        terms = [(self.at.up, rule.linear * rule.up), (self.at.down, rule.linear * rule.down)]
-        terms.append((self.at.change, rule.fixed))
+        up, down = self.paid if rule.linear else (self.at.up, self.at.down)
+        terms = [(up, rule.linear * rule.up), (down, rule.linear * rule.down), (self.at.change, rule.fixed)]
         return Linear.of([*terms, *(square.cost(weight) for square, weight in self.squares)])
 
     def gap(self) -> Linear:
         down, up = self.feature.rates
-        return Linear.of([(self.at.up, up), (self.at.down, down)])
+        return Linear.of(list(zip(self.paid, (up, down), strict=True)))
 
     def encoded(self) -> list[Linear]:
         feature = self.feature

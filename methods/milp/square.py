@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from harness.core.space import Feature, Kind
 from harness.core.tolerances import COORDINATE_TIE, SQUARE_MISSED
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled
@@ -21,13 +20,15 @@ class Square:
     ----------
     ways
         The columns whose sum is the gap, in scaled units.
+    step
+        What the gap is whole multiples of; 0 where it takes any value.
     widest
         The widest gap within the budget, or 0. Its square is the column's unit, so that the solver's tolerances are
         small beside it.
     """
 
-    def __init__(self, compiled: Compiled, feature: Feature, ways: tuple[int, ...], widest: float) -> None:
-        self.compiled, self.feature, self.ways = compiled, feature, ways
+    def __init__(self, compiled: Compiled, step: float, ways: tuple[int, ...], widest: float) -> None:
+        self.compiled, self.step, self.ways = compiled, step, ways
         self.unit = widest or 1.0
         self.column = compiled.add_column(0.0, math.inf, integer=False)
         for power in range(TANGENTS):
@@ -38,8 +39,7 @@ class Square:
         if gap <= 0:
             return
         slope, offset = 2 * gap, gap**2
-        if self.feature.kind is Kind.INTEGER:
-            unit = 1.0 / self.feature.range
+        if unit := self.step:
             step = math.floor(gap / unit + COORDINATE_TIE)
             slope, offset = (2 * step + 1) * unit, step * (step + 1) * unit**2
         slope, offset = slope / self.unit**2, offset / self.unit**2
@@ -52,8 +52,8 @@ class Square:
         if (gap / self.unit) ** 2 - x[self.column] <= SQUARE_MISSED:
             return False
         self._touch(gap)
-        if self.feature.kind is Kind.INTEGER:
-            self._touch(gap - 1.0 / self.feature.range)
+        if self.step:
+            self._touch(gap - self.step)
         return True
 
     def cost(self, weight: float) -> tuple[int, float]:

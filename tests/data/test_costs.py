@@ -60,6 +60,23 @@ def test_the_command_line_has_the_last_word(tmp_path: Path) -> None:
     assert cost(space, (10.0, "none", "no"), (30.0, "part", "no")) == pytest.approx(20 / 30 + 0.5)
 
 
+def test_the_population_is_the_training_rows_of_the_feature_itself(tmp_path: Path) -> None:
+    """Not all rows, nor those that are asked about, nor another number's; a notebook, which splits none, has all."""
+    path, told = tmp_path / "people.csv", {"income": {"percentile": True}, "age": {"percentile": True}}
+    income = np.arange(200.0) ** 2
+    pd.DataFrame({"income": income, "age": income[::-1] + 7.5, "ok": ["no", "yes"] * 100}).to_csv(path, index=False)
+    data = load_csv(path, target="ok", features=told)
+    plain = load_csv(path, target="ok")
+    tree = DecisionTreeClassifier(max_depth=1).fit(plain.frame[["income", "age"]], plain.labels)
+    posed = pose(plain, model=tree, features=told).dataset
+    assert 0 < len(plain.train) < len(plain.frame)
+    for name in told:
+        every = plain.frame[name].to_numpy()
+        for dataset, values in ((data, np.sort(every[plain.train])), (posed, np.sort(every))):
+            by_hand = [(value, (place + 0.5) / len(values)) for place, value in enumerate(values)]
+            assert np.array(dataset.space[name].price.shares) == pytest.approx(np.array(by_hand))
+
+
 @pytest.mark.parametrize("read", [False, True])
 def test_a_notebook(tmp_path: Path, read: bool) -> None:
     """The same of a table and of a dataset that was read."""

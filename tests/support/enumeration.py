@@ -123,6 +123,11 @@ PRICED: dict[str, dict[str, dict[str, Any]]] = {
         "debt": {"shares": ((0, 0.0), (5, 1.0)), "weight": 0.3},
         "grade": {"shares": ((0, 0.2), (1, 0.25), (2, 0.8))},
     },
+    "flat": {
+        "age": {"shares": ((2, 0.0), (3, 0.6), (5, 1.0))},
+        "debt": {"shares": ((0, 0.1), (1, 0.15), (2, 0.5), (3, 0.5), (4, 0.95)), "weight_down": 3},
+        "grade": {"shares": ((0, 0.4), (1, 0.4), (2, 0.45))},
+    },
     "weights": {"age": {"weight": 3}, "debt": {"weight": 0.4}, "grade": {"weight": 1.7}, "region": {"weight": 0.3}},
 }
 RATE = Feature("rate", "continuous", scale=(-1.0, 4.0), bounds=(-4.0, 8.0))

@@ -124,13 +124,32 @@ def test_the_least_of_the_population_is_passed(model: str, parameters: dict[str,
         assert cost == np.inf if first.objective is None else first.objective == pytest.approx(cost, abs=1e-6)
 
 
+@pytest.mark.parametrize("priced", ["shares", "flat"])
 @pytest.mark.parametrize(
-    ("model", "parameters"), [("mlp", {}), ("lr", {}), ("rf", {"hull": "hard"}), ("rf", {"engine": "milp"}),
-                              ("rf", {"distance": "linf"})],
+    ("model", "parameters"), [("mlp", {}), ("lr", {}), ("lr", {"alpha": 0.2}), ("lr", {"distance": "l2sq"}),
+                              ("lr", {"hull": "hard"}), ("mlp", {"distance": "linf"}),
+                              ("rf", {"engine": "milp", "alpha": 0.2}),
+                              ("lr", {"hull": "hard", "clusters": 3, "distance": "linf"}),
+                              ("rf", {"distance": "linf", "max_changes": 2}), ("mlp", {"hull": "penalised"})],
 )  # fmt: skip
-def test_programs_take_no_percentiles(model: str, parameters: dict[str, Any]) -> None:
-    problem = enumeration.problem_of(model, priced="shares")
-    why = CeOcl(**parameters).refuses(problem)
-    assert why is not None
-    assert "CE-OCL takes percentiles by the search over cells of trees alone" in why
-    assert "leave features.age.percentile out" in why
+def test_programs_pass_the_least_of_the_population(model: str, parameters: dict[str, Any], priced: str) -> None:
+    """Where shares bend up and down and stay, and where some changes pass nobody."""
+    problem, method = enumeration.problem_of(model, priced=priced), CeOcl(**parameters)
+    assert not isinstance(start(method, problem), CellEngine)
+    for factual in enumeration.factuals(problem, 2, seed=2):
+        first, _ = enumeration.assert_optimal(method, problem, factual, 2)
+        if method.hull == "none":
+            cost = least(method, problem, enumeration.PRICED[priced], factual)
+            assert first.objective == pytest.approx(cost, abs=1e-6)
+
+
+@pytest.mark.parametrize("priced", ["sides", "pairs", "shares", "flat"])
+def test_a_unit_costs_what_is_between_its_extremes(priced: str) -> None:
+    space = enumeration.problem_of("lr", priced=priced).space
+    for feature, (low, high) in zip(space.features, space.rates, strict=True):
+        values = list(enumeration.VALUES[feature.name])
+        for old in values:
+            for new in [value for value in values if value != old]:
+                unit = gap(space, {}, feature.name, old, new)
+                paid = gap(space, enumeration.PRICED[priced], feature.name, old, new)
+                assert low * unit - 1e-9 <= paid <= high * unit + 1e-9

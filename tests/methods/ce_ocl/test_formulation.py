@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from support import enumeration
 
+from harness.core.problem import Problem
 from harness.solvers.highs import Linear
 from methods.ce_ocl import CeOcl, formulation
 from methods.ce_ocl.cell_engine import CellEngine
@@ -123,11 +124,12 @@ def test_the_documentation_shows_the_table() -> None:
     assert shown == rows
 
 
-def test_percentiles_and_gaps_are_refused_by_the_line_that_keeps_them_from_the_cells() -> None:
-    problem = enumeration.problem_of("rf", priced="shares")
+def test_gaps_are_refused_by_the_line_that_keeps_them_from_the_cells() -> None:
+    problem, network = (_with_gaps(enumeration.problem_of(model)) for model in ("rf", "mlp"))
     assert isinstance(start(CeOcl(), problem), CellEngine)
     why = (
-        "CE-OCL takes percentiles by the search over cells of trees alone, which {}; leave features.age.percentile out."
+        "CE-OCL takes missing values by the search over cells of trees alone, which {}; set features.age.missing to "
+        "median, or another filler."
     )
     reasons: list[tuple[dict[str, Any], str]] = [
         ({"hull": "hard"}, "does not take the data manifold"),
@@ -137,5 +139,8 @@ def test_percentiles_and_gaps_are_refused_by_the_line_that_keeps_them_from_the_c
     ]
     for parameters, reason in reasons:
         assert CeOcl(**parameters).refuses(problem) == why.format(reason)
-    network = enumeration.problem_of("mlp", priced="shares")
     assert CeOcl().refuses(network) == why.format("takes validity only for sums of trees")
+
+
+def _with_gaps(problem: Problem) -> Problem:
+    return replace(problem, space=problem.space.replace({"age": {"missing": True}}))
