@@ -115,6 +115,22 @@ def test_costs_of_features_are_minimised(problem_of: ProblemOf) -> None:
     assert moved(50.0) < 0.5 * moved(0.02)
 
 
+def test_up_costs_what_up_costs() -> None:
+    """Numbers that rise and fall, one measured by the population that it passes: worked out."""
+    problem, method = toy_problem(), MdPso()
+    shares = ((0.0, 0.0), (5.0, 0.3), (10.0, 1.0))
+    prices = {"income": {"weight_up": 3, "weight_down": 0.5}, "debt": {"shares": shares, "weight_down": 2}}
+    explainer = method.fit(replace(problem, space=problem.space.replace(prices)))
+    actions = Actions(explainer.oracle, FACTUAL, (method.epsilon, method.epsilon_abs))
+    rows = TOY.frame(
+        {**FACTUAL.iloc[0].to_dict(), "income": income, "debt": debt} for income, debt in [(60, 10), (20, 0)]
+    )
+    points, owner = problem.space.encode(rows)[:, explainer.oracle.places], np.zeros(2, dtype=int)
+    priced = actions.priced(points, owner, actions.displacement(points, owner))
+    assert priced[:, 0] == pytest.approx([0.2 * 3, 0.2 * 0.5])
+    assert priced[:, 1] == pytest.approx([0.7, 0.3 * 2])
+
+
 def test_pull_back_undoes_what_is_not_needed() -> None:
     """All four features move; pulled back, income alone does, to the split."""
     method = MdPso(n_active=4, epsilon=1.0, pull_back=True, selection="top")
