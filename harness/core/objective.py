@@ -38,7 +38,8 @@ class Term:
     ``mad_l1``: the MAD by feature name. ``mahalanobis``: ``factor``, the L of :math:`\|L^T v\|_1`, v the difference in
     scaled columns. ``slack``, the distance from a convex hull: ``points`` in scaled columns, the ``norm`` (1, 2 or
     inf), the ``cluster`` of each point where the nearest of several hulls counts, and as ``entry`` the distance that
-    lying outside at all counts besides. Distances between weights of evidence of a scorecard's bins, by its ``table``
+    lying outside counts besides; then points within ``LIMIT_MET`` of a hull are in it, and count 0, as where the hull
+    is a limit. Distances between weights of evidence of a scorecard's bins, by its ``table``
     (see ``woe``): ``woe_l1`` with the ``unit`` of each feature; ``woe_mahalanobis`` with ``factor`` and ``mean``, from
     that mean; ``woe_outcome``, of the outcome from its ``target``, with ``coefficients``, ``intercept`` and whether the
     outcome is ``logistic``.
@@ -299,7 +300,7 @@ def _slack(moves: Moves, weights: np.ndarray, params: Mapping[str, Any]) -> np.n
     hulls = [points] if cluster is None else [points[np.asarray(cluster) == label] for label in np.unique(cluster)]
     norm = float(params["norm"])
     values = np.array([min(distance(hull, row, norm) for hull in hulls) for row in moves.encoded])
-    return values + params.get("entry", 0.0) * (values > LIMIT_MET)
+    return np.where(values > LIMIT_MET, values + params["entry"], 0.0) if "entry" in params else values
 
 
 def woe(frame: pd.DataFrame, table: Sequence[Mapping[str, Any]]) -> np.ndarray:

@@ -67,6 +67,16 @@ def test_terms(name: str, expected: list[float]) -> None:
     assert value(Term(name, 1.0, PARAMS.get(name, {}))) == pytest.approx(expected)
 
 
+def test_being_outside_at_all_costs_nothing_within_the_tolerance() -> None:
+    """Else a great price turns what a solver may be off, 4e-7 here, into a cost that no method claims."""
+    rows = SPACE.frame(FACTUAL.to_dict("records") * 2).assign(pay=[2.0 + 4e-6, 2.0 + 2e-5])
+    priced = {name: Objective((Term("slack", 1e5, PARAMS["slack"] | more),)) for name, more in
+              {"plain": {}, "entry": {"entry": 1.1}}.items()}  # fmt: skip
+    costs = {name: objective.evaluate(SPACE, FACTUAL, rows) for name, objective in priced.items()}
+    assert costs["plain"] == pytest.approx([0.04, 0.2])
+    assert costs["entry"] == pytest.approx([0.0, 1.1e5 + 0.2])
+
+
 def test_every_term_is_worked_out() -> None:
     woe = {"woe_l1", "woe_mahalanobis", "woe_outcome"}
     assert set(TERMS) == {"l0", "l1", "l2sq", "linf", "gower", "mad_l1", "mahalanobis", "slack"} | woe
