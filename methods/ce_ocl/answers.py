@@ -1,6 +1,8 @@
-"""Answers without a counterfactual, the same whichever engine gives them."""
+"""Answers without a counterfactual, the same whichever engine gives them, and by what answers are compared."""
 
 from __future__ import annotations
+
+import math
 
 from harness.core.explanation import Answer, Reason, Status
 
@@ -15,3 +17,8 @@ def infeasible(further: bool) -> Answer:
 def gave_up(reason: Reason) -> Answer:
     """Neither a counterfactual nor a proof that there is none."""
     return Answer(Status.GAVE_UP, None, reason, detail="no counterfactual was found within the limits")
+
+
+def cost_of(answer: Answer) -> float:
+    """The objective of an answer; inf without one."""
+    return math.inf if answer.objective is None else answer.objective

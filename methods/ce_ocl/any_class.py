@@ -15,7 +15,7 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.target import Classes, Label
 from harness.core.tolerances import OPTIMALITY_GAP
-from methods.ce_ocl.answers import gave_up, infeasible
+from methods.ce_ocl.answers import cost_of, gave_up, infeasible
 from methods.ce_ocl.parameters import Parameters
 from methods.milp.supports import supports
 
@@ -78,7 +78,7 @@ def _best(found: Sequence[Answer], further: bool) -> Answer:
     """The cheapest answer, proven by the bounds of all."""
     if all(answer.status is Status.INFEASIBLE for answer in found):
         return infeasible(further)
-    best = min(found, key=_cost)
+    best = min(found, key=cost_of)
     if best.row is None or best.objective is None:
         ended = any(answer.reason is Reason.TIME_LIMIT for answer in found)
         return gave_up(Reason.TIME_LIMIT if ended else Reason.FINISHED)
@@ -87,10 +87,6 @@ def _best(found: Sequence[Answer], further: bool) -> Answer:
         return replace(best, status=Status.OPTIMAL, reason=Reason.PROOF, bound=bound)
     late = next((answer.reason for answer in found if answer.reason is not Reason.PROOF), best.reason)
     return replace(best, status=Status.FOUND, reason=late, bound=bound if math.isfinite(bound) else None)
-
-
-def _cost(answer: Answer) -> float:
-    return math.inf if answer.objective is None else answer.objective
 
 
 def _bound(answer: Answer) -> float:

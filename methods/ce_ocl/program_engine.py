@@ -17,6 +17,7 @@ from harness.core.explanation import Answer, Reason, Status
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.tolerances import COORDINATE_TIE, OPTIMALITY_GAP
+from methods.ce_ocl.answers import cost_of
 from methods.ce_ocl.assignments import Assignment
 from methods.ce_ocl.cell_engine import CellEngine
 from methods.ce_ocl.constraints import manifolds
@@ -177,7 +178,7 @@ class ProgramEngine:
                 here += [search.run()] if earlier else search.pooled(n)
             last = here[-1] if here and here[-1].row is None else None
             # What fills the pool up may be better than what the solver met.
-            answers += sorted((a for a in here if a.objective is not None), key=_cost)
+            answers += sorted((a for a in here if a.objective is not None), key=cost_of)
             if last is None or last.status is not Status.INFEASIBLE:
                 break
         return answers if last is None else [*answers, self._explained(last, request.factual)]
@@ -203,7 +204,7 @@ class ProgramEngine:
         found: list[Answer] = []
         for label in manifold.labels:
             found.append(self._search(request, _rows(found), manifold, label).run())
-        found.sort(key=_cost)
+        found.sort(key=cost_of)
         if len(found) < n:
             found.append(_ended(f"the {len(manifold.labels)} clusters give no more than one counterfactual each"))
         return found[:n]
@@ -286,11 +287,6 @@ def _rows(answers: Sequence[Answer]) -> list[dict[str, Any]]:
     return [answer.row for answer in answers if answer.row is not None]
 
 
-def _cost(answer: Answer) -> float:
-    """The objective of an answer; inf without one."""
-    return math.inf if answer.objective is None else answer.objective
-
-
 def _ended(detail: str) -> Answer:
     """The answer after the last one that a rule of diversity allows."""
     return Answer(Status.GAVE_UP, None, Reason.FINISHED, detail=detail)
@@ -298,4 +294,4 @@ def _ended(detail: str) -> Answer:
 
 def _better(answer: Answer, other: Answer) -> bool:
     """Whether an objective is less, by more than what counts as proven."""
-    return _cost(answer) < _cost(other) - OPTIMALITY_GAP * max(1.0, abs(_cost(other)))
+    return cost_of(answer) < cost_of(other) - OPTIMALITY_GAP * max(1.0, abs(cost_of(other)))
