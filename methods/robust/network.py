@@ -49,7 +49,7 @@ from methods.robust.network_kernels import (
 )
 from methods.robust.network_nodes import Best, Looked, Node, PseudoCosts, Scenarios, Slice, Trace
 from methods.robust.outcome import Outcome
-from methods.robust.program import WIDE
+from methods.robust.perturbation import WIDE
 from methods.robust.settings import Settings
 
 NODES = 20  # of the adversary between two looks at the clock

@@ -46,10 +46,10 @@ from methods.milp.sources import Source
 from methods.milp.variables import Variables
 from methods.robust.incumbents import Certifier, FirstGuess
 from methods.robust.outcome import Outcome
+from methods.robust.perturbation import WIDE, boundless
 from methods.robust.related import clauses
 from methods.robust.settings import Settings
 
-WIDE = 10.0  # scaled units around the factual in which unbounded numbers are looked at while nothing is known
 SHARE = 0.25  # of the time left that a certificate may take
 EXCLUDED = 25  # combinations of leaves that only tolerances or ties allow, before a program is given up
 
@@ -107,9 +107,10 @@ class RobustProgram:
         changes = {}
         for feature in self.space.features:
             if feature.numeric:
-                value, reach = float(factual[feature.name].iloc[0]), min(WIDE, afforded / min(feature.rates))
+                value = float(factual[feature.name].iloc[0])
+                reach = math.inf if feature.curved else min(WIDE, afforded / min(feature.rates))
                 near = (value - reach * feature.range, value + reach * feature.range)
-                if not math.isfinite(budget) and not _boundless(feature):
+                if not math.isfinite(budget) and not boundless(feature):
                     continue
                 bounds = max(feature.bounds[0], near[0]), min(feature.bounds[1], near[1])
                 if bounds[0] <= bounds[1]:
@@ -132,16 +133,11 @@ class RobustProgram:
     ) -> Outcome:
         """What was found; no proof that there is nothing where only a part of the space was looked at."""
         if row is None:
-            wide = any(_boundless(feature) for feature in self.space.features)
+            wide = any(boundless(feature) for feature in self.space.features)
             least = WIDE * float(self.space.rates.min(initial=1.0))
             return Outcome(None, math.inf, min(bound, least, least**2) if wide else bound, 0.0, tuple(trace))
         value = self.value(row, factual)
         return Outcome(row, value, min(bound, value), self.settings.radius, tuple(trace))
-
-
-def _boundless(feature: Feature) -> bool:
-    """Whether a feature may go farther than programs look while nothing is known."""
-    return feature.numeric and feature.bounds[1] - feature.bounds[0] > 2 * WIDE * feature.range
 
 
 @dataclass(frozen=True)

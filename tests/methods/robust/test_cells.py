@@ -218,7 +218,7 @@ def test_features_have_costs_of_their_own(model: str) -> None:
 
 @pytest.mark.parametrize("model", ESTIMATORS)
 def test_regions_are_measured_by_the_population(model: str) -> None:
-    """The optimum is that of brute force where a number costs the share of the rows that it passes; else refused."""
+    """The optimum is that of brute force where a number costs the share of the rows that it passes."""
     plain = problem_with(model, "yes", mixed=True)
     priced = {name: {"shares": population(plain.train[name].to_numpy(float))} for name in ("a", "n")}
     problem, method = replace(plain, space=plain.space.replace(priced)), Robust(rho=0.05)
@@ -233,7 +233,10 @@ def test_regions_are_measured_by_the_population(model: str) -> None:
             assert gap == pytest.approx(abs(ends[0] - ends[1]))
             assert_sound(problem, method, factual, outcome)
     for other in (Robust(norm="l2"), Robust(distance="linf"), Robust(hull="hard")):
-        assert "robust takes percentiles for boxes on trees only" in str(other.refuses(problem))
+        assert other.refuses(problem) is None
+        assert other.chosen(problem) == "adversarial"
+    endless = replace(problem, space=problem.space.replace({"a": {"bounds": (-math.inf, math.inf)}}))
+    assert "beyond the population every move is free; give features.a.bounds" in str(Robust(norm="l2").refuses(endless))
 
 
 def nearest_allowed(problem: Problem, target: int, rho: float, x: float, own: float) -> float:

@@ -25,6 +25,7 @@ from support.plane import SPACE, rows
 
 from harness.certificate import Ball, Checker
 from harness.core.classifier import Classifier
+from harness.core.costs import population
 from harness.core.errors import UnsupportedError
 from harness.core.explanation import Reason, Status
 from harness.core.inputs import Affine, Indicator, space_inputs
@@ -141,6 +142,36 @@ def test_the_cheapest_region_lies_where_a_grid_says(name: str) -> None:
         cost = gaps.sum(axis=1) if distance == "l1" else gaps.max(axis=1)
         low, high = float(cost[depth >= RHO - 2 * STEP].min()), float(cost[depth >= RHO + STEP].min())
         assert low - 3.5 * STEP <= found.value <= high + 1e-6
+
+
+@pytest.mark.parametrize(("norm", "distance"), [("linf", "l1"), ("linf", "l2sq"), ("linf", "linf"), ("l2", "l1")])
+@pytest.mark.parametrize("name", MODELS)
+def test_the_least_population_lies_where_a_grid_says(name: str, norm: str, distance: str) -> None:
+    """Numbers cost the share of the rows that they pass; the programs' optimum against all points of the grid."""
+    plain = problem(name)
+    shares = {f: {"shares": population(plain.train[f].to_numpy(float))} for f in SPACE.names}
+    question, factual = replace(plain, space=SPACE.replace(shares)), refused(plain)
+    found = Robust(rho=RHO, norm=norm, distance=distance, algorithm="auto" if name in {"lr", "svm"} else "adversarial")
+    outcome = solved(lambda *_: found.start(question), question, found, factual)
+    assert outcome.row is not None
+    assert outcome.proven
+    points, depth = _depth(name, norm)
+    frame, passed = SPACE.decode(points), []
+    for f in SPACE.names:  # by hand: the rows below a value, those at it by half
+        ranked = np.sort(plain.train[f].to_numpy(float))
+        middles = [(np.searchsorted(ranked, v) + np.searchsorted(ranked, v, "right")) / 2 for v in np.unique(ranked)]
+        at = np.interp(np.append(frame[f], factual[f]), np.unique(ranked), np.array(middles) / len(ranked))
+        passed.append(np.abs(at[:-1] - at[-1]))
+    gaps = np.stack(passed, axis=1)
+    cost = {"l1": gaps.sum(axis=1), "l2sq": (gaps**2).sum(axis=1), "linf": gaps.max(axis=1)}[distance]
+    own = question.space.frame([outcome.row])
+    assert Robust(distance=distance).claim(question).evaluate(question.space, factual, own) == pytest.approx(
+        outcome.value
+    )
+    near = STEP * (1.0 if norm == "linf" else math.sqrt(2))
+    steepest = max(feature.extremes[1] for feature in question.space.features)
+    rounding = steepest * STEP * {"l1": 2.0, "l2sq": 4.0, "linf": 1.0}[distance]
+    assert cost[depth >= RHO - 2 * near].min() - rounding <= outcome.value <= cost[depth >= RHO + near].min() + 1e-6
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2"])
