@@ -96,6 +96,16 @@ WIDE = {  # classes and functions that have more, and why
     "methods/md_pso/parameters.py:Parameters": "the fields of a method's YAML",
     "methods/robust/settings.py:Settings": "the fields of a method's YAML",
 }
+READERS = "methods/estimators/"  # turn what estimators have learnt into arrays, for all methods
+LEARNT = {"coef_", "intercept_", "coefs_", "intercepts_", "tree_", "estimators_"}
+OWN_READERS = {  # other files of methods that touch what estimators have learnt, and why
+    "methods/carla/adapter.py": "exchanges the classes of scikit-learn's tree, which the library takes",
+    "methods/carla/feature_tweak.py": "hands scikit-learn's trees to the library",
+    "methods/carla/focus.py": "hands scikit-learn's trees to the library",
+    "methods/delta.py": "writes other weights into a copy",
+    "methods/md_pso/guide.py": "asks the members of a vote to predict",
+    "methods/peers/treecf.py": "hands a tree to the library as a forest of one",
+}
 TOLERANCES = "harness/core/tolerances.py"
 SMALL = 1e-5
 NO_TOLERANCES = {  # files with other numbers as small as ``SMALL``, and what these are
@@ -374,6 +384,16 @@ def clocked(sources: Sources) -> set[tuple[str, int]]:
     return found
 
 
+def learnt_readers(sources: Sources) -> set[str]:
+    """Files of methods outside ``READERS`` that name weights, trees or members of fitted estimators."""
+    return {
+        path
+        for path, source in sources.items()
+        if path.startswith("methods/") and not path.startswith(READERS)
+        if any(isinstance(node, ast.Attribute) and node.attr in LEARNT for node in ast.walk(ast.parse(source)))
+    }
+
+
 def small_numbers(sources: Sources) -> set[tuple[str, int]]:
     """Where a tolerance is written, and not taken from ``TOLERANCES``."""
     found = set()
@@ -389,6 +409,10 @@ def test_tolerances_lie_in_one_file_and_are_used() -> None:
     names = re.findall(r"^([A-Z_]+) = ", SOURCES[TOLERANCES], re.MULTILINE)
     users = [source for path, source in SOURCES.items() if path != TOLERANCES]
     assert [name for name in names if not any(re.search(rf"\b{name}\b", source) for source in users)] == []
+
+
+def test_estimators_are_read_in_one_place() -> None:
+    assert learnt_readers(SOURCES) == OWN_READERS.keys()
 
 
 def test_no_metric_has_a_clock() -> None:
@@ -525,6 +549,7 @@ BREACHES: dict[str, tuple[Callable[[Sources], Any], str, str]] = {
     "a metric's moment": (clocked, "metrics/slow.py", "from time import monotonic as now"),
     "a metric's limit": (clocked, "metrics/slow.py", "def f(a):\n    return a.certify(\n        1, seconds=3.0)"),
     "a tolerance": (small_numbers, "methods/dice.py", "def f(a):\n    return a > -1e-7"),
+    "a reader of its own": (learnt_readers, "methods/dice.py", "def f(a):\n    return a.coefs_[0]"),
     "long beside a kernel": (long_functions, "methods/dice.py", f"{KERNEL}\ndef f():\n" + "    x = 1\n" * 60),
 }
 

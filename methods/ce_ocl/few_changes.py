@@ -16,7 +16,7 @@ from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
 from harness.core.target import Label
 from harness.core.tolerances import COORDINATE_TIE, SCORE_INSET, SCORE_TIE
-from methods.estimators.network import NETWORKS, unit_of
+from methods.estimators.network import NETWORKS, dense_layers, has_hidden_units, unit_of
 from methods.estimators.raw_target import raw_interval
 from methods.estimators.thresholds import separated_values
 from methods.milp.distance import tolerance
@@ -76,7 +76,7 @@ class FewChanges:
     def takes(problem: Problem) -> bool:
         """Whether the model is a network of ReLUs, its inputs affine in all numbers."""
         estimator, space = problem.classifier.estimator, problem.space
-        if not isinstance(estimator, NETWORKS) or len(estimator.coefs_) < 2:
+        if not isinstance(estimator, NETWORKS) or not has_hidden_units(estimator):
             return False
         numeric = {feature.name for feature in space.features if feature.numeric}
         affine = all(isinstance(s, Affine) for s in problem.classifier.inputs if s.feature in numeric)
@@ -364,9 +364,8 @@ class _Network:
     """
 
     def __init__(self, problem: Problem, margin: float) -> None:
-        estimator = problem.classifier.estimator
-        self.layers = [(w.T, b) for w, b in zip(estimator.coefs_[:-1], estimator.intercepts_[:-1], strict=True)]
-        weights, shifts, unit = estimator.coefs_[-1].T, estimator.intercepts_[-1], unit_of(problem)
+        *self.layers, (weights, shifts) = [(w.T, b) for w, b in dense_layers(problem.classifier.estimator)]
+        unit = unit_of(problem)
         if len(problem.classifier.classes) > 2:
             assert isinstance(problem.target, Label)
             wanted = problem.classifier.code(problem.target.value)

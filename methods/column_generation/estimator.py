@@ -19,6 +19,8 @@ from harness.core.target import Label, Probability
 from harness.core.tolerances import MARGIN_SHARE, SCORE_TIE
 from methods.column_generation import kernels
 from methods.column_generation.records import CodedArrays
+from methods.estimators.linear import weights_of
+from methods.estimators.network import dense_layers, has_hidden_units
 from methods.estimators.thresholds import as_compared
 from methods.estimators.tree_arrays import leaves_of
 from methods.estimators.trees import Ensemble, ensemble, splits_only
@@ -144,14 +146,15 @@ def encode_model(problem: Problem, tau: float, margin: float, decimals: int | No
     masks, values, start = np.zeros((1, d), np.uint64), np.zeros(1), np.zeros(1, dtype=np.int64)
     if isinstance(estimator, CLASSIFIERS):
         kind = kernels.LINEAR
-        base = sign * float(np.ravel(estimator.intercept_)[0])
-        for weight, place, column in zip(np.ravel(estimator.coef_), owner, tables, strict=True):
+        (line,), (constant,) = weights_of(estimator)
+        base = sign * float(constant)
+        for weight, place, column in zip(line, owner, tables, strict=True):
             table[place, : len(column)] += sign * weight * column
     elif isinstance(estimator, MLPClassifier):
-        if estimator.activation != "relu" and len(estimator.coefs_) > 1:
+        if estimator.activation != "relu" and has_hidden_units(estimator):
             raise UnsupportedError(f"a network with activation {estimator.activation!r} cannot be read; use 'relu'.")
-        kind = kernels.NETWORK if len(estimator.coefs_) > 1 else kernels.LINEAR
-        coefs, intercepts = list(estimator.coefs_), list(estimator.intercepts_)
+        kind = kernels.NETWORK if has_hidden_units(estimator) else kernels.LINEAR
+        coefs, intercepts = map(list, zip(*dense_layers(estimator), strict=True))
         coefs[-1], intercepts[-1] = sign * coefs[-1], sign * intercepts[-1]
         first, shift = np.zeros((d, kernels.WORD, coefs[0].shape[1])), np.array(intercepts[0], dtype=float)
         for row, place, column in zip(coefs[0], owner, tables, strict=True):

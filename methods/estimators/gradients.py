@@ -11,6 +11,7 @@ from harness.core.classifier import Classifier
 from harness.core.inputs import space_inputs
 from harness.core.problem import Problem
 from harness.core.space import Space
+from methods.estimators.network import dense_layers
 
 ACTIVATIONS = {"relu": "relu", "tanh": "tanh", "logistic": "sigmoid"}  # scikit-learn's names and torch's
 
@@ -46,7 +47,7 @@ def layers_of(problem: Problem) -> list[tuple[np.ndarray, np.ndarray]] | None:
         return None
     if estimator.activation not in ACTIVATIONS:
         return None
-    *inner, (weights, shifts) = zip(estimator.coefs_, estimator.intercepts_, strict=True)
+    *inner, (weights, shifts) = dense_layers(estimator)
     return [*inner, (weights, shifts - classifier.raw_threshold)]
 
 

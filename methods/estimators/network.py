@@ -1,8 +1,7 @@
-"""Networks of ReLUs: the estimators that are ones, and the size of their outputs."""
+"""Networks of ReLUs: the estimators that are ones, their layers, and the size of their outputs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,14 +15,20 @@ NETWORKS = (MLPClassifier, MLPRegressor, TorchMLPClassifier, RuntimeNetwork)
 PARTS = 100.0  # units in the range of an output over the training rows
 
 
-def _layers(estimator: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    return zip(estimator.coefs_, estimator.intercepts_, strict=True)
+def dense_layers(estimator: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Weights, shape (values before, units), and intercepts, shape (units,), of each layer, the outputs' last."""
+    return list(zip(estimator.coefs_, estimator.intercepts_, strict=True))
+
+
+def has_hidden_units(estimator: Any) -> bool:
+    """Whether a network has more than a layer of outputs, so that its activation matters."""
+    return len(dense_layers(estimator)) > 1
 
 
 def _sums(estimator: Any, matrix: np.ndarray) -> list[np.ndarray]:
     """Each layer's sums of rows of inputs, the outputs last, shape (rows, units)."""
     sums, values = [], matrix
-    for weights, shifts in _layers(estimator):
+    for weights, shifts in dense_layers(estimator):
         sums.append(values @ weights + shifts)
         values = np.maximum(sums[-1], 0.0)
     return sums
@@ -32,7 +37,7 @@ def _sums(estimator: Any, matrix: np.ndarray) -> list[np.ndarray]:
 def outputs_of(estimator: Any, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The last layer's sums of rows of inputs, shape (rows, outputs), and the size of all terms in them, (rows,)."""
     sizes = np.abs(matrix)
-    for weights, shifts in _layers(estimator):
+    for weights, shifts in dense_layers(estimator):
         sizes = sizes @ np.abs(weights) + np.abs(shifts)
     return _sums(estimator, matrix)[-1], sizes.max(axis=1)
 

@@ -17,7 +17,7 @@ from harness.core.problem import Problem
 from harness.core.space import Feature, Space
 from harness.core.target import Classes, Interval, Label
 from methods.estimators.linear import is_linear, weights_of
-from methods.estimators.network import NETWORKS
+from methods.estimators.network import NETWORKS, dense_layers
 from methods.estimators.trees import ensemble
 
 WHOLE = 2**53  # above it not every whole number is a float64
@@ -132,8 +132,7 @@ class Served:
             weights, shifts = weights_of(estimator)
             return [{"weights": weights.T, "intercepts": np.array(shifts)}]
         if isinstance(estimator, NETWORKS):
-            layers = zip(estimator.coefs_, estimator.intercepts_, strict=True)
-            return [{"weights": np.asarray(weights), "intercepts": np.asarray(shifts)} for weights, shifts in layers]
+            return [{"weights": np.asarray(w), "intercepts": np.asarray(b)} for w, b in dense_layers(estimator)]
         raise UnsupportedError(f"{type(estimator).__name__} has no layers; ask about a linear model or a network.")
 
     def _gradient(self, frame: pd.DataFrame) -> np.ndarray:

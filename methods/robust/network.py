@@ -26,6 +26,7 @@ from harness.core.problem import Problem
 from harness.core.space import Actionability, Kind
 from harness.core.tolerances import BRANCHING_GAIN, COORDINATE_TIE, LITTLE_PROGRESS, OPTIMALITY_GAP, RADIUS_ROUNDING
 from harness.solvers.scaling import balanced
+from methods.estimators.network import dense_layers, has_hidden_units
 from methods.estimators.raw_target import raw_interval
 from methods.robust.adversarial import Adversarial
 from methods.robust.network_kernels import (
@@ -73,7 +74,7 @@ class Network(Adversarial):
         still = Actionability.IMMUTABLE
         numbers = [f for f in features if f.numeric]
         real = all((f.kind is Kind.CONTINUOUS and not f.special) or f.actionability is still for f in numbers)
-        deep = len(problem.classifier.estimator.coefs_) > 1
+        deep = has_hidden_units(problem.classifier.estimator)
         free = settings.hull == "none" and not problem.space.relations and not problem.space.priced
         self.own = plain and free and real and bool(numbers) and deep
         if self.own:
@@ -82,8 +83,7 @@ class Network(Adversarial):
 
     def _read(self, problem: Problem) -> None:
         """The network as a function of the scaled numbers, its output signed so that more is better, and balanced."""
-        estimator, interval = problem.classifier.estimator, raw_interval(problem)
-        space = problem.space
+        interval, space = raw_interval(problem), problem.space
         numbers = [feature.name for feature in space.features if feature.numeric]
         places = {name: slice(column, column + 1) for column, name in enumerate(numbers)}
         width = len(numbers)
@@ -98,13 +98,12 @@ class Network(Adversarial):
                 assert isinstance(source, Affine)
                 offset[row] = (feature.scale[0] - source.shift) / source.unit
             rates[row, places[feature.name]] = slope if feature.numeric else by_category(feature, source)
-        layers = list(zip((w.T for w in estimator.coefs_[:-1]), estimator.intercepts_[:-1], strict=True))
+        *layers, (outgoing, outputs) = [(w.T, b) for w, b in dense_layers(problem.classifier.estimator)]
         weights, shifts = layers[0]
         layers[0] = (weights @ rates, weights @ offset + shifts)
         sign = float(interval.sense)
         end = interval.low if sign > 0 else interval.high
-        output = sign * estimator.coefs_[-1][:, 0], float(sign * (estimator.intercepts_[-1][0] - end))
-        layers, self.last, self.constant = balanced(layers, *output)
+        layers, self.last, self.constant = balanced(layers, sign * outgoing[0], float(sign * (outputs[0] - end)))
         weights, shifts = layers[0]
         # What each category adds to the first layer's sums, shape (categories, units).
         self.added = {name: weights[:, place].T for name, place in places.items() if name not in numbers}

@@ -15,7 +15,7 @@ from harness.core.tolerances import BOUND_SOLVED
 from harness.solvers.highs import Linear
 from harness.solvers.lp import Lp
 from harness.solvers.program import Compiled, Program
-from methods.estimators.network import NETWORKS
+from methods.estimators.network import NETWORKS, dense_layers, has_hidden_units
 from methods.milp.embed.embedded import Bounds, Embedded
 from methods.milp.embed.linear import affine
 from methods.milp.embed.registry import embed, embeddable
@@ -36,19 +36,19 @@ def embed_network(estimator: Any, program: Program, inputs: Sequence[Source], se
     """
     embeddable(estimator)
     layers: list[_Layer] = []
-    hidden, outgoing = len(estimator.coefs_) - 1, estimator.coefs_[-1]
-    for depth, (weights, shifts) in enumerate(zip(estimator.coefs_[:-1], estimator.intercepts_[:-1], strict=True)):
+    *hidden, (outgoing, constants) = dense_layers(estimator)
+    for depth, (weights, shifts) in enumerate(hidden):
         layer = _Layer(weights.T, shifts)
         for unit in range(weights.shape[1]):
             if depth == 0:
                 total = affine(weights[:, unit], shifts[unit], inputs)
             else:
                 total = _weighted(weights[:, unit], layers[-1].outputs, shifts[unit])
-            last = depth == hidden - 1
+            last = depth == len(hidden) - 1
             harmless = last and sense != 0 and outgoing.shape[1] == 1 and sense * outgoing[unit, 0] <= 0
             layer.add(program, total, phase=not harmless)
         layers.append(layer)
-    ends = zip(outgoing.T, estimator.intercepts_[-1], strict=True)
+    ends = zip(outgoing.T, constants, strict=True)
     if layers:
         outputs = tuple(_weighted(weights, layers[-1].outputs, shift) for weights, shift in ends)
     else:
@@ -64,7 +64,7 @@ def embed_network(estimator: Any, program: Program, inputs: Sequence[Source], se
 
 
 def _relu(estimator: Any) -> None:
-    if estimator.activation != "relu" and len(estimator.coefs_) > 1:
+    if estimator.activation != "relu" and has_hidden_units(estimator):
         raise UnsupportedError(f"cannot embed a network with activation {estimator.activation!r}; use 'relu'.")
     if estimator.out_activation_ == "exp":
         raise UnsupportedError("cannot embed a network with loss 'poisson', an exponential; use 'squared_error'.")
