@@ -1,4 +1,4 @@
-"""Why a question has no answer: constraint groups that cannot hold together, none of which can be spared."""
+"""Why a question has no answer: constraint groups that cannot hold together, and as few of them as time allows."""
 
 from __future__ import annotations
 
@@ -25,21 +25,24 @@ def irreducible(groups: Sequence[str], infeasible: Callable[[frozenset[str]], bo
     Returns
     -------
     tuple of str
-        The conflict; empty where time did not allow to settle it.
+        The conflict. A group that could not be settled stays in it; empty where none was seen to be needed.
 
     Examples
     --------
     >>> irreducible(["a", "b", "c"], lambda without: "b" not in without and "c" not in without)
     ('b', 'c')
+    >>> unsettled = {frozenset("c"): None, frozenset("b"): False}
+    >>> irreducible(["b", "c"], unsettled.get), irreducible(["c"], unsettled.get)
+    (('b', 'c'), ())
     """
     spared: frozenset[str] = frozenset()
+    needed, doubtful = False, False
     for group in groups:
         verdict = infeasible(spared | {group})
-        if verdict is None:
-            return ()
         if verdict:
             spared |= {group}
-    return tuple(group for group in groups if group not in spared)
+        needed, doubtful = needed or verdict is False, doubtful or verdict is None
+    return () if doubtful and not needed else tuple(group for group in groups if group not in spared)
 
 
 def conflict_text(conflict: Sequence[str]) -> str:

@@ -84,7 +84,7 @@ class CeOclExplainer:
         return Explanation(tuple(answers), conflict).padded(n, answers[-1])
 
     def _conflict(self, factual: pd.DataFrame, deadline: Deadline) -> tuple[str, ...]:
-        """Constraint groups that leave no valid point, none of which can be spared."""
+        """Constraint groups that leave no valid point, as few as time allows."""
         most = f"max_changes={self.method.max_changes}"
 
         def infeasible(without: frozenset[str]) -> bool | None:

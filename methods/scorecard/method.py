@@ -371,7 +371,7 @@ class _Explainer:
         return changes
 
     def _conflict(self, origin: dict[str, Any], n: int, deadline: Deadline) -> tuple[str, ...] | None:
-        """An irreducible set of requirements that leaves no n counterfactuals; empty where time ran out.
+        """Requirements that leave no n counterfactuals, as few as time allows.
 
         None where there are none either with all requirements lifted.
         """
