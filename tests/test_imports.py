@@ -91,10 +91,6 @@ MOST_LATE, MOST_FILE, MOST_FUNCTION = 28, 500, 60  # import statements; lines; l
 MOST_ARGUMENTS, MOST_ATTRIBUTES = 8, 15  # of functions, without self; of classes, without inherited
 WIDE = {  # classes and functions that have more, and why
     "harness/core/metric.py:metric": "keywords by which a user declares a metric, all but two with a default",
-    "harness/data/description.py:Description": "the fields of a dataset's YAML, which users write one below the other",
-    "methods/ce_ocl/parameters.py:Parameters": "the fields of a method's YAML",
-    "methods/md_pso/parameters.py:Parameters": "the fields of a method's YAML",
-    "methods/robust/settings.py:Settings": "the fields of a method's YAML",
 }
 READERS = "methods/estimators/"  # turn what estimators have learnt into arrays, for all methods
 LEARNT = {"coef_", "intercept_", "coefs_", "intercepts_", "tree_", "estimators_"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 class HarnessError(Exception):
@@ -28,6 +28,19 @@ def choices(wanted: object, allowed: Iterable[object]) -> str:
     near = difflib.get_close_matches(str(wanted), names, n=1)
     listed = ", ".join(names)
     return f"did you mean {near[0]!r}? Allowed: {listed}" if near else f"allowed: {listed}"
+
+
+def check_choices(settings: object, allowed: Mapping[str, Iterable[object]]) -> None:
+    """Refuse values that attributes must not have.
+
+    Raises
+    ------
+    ValueError
+        For the first attribute whose value is none of those allowed.
+    """
+    for name, values in allowed.items():
+        if (value := getattr(settings, name)) not in values:
+            raise ValueError(f"{name} is {value!r}; {choices(value, values)}.")
 
 
 def short(fault: BaseException) -> str:

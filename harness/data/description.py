@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from harness.core.errors import DatasetError, choices
@@ -15,8 +15,8 @@ TASKS = ("classification", "regression")
 
 
 @dataclass(frozen=True)
-class Description:
-    """Where a dataset's rows come from, and what its columns are.
+class Rows:
+    """Where a dataset's rows come from, which of them are kept, and which are held out.
 
     Parameters
     ----------
@@ -24,6 +24,54 @@ class Description:
         Name of the dataset.
     sources
         The raw CSV files, one below the other, each as the arguments of ``Source``.
+    read
+        Further arguments of ``pandas.read_csv``.
+    missing
+        What becomes of missing cells where a feature's own ``missing`` says nothing else: ``error``, ``drop`` (the
+        row), ``median`` or ``mean`` (of the training rows, rounded for integers; numbers only), ``most_frequent`` (of
+        the training rows), ``category`` (a new value "missing"; no numbers), ``value`` (numbers keep their gaps, which
+        are a state of their own; as ``category`` of others), or a number to fill in; of a feature also one of its
+        categories. Kept are the gaps of columns that have some, and of features that say so themselves.
+    empty
+        Rows of which every feature holds this code are dropped.
+    outliers
+        Rows with a number this many standard deviations or more from its mean are dropped, after missing values.
+    split
+        ``{test_size, stratify, seed, time}`` (numbers are never stratified; ``time``: a column, the last rows by which
+        are the test rows); ``none`` (train = test = all rows); ``files`` (the last file is the test split).
+    published
+        The file of the factuals that a paper explained, as the arguments of ``Source``.
+
+    Raises
+    ------
+    DatasetError
+        For an unknown ``missing``.
+    """
+
+    name: str
+    sources: Sequence[Mapping[str, Any]]
+    _: KW_ONLY
+    read: Mapping[str, Any] | None = None
+    missing: str = "error"
+    empty: float | None = None
+    outliers: float | None = None
+    split: Mapping[str, Any] | str | None = field(default_factory=lambda: dict(SPLIT))
+    published: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if not gaps.fits(self.missing):
+            raise DatasetError(
+                f"'missing' of {self.name} cannot be {self.missing!r}; {choices(self.missing, gaps.REMEDIES)}, or a "
+                f"number to fill in."
+            )
+
+
+@dataclass(frozen=True)
+class Description(Rows):
+    """A dataset's rows, and what its columns are.
+
+    Parameters
+    ----------
     target
         Name of the label; a column, unless ``label`` says where it comes from.
     desired
@@ -44,26 +92,11 @@ class Description:
         Raw values of the target, undesired first; sorted unless given. ``label`` gives the order otherwise.
     task
         ``classification`` or ``regression``.
-    missing
-        What becomes of missing cells where a feature's own ``missing`` says nothing else: ``error``, ``drop`` (the
-        row), ``median`` or ``mean`` (of the training rows, rounded for integers; numbers only), ``most_frequent`` (of
-        the training rows), ``category`` (a new value "missing"; no numbers), ``value`` (numbers keep their gaps, which
-        are a state of their own; as ``category`` of others), or a number to fill in; of a feature also one of its
-        categories. Kept are the gaps of columns that have some, and of features that say so themselves.
-    empty
-        Rows of which every feature holds this code are dropped.
-    outliers
-        Rows with a number this many standard deviations or more from its mean are dropped, after missing values.
     unbounded
         Numbers without ``bounds`` of their own have none, as in tables of papers that let counterfactuals leave the
         range of the data.
     drop
         Columns that are no features.
-    read
-        Further arguments of ``pandas.read_csv``.
-    split
-        ``{test_size, stratify, seed, time}`` (numbers are never stratified; ``time``: a column, the last rows by which
-        are the test rows); ``none`` (train = test = all rows); ``files`` (the last file is the test split).
     overrides
         Feature attributes as in ``features``, applied last.
     constraints
@@ -73,17 +106,13 @@ class Description:
     discretise
         Makes every feature discrete: ``quantile``, ``median`` or ``levels``, or a mapping of the parameters of
         ``harness.data.discretise.Discretisation``. Numbers become intervals, ordinal features are one-hot encoded.
-    published
-        The file of the factuals that a paper explained, as the arguments of ``Source``.
 
     Raises
     ------
     DatasetError
-        For an unknown ``missing`` or ``task``; the rest is checked against the rows.
+        For an unknown ``task``, and as ``Rows`` does; the rest is checked against the rows.
     """
 
-    name: str
-    sources: Sequence[Mapping[str, Any]]
     target: str
     desired: Any = OPPOSITE
     features: Mapping[str, Mapping[str, Any] | None] | Sequence[str] | None = None
@@ -91,25 +120,15 @@ class Description:
     label: Mapping[str, Any] | None = None
     classes: Sequence[Any] | None = None
     task: str = "classification"
-    missing: str = "error"
-    empty: float | None = None
-    outliers: float | None = None
     unbounded: bool = False
     drop: Sequence[str] = ()
-    read: Mapping[str, Any] | None = None
-    split: Mapping[str, Any] | str | None = field(default_factory=lambda: dict(SPLIT))
     overrides: Mapping[str, Mapping[str, Any] | None] | None = None
     constraints: Sequence[str] | None = None
     causality: Mapping[str, Mapping[str, Any] | None] | None = None
     discretise: str | Mapping[str, Any] | None = None
-    published: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        if not gaps.fits(self.missing):
-            raise DatasetError(
-                f"'missing' of {self.name} cannot be {self.missing!r}; {choices(self.missing, gaps.REMEDIES)}, or a "
-                f"number to fill in."
-            )
+        super().__post_init__()
         one_of(self.task, TASKS, f"'task' of {self.name} cannot be")
         for key in ("immutable", "drop"):
             if isinstance(value := getattr(self, key), str) or not isinstance(value, Sequence):

@@ -33,7 +33,7 @@ from methods.milp.knapsack import Knapsack
 from methods.milp.manifold import Manifold
 from methods.milp.number_block import bounded
 from methods.milp.relations import RelationRows
-from methods.milp.supports import clustered, supports
+from methods.milp.supports import clustered, support_points
 from methods.milp.variables import Variables, affine
 
 
@@ -361,7 +361,7 @@ def manifolds(parameters: Parameters, problem: Problem, entry: float) -> list[Ma
     if parameters.hull == "none":
         return []
     space = problem.space
-    points = np.unique(space.encode(problem.reference.loc[supports(problem, parameters.hull_points)]), axis=0)
+    points = support_points(problem, parameters.hull_points)
     cluster, norm = clustered(points, parameters.clusters), float(parameters.hull_norm)
     hard = parameters.epsilons if parameters.hull != "penalised" else ()
     found = [Manifold(space, points, cluster, norm, most, None) for most in hard]

@@ -4,44 +4,85 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
+from harness.core.errors import check_choices
 from harness.core.objective import Limit, Objective, Term, check_weight, mad, mahalanobis_factor
 from harness.core.problem import Problem
 from harness.core.space import Kind
 from harness.core.tolerances import MARGIN
 from methods.delta import check_delta, limited
-from methods.milp.supports import SUPPORTS, clustered, supports
+from methods.milp.supports import SUPPORTS, clustered, support_points
 
+HULLS = {"hull": ("none", "hard", "penalised", "fallback"), "hull_norm": (1, 2, "inf"), "hull_points": SUPPORTS}
 ALLOWED = {
     "distance": ("l0", "l1", "mad_l1", "gower", "l2sq", "linf", "mahalanobis"),
     "count": ("features", "columns"),
     "engine": ("auto", "search", "milp"),
-    "hull": ("none", "hard", "penalised", "fallback"),
-    "hull_norm": (1, 2, "inf"),
-    "hull_points": SUPPORTS,
     "diversity": ("distance", "pool", "assignments", "features", "clusters", "epsilon"),
 }
 WIDE = 1e3  # more than a feature within a hull costs by its distance
 
 
-@dataclass(frozen=True)
-class Parameters:
-    """The numbers and choices of CE-OCL; documented at ``CeOcl``."""
+@dataclass(frozen=True, kw_only=True)
+class DataManifold:
+    """Of the parameters of CE-OCL, those of (3): hulls of reference rows, and how far outside a point may lie."""
 
-    distance: str = "l1"
-    alpha: float = 0.0
-    max_changes: int | None = None
-    count: str = "features"
     hull: str = "none"
     epsilon: float | Sequence[float] = 0.0
     hull_norm: int | str = 1
     penalty: float = 1.0
     hull_points: str = "labelled"
     clusters: int = 1
+
+    def __post_init__(self) -> None:
+        check_choices(self, HULLS)
+        if not self.epsilons or min(self.epsilons) < 0:
+            raise ValueError(f"epsilon is {self.epsilon}; it must be >= 0, or a list of such numbers.")
+        if list(self.epsilons) != sorted(self.epsilons):
+            raise ValueError(f"epsilon is {self.epsilon}; list enlargements from the smallest up.")
+        if self.hull == "fallback" and any(self.epsilons):
+            raise ValueError(f"epsilon is {self.epsilon}; it enlarges a hard hull. With hull=fallback leave it 0.")
+        check_weight("penalty", self.penalty)
+        if not self.penalty:
+            raise ValueError(f"penalty is {self.penalty}; it must be > 0.")
+        if self.clusters < 1:
+            raise ValueError(f"clusters is {self.clusters}; it must be >= 1.")
+
+    @property
+    def epsilons(self) -> tuple[float, ...]:
+        """The enlargements of the hull, in the order in which they are tried."""
+        listed = [self.epsilon] if isinstance(self.epsilon, int | float) else list(self.epsilon)
+        return tuple(float(value) for value in listed)
+
+    @property
+    def soft(self) -> bool:
+        """Whether points outside the hull are accepted at a price."""
+        return self.hull in {"penalised", "fallback"}
+
+    def slack(self, problem: Problem, changes: float) -> Term:
+        """The distance from the hull, at its price where it has one; ``changes``: the price of changing everything."""
+        points = support_points(problem, self.hull_points)
+        params: dict[str, Any] = {"points": points, "norm": 1 if self.soft else self.hull_norm}
+        if self.clusters > 1:
+            params["cluster"] = clustered(points, self.clusters)
+        if self.hull == "fallback":  # more than any distance within a hull: outside comes after inside
+            params["entry"] = (changes + WIDE * len(points.T)) / self.penalty
+        return Term("slack", self.penalty if self.soft else 1.0, params)
+
+
+@dataclass(frozen=True)
+class Parameters(DataManifold):
+    """The numbers and choices of CE-OCL; documented at ``CeOcl``."""
+
+    distance: str = "l1"
+    alpha: float = 0.0
+    max_changes: int | None = None
+    count: str = "features"
+    _: KW_ONLY
     causality: bool = False
     diversity: str = "distance"
     separation: float = 0.05
@@ -50,27 +91,15 @@ class Parameters:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, allowed in ALLOWED.items():
-            if (value := getattr(self, name)) not in allowed:
-                raise ValueError(f"{name} is {value!r}; allowed: {', '.join(map(str, allowed))}.")
+        super().__post_init__()
+        check_choices(self, ALLOWED)
         check_weight("alpha", self.alpha)
         if self.max_changes is not None and self.max_changes < 1:
             raise ValueError(f"max_changes is {self.max_changes}; it must be >= 1, or null for no bound.")
-        if not self.epsilons or min(self.epsilons) < 0:
-            raise ValueError(f"epsilon is {self.epsilon}; it must be >= 0, or a list of such numbers.")
-        if list(self.epsilons) != sorted(self.epsilons):
-            raise ValueError(f"epsilon is {self.epsilon}; list enlargements from the smallest up.")
-        check_weight("penalty", self.penalty)
-        if not self.penalty:
-            raise ValueError(f"penalty is {self.penalty}; it must be > 0.")
-        if self.clusters < 1:
-            raise ValueError(f"clusters is {self.clusters}; it must be >= 1.")
         if self.hull == "none" and self.diversity in {"clusters", "epsilon"}:
             raise ValueError(f"diversity={self.diversity} needs a data manifold; set hull to hard.")
         if self.diversity == "epsilon" and self.hull != "hard":
             raise ValueError("diversity=epsilon enlarges a hard hull; set hull to hard.")
-        if self.hull == "fallback" and any(self.epsilons):
-            raise ValueError(f"epsilon is {self.epsilon}; it enlarges a hard hull. With hull=fallback leave it 0.")
         check_delta(self.delta)
         if self.delta and self.hull != "none" and self.hull_points != "labelled":
             raise ValueError(f"hull_points is {self.hull_points!r}; with delta, hulls are of the labelled points.")
@@ -78,12 +107,6 @@ class Parameters:
             raise ValueError(f"separation is {self.separation}; it must be in (0, 1].")
         if self.margin < MARGIN:
             raise ValueError(f"margin is {self.margin}; it must be at least {MARGIN}, above the solver's tolerance.")
-
-    @property
-    def epsilons(self) -> tuple[float, ...]:
-        """The enlargements of the hull, in the order in which they are tried."""
-        listed = [self.epsilon] if isinstance(self.epsilon, int | float) else list(self.epsilon)
-        return tuple(float(value) for value in listed)
 
     def weights(self, problem: Problem) -> np.ndarray:
         """What a changed feature counts, in changes, shape (features,)."""
@@ -100,11 +123,6 @@ class Parameters:
         """Whether the number of changes has a price or a bound."""
         return self.distance == "l0" or self.alpha > 0 or self.max_changes is not None
 
-    @property
-    def soft(self) -> bool:
-        """Whether points outside the hull are accepted at a price."""
-        return self.hull in {"penalised", "fallback"}
-
     def objective(self, problem: Problem) -> Objective:
         """(2a), with the bounds on it that are no constraints of the space."""
         params: dict[str, Any] = {}
@@ -117,16 +135,11 @@ class Parameters:
             terms.append(Term("l0", self.alpha))
         limits = [] if self.max_changes is None else [Limit(Term("l0"), self.max_changes)]
         if self.hull != "none":
-            points = np.unique(problem.space.encode(problem.reference.loc[supports(problem, self.hull_points)]), axis=0)
-            hull: dict[str, Any] = {"points": points, "norm": self.hull_norm if self.hull == "hard" else 1}
-            if self.clusters > 1:
-                hull["cluster"] = clustered(points, self.clusters)
-            if self.hull == "fallback":  # more than any distance within a hull: outside comes after inside
-                hull["entry"] = (self.alpha * self.weights(problem).sum() + WIDE * len(points.T)) / self.penalty
-            if self.hull == "hard":
-                limits.append(Limit(Term("slack", 1.0, hull), max(self.epsilons)))
+            slack = self.slack(problem, self.alpha * float(self.weights(problem).sum()))
+            if self.soft:
+                terms.append(slack)
             else:
-                terms.append(Term("slack", self.penalty, hull))
+                limits.append(Limit(slack, max(self.epsilons)))
         causal = self.causality and bool(problem.equations)
         wide = {"margin": self.margin} if self.margin > MARGIN else {}  # points within it are left out of a proof
         found = Objective(tuple(terms), count=self.count, limits=tuple(limits), causal=causal, domain=wide)

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
-from harness.core.errors import choices
+from harness.core.errors import check_choices
 
-CHOICES = {
-    "selection": ("kmeans", "top", "personal"),
-    "pick": ("best", "random"),
-    "draws": ("unit", "paper"),
-    "cost": ("deb", "paper"),
-}
+CHOICES = {"selection": ("kmeans", "top", "personal"), "pick": ("best", "random"), "cost": ("deb", "paper")}
 
 
-@dataclass(frozen=True)
-class Parameters:
-    r"""The numbers and options of a swarm; ``MdPso`` describes each."""
+@dataclass(frozen=True, kw_only=True)
+class Movement:
+    """Of the parameters of MD-PSO, the size of a swarm and how its particles move by (1)."""
 
-    n_active: int = 25
-    epsilon: float = 0.6
-    epsilon_abs: float = 0.1
     particles: int = 50
     iterations: int = 100
     inertia: float = 0.72
@@ -28,10 +20,27 @@ class Parameters:
     social: float = 1.49
     diversity: float = 0.1
     draws: str = "unit"
+    clamp: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_choices(self, {"draws": ("unit", "paper")})
+        _check_least(self, 1, "particles", "iterations")
+        _check_least(self, 0, "inertia", "cognitive", "social", "diversity")
+        if not 0 < self.clamp <= 1:
+            raise ValueError(f"clamp is {self.clamp}; it must lie in (0, 1], a share of the box.")
+
+
+@dataclass(frozen=True)
+class Parameters(Movement):
+    r"""The numbers and options of a swarm; ``MdPso`` describes each."""
+
+    n_active: int = 25
+    epsilon: float = 0.6
+    epsilon_abs: float = 0.1
+    _: KW_ONLY
     cost: str = "deb"
     proximity_weight: float = 1.0
     sparsity_weight: float = 1.0
-    clamp: float = 0.5
     archive: int = 60
     doublings: int = 5
     selection: str = "kmeans"
@@ -39,19 +48,17 @@ class Parameters:
     pull_back: bool = False
 
     def __post_init__(self) -> None:
-        for name, allowed in CHOICES.items():
-            if (value := getattr(self, name)) not in allowed:
-                raise ValueError(f"{name} is {value!r}; {choices(value, allowed)}.")
-        for name in ("n_active", "particles", "iterations"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1.")
-        signed = ("epsilon", "epsilon_abs", "inertia", "cognitive", "social", "diversity", "archive", "doublings")
-        for name in (*signed, "proximity_weight", "sparsity_weight"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must not be negative.")
-        if not 0 < self.clamp <= 1:
-            raise ValueError(f"clamp is {self.clamp}; it must lie in (0, 1], a share of the box.")
+        super().__post_init__()
+        check_choices(self, CHOICES)
+        _check_least(self, 1, "n_active")
+        _check_least(self, 0, "epsilon", "epsilon_abs", "proximity_weight", "sparsity_weight", "archive", "doublings")
 
     def box(self, doublings: int) -> tuple[float, float]:
         """Relative and absolute half-width of a number's box after some doublings."""
         return self.epsilon * 2.0**doublings, self.epsilon_abs * 2.0**doublings
+
+
+def _check_least(settings: object, least: int, *names: str) -> None:
+    for name in names:
+        if (value := getattr(settings, name)) < least:
+            raise ValueError(f"{name} is {value}; it must be at least {least}.")

@@ -19,6 +19,11 @@ def supports(problem: Problem, which: str) -> np.ndarray:
     return predicted if which == "predicted" else labelled & predicted
 
 
+def support_points(problem: Problem, which: str) -> np.ndarray:
+    """The points that span the hull, each once, in scaled space, shape (points, columns)."""
+    return np.unique(problem.space.encode(problem.reference.loc[supports(problem, which)]), axis=0)
+
+
 def clustered(points: np.ndarray, count: int) -> np.ndarray:
     """The cluster of each point, by k-means in scaled columns, seeded."""
     if count <= 1 or len(points) <= count:

@@ -6,28 +6,49 @@ import math
 from dataclasses import dataclass, replace
 from typing import Self
 
-import numpy as np
-
 from harness.certificate.radius import radius as radius_for
+from harness.core.errors import check_choices
 from harness.core.objective import Limit, Objective, Term, check_weight
 from harness.core.problem import Problem
 from harness.core.tolerances import MARGIN
-from methods.milp.supports import SUPPORTS, supports
+from methods.milp.supports import SUPPORTS, support_points
 from methods.robust.perturbation import Perturbation
 
+HULLS = {"hull": ("none", "hard"), "hull_norm": (1, 2, "inf"), "hull_points": SUPPORTS}
 ALLOWED = {
     "norm": ("linf", "l2"),
     "distance": ("l1", "l2sq", "linf"),
     "algorithm": ("auto", "cells", "adversarial", "leaf", "network"),
-    "hull": ("none", "hard"),
-    "hull_norm": (1, 2, "inf"),
-    "hull_points": SUPPORTS,
 }
 SECONDS = 10.0  # for the certificate of one point
 
 
+@dataclass(frozen=True, kw_only=True)
+class DataManifold:
+    """Of the parameters of robust counterfactuals, those of the hull of reference rows that they have to lie in."""
+
+    hull: str = "none"
+    epsilon: float = 0.0
+    hull_norm: int | str = 1
+    hull_points: str = "labelled"
+
+    def __post_init__(self) -> None:
+        check_choices(self, HULLS)
+        if not (math.isfinite(self.epsilon) and self.epsilon >= 0):
+            raise ValueError(f"epsilon is {self.epsilon}; it must be >= 0, in scaled units.")
+        if self.epsilon and self.hull == "none":
+            raise ValueError(f"epsilon is {self.epsilon}; it enlarges a data manifold, so set hull=hard or leave it 0.")
+
+    def near(self, problem: Problem) -> list[Limit]:
+        """The limit on the distance from the hull, where there is one."""
+        if self.hull == "none":
+            return []
+        params = {"points": support_points(problem, self.hull_points), "norm": self.hull_norm}
+        return [Limit(Term("slack", 1.0, params), self.epsilon)]
+
+
 @dataclass(frozen=True)
-class Settings:
+class Settings(DataManifold):
     r"""The parameters of robust counterfactuals; ``Robust`` documents each of them."""
 
     rho: float | None = 0.05
@@ -38,10 +59,6 @@ class Settings:
     unperturbed: tuple[str, ...] = ()
     alpha: float = 0.0
     max_changes: int | None = None
-    hull: str = "none"
-    epsilon: float = 0.0
-    hull_norm: int | str = 1
-    hull_points: str = "labelled"
     margin: float = MARGIN
     probability: float | None = None
     sigma: float | None = None
@@ -49,9 +66,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "unperturbed", tuple(self.unperturbed))
-        for name, allowed in ALLOWED.items():
-            if (value := getattr(self, name)) not in allowed:
-                raise ValueError(f"{name} is {value!r}; allowed: {', '.join(map(str, allowed))}.")
+        super().__post_init__()
+        check_choices(self, ALLOWED)
         if self.rho is None:
             if self.probability is None or self.sigma is None:
                 raise ValueError("rho is null; give a number >= 0, or both probability and sigma to find it from.")
@@ -63,10 +79,6 @@ class Settings:
         check_weight("alpha", self.alpha)
         if self.max_changes is not None and self.max_changes < 1:
             raise ValueError(f"max_changes is {self.max_changes}; it must be >= 1, or null for no bound.")
-        if not (math.isfinite(self.epsilon) and self.epsilon >= 0):
-            raise ValueError(f"epsilon is {self.epsilon}; it must be >= 0, in scaled units.")
-        if self.epsilon and self.hull == "none":
-            raise ValueError(f"epsilon is {self.epsilon}; it enlarges a data manifold, so set hull=hard or leave it 0.")
         if self.margin < MARGIN:
             raise ValueError(f"margin is {self.margin}; it must be at least {MARGIN}, above the solver's tolerance.")
 
@@ -86,11 +98,7 @@ class Settings:
     def claim(self, problem: Problem) -> Objective:
         """(3), the distance and the cost of changes, with the limits on changes and to the data manifold."""
         limits = [] if self.max_changes is None else [Limit(Term("l0"), self.max_changes)]
-        if self.hull == "hard":
-            rows = problem.reference.loc[supports(problem, self.hull_points)]
-            points = np.unique(problem.space.encode(rows), axis=0)
-            limits.append(Limit(Term("slack", 1.0, {"points": points, "norm": self.hull_norm}), self.epsilon))
-        return Objective(self.terms, limits=tuple(limits))
+        return Objective(self.terms, limits=(*limits, *self.near(problem)))
 
     @property
     def terms(self) -> tuple[Term, ...]:

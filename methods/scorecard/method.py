@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.conflict import conflict_text, groups_of, irreducible, lifted, relations_of
-from harness.core.errors import UnsupportedError, choices
+from harness.core.errors import UnsupportedError, check_choices, choices
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
 from harness.core.objective import Limit, Objective, Term, check_weight
@@ -113,9 +113,7 @@ class Scorecard:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "objectives", dict(self.objectives or {"proximity": 1.0, "closeness": 1.0}))
-        for name, allowed in ALLOWED.items():
-            if (value := getattr(self, name)) not in allowed:
-                raise ValueError(f"{name} is {value!r}; allowed: {', '.join(allowed)}.")
+        check_choices(self, ALLOWED)
         for name, weight in self.weighed.items():
             if name not in OBJECTIVES:
                 raise ValueError(f"there is no objective {name!r}; {choices(name, OBJECTIVES)}.")

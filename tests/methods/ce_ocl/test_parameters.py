@@ -20,6 +20,13 @@ from methods.ce_ocl import CeOcl
         {"margin": 1e-9},
         {"count": "rows"},
         {"engine": "annealing"},
+        {"hull": "soft"},
+        {"hull_norm": 3},
+        {"epsilon": []},
+        {"epsilon": [0.2, 0.1]},
+        {"epsilon": 0.1, "hull": "fallback"},
+        {"penalty": 0.0},
+        {"clusters": 0},
     ],
     ids=str,
 )

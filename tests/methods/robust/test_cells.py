@@ -411,5 +411,11 @@ def test_rho_or_a_probability() -> None:
     for given in ({"rho": None}, {"rho": None, "sigma": 0.1}, {"probability": 0.9, "sigma": 0.1}):
         with pytest.raises(ValueError, match="rho"):
             Robust(**given)
+
+
+@pytest.mark.parametrize("wrong", [{"hull": "soft"}, {"epsilon": 0.1}, {"epsilon": math.inf, "hull": "hard"}], ids=str)
+def test_wrong_hulls_are_named(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))} is"):
+        Robust(**wrong)
     with pytest.raises(ValueError, match=r"probability is 1.5; it must be in \(0, 1\)"):
         Robust(rho=None, probability=1.5, sigma=0.1)
