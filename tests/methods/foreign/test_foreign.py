@@ -162,6 +162,28 @@ def test_what_a_far_side_floods_does_not_stay_in_memory(kind: str, tmp_path: Pat
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 150 * 1024
 
 
+@pytest.mark.parametrize("waits", ["wait", "poll"])
+def test_what_a_far_side_has_others_compute_is_its_time(waits: str) -> None:
+    """Of a child that has ended as of one that runs."""
+    burn = "import time; t = time.process_time(); [0 for _ in iter(lambda: time.process_time() - t < 0.4, False)]"
+    start = (
+        f"import subprocess, sys; c = subprocess.Popen([sys.executable, '-c', '{burn}; print(1, flush=True); input()'],"
+    )
+    side = FarSide(
+        [
+            sys.executable,
+            "-c",
+            f"{start} stdin=subprocess.DEVNULL if '{waits}' == 'wait' else None); c.{waits}(); input()",
+        ],
+        {},
+    )
+    assert side.process.stdout is not None
+    side.process.stdout.readline()
+    assert 0.4 <= side.processor_seconds < 3
+    side.end()
+    assert side.processor_seconds == 0
+
+
 def test_an_example_in_perl_finds_the_permitted_row_that_differs_least() -> None:
     if shutil.which("perl") is None:
         pytest.skip("perl is not on this machine")
