@@ -166,17 +166,10 @@ def test_what_a_far_side_floods_does_not_stay_in_memory(kind: str, tmp_path: Pat
 def test_what_a_far_side_has_others_compute_is_its_time(waits: str) -> None:
     """Of a child that has ended as of one that runs."""
     burn = "import time; t = time.process_time(); [0 for _ in iter(lambda: time.process_time() - t < 0.4, False)]"
-    start = (
-        f"import subprocess, sys; c = subprocess.Popen([sys.executable, '-c', '{burn}; print(1, flush=True); input()'],"
-    )
-    side = FarSide(
-        [
-            sys.executable,
-            "-c",
-            f"{start} stdin=subprocess.DEVNULL if '{waits}' == 'wait' else None); c.{waits}(); input()",
-        ],
-        {},
-    )
+    burn += "; print(1, flush=True); input()"
+    end = "None" if waits == "poll" else "subprocess.DEVNULL"  # its input, at whose end it ends
+    start = f"import subprocess, sys; c = subprocess.Popen([sys.executable, '-c', '{burn}']"
+    side = FarSide([sys.executable, "-c", f"{start}, stdin={end}); c.{waits}(); input()"], {})
     assert side.process.stdout is not None
     side.process.stdout.readline()
     assert 0.4 <= side.processor_seconds < 3
