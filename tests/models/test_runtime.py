@@ -105,7 +105,7 @@ def thresholds(classifier: Classifier, width: int) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("stem", TREES)
 def test_trees_are_read_as_the_runtime_computes_them(stem: str) -> None:
-    """At random points, and on and next to every threshold in float32 and float64."""
+    """At random points, on and next to every threshold in float32 and float64, and with gaps."""
     path = FOLDER / f"{stem}.onnx"
     classifier = asked(path, stem)
     assert classifier.opaque is None
@@ -113,6 +113,7 @@ def test_trees_are_read_as_the_runtime_computes_them(stem: str) -> None:
     rng = np.random.default_rng(1)
     anywhere = rng.uniform(INPUTS.min(axis=0), INPUTS.max(axis=0), (500, 8))
     points = np.vstack([around(thresholds(classifier, 8), INPUTS), anywhere])
+    points = np.vstack([points, np.where(rng.random((1000, 8)) < 0.3, np.nan, points[:1000])])
     sums, outputs = model.raw(points), computed(path, points)
     scores, near = scores_of(outputs), max(model.rounding(0.0), 1e-9)
     if "number" in stem:

@@ -39,7 +39,7 @@ def asked(model: Any, stem: str = "", **settings: Any) -> Classifier:
 
 
 def near_borders(classifier: Classifier, count: int = 3000) -> np.ndarray:
-    """Rows with values on thresholds, and next to them in float32 and float64."""
+    """Rows with values on thresholds, next to them in float32 and float64, and missing."""
     rng = np.random.default_rng(0)
     points = INPUTS[rng.integers(0, len(INPUTS), count)].copy()
     for column in range(points.shape[1]):
@@ -52,7 +52,7 @@ def near_borders(classifier: Classifier, count: int = 3000) -> np.ndarray:
         ways = [at, above, below, np.nextafter(at, 9e9), np.nextafter(at, -9e9), (at + above) / 2, (at + below) / 2]
         change = rng.random(count) < 0.7
         points[change, column] = np.choose(rng.integers(0, len(ways), count), ways)[change]
-    return points
+    return np.where(rng.random(points.shape) < 0.1, np.nan, points)
 
 
 # --- CatBoost -----------------------------------------------------------------------------------------------------
@@ -78,6 +78,19 @@ def test_symmetric_trees_are_read_as_catboost_computes_them(stem: str) -> None:
     if "number" not in stem:
         np.testing.assert_array_equal(classifier.decide(points), np.ravel(model.predict(points)))
         np.testing.assert_allclose(classifier.estimator.predict_proba(points), model.predict_proba(points), atol=1e-12)
+
+
+@pytest.mark.parametrize("mode", ["Min", "Max"])
+def test_gaps_go_where_catboost_sends_them(mode: str) -> None:
+    """Below all numbers or above, of a model that saw some in training."""
+    catboost = pytest.importorskip("catboost", reason="catboost is in the extra 'catboost'")
+    settings = {"iterations": 12, "depth": 3, "nan_mode": mode, "verbose": False, "allow_writing_files": False}
+    gaps = np.random.default_rng(0).random(INPUTS.shape) < 0.2
+    model = catboost.CatBoostClassifier(**settings).fit(np.where(gaps, np.nan, INPUTS), PIMA["Outcome"])
+    known = asked(model)
+    points = near_borders(known)
+    raw = model.predict(points, prediction_type="RawFormulaVal")
+    np.testing.assert_allclose(ensemble(known.estimator).raw(points)[:, 0], raw, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("stem", ["catboost", "catboost_number"])

@@ -102,9 +102,17 @@ def rows(count: int = 500) -> tuple[np.ndarray, np.ndarray]:
     return inputs, np.sin(5 * inputs[:, 0]) + inputs[:, 1] * inputs[:, 3] - inputs[:, 4] * inputs[:, 2]
 
 
-def learnt(estimator: Any, classes: int) -> Classifier:
-    """The estimator behind decoded frames, each input a feature of its own."""
+def emptied(points: np.ndarray) -> np.ndarray:
+    """The rows with gaps: some by chance, and of one column where another is large, so that a gap tells something."""
+    chance = np.random.default_rng(2).random(points.shape) < [0.2, 0.2, 0.1, 0.2, 0]
+    chance[:, 2] |= points[:, 0] > 0.8
+    return np.where(chance, np.nan, points)
+
+
+def learnt(estimator: Any, classes: int, gaps: bool = False) -> Classifier:
+    """The estimator behind decoded frames, each input a feature of its own; with ``gaps`` of rows that have some."""
     inputs, merit = rows()
+    inputs = emptied(inputs) if gaps else inputs
     cuts = np.quantile(merit, np.arange(1, classes) / classes) if classes else []
     estimator.fit(inputs, np.searchsorted(cuts, merit) if classes else merit)
     return Classifier(estimator, [Affine(f"x{k}") for k in range(COLUMNS)], tuple(range(classes)))
@@ -116,6 +124,7 @@ def around_thresholds(model: Ensemble, count: int = 2000) -> np.ndarray:
     points = rows()[0][rng.integers(0, len(rows()[0]), count)].copy()
     for column in range(COLUMNS):
         cuts = np.concatenate([tree.threshold[(tree.column == column) & (tree.left >= 0)] for tree in model.trees])
+        cuts = cuts[np.abs(cuts) < 1e30]  # beyond all numbers lie splits of gaps alone
         if not len(cuts):
             continue
         single = cuts.astype(np.float32)
@@ -150,6 +159,22 @@ def test_the_sum_is_the_library_s_raw_score(make: Callable[[], Any], classes: in
     expected = fitted.raw(frame_of(points)).reshape(len(points), -1)
     assert np.abs(model.raw(points) - expected).max() <= max(model.rounding(0.0), 1e-12)
     assert model.rounding(0.0) < 1e-3
+
+
+@pytest.mark.parametrize("trained", [False, True], ids=["trained on none", "trained on some"])
+@pytest.mark.parametrize(("make", "classes"), [case for case in ALL if not str(case.id).startswith("boosting")])
+def test_gaps_go_where_the_library_sends_them(make: Callable[[], Any], classes: int, trained: bool) -> None:
+    """Also where another column is at a threshold, and where training saw none of that column."""
+    fitted = learnt(make(), classes, trained)
+    model = ensemble(fitted.estimator, gaps=True)
+    assert model.takes_gaps
+    ways = np.concatenate([tree.gap_left[tree.left >= 0] for tree in model.trees if tree.gap_left is not None])
+    assert not trained or 0 < ways.mean() < 1
+    points = emptied(around_thresholds(model))
+    points[:50] = np.nan
+    points[50:100, 4] = np.nan
+    expected = fitted.raw(frame_of(points)).reshape(len(points), -1)
+    assert np.abs(model.raw(points) - expected).max() <= max(model.rounding(0.0), 1e-12)
 
 
 @pytest.mark.parametrize("make", BINARY.values(), ids=BINARY)
