@@ -17,6 +17,7 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 from support import laws
+from support.brought import BROUGHT, brought
 from support.complete import CONF, complete, settings, targets
 from support.datasets import dataset_of, problem_on
 from support.laws import Case, Law
@@ -35,6 +36,7 @@ from metrics.actionability import relations
 METHODS, MODELS, DATASETS = map(complete, ("method", "model", "dataset"))
 # Modules of other libraries' methods, which decide for themselves.
 WRAPPERS = ("methods.dice", "methods.carla", "methods.peers", "methods.scorecard.optbinning")
+PUT_BACK = "pertcf"  # whose points are put back within the constraints, and may be of another class then
 GENERAL = "nearest"  # the method that meets every model
 QUICK = ("lr", "cart", "rf", "gbm", "mlp", "scorecard", "ridge", "rf_regressor")  # kinds of models of the quick tests
 # Variants, of which some take minutes on the small problem, and methods in environments that may have to be made.
@@ -93,7 +95,7 @@ def chosen(group: str, choice: str) -> DictConfig:
 
 def case_of(method: str, problem: Problem, factuals: pd.DataFrame) -> Case:
     built = instantiate(chosen("method", method), _convert_="all")
-    own = not type(built).__module__.startswith(WRAPPERS)
+    own = not type(built).__module__.startswith(WRAPPERS) and getattr(built, "name", "") != PUT_BACK
     return Case(built, problem, factuals, own=own)
 
 
@@ -234,6 +236,33 @@ def test_method_on_a_model_made_of_others(method: str, kind: str) -> None:
 def test_models_made_of_others_are_looked_into_where_they_are_sums_or_thresholds(kind: str) -> None:
     assert (wrapped_case(kind, "ce_ocl").refusal is not None) == (kind in OPAQUE)
     assert wrapped_case(kind, GENERAL).refusal is None
+
+
+@cache
+def brought_case(kind: str, method: str) -> Case:
+    return case_of(method, *brought(kind))
+
+
+@pytest.mark.parametrize(
+    ("method", "kind"),
+    [
+        of(method, kind, slow=method in LONG or (kind != "gaps" and method not in {GENERAL, "ce_ocl"}))
+        for method, kind in product(METHOD_KINDS, BROUGHT)
+    ],
+)
+def test_method_on_a_model_that_was_brought(method: str, kind: str) -> None:
+    """Who refuses gaps says what to set."""
+    case = brought_case(kind, method)
+    if kind == "gaps" and case.refusal:
+        assert "features.income.missing to" in case.refusal or "has no weights" in case.refusal
+    laws.judge(case, *laws.ALL)
+
+
+@pytest.mark.parametrize("kind", BROUGHT)
+def test_models_that_were_brought_are_looked_into(kind: str) -> None:
+    assert brought(kind)[0].classifier.opaque is None
+    assert brought_case(kind, "ce_ocl").refusal is None
+    assert brought_case(kind, GENERAL).refusal is None
 
 
 @dataclass(frozen=True)
