@@ -99,17 +99,17 @@ class NumberStates:
         for f, i, j, own in zip(self.places, start, start[1:], laid.factual.tolist(), strict=False):
             feature = features[f]
             if not feature.even and not missing(own_value := factual[feature.name]):
-                laid.cost[i:j] = self.cost(f, feature.charged(own_value, laid.values[i:j]))
-                laid.cost[i + own] = 0.0
+                laid.cost[i:j] = self.cost(f, feature.charged(own_value, laid.values[i:j]), own)
         return {
             f: (laid.cell[i:j], laid.values[i:j], laid.cost[i:j], own)
             for f, i, j, own in zip(self.places, start, start[1:], laid.factual.tolist(), strict=False)
         }
 
-    def cost(self, f: int, gaps: np.ndarray) -> np.ndarray:
-        """What priced gaps of a feature cost."""
+    def cost(self, f: int, gaps: np.ndarray, own: int) -> np.ndarray:
+        """What the states of a feature cost by priced gaps, which may be 0 beside the factual's ``own`` state, too."""
         fixed, linear, quadratic = (part[f] for part in self.coefficients)
-        cost: np.ndarray = np.where(gaps > 0, fixed, 0.0) + linear * gaps + quadratic * gaps**2
+        cost: np.ndarray = fixed + linear * gaps + quadratic * gaps**2
+        cost[own] = 0.0
         return cost
 
 

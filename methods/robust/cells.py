@@ -233,7 +233,7 @@ class _NeighbourhoodLayout(Layout):
         touching: Touching = neighbourhood.lay_neighbourhoods(search.grid.ends[f], tuple(number))
         if feature.even:
             return touching
-        cost = search.numbers.cost(f, feature.charged(value, touching.values))
+        cost = search.numbers.cost(f, feature.charged(value, touching.values), touching.factual)
         return touching._replace(cost=cost)
 
 

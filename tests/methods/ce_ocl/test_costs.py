@@ -112,15 +112,18 @@ def test_costs_decide_what_changes() -> None:
 
 @pytest.mark.parametrize("given", [{}, {"kept": "increase"}, {"related": ("unequal",)}, {"kept": "coded"}])
 @pytest.mark.parametrize("parameters", [{}, {"alpha": 0.2}, {"max_changes": 2, "distance": "l2sq"}])
+@pytest.mark.parametrize("priced", ["shares", "flat"])
 @pytest.mark.parametrize("model", ["rf", "gbm"])
-def test_the_least_of_the_population_is_passed(model: str, parameters: dict[str, Any], given: dict[str, Any]) -> None:
+def test_the_least_of_the_population_is_passed(
+    model: str, priced: str, parameters: dict[str, Any], given: dict[str, Any]
+) -> None:
     """On trees the answers are the optima by shares worked out by hand, each apart from those before."""
-    problem = enumeration.problem_of(model, priced="shares", **given)
+    problem = enumeration.problem_of(model, priced=priced, **given)
     method = CeOcl(**parameters)
     assert isinstance(start(method, problem), CellEngine)
     for factual in enumeration.factuals(problem, 2):
         first, _ = enumeration.assert_optimal(method, problem, factual, 2)
-        cost = least(method, problem, enumeration.PRICED["shares"], factual)
+        cost = least(method, problem, enumeration.PRICED[priced], factual)
         assert cost == np.inf if first.objective is None else first.objective == pytest.approx(cost, abs=1e-6)
 
 

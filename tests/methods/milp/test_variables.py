@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from harness.core.costs import Price
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine
 from harness.core.objective import Objective, Term
@@ -17,6 +18,7 @@ from harness.evaluation.checker import permitted
 from harness.solvers.highs import Linear, Solution
 from harness.solvers.program import Compiled, Program
 from methods.milp.cost import Cost
+from methods.milp.passed import Passed
 from methods.milp.variables import Variables
 
 NUMBERS = {"scale": (0.0, 10.0), "bounds": (0.0, 10.0), "special": (-9.0, -8.0, 99.0)}
@@ -234,3 +236,12 @@ def test_several_earlier_answers_keep_their_distance(kind: str, cells: bool) -> 
     assert found[0] == 4
     assert sorted(found[1:3]) == pytest.approx([1, 7], abs=1e-5)
     assert found[3:] == pytest.approx([10], abs=1e-5)
+
+
+def test_no_move_passes_less_than_the_rate_says() -> None:
+    """Upwards, moves of 0.25, 0.5 and 1 pass 0.1, 0.1 and 1; downwards, of 0.5, 0.75 and 1, 0.9, 0.9 and 1."""
+    price = Price(shares=((0, 0), (1, 0.1), (2, 0.1), (4, 1.0)))
+    feature = Feature("n", "integer", scale=(0, 4), bounds=(0, 4), price=price)
+    ahead, back = Passed.of(feature, 0.0, 1, 1.0), Passed.of(feature, 4.0, -1, 1.0)
+    assert (ahead.rate, back.rate) == pytest.approx((0.1 / 0.5, 1.0))
+    assert [ahead.farthest(most) for most in (0.05, 0.1, 0.55)] == pytest.approx([0.125, 0.5, 0.75])

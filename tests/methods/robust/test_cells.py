@@ -218,10 +218,10 @@ def test_features_have_costs_of_their_own(model: str) -> None:
 
 @pytest.mark.parametrize("model", ESTIMATORS)
 def test_regions_are_measured_by_the_population(model: str) -> None:
-    """The optimum is that of brute force where a number costs the share of the rows that it passes."""
+    """The optimum is that of brute force where a number costs the share that it passes, and a change of 0 is one."""
     plain = problem_with(model, "yes", mixed=True)
-    priced = {name: {"shares": population(plain.train[name].to_numpy(float))} for name in ("a", "n")}
-    problem, method = replace(plain, space=plain.space.replace(priced)), Robust(rho=0.05)
+    priced = {"n": {"shares": population(plain.train["n"].to_numpy(float))}, "a": {"shares": ((4.0, 0.0), (5.0, 1.0))}}
+    problem, method = replace(plain, space=plain.space.replace(priced)), Robust(rho=0.05, alpha=0.05)
     for factual in factuals(problem, 2):
         outcome = solved(problem, method, factual)
         assert outcome.proven
