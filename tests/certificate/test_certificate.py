@@ -133,6 +133,27 @@ def test_limits_cut_the_ball() -> None:
         assert judge.certify(here, Ball("linf", ball.units, near), within=1.0).radius == 1.0
 
 
+@pytest.mark.parametrize("signs", list(itertools.product((-1, 1), repeat=2)))
+def test_limits_to_one_side_leave_the_other(signs: tuple[int, int]) -> None:
+    """A quarter of the ball holds as far as a dense grid of it."""
+    for name in ("lr", "cart", "mlp"):
+        classifier, row = fitted(name), rows()[0].iloc[[0]]
+        here, label = row.iloc[0].to_dict(), classifier.predict(row)[0]
+        ends = [
+            (here[n], math.inf) if sign > 0 else (-math.inf, here[n])
+            for n, sign in zip(SPACE.names, signs, strict=True)
+        ]
+        quarter = Ball("linf", Ball.scaled(SPACE, "linf").units, dict(zip(SPACE.names, ends, strict=True)))
+        reached = Checker(SPACE, classifier, Label(label)).certify(here, quarter, within=1.0).radius
+        moves = np.abs(inside("linf")) * signs
+        right = [
+            classifier.predict(SPACE.decode(SPACE.encode(row) + size * reached * moves)) == label
+            for size in (0.99, 1.01)
+        ]
+        assert right[0].all()
+        assert reached == 1.0 or not right[1].all()
+
+
 def test_thresholds_to_the_last_bit() -> None:
     """A point on a threshold, and its float64 neighbours beyond, are separated as the library separates them."""
     tree = DecisionTreeClassifier(max_depth=1).fit([[0.1], [0.2]], [0, 1])
