@@ -75,6 +75,7 @@ def test_symmetric_trees_are_read_as_catboost_computes_them(stem: str) -> None:
     raw = np.reshape(model.predict(points, prediction_type="RawFormulaVal"), (len(points), -1))
     for known in (classifier, live):
         np.testing.assert_allclose(ensemble(known.estimator).raw(points), raw, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(known.estimator.trees.sums(points), raw, rtol=1e-12, atol=1e-12)
     if "number" not in stem:
         np.testing.assert_array_equal(classifier.decide(points), np.ravel(model.predict(points)))
         np.testing.assert_allclose(classifier.estimator.predict_proba(points), model.predict_proba(points), atol=1e-12)
