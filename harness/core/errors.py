@@ -30,6 +30,16 @@ def choices(wanted: object, allowed: Iterable[object]) -> str:
     return f"did you mean {near[0]!r}? Allowed: {listed}" if near else f"allowed: {listed}"
 
 
+def lacking(what: str, name: str, columns: Iterable[object], needed: Iterable[str]) -> str:
+    """That rows have not a column that they need.
+
+    >>> lacking("people.csv", "age", ["agee", "sex"], ["age", "sex"])
+    "people.csv has no column 'age'; its columns are agee, sex, and those that it needs age, sex."
+    """
+    own, all_needed = ", ".join(map(str, columns)), ", ".join(needed)
+    return f"{what} has no column {name!r}; its columns are {own}, and those that it needs {all_needed}."
+
+
 def check_choices(settings: object, allowed: Mapping[str, Iterable[object]]) -> None:
     """Refuse values that attributes must not have.
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.costs import Price
-from harness.core.errors import DatasetError, choices
+from harness.core.errors import DatasetError, choices, lacking
 from harness.core.feature import Actionability, Feature, Kind, take, values_of
 from harness.core.gaps import missing, same
 from harness.core.relation_grammar import parse_relation
@@ -146,7 +146,7 @@ class Space:
         """Raise ``DatasetError`` unless every row of ``frame`` is a point of this space (bounds aside)."""
         for name in self.names:
             if name not in frame.columns:
-                raise DatasetError(f"{what} has no column {name!r}; {choices(name, frame.columns)}.")
+                raise DatasetError(lacking(what, name, frame.columns, self.names))
         for feature in self.features:
             values = frame[feature.name]
             if feature.missing:

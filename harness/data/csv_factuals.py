@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.core.errors import DatasetError, choices
+from harness.core.errors import DatasetError, lacking
 from harness.core.gaps import MISSED
 from harness.core.notation import ISO, Notation
 from harness.core.space import Feature, Kind
@@ -51,7 +51,7 @@ def _factuals(dataset: Dataset, path: Path) -> pd.DataFrame:
         table = read_table(path, form, str(path), least=1)
     for name in names:
         if name not in table.columns:
-            raise DatasetError(f"{path} has no column {name!r}; {choices(name, table.columns)}.")
+            raise DatasetError(lacking(str(path), name, table.columns, names))
     marks = [form.decimal or "."]
     if table.form.sep != "," and not dataset.reasons:
         marks.append(",")  # nothing is known of how the dataset's own numbers are written

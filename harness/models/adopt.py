@@ -287,6 +287,8 @@ def _named(
             return (), (), ["it predicts classes, and the target is a number; choose a regression model"]
         return (), (), []
     allowed = ", ".join(map(str, classes))
+    if own is None and is_classifier(model):
+        return (), (), ["it has no classes_, as one that is not fitted; call fit first"]
     if own is None or not is_classifier(model):
         return (), (), [f"it predicts no classes, and the target is one of {allowed}; choose a classifier"]
     labels = tuple(np.asarray(own).tolist())

@@ -199,7 +199,7 @@ GOOD = {"age": 30, "job": "full", "pay": 0.5}
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ({"age": 30, "job": "full"}, ["no column 'pay'", "llowed: age, job"]),
+        ({"age": 30, "job": "full"}, ["no column 'pay'", "columns are age, job,", "needs age, job, pay"]),
         ({**GOOD, "pay": None}, ["missing value", "'pay'", "row 7", "median"]),
         ({**GOOD, "job": "ful"}, ["unseen category 'ful'", "'job'", "row 7", "allowed: none, full"]),
         ({**GOOD, "pay": "much"}, ["'much'", "'pay'", "continuous", "give numbers"]),

@@ -32,7 +32,7 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.target import Label
 from harness.evaluation import checker
-from harness.models.adopt import assemble, from_file
+from harness.models.adopt import adopt, assemble, from_file
 from harness.models.files import checksum
 from harness.store.rows import answer_row
 from harness.store.run import StoredRun
@@ -124,6 +124,11 @@ def test_a_misfit_is_one_sentence(saved: Callable[..., Path], case: str) -> None
     with pytest.raises(HarnessError, match=sentence) as fault:
         read(saved(model()))
     assert "\n" not in str(fault.value)
+
+
+def test_a_model_in_memory_that_is_not_fitted_is_named_so() -> None:
+    with pytest.raises(HarnessError, match="it has no classes_, as one that is not fitted; call fit first"):
+        adopt(make_pipeline(steps(), LogisticRegression()), SPACE, FRAME, ("bad", "good"))
 
 
 def test_a_regression_model_needs_numbers(saved: Callable[..., Path]) -> None:

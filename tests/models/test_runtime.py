@@ -222,6 +222,7 @@ def test_every_way_of_comparing_is_read(mode: str, kind: int) -> None:
     assert classifier.opaque is None
     cuts = [np.float32([0.3]).astype(float), np.float32([-1.7, 2.5]).astype(float)]
     points = around(cuts, PAIR[["a", "b"]].to_numpy())
+    points = np.where(np.random.default_rng(1).random(points.shape) < 0.1, np.nan, points)
     found = scores_of(computed(model, points, np.float32 if kind == FLOAT else np.float64))
     np.testing.assert_allclose(ensemble(classifier.estimator).raw(points), found, atol=1e-5)
 
