@@ -31,7 +31,8 @@ def refusal(parameters: Parameters) -> str | None:
             f"diversity={parameters.diversity} takes one wanted class; set 'desired' to a class, or diversity=distance."
         )
     if parameters.hull == "fallback" or len(parameters.epsilons) > 1:
-        return "several hulls tried in turn take one wanted class; set 'desired' to a class, or give one epsilon."
+        instead = "set hull=penalised" if parameters.hull == "fallback" else "give one epsilon"
+        return f"several hulls tried in turn take one wanted class; set 'desired' to a class, or {instead}."
     return None
 
 
@@ -54,8 +55,9 @@ def parts(parameters: Parameters, problem: Problem) -> list[tuple[Parameters, Pr
 class AnyClass:
     """An engine for each class; what they find and prove together."""
 
-    def __init__(self, engines: Sequence[CellEngine | ProgramEngine]) -> None:
-        self.engines = engines
+    def __init__(self, parameters: Parameters, problem: Problem, engines: Sequence[CellEngine | ProgramEngine]) -> None:
+        self.engines, self.space = engines, problem.space
+        self.prices = parameters.alpha * parameters.weights(problem)
 
     def answers(self, factual: pd.DataFrame, n: int, deadline: Deadline) -> list[Answer]:
         """The best answers, each separated from those before; fewer than ``n`` end with one that has no point."""
@@ -71,22 +73,23 @@ class AnyClass:
         for left in range(len(self.engines), 0, -1):
             share = deadline if left == 1 else Deadline.after(deadline.left / left)
             found.append(self.engines[-left].further(factual, earlier, share))
-        return _best(found, bool(earlier))
+        return self._best(factual, found, bool(earlier))
 
-
-def _best(found: Sequence[Answer], further: bool) -> Answer:
-    """The cheapest answer, proven by the bounds of all."""
-    if all(answer.status is Status.INFEASIBLE for answer in found):
-        return infeasible(further)
-    best = min(found, key=cost_of)
-    if best.row is None or best.objective is None:
-        ended = any(answer.reason is Reason.TIME_LIMIT for answer in found)
-        return gave_up(Reason.TIME_LIMIT if ended else Reason.FINISHED)
-    bound = min(best.objective, *map(_bound, found))
-    if best.objective - bound <= OPTIMALITY_GAP * max(1.0, abs(best.objective)):
-        return replace(best, status=Status.OPTIMAL, reason=Reason.PROOF, bound=bound)
-    late = next((answer.reason for answer in found if answer.reason is not Reason.PROOF), best.reason)
-    return replace(best, status=Status.FOUND, reason=late, bound=bound if math.isfinite(bound) else None)
+    def _best(self, factual: pd.DataFrame, found: Sequence[Answer], further: bool) -> Answer:
+        """The cheapest answer, proven by the bounds of all, up to a share of its distance without changes."""
+        if all(answer.status is Status.INFEASIBLE for answer in found):
+            return infeasible(further)
+        best = min(found, key=cost_of)
+        if best.row is None or best.objective is None:
+            ended = any(answer.reason is Reason.TIME_LIMIT for answer in found)
+            return gave_up(Reason.TIME_LIMIT if ended else Reason.FINISHED)
+        bound = min(best.objective, *map(_bound, found))
+        counted = float((self.space.changed(factual, self.space.frame([best.row])) @ self.prices)[0])
+        rounding = 4 * np.finfo(float).eps * abs(best.objective)
+        if best.objective - bound <= OPTIMALITY_GAP * max(1.0, best.objective - counted) + rounding:
+            return replace(best, status=Status.OPTIMAL, reason=Reason.PROOF, bound=bound)
+        late = next((answer.reason for answer in found if answer.reason is not Reason.PROOF), best.reason)
+        return replace(best, status=Status.FOUND, reason=late, bound=bound if math.isfinite(bound) else None)
 
 
 def _bound(answer: Answer) -> float:

@@ -45,7 +45,8 @@ def refusal(parameters: Parameters, problem: Problem) -> str | None:
 def start(parameters: Parameters, problem: Problem) -> CellEngine | ProgramEngine | any_class.AnyClass:
     """The engine that answers."""
     if isinstance(problem.target, Classes):
-        return any_class.AnyClass([_engine(*part) for part in any_class.parts(parameters, problem)])
+        engines = [_engine(*part) for part in any_class.parts(parameters, problem)]
+        return any_class.AnyClass(parameters, problem, engines)
     return _engine(parameters, problem)
 
 

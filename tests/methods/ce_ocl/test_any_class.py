@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -51,11 +52,11 @@ def test_a_set_is_as_near_as_its_nearest_class() -> None:
     ("parameters", "words"),
     [
         ({"diversity": "features"}, "diversity=features takes one wanted class"),
-        ({"hull": "fallback"}, "several hulls tried in turn take one wanted class"),
-        ({"hull": "hard", "epsilon": (0.0, 0.5)}, "several hulls tried in turn take one wanted class"),
+        ({"hull": "fallback"}, "several hulls tried in turn .*set hull=penalised"),
+        ({"hull": "hard", "epsilon": (0.0, 0.5)}, "several hulls tried in turn .*give one epsilon"),
     ],
 )
 def test_what_takes_one_class_only_is_refused_by_name(parameters: dict[str, Any], words: str) -> None:
     why = CeOcl(**parameters).refuses(enumeration.problem_of("rf", target=Classes(("low", "top")), classes=FOUR))
     assert why is not None
-    assert words in why
+    assert re.search(words, why)
