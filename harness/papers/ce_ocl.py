@@ -208,8 +208,13 @@ FACTUALS = 20  # least factuals of a row
 
 
 def _table_3(numbers: Numbers, measure: str, side: str = "ours") -> pd.DataFrame:
-    """A row a data set and model: with the authors' own models where these were run, else with ours."""
-    authors, own = (wide(numbers, [name], measure, side, FACTUALS) for name in (AUTHORS_TABLES[1], BOTH[1]))
+    """A row a data set and model: with the authors' own models where these were run, else with ours.
+
+    Validity of ours is the one that is measured: the one that the paper assigns is 1 whatever CE-OCL returns.
+    """
+    theirs = f"{measure}_measured" if (measure, side) == ("validity", "ours") else measure
+    authors = wide(numbers, [AUTHORS_TABLES[1]], theirs, side, FACTUALS)
+    own = wide(numbers, [BOTH[1]], measure, side, FACTUALS)
     return authors if len(authors) >= len(own) else own
 
 
@@ -224,8 +229,8 @@ def _beats(one: str, other: str, measure: str) -> Callable[[Numbers], Verdict]:
 
 
 def _valid(numbers: Numbers) -> Verdict:
-    """Whether every counterfactual of CE-OCL is valid, in all tables that were run."""
-    rows = wide(numbers, [*AUTHORS_TABLES, *BOTH], "validity")
+    """Whether every counterfactual of CE-OCL is valid by its model, in all tables that were run."""
+    rows = pd.concat([wide(numbers, AUTHORS_TABLES, "validity_measured"), wide(numbers, BOTH, "validity")])
     found = rows["CE-OCL"].dropna() if "CE-OCL" in rows else pd.Series(dtype=float)
     return Verdict(bool((found == 1.0).all()), len(found), f"1.00 in {(found == 1.0).sum()} of {len(found)} rows")
 
