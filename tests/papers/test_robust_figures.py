@@ -90,6 +90,22 @@ def test_algorithms_are_compared_on_the_same_factuals() -> None:
     ]
 
 
+@pytest.mark.parametrize(("algorithm", "hollow"), [("adversarial", [0.2]), ("leaf", [])])
+def test_a_point_of_unproven_distances_is_hollow(algorithm: str, hollow: list[float]) -> None:
+    """Stopped for factual 2 at .2; a heuristic proves nothing anyway; 3, without a region elsewhere, does not count."""
+    proven = [row | {"status": "OPTIMAL"} for row in answered({1: (1.0, 1.0), 2: (3.0, 1.0)})]
+    open_ = [proven[0], proven[1] | {"status": "FOUND"}, *answered({3: (9.0, 9.0)})]
+    open_[2]["status"] = "FOUND"
+    figure = pareto(
+        [run_of(proven, algorithm=algorithm), run_of(open_, rho=0.2, algorithm=algorithm)], "t", "algorithm"
+    )
+    for axis in figure.axes:
+        (points,) = axis.collections
+        assert np.asarray(points.get_offsets())[:, 0].tolist() == hollow
+        assert not hollow or to_hex(points.get_facecolor()[0]) == "#ffffff"
+    assert figure.get_suptitle() == "t" + "\n(hollow: stopped before some proofs)" * bool(hollow)
+
+
 def traced(factual: int, steps: int, **more: Any) -> dict[str, Any]:
     """A row whose trace has so many steps, each of half a second of the master's and as many of the adversary's."""
     trace = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.errors import HarnessError
+from harness.core.explanation import Status
 from harness.papers.robust.tables import steps_of
 from harness.reports.canvas import BLUE, COLOURS, GREY, ORANGE, SKY, add_rectangle, blank, legend_below, whole_ticks
 from harness.reports.drawing import Drawing, two_numbers
@@ -29,7 +30,7 @@ def pareto(found: Sequence[StoredRun], title: str, key: str = "model") -> Figure
     """Mean distance, left, and mean seconds, right, against rho, a line for each ``key`` of the runs.
 
     Only factuals that have a region at every radius, on every line of the same model, count, so that an exact line can
-    only rise and lines of one model can be compared.
+    only rise and lines of one model can be compared. Hollow points: an exact algorithm stopped before its proof.
     """
     figure = blank(10, 4.2)
     left, right = figure.subplots(1, 2)
@@ -39,7 +40,7 @@ def pareto(found: Sequence[StoredRun], title: str, key: str = "model") -> Figure
         name = run.meta["model"] if key == "model" else _algorithm(run)
         model_of[name] = run.meta["model"]
         runs_of.setdefault(name, {})[float(run.meta["config"]["method"]["rho"])] = _first(run)
-    common = {}
+    common, stopped = {}, False
     for name in runs_of:
         peers = [
             part for other, parts in runs_of.items() if model_of[other] == model_of[name] for part in parts.values()
@@ -48,17 +49,26 @@ def pareto(found: Sequence[StoredRun], title: str, key: str = "model") -> Figure
     for place, name in enumerate(sorted(name for name in runs_of if common[name])):
         radii, label = sorted(runs_of[name]), f"{name.removeprefix('robust_')} ({len(common[name])})"
         look = {"marker": MARKERS[place % len(MARKERS)], "color": COLOURS[place % len(COLOURS)]}
+        open_ = [rho for rho in radii if name != CAPTIONS["leaf"] and _unproven(runs_of[name][rho], common[name])]
         for axis, value in ((left, "objective"), (right, "seconds")):
-            means = [np.mean([runs_of[name][rho][f][value] for f in common[name]]) for rho in radii]
-            axis.plot(radii, means, label=label, markersize=4, **look)
+            means = {rho: np.mean([runs_of[name][rho][f][value] for f in common[name]]) for rho in radii}
+            axis.plot(radii, list(means.values()), label=label, markersize=4, **look)
+            ends = [means[rho] for rho in open_]
+            axis.scatter(open_, ends, marker=look["marker"], facecolors="white", edgecolors=look["color"], zorder=3)
+        stopped |= bool(open_)
     right.set_yscale("log")
     for axis, name in ((left, "mean distance"), (right, "mean seconds")):
         axis.set_xlabel("ρ, scaled")
         axis.set_ylabel(name)
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right upper", fontsize=8, title=f"{key} (factuals)", title_fontsize=8)
-    figure.suptitle(title, fontsize=11)
+    figure.suptitle(title + "\n(hollow: stopped before some proofs)" * stopped, fontsize=11)
     return figure
+
+
+def _unproven(rows: Mapping[Any, Mapping[str, Any]], factuals: Sequence[Any]) -> bool:
+    """Whether a search stopped at a point of one of these factuals without a proof."""
+    return any(rows[factual].get("status") == Status.FOUND for factual in factuals)
 
 
 def _algorithm(run: StoredRun) -> str:
