@@ -328,20 +328,24 @@ def _ratio(row: Mapping[str, Any]) -> float:
 
 
 def _cells(cells: pd.DataFrame, lines: pd.DataFrame, table: registry.Table) -> str:
-    """One line a published row, one entry a measure."""
+    """One line a published row, one entry a measure; and of how many asked there is an answer, where that is known."""
     if cells.empty:
         return "No published numbers."
     keys = list(lines.columns[: list(lines.columns).index("measure")])
     alone = lines.loc[lines["alone"].astype(bool)] if "alone" in lines else lines.iloc[:0]
     shown = pd.concat([cells, alone])
     measures = list(dict.fromkeys(shown["measure"]))
-    body = []
+    body, told = [], ["answered"] if {"n", "factuals"} <= set(lines) else []
     for place, block in shown.groupby(keys, sort=False) if keys else [((), shown)]:
         if all(missing(value) for value in block["ours"]):
             continue
         entries = {row["measure"]: entry(row, table) for row in block.to_dict("records")}
-        body.append([*map(str, place), *(entries.get(measure, "") for measure in measures)])
-    head = [*keys, *(measure.replace("_", " ") for measure in measures)]
+        counts = [block[name].max() for name in ("n", "factuals") if told]
+        answered = (
+            ["" if any(map(missing, counts)) else " of ".join(f"{count:.0f}" for count in counts)] if told else []
+        )
+        body.append([*map(str, place), *(entries.get(measure, "") for measure in measures), *answered])
+    head = [*keys, *(measure.replace("_", " ") for measure in measures), *told]
     return markup.markdown(head, body, len(keys)) if body else "Nothing of it has an answer."
 
 

@@ -198,12 +198,13 @@ def test_column_generation_beside_the_whole_program(seconds: tuple[float, float]
 
 @pytest.mark.parametrize(("proven", "word"), [(95, HOLDS), (94, FAILS)])
 def test_certified_runs_are_counted(proven: int, word: str) -> None:
-    """94 of 100 runs are fewer than 94.1 %."""
+    """94 of 100 runs are fewer than 94.1 %; of the other settings each has one run with a proof, and one stopped."""
     keys = ("n_factuals", "t_max")
     places = [(10, step) for step in range(64)]
-    proofs = {place: float(proven if place == places[0] else 0) for place in places}
-    runs = {place: 100.0 if place == places[0] else 0.0 for place in places}
+    proofs = {place: float(proven - 63 if place == places[0] else 1) for place in places}
+    runs = {place: 38.0 if place == places[0] else 2.0 for place in places}
     frame = pd.concat([long("CG proven", proofs, keys), long("CG runs", runs, keys)])
+    frame = pd.concat([frame, long("CG stopped", dict.fromkeys(places, 1.0), keys)])
     expected = f"{proven / 100:.1%} of 100 runs (published: 94.1%)"
     assert decided(CLAIMS["cg_proven"], {"cg_table4": frame}) == (word, expected)
 

@@ -93,12 +93,15 @@ def test_what_is_excluded_is_listed(home: Path, comparison: Comparison, monkeypa
 
 
 def test_every_published_cell_is_counted(home: Path) -> None:
-    """Of five numbers: a validity as printed, a proximity farther off than both errors, three that were not asked."""
-    asked(home, "run", GRANTED, GRANTED)
+    """Of five numbers: a validity as printed, a proximity farther off than both errors, three that were not asked.
+
+    Of three people two have an answer.
+    """
+    asked(home, "run", GRANTED, GRANTED, None)
     assert reproduction.write(home) == f"{home / 'REPRODUCTION.md'}: 1 of 2 tables; renewed: small"
     page = (home / "REPRODUCTION.md").read_text()
-    assert cells(page, "small")[COUNTS] == ["5", "2", "1", "0", "0", "0", "1", "0", "3", "0", "–"]
-    assert "| Loans | Exact | = 1 (1) | ▼ -60 (-20) |" in page
+    assert cells(page, "small")[COUNTS] == ["5", "3", "1", "0", "0", "0", "1", "0", "3", "0", "–"]
+    assert "| Loans | Exact | = 1 (1) | ▼ -60 (-20) | 2 of 3 |" in page
     assert "Other" not in page  # nothing of it was run
     assert "- Not run: 3 not asked here.\n" in page
     assert "- What a reader has to know.\n" in page
@@ -112,7 +115,7 @@ def test_every_published_cell_is_counted(home: Path) -> None:
     assert opening in page
     assert "| All is well. | section 1 | holds | 6 rows |" in page
     extent = (
-        "1 runs. methods: exact; models: tree; data sets: loans; seeds: 0; factuals a run: 2; seconds a factual: 5; "
+        "1 runs. methods: exact; models: tree; data sets: loans; seeds: 0; factuals a run: 3; seconds a factual: 5; "
         "rows to train on: all.\n\nAnswers behind it: `home/run`.\n"
     )
     assert extent in page
