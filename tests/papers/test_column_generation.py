@@ -15,20 +15,10 @@ from support.tables import cells
 
 from harness.core.errors import HarnessError
 from harness.core.space import Feature, Space
-from harness.papers import column_generation
-from harness.papers.column_generation import (
-    CLAIMS,
-    FIGURES,
-    TABLES,
-    Fewest,
-    Models,
-    Thresholds,
-    _columns,
-    _remark,
-    heat_map,
-    perturbed,
-    solved,
-)
+from harness.papers.column_generation import CLAIMS, FIGURES, TABLES, tables
+from harness.papers.column_generation.claims import FEWEST
+from harness.papers.column_generation.figures import _columns, heat_map, perturbed
+from harness.papers.column_generation.tables import Fewest, Models, Thresholds, _remark, solved
 from harness.reports.canvas import COLOURS
 from harness.reports.markup import DASH
 
@@ -220,7 +210,7 @@ def test_models_are_printed_beside_published_ones(monkeypatch: pytest.MonkeyPatc
     """Of four test rows the network has three right, the linear one; of eight rows, three features and six columns."""
     labels = np.array(list("aaaaabbb"))
     data = SimpleNamespace(frame=pd.DataFrame({"x": range(8)}), labels=labels, test=np.arange(4, 8))
-    monkeypatch.setattr(column_generation, "data_of", lambda run: data)
+    monkeypatch.setattr(tables, "data_of", lambda run: data)
     models = {"mlp_10x2": "bbbb", "lr_c10": "aaaa"}
     found: Any = [
         SimpleNamespace(
@@ -412,4 +402,4 @@ def test_a_table_without_uncounted_features_stands_apart() -> None:
     for table in (whole, less):
         assert "their changes seem not to be counted" in table.build([run_of(10, 10, 6)])[0]
     assert "their changes seem not to be counted" not in TABLES["cg_table7"].build([run_of(10, 5, 6)])[0]
-    assert {f"cg_table{number}" for number in range(4, 10)} == column_generation.FEWEST
+    assert {f"cg_table{number}" for number in range(4, 10)} == FEWEST

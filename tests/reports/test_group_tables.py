@@ -27,7 +27,8 @@ from harness.execution.experiment import Workers, run_groups
 from harness.execution.pool import GroupOutcome
 from harness.execution.task import make_task
 from harness.models.train import train
-from harness.papers.column_generation import Fewest, Models, heat_map, perturbed, spread
+from harness.papers.column_generation.figures import heat_map, perturbed
+from harness.papers.column_generation.tables import Fewest, Models, spread
 from harness.reports import figures, groups, registry, stored
 from harness.reports.canvas import GREEN
 from harness.reports.latex import of_markdown, tex

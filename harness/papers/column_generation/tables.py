@@ -1,33 +1,25 @@
-"""One for many: Lodi and Ramírez-Ayerbe (2024)."""
+"""Tables of the paper on one-for-many counterfactuals, beside ours."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
-from harness.core.errors import HarnessError
 from harness.core.explanation import Status
-from harness.core.space import Feature
 from harness.core.tolerances import WHOLE_BOUND
 from harness.evaluation.scoring import group_table
-from harness.reports.canvas import COLOURS, GREEN, blank, shades
-from harness.reports.claim import Claim, Numbers, Verdict
 from harness.reports.comparison import NOT_RUN, beside, narrowed, without_blanks
-from harness.reports.drawing import Drawing
 from harness.reports.markup import DASH, markdown, number
 from harness.reports.registry import OneFile, Table
 from harness.reports.stored import data_of, published
 from harness.store.run import StoredRun
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 PAPER = "Lodi and Ramírez-Ayerbe (2024), One-for-many counterfactual explanations by column generation"
 LIMIT = 3600.0  # seconds after which the paper stopped; what stopped is not proven
@@ -35,11 +27,15 @@ PROVEN = 0.941  # the published share of runs within the limit that are certifie
 OURS, GREEDY = "ours", "greedy"
 APPROACHES = {"cells": OURS, "column_generation": "CG", "milp_paper": "MIP", "milp": "MIP and more"}  # by solver
 NETWORKS = {"compas": "mlp_10x2", "german_credit": "mlp_20x2", "student_performance": "mlp_14x3"}
-DATASETS = dict(zip(NETWORKS, ("compas_binned", "german_credit_binned", "students_binned"), strict=True))
+DATASETS = {
+    "compas": "compas_binned",
+    "german_credit": "german_credit_binned",
+    "student_performance": "students_binned",
+}
 STATISTICS = (
-    *("runs", "proven", "stopped", "mean", "deviation", "least", "most"),
-    *("bound", "gap", "left", "uncoverable", "median", "worst"),
-)
+    "runs", "proven", "stopped", "mean", "deviation", "least", "most", "bound", "gap", "left", "uncoverable", "median",
+    "worst",
+)  # fmt: skip
 
 
 def solved(found: Sequence[StoredRun]) -> pd.DataFrame:
@@ -236,9 +232,8 @@ def _remark(row: Mapping[str, Any], ours: Mapping[str, Any] | None) -> str:
     if ours["least"] <= published <= ours["most"]:
         return "in our range"
     if ours["most"] < published:
-        return (
-            f"smaller: {'published run stopped unproven' if row['cg_seconds'] >= LIMIT else 'other bins, model and S'}"
-        )
+        unproven = row["cg_seconds"] >= LIMIT
+        return "smaller: published run stopped unproven" if unproven else "smaller: other bins, model and S"
     if ours["proven"] == ours["runs"]:
         return "larger, proven for our S: other bins, model and S"
     known = f", at least {ours['bound']:.0f} proven for every S of ours" if ours["bound"] > published else ""
@@ -247,8 +242,9 @@ def _remark(row: Mapping[str, Any], ours: Mapping[str, Any] | None) -> str:
 
 def _ratios(records: Sequence[Mapping[str, Any]]) -> list[str]:
     """How many times the published y* ours is, from the least to the greatest."""
-    found = [row["ours"] / row["published"] for row in records if row["measure"] == "n_explanations, ours"]
-    if not (found := [ratio for ratio in found if not math.isnan(ratio)]):
+    known = [row for row in records if row["measure"] == "n_explanations, ours"]
+    found = [row["ours"] / row["published"] for row in known if not math.isnan(row["ours"] / row["published"])]
+    if not found:
         return []
     return [f"Mean y* of ours: {min(found):.2g} to {max(found):.2g} times the published one, in {len(found)} settings."]
 
@@ -267,8 +263,10 @@ def _drawn(groups: pd.DataFrame) -> list[str]:
 def _certified(groups: pd.DataFrame) -> list[str]:
     """The share of the paper's column generation's runs within the limit that are proven; 94.1 % are published."""
     runs = groups.loc[(groups["approach"] == "CG") & (groups["stopped"] == 0)]
+    if runs.empty:
+        return []
     share = f"{runs['optimal'].mean():.1%} are certified ({PROVEN:.1%})"
-    return [] if runs.empty else [f"Of {len(runs)} runs of the paper's CG that the clock did not end, {share}."]
+    return [f"Of {len(runs)} runs of the paper's CG that the clock did not end, {share}."]
 
 
 @dataclass(frozen=True)
@@ -344,157 +342,9 @@ def records_of(lines: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(name): value for name, value in row.items()} for row in lines.to_dict("records")]
 
 
-def heat_map(found: Sequence[StoredRun], title: str) -> Figure:
-    """Explanations as rows, columns as the model has them: filled where the column is 1, a dot where the feature is one
-    that the explanation's factuals change.
-
-    Raises
-    ------
-    HarnessError
-        Without a group that has explanations.
-    """
-    run = found[0]
-    line = next((line for line in run.groups() if line["points"]), None)
-    if line is None:
-        raise HarnessError(f"{run.label} has no explanations of a group to draw; run it with group=true.")
-    space = run.space
-    values = space.encode(space.frame(line["points"]))
-    points = len(values)
-    figure = blank(1.8 + 0.42 * len(space.columns), 2.6 + 0.42 * points)
-    axis = figure.subplots()
-    axis.pcolormesh(values, cmap=shades(GREEN), vmin=0.0, vmax=1.0, edgecolors="#888888", linewidth=0.6)
-    for point, changed in enumerate(line["changed"]):
-        for feature, columns in zip(space.features, space.slices, strict=True):
-            if feature.name in changed:
-                places = np.arange(columns.start, columns.stop) + 0.5
-                axis.scatter(places, np.full(len(places), point + 0.5), s=14, c="black", zorder=3)
-    for columns in space.slices[1:]:
-        axis.axvline(columns.start, color="black", linewidth=1.4)
-    served = Counter(row["point"] for row in run.rows() if row["row"] is not None)
-    axis.set_yticks(np.arange(points) + 0.5, [f"{point + 1} (serves {served[point]})" for point in range(points)])
-    names = [text for feature in space.features for text in _columns(feature)]
-    axis.set_xticks(np.arange(len(names)) + 0.5, names, rotation=90, fontsize=8)
-    axis.tick_params(length=0)
-    axis.invert_yaxis()
-    axis.set_title(f"{title}\ngreen: 1, white: 0, dots: features that the served ones change", fontsize=9)
-    return figure
-
-
-def _columns(feature: Feature) -> list[str]:
-    """What a 1 in each column of a feature says: of a binary feature, its second category."""
-    shown = feature.categories if feature.width > 1 else feature.categories[-1:]
-    return [f"{feature.name} {category}" for category in shown]
-
-
-def perturbed(found: Sequence[StoredRun], title: str) -> Figure:
-    """How often each feature changes, over all explanations of ours, stacked by T_max; the paper shows no axis.
-
-    Raises
-    ------
-    HarnessError
-        Without such runs.
-    """
-    counts: dict[int, Counter[str]] = {}
-    names: tuple[str, ...] = ()
-    for run in found:
-        method = run.meta["config"]["method"]
-        if method.get("solver") != "cells":
-            continue
-        names = run.space.names
-        for line in run.groups():
-            counts.setdefault(method["t_max"], Counter()).update(
-                name for changed in line["changed"] for name in changed
-            )
-    if not counts:
-        raise HarnessError("no cell of method=column_generation has finished; run the experiment to its end.")
-    total = sum(counts.values(), Counter[str]())
-    order = sorted(names, key=lambda name: (-total[name], names.index(name)))
-    figure = blank(7.0, 1.6 + 0.24 * len(order))
-    axis = figure.subplots()
-    left = np.zeros(len(order))
-    for place, most in enumerate(sorted(counts)):
-        widths = np.array([counts[most][name] for name in order], dtype=float)
-        axis.barh(np.arange(len(order)), widths, left=left, color=COLOURS[place], label=f"$T_{{max}}$ = {most}")
-        left += widths
-    axis.set_yticks(np.arange(len(order)), order, fontsize=8)
-    axis.set_ylim(len(order) - 0.5, -0.5)
-    axis.set_xlabel("explanations that change the feature")
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.legend(frameon=False, loc="lower right")
-    axis.set_title(title, fontsize=10)
-    return figure
-
-
 TABLES: dict[str, Table] = {
     "cg_table2_3": Models(),
     **{f"cg_table{place}": Fewest(place, STUDENTS if place in {8, 9} else ()) for place in range(4, 10)},
     **{f"cg_table{place}_uncounted": Fewest(place, STUDENTS, uncounted=True) for place in (8, 9)},
     "cg_thresholds": Thresholds(),
-}
-_DRAWN = {3: "COMPAS", 4: "German credit", 5: "students"}
-FIGURES: dict[str, tuple[str, Drawing]] = {
-    **{
-        f"cg_figure{place}": (
-            f"figure{place}",
-            partial(heat_map, title=f"Figure {place}: explanations for COMPAS, network, |S| = {size}, $T_{{max}}$ = 3"),
-        )
-        for place, size in ((1, 10), (2, 20))
-    },
-    **{
-        f"cg_figure{place}": (
-            f"figure{place}",
-            partial(perturbed, title=f"Figure {place}: how often each feature changes, {name}, network"),
-        )
-        for place, name in _DRAWN.items()
-    },
-}
-
-
-def _made(numbers: Numbers) -> pd.DataFrame:
-    """Our numbers by table, |S| and T_max (rows) and measure (columns), of the tables that were run."""
-    frames = [
-        frame.pivot_table(index=["n_factuals", "t_max"], columns="measure", values="ours").assign(table=name)
-        for name, frame in numbers.items()
-        if name in FEWEST
-    ]
-    return pd.concat(frames).reset_index() if frames else pd.DataFrame()
-
-
-def _columns_win(numbers: Numbers) -> Verdict:
-    """Whether the paper's column generation is faster than its whole program, but on COMPAS with 10 factuals."""
-    rows = _made(numbers)
-    if not {"cg_seconds", "mip_seconds"} <= set(rows):
-        return Verdict(False, 0, "")
-    small = (rows["n_factuals"] <= 10) & rows["table"].isin(("cg_table4", "cg_table5"))
-    rows = rows.loc[~small].dropna(subset=["cg_seconds", "mip_seconds"])
-    won = int((rows["cg_seconds"] < rows["mip_seconds"]).sum())
-    return Verdict(won > len(rows) / 2, len(rows), f"faster in {won} of {len(rows)} settings")
-
-
-def _proven(numbers: Numbers) -> Verdict:
-    """Whether the paper's column generation proves as large a share of its runs that ended minimal as published."""
-    rows = _made(numbers)
-    if not {"CG proven", "CG runs", "CG stopped"} <= set(rows):
-        return Verdict(False, 0, "")
-    rows = rows.assign(ended=rows["CG runs"] - rows["CG stopped"]).query("ended > 0")
-    share = float(rows["CG proven"].sum() / max(rows["ended"].sum(), 1))
-    text = f"{share:.1%} of {rows['ended'].sum():.0f} runs (published: {PROVEN:.1%})"
-    return Verdict(share >= PROVEN, len(rows), text)
-
-
-FEWEST = {name for name, table in TABLES.items() if isinstance(table, Fewest) and not table.uncounted}
-SETTINGS = 64  # |S| and T_max of Tables 4 to 9
-CLAIMS = {
-    "cg_faster": Claim(
-        "Column generation is faster than the whole program, but on COMPAS with few factuals.",
-        "section 5, on Tables 4 to 9",
-        SETTINGS - 4,
-        _columns_win,
-    ),
-    "cg_proven": Claim(
-        "Where column generation ends in time, 94.1 % of its solutions are certified optimal.",
-        "section 5, footnote 3",
-        SETTINGS,
-        _proven,
-    ),
 }
