@@ -157,6 +157,10 @@ class NumberBlock(Block):
             )
             radii = down, up
         self.reach = reach = Reach.of(self.feature, self.value, radii, within)
+        self.passed = [
+            Passed.of(self.feature, self.value, side, far) for side, far in ((1, reach.rise), (-1, reach.fall))
+            if self.feature.curved
+        ]  # fmt: skip
         self._paid: tuple[int, int] | None = None
         ends = self._bound(reach)
         self._tie(reach)
@@ -180,11 +184,8 @@ class NumberBlock(Block):
         if not self.feature.curved:
             return self.at.up, self.at.down
         if self._paid is None:
-            up, down = (
-                Passed.of(self.feature, self.value, side, far).state(self.compiled, column)
-                for side, far, column in ((1, self.reach.rise, self.at.up), (-1, self.reach.fall, self.at.down))
-            )
-            self._paid = up, down
+            up, down = self.passed
+            self._paid = up.state(self.compiled, self.at.up), down.state(self.compiled, self.at.down)
         return self._paid
 
     @property
@@ -194,10 +195,7 @@ class NumberBlock(Block):
         A part of the way costs no less than that part of it, or where squares count, than that part's square.
         """
         moves = np.array([self.reach.rise, -self.reach.fall])
-        rates = [
-            Passed.of(self.feature, self.value, side, abs(far)).rate if self.feature.curved else 1.0
-            for side, far in zip((1, -1), moves, strict=True)
-        ]
+        rates = [way.rate for way in self.passed] or 1.0
         return np.where(moves != 0, self.rule.moved(moves * rates), 0.0)
 
     def _bound(self, reach: Reach) -> tuple[float, float]:

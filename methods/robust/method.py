@@ -124,8 +124,7 @@ class Robust(Settings):
             # Cells count costs by feature, which the greatest move is not a sum of.
             return "cells" if self._beyond_cells(problem) is None else "adversarial"
         if isinstance(problem.classifier.estimator, MLPClassifier | MLPRegressor):
-            plain = len(problem.classifier.classes) <= 2 and not problem.space.curved
-            return "network" if plain else "adversarial"
+            return "network" if len(problem.classifier.classes) <= 2 else "adversarial"
         return "linear"
 
     def _fits(self, problem: Problem, algorithm: str) -> None:
@@ -133,8 +132,12 @@ class Robust(Settings):
         estimator = problem.classifier.estimator
         if self.relations_in_region:
             check(self.perturbation(problem))
-        if problem.space.curved:
-            self._measures(problem, algorithm)
+        for name in problem.space.curved if algorithm != "cells" else ():
+            if boundless(problem.space[name]):
+                raise UnsupportedError(
+                    f"{name} is measured by percentiles and has no bounds, and beyond the population every move is "
+                    f"free; give features.{name}.bounds, or leave features.{name}.percentile out."
+                )
         if splits_only(estimator):
             ensemble(estimator)
         elif algorithm in {"cells", "leaf"}:
@@ -159,20 +162,6 @@ class Robust(Settings):
             raise UnsupportedError(f"{clips}{why}; {remedy}, or {'leave clip unset' if clips else 'algorithm=auto'}.")
         if algorithm != "cells":
             raise UnsupportedError("clip=true is for the search over cells; set algorithm=cells, or leave clip unset.")
-
-    def _measures(self, problem: Problem, algorithm: str) -> None:
-        """UnsupportedError where the algorithm does not measure numbers by the population that they pass."""
-        name = problem.space.curved[0]
-        if algorithm == "network":
-            raise UnsupportedError(
-                f"algorithm=network takes no percentiles, and {name} is measured by them; set algorithm=auto."
-            )
-        for name in problem.space.curved if algorithm != "cells" else ():
-            if boundless(problem.space[name]):
-                raise UnsupportedError(
-                    f"{name} is measured by percentiles and has no bounds, and beyond the population every move is "
-                    f"free; give features.{name}.bounds, or leave features.{name}.percentile out."
-                )
 
     def _beyond_cells(self, problem: Problem) -> tuple[str, str] | None:
         """Why the cell search does not take trees, and what to set instead; None where it does."""

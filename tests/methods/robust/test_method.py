@@ -38,6 +38,7 @@ from harness.evaluation.checker import permitted
 from harness.store.codec import from_plain, to_plain
 from methods.ce_ocl import CeOcl
 from methods.cells.grid import WORD as MASK
+from methods.estimators.trees import splits_only
 from methods.robust import Robust
 from methods.robust.adversarial import Adversarial
 from methods.robust.cells import RobustCells
@@ -151,7 +152,8 @@ def test_the_least_population_lies_where_a_grid_says(name: str, norm: str, dista
     plain = problem(name)
     shares = {f: {"shares": population(plain.train[f].to_numpy(float))} for f in SPACE.names}
     question, factual = replace(plain, space=SPACE.replace(shares)), refused(plain)
-    found = Robust(rho=RHO, norm=norm, distance=distance, algorithm="auto" if name in {"lr", "svm"} else "adversarial")
+    algorithm = "adversarial" if splits_only(MODELS[name]) else "auto"
+    found = Robust(rho=RHO, norm=norm, distance=distance, algorithm=algorithm)
     outcome = solved(lambda *_: found.start(question), question, found, factual)
     assert outcome.row is not None
     assert outcome.proven
