@@ -14,7 +14,7 @@ from harness.core.costs import UNSTORED
 from harness.core.errors import choices
 from harness.core.hull import distance
 from harness.core.space import Kind, Space
-from harness.core.tolerances import LIMIT_MET
+from harness.core.tolerances import LIMIT_MET, OPTIMALITY_GAP, SMALL_SQUARE
 
 HEAVIEST = 1e9  # a weight: beyond, distances beside it are lost in rounding, and with them proofs
 
@@ -29,6 +29,11 @@ def check_weight(name: str, value: float) -> None:
     """
     if not 0 <= value <= HEAVIEST:
         raise ValueError(f"{name} is {value}; it must be from 0 to {HEAVIEST:.0e}.")
+
+
+def tolerance(value: float, squared: bool) -> float:
+    """The gap that counts as none: relative to max(1, |value|), and to the value itself where squares make it small."""
+    return OPTIMALITY_GAP * max(SMALL_SQUARE if squared else 1.0, abs(value))
 
 
 @dataclass(frozen=True)

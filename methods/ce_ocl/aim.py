@@ -8,11 +8,11 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from harness.core.objective import Objective
+from harness.core.objective import Objective, tolerance
 from harness.core.problem import Problem
 from harness.core.space import Space
 from methods.ce_ocl.parameters import Parameters
-from methods.milp.distance import Distance, Separable, distance_of, tolerance
+from methods.milp.distance import Distance, Separable, distance_of
 
 
 @dataclass(frozen=True)

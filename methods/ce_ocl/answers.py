@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 
 from harness.core.explanation import Answer, Reason, Status
+from harness.core.objective import tolerance
 
 
 def infeasible(further: bool) -> Answer:
@@ -22,3 +24,8 @@ def gave_up(reason: Reason) -> Answer:
 def cost_of(answer: Answer) -> float:
     """The objective of an answer; inf without one."""
     return math.inf if answer.objective is None else answer.objective
+
+
+def proves(bound: float, value: float, distance: float, squared: bool) -> bool:
+    """Whether a bound proves an objective: up to the tolerance of its ``distance``, in which changes have no part."""
+    return value - bound <= tolerance(distance, squared) + 4 * sys.float_info.epsilon * abs(value)

@@ -14,8 +14,7 @@ from harness.core.explanation import Answer, Reason, Status
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.target import Classes, Label
-from harness.core.tolerances import OPTIMALITY_GAP
-from methods.ce_ocl.answers import cost_of, gave_up, infeasible
+from methods.ce_ocl.answers import cost_of, gave_up, infeasible, proves
 from methods.ce_ocl.parameters import Parameters
 from methods.milp.supports import supports
 
@@ -57,7 +56,7 @@ class AnyClass:
 
     def __init__(self, parameters: Parameters, problem: Problem, engines: Sequence[CellEngine | ProgramEngine]) -> None:
         self.engines, self.space = engines, problem.space
-        self.prices = parameters.alpha * parameters.weights(problem)
+        self.prices, self.squared = parameters.alpha * parameters.weights(problem), parameters.distance == "l2sq"
 
     def answers(self, factual: pd.DataFrame, n: int, deadline: Deadline) -> list[Answer]:
         """The best answers, each separated from those before; fewer than ``n`` end with one that has no point."""
@@ -85,8 +84,7 @@ class AnyClass:
             return gave_up(Reason.TIME_LIMIT if ended else Reason.FINISHED)
         bound = min(best.objective, *map(_bound, found))
         counted = float((self.space.changed(factual, self.space.frame([best.row])) @ self.prices)[0])
-        rounding = 4 * np.finfo(float).eps * abs(best.objective)
-        if best.objective - bound <= OPTIMALITY_GAP * max(1.0, best.objective - counted) + rounding:
+        if proves(bound, best.objective, best.objective - counted, self.squared):
             return replace(best, status=Status.OPTIMAL, reason=Reason.PROOF, bound=bound)
         late = next((answer.reason for answer in found if answer.reason is not Reason.PROOF), best.reason)
         return replace(best, status=Status.FOUND, reason=late, bound=bound if math.isfinite(bound) else None)

@@ -11,8 +11,7 @@ from harness.core.explanation import Answer, Reason, Status
 from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import values_of
-from harness.core.tolerances import OPTIMALITY_GAP
-from methods.ce_ocl.answers import gave_up, infeasible
+from methods.ce_ocl.answers import gave_up, infeasible, proves
 from methods.ce_ocl.parameters import Parameters
 from methods.ce_ocl.related_cells import RelatedSearch
 from methods.cells.closest import Closest
@@ -24,7 +23,8 @@ class CellEngine:
     """CE-OCL on trees without a solver: the cheapest cell of the wanted class."""
 
     def __init__(self, parameters: Parameters, problem: Problem) -> None:
-        self.separation = parameters.separation
+        self.separation, self.squared = parameters.separation, parameters.distance == "l2sq"
+        self.space, self.prices = problem.space, parameters.alpha * parameters.weights(problem)
         objective = parameters.objective(problem)
         coefficients = objective.separable(problem.space)
         assert coefficients is not None
@@ -42,7 +42,7 @@ class CellEngine:
             earlier = [answer.row for answer in answers if answer.row is not None]
             found = self.search.closest(origin, earlier, self.separation, deadline, passed)
             passed = (*found.passed, *passed)
-            answers.append(_answer(found, bool(earlier)))
+            answers.append(self._answer(found, factual, bool(earlier)))
             if found.row is None:
                 break
         return answers
@@ -50,13 +50,16 @@ class CellEngine:
     def further(self, factual: pd.DataFrame, earlier: Sequence[dict[str, Any]], deadline: Deadline) -> Answer:
         """The best answer that is separated from earlier ones."""
         found = self.search.closest(values_of(factual), earlier, self.separation, deadline)
-        return _answer(found, bool(earlier))
+        return self._answer(found, factual, bool(earlier))
 
+    def _answer(self, found: Closest, factual: pd.DataFrame, further: bool) -> Answer:
+        """What a search found, as an answer; ``further``: there are answers before it."""
+        if found.row is None:
+            return infeasible(further) if found.proven else gave_up(Reason.TIME_LIMIT)
+        if found.proven or proves(found.bound, found.value, found.value - self._counted(found, factual), self.squared):
+            return Answer(Status.OPTIMAL, found.row, Reason.PROOF, found.value, found.bound)
+        return Answer(Status.FOUND, found.row, Reason.TIME_LIMIT, found.value, found.bound)
 
-def _answer(found: Closest, further: bool) -> Answer:
-    """What a search found, as an answer; ``further``: there are answers before it."""
-    if found.row is None:
-        return infeasible(further) if found.proven else gave_up(Reason.TIME_LIMIT)
-    if found.value - found.bound <= OPTIMALITY_GAP * max(1.0, abs(found.value)):
-        return Answer(Status.OPTIMAL, found.row, Reason.PROOF, found.value, found.bound)
-    return Answer(Status.FOUND, found.row, Reason.TIME_LIMIT, found.value, found.bound)
+    def _counted(self, found: Closest, factual: pd.DataFrame) -> float:
+        """What a found row's changes cost as such."""
+        return float((self.space.changed(factual, self.space.frame([found.row or {}])) @ self.prices)[0])

@@ -12,6 +12,7 @@ import numpy as np
 
 from harness.core.inputs import Affine, Input
 from harness.core.method import Deadline
+from harness.core.objective import tolerance
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
 from harness.core.target import Label
@@ -19,7 +20,6 @@ from harness.core.tolerances import COORDINATE_TIE, SCORE_INSET, SCORE_TIE
 from methods.estimators.network import NETWORKS, dense_layers, has_hidden_units, unit_of
 from methods.estimators.raw_target import raw_interval
 from methods.estimators.thresholds import separated_values
-from methods.milp.distance import tolerance
 
 BATCH = 1024  # boxes looked at together, the cheapest first
 MOST = 40_000  # boxes before the search gives up: more would cost more than a mixed-integer program

@@ -14,7 +14,7 @@ from harness.core.method import Deadline
 from harness.core.space import Kind
 from harness.core.tolerances import HULL_INSIDE, LITTLE_PROGRESS, OPTIMALITY_GAP, WHOLE_BOUND
 from harness.solvers.highs import Linear, Solution
-from methods.ce_ocl.answers import gave_up, infeasible
+from methods.ce_ocl.answers import gave_up, infeasible, proves
 from methods.ce_ocl.assignments import Assignment
 from methods.ce_ocl.few_changes import FewChanges
 from methods.ce_ocl.incumbent import Incumbent, Pool, printed
@@ -410,10 +410,7 @@ class AnswerSearch:
                 return infeasible(bool(self.earlier))
             return gave_up(reason)
         bound = min(bound, self.best.value)
-        rest = (
-            self.best.distance - self.entry
-        )  # what counts changes, or being outside at all, has no part in the tolerance
-        rounding = 4 * np.finfo(float).eps * abs(self.best.value)
-        if self.best.value - bound <= self.program.aim.tolerance(rest) + rounding:
+        # Being outside the hull at all has no part in the tolerance, either.
+        if proves(bound, self.best.value, self.best.distance - self.entry, self.program.aim.squared):
             return Answer(Status.OPTIMAL, self.best.row, Reason.PROOF, self.best.value, bound)
         return Answer(Status.FOUND, self.best.row, reason, self.best.value, bound if math.isfinite(bound) else None)

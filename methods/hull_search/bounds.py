@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from harness.core.objective import tolerance
 from harness.core.tolerances import COORDINATE_TIE, COST_TIE
 from methods.hull_search import kernels
 from methods.hull_search.part import Part
 from methods.hull_search.records import Columns, MovingNumbers, Prices, Rows, Solution
-from methods.milp.distance import Separable, tolerance
+from methods.milp.distance import Separable
 
 SHARE = 0.1  # of the gap that counts as none
 

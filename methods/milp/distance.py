@@ -11,17 +11,11 @@ import pandas as pd
 from harness.core.objective import Objective, Term, covariance
 from harness.core.problem import Problem
 from harness.core.space import Space
-from harness.core.tolerances import OPTIMALITY_GAP, SMALL_SQUARE
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled
 from methods.milp.cost import Cost
 from methods.milp.forms import difference, scaled
 from methods.milp.variables import Variables
-
-
-def tolerance(value: float, squared: bool) -> float:
-    """The gap that counts as none: relative to max(1, |value|), and to the value itself where squares make it small."""
-    return OPTIMALITY_GAP * max(SMALL_SQUARE if squared else 1.0, abs(value))
 
 
 class Distance(Protocol):
