@@ -173,7 +173,7 @@ CLAIMS = (laws.as_many_answers_as_asked, laws.a_claim_is_the_objective, laws.a_b
           laws.nothing_sampled_beats_a_proof, laws.a_refusal_is_a_sentence)  # fmt: skip
 
 
-@pytest.mark.parametrize("method", [of(name) for name in METHOD_KINDS])
+@pytest.mark.parametrize("method", [of(name, slow=name in LONG) for name in METHOD_KINDS])
 def test_costs_of_ones_own(small: Callable[[str, str], Case], method: str) -> None:
     case = small(method, "rf")
     prices = {name: entry for name, entry in PRICES.items() if name in case.problem.space.names}
