@@ -135,7 +135,7 @@ class AnswerSearch:
             return self._answer(best.value - self.program.aim.tolerance(best.distance) / 10 if best.row else math.inf)
         bound = math.inf
         for piece in self.manifold.pieces(self.factual, self.program.aim.least, self.label):
-            beyond = piece.least >= self.best.value - self.program.aim.tolerance(self.best.distance)
+            beyond = piece.least >= self.best.value - self.program.aim.tolerance(self.best.distance - self.entry)
             if beyond or self.deadline.passed:
                 bound = min(bound, piece.least)
                 break
@@ -203,7 +203,7 @@ class AnswerSearch:
                 return bound
             return max(bound, self._together())
         # A point of more changes costs alpha more at least: a distance below alpha puts the fewest changes first, too.
-        if not dominated and (self.price is not None or not self.best.distance < alpha):
+        if not dominated and not self.best.distance < alpha:
             return self._together()
         if self.best.count > least:
             first = self._stage(min(self.parameters.most, self.best.count - 1), math.inf, fewest=True)
@@ -214,12 +214,10 @@ class AnswerSearch:
             least = self.best.count if first.infeasible else max(math.ceil(max(first.bound - WHOLE_BOUND, 0.0)), least)
         if self.best.count > least:
             return alpha * least if dominated else max(alpha * least, self._together())
-        second = self._stage(self.best.count, self.best.distance, lexical=True)
-        bound = math.inf if second.infeasible else alpha * self.best.count + second.bound
-        if dominated:
-            return bound
-        bound = min(bound, alpha * (self.best.count + 1.0))
-        return bound if self.best.distance <= alpha else max(bound, self._together())
+        second = self._stage(self.best.count, self.best.distance - self.entry, lexical=True)
+        if not dominated and self.best.distance > alpha:
+            return self._together()
+        return math.inf if second.infeasible else alpha * self.best.count + second.bound + self.entry
 
     def _boxed(self) -> tuple[BoxSearch, Shares | Outside] | None:
         """The box search and the piece it is to search, where it can."""
