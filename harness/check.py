@@ -1,11 +1,14 @@
-"""An independent verdict on stored answers: ``python -m harness.check results/compas``."""
+"""An independent verdict on stored answers: ``python -m harness.check results/compas``.
+
+Where a study regenerates a published table, the published counterfactuals and means are judged as well.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from harness.core.errors import HarnessError
 from harness.core.wording import UNCHECKED
 from harness.evaluation import retrained
 from harness.evaluation.checker import FAULTS, judge
+from harness.reports import registry
 from harness.store.run import StoredRun, stored_runs
 
 Doubts = Callable[[StoredRun, list[dict[str, Any]]], Iterable[str]]
@@ -45,6 +49,7 @@ def check(folders: Iterable[Path], trust: bool = False, doubts: Doubts = lambda 
         except HarnessError as fault:
             print(fault, file=sys.stderr)
             return 1
+        read, before_this = [], faults
         for run in found:
             try:
                 before = run.verdicts()
@@ -70,14 +75,34 @@ def check(folders: Iterable[Path], trust: bool = False, doubts: Doubts = lambda 
             regions = f"; {unsettled} regions {UNCHECKED}" if unsettled else ""
             gone = f"; {absent} retrained models are not in this cache: {UNCHECKED}" if absent else ""
             print(f"{run.label}: {present} counterfactuals: {listed or 'none'}{regions}{gone}")
+            read.append(run)
             for sentence in wrongs:
                 print(f"{run.label}: {sentence}", file=sys.stderr)
+        for sentence in proven_wrong(read) if faults == before_this else ():
+            print(sentence)
     print(f"{total} stored counterfactuals checked, {faults} of them do not hold")
     if missed:
         print(f"{missed} more are not valid, by methods that claim nothing of them")
     if unread:
         print(f"{unread} runs could not be read", file=sys.stderr)
     return 1 if faults or unread or doubted else 0
+
+
+def proven_wrong(found: Sequence[StoredRun]) -> Iterator[str]:
+    """What the models and the answers of some runs exclude of the published tables that they regenerate, in lines.
+
+    To be believed as far as the answers hold.
+    """
+    runs: dict[str | None, list[StoredRun]] = {}
+    for run in found:
+        runs.setdefault(run.meta.get("config", {}).get("table"), []).append(run)
+    for name, table in registry.known().items() if any(runs) else ():
+        if name not in runs or not isinstance(table, registry.Refutes):
+            continue
+        lines, looked = table.refuted(runs[name])
+        if looked:
+            yield f"{name}: {len(lines)} of {looked} published numbers that can be judged are proven wrong"
+        yield from (f"{name}: {line.place}: {line.published}: {line.why}" for line in lines)
 
 
 if __name__ == "__main__":

@@ -228,7 +228,7 @@ def section(name: str, table: registry.Table, found: Sequence[StoredRun], home: 
     notes = [note for note in re.findall(r"^- .+$", text, flags=re.MULTILINE) if not ELSEWHERE.search(note)]
     if reasons:
         notes.append("- Not run: " + "; ".join(f"{number} {why}" for why, number in reasons.most_common()) + ".")
-    wrong, excluded = _refuted(table, found)
+    wrong, excluded = _refuted(table, found, home)
     row.append(wrong)
     parts = [
         _extent(found, table.asked),
@@ -240,17 +240,15 @@ def section(name: str, table: registry.Table, found: Sequence[StoredRun], home: 
     return Section([str(cell) for cell in row], "\n\n".join(part.strip("\n") for part in parts if part)), frame
 
 
-def _refuted(table: registry.Table, found: Sequence[StoredRun]) -> tuple[str, str]:
+def _refuted(table: registry.Table, found: Sequence[StoredRun], home: Path) -> tuple[str, str]:
     """How many of a table's published numbers are excluded, of how many that can be judged; and a table of them."""
     lines, looked = table.refuted(found) if isinstance(table, registry.Refutes) else ([], 0)
     count = f"{len(lines)} of {looked}" if looked else markup.DASH
     if not lines:
         return count, ""
-    studies = sorted({f"{run.path.parents[2].name}/{run.path.parents[1].name}" for run in found})
     head, body = ["where", "published", "why it is excluded"], [[e.place, e.published, e.why] for e in lines]
-    said = (
-        f"Proven wrong, {count} that can be judged; `python -m harness.check {' '.join(studies)}` checks the answers:"
-    )
+    command = f"python -m harness.check {' '.join(_places(found, home))}"
+    said = f"Proven wrong, {count} that can be judged; `{command}` judges them, and the answers, again:"
     return count, f"{said}\n\n{markup.markdown(head, body, 1)}"
 
 
@@ -264,12 +262,17 @@ def _questions(found: Sequence[StoredRun]) -> int:
 
 
 def _behind(found: Sequence[StoredRun], home: Path) -> str:
-    """Where the answers behind a table are kept."""
+    """Where the answers behind a table are kept, in words."""
+    return f"Answers behind it: {', '.join(f'`{place}`' for place in _places(found, home))}."
+
+
+def _places(found: Sequence[StoredRun], home: Path) -> list[str]:
+    """The studies or archives that some runs are of."""
     places: dict[Path, None] = {}
     for run in found:
         study = home / run.path.parents[1].name
         places[(packed_as(study) or study) if run.packed else study] = None
-    return f"Answers behind it: {', '.join(f'`{place.relative_to(home.parent).as_posix()}`' for place in places)}."
+    return [place.relative_to(home.parent).as_posix() for place in places]
 
 
 def _extent(found: Sequence[StoredRun], asked: int) -> str:

@@ -86,7 +86,7 @@ def test_what_is_excluded_is_listed(home: Path, comparison: Comparison, monkeypa
         text = page.partition("\n## A table\n")[2].partition("\n## ")[0]
         assert "1 counterfactuals and means are proven wrong." in page
         assert cells(page, "small")[-1] == "1 of 2"
-        assert "Proven wrong, 1 of 2 that can be judged; `python -m harness.check home/run` checks" in text
+        assert "Proven wrong, 1 of 2 that can be judged; `python -m harness.check home/run` judges them" in text
         why = "a mean of validity is at most 0.5 where every counterfactual changes something"
         assert f"| Loans, Exact | validity 1.00 | {why} |" in text
         shutil.rmtree(home / "run", ignore_errors=True)

@@ -18,6 +18,7 @@ from hydra.utils import get_object
 from omegaconf import OmegaConf
 from support.tables import GRANTED, MEMBER, YOUNGER, started
 
+from harness import check
 from harness import tables as command
 from harness.core.errors import HarnessError
 from harness.core.explanation import Answer, Reason, Status
@@ -333,6 +334,31 @@ def test_what_is_printed_of_a_counterfactual_may_be_excluded(
                 values = [value for value in printed.split(",")[2:] if value]
                 words = [f"{name} {value}" for name, value in zip(("income", "job"), values, strict=False)]
                 assert (found[0].place, found[0].published) == ("variant A, a", ", ".join(words))
+
+
+def test_the_checker_judges_what_is_published_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the model itself; but says nothing once an answer does not hold, as that may be what a proof rests on."""
+    (tmp_path / "listed.csv").write_text("part,counterfactual,income\nA,a,49.4\nB,a,50.2\n")
+    monkeypatch.setattr(stored, "PUBLISHED", tmp_path)
+    monkeypatch.setattr(registry, "known", lambda: {"mine": Listing("A listing", "variant", "listed.csv")})
+    for part in "AB":
+        run = started(
+            tmp_path, loans.problem, loans.factual, [GRANTED], variant=part, fingerprint=part, table="mine",
+            model="published_tree",
+        )  # fmt: skip
+        run.put_objective(Objective((Term("l1"),)))
+    assert check.main([str(tmp_path)]) == 0
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("mine")]
+    assert told == [
+        "mine: 1 of 2 published numbers that can be judged are proven wrong",
+        "mine: variant A, a: income 49.4: refused: score 0.25; wanted: above 0.5",
+    ]
+    rows = run.path / "rows.jsonl"
+    rows.write_text(rows.read_text().replace('"income": 80', '"income": 20'))
+    assert check.main([str(tmp_path)]) == 1
+    assert "mine" not in capsys.readouterr().out
 
 
 def test_the_share_of_first_counterfactuals_that_the_authors_model_accepts(
