@@ -6,13 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from harness.core.method import Deadline
 from harness.core.problem import Problem
 from harness.core.space import Actionability
 
 WIDE = 1000.0  # ranges to either side that stand for no bounds at all
 
 
-def irreducible(groups: Sequence[str], infeasible: Callable[[frozenset[str]], bool | None]) -> tuple[str, ...]:
+def irreducible(
+    groups: Sequence[str], infeasible: Callable[[frozenset[str], Deadline], bool | None], deadline: Deadline
+) -> tuple[str, ...]:
     """A set of groups that conflict, from which none can be left out: a deletion filter.
 
     Parameters
@@ -20,7 +23,8 @@ def irreducible(groups: Sequence[str], infeasible: Callable[[frozenset[str]], bo
     groups
         Names, in the order in which they are tried: what comes first is blamed last.
     infeasible
-        Whether the question has no answer without some groups; None where that could not be settled.
+        Whether the question has no answer without some groups; None where that could not be settled by then. It is
+        given half of the time left: an answer is one before it is proven the best, and others are to be asked.
 
     Returns
     -------
@@ -29,16 +33,17 @@ def irreducible(groups: Sequence[str], infeasible: Callable[[frozenset[str]], bo
 
     Examples
     --------
-    >>> irreducible(["a", "b", "c"], lambda without: "b" not in without and "c" not in without)
+    >>> soon = Deadline.after(60)
+    >>> irreducible(["a", "b", "c"], lambda without, _: "b" not in without and "c" not in without, soon)
     ('b', 'c')
-    >>> unsettled = {frozenset("c"): None, frozenset("b"): False}
-    >>> irreducible(["b", "c"], unsettled.get), irreducible(["c"], unsettled.get)
+    >>> unsettled = lambda without, _: {"b": False}.get(*without)
+    >>> irreducible(["b", "c"], unsettled, soon), irreducible(["c"], unsettled, soon)
     (('b', 'c'), ())
     """
     spared: frozenset[str] = frozenset()
     needed, doubtful = False, False
     for group in groups:
-        verdict = infeasible(spared | {group})
+        verdict = None if deadline.passed else infeasible(spared | {group}, Deadline.after(deadline.left / 2))
         if verdict:
             spared |= {group}
         needed, doubtful = needed or verdict is False, doubtful or verdict is None

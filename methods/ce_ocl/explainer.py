@@ -88,9 +88,7 @@ class CeOclExplainer:
         """Constraint groups that leave no valid point, as few as time allows."""
         most = f"max_changes={self.method.max_changes}"
 
-        def infeasible(without: frozenset[str]) -> bool | None:
-            if deadline.passed:
-                return None
+        def infeasible(without: frozenset[str], until: Deadline) -> bool | None:
             method = self.method
             if most in without:
                 method = replace(method, max_changes=None)
@@ -101,9 +99,9 @@ class CeOclExplainer:
             built = built and len(problem.equations) == len(self.problem.equations)
             if built and hasattr(engine, "under"):
                 with engine.under(method, problem):
-                    answer = engine.answers(factual, 1, deadline)[0]
+                    answer = engine.answers(factual, 1, until)[0]
             else:
-                answer = start(method, problem).answers(factual, 1, deadline)[0]
+                answer = start(method, problem).answers(factual, 1, until)[0]
             return None if answer.status is Status.GAVE_UP else answer.status is Status.INFEASIBLE
 
         groups = [*groups_of(self.problem)]
@@ -111,4 +109,4 @@ class CeOclExplainer:
         groups += relations_of(self.problem)
         groups += equations_of(self.problem) if self.method.causality else []
         groups += [MANIFOLD] if self.method.hull == "hard" else []
-        return irreducible(groups, infeasible)
+        return irreducible(groups, infeasible, deadline)

@@ -273,15 +273,13 @@ class _Explainer:
     def _conflict(self, origin: dict[str, Any], deadline: Deadline) -> tuple[str, ...]:
         """Relations without which there is an answer, none of which can be spared; none where that is not known."""
 
-        def infeasible(without: frozenset[str]) -> bool | None:
-            if deadline.passed:
-                return None
-            outcome = self.method.start(lifted(self.problem, without)).solve(origin, deadline)
+        def infeasible(without: frozenset[str], until: Deadline) -> bool | None:
+            outcome = self.method.start(lifted(self.problem, without)).solve(origin, until)
             if outcome.row is None and not math.isinf(outcome.bound):
                 return None
             return outcome.row is None
 
-        return irreducible(relations_of(self.problem), infeasible)
+        return irreducible(relations_of(self.problem), infeasible, deadline)
 
     def _answer(self, outcome: Outcome, ended: Reason) -> Answer:
         if outcome.row is None:

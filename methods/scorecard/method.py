@@ -378,7 +378,7 @@ class _Explainer:
         own = [] if method.max_changes is None else [most]
         own += [f"diversity of {name}" for name in method.diversity] if n > 1 else []
 
-        def infeasible(without: frozenset[str]) -> bool | None:
+        def infeasible(without: frozenset[str], until: Deadline) -> bool | None:
             free = replace(
                 method,
                 max_changes=None if most in without else method.max_changes,
@@ -388,13 +388,13 @@ class _Explainer:
             setup = self.setup.replaced(free, lifted(self.problem, without))
             moves = setup.finder.moves(origin)
             found = setup.engine(origin, moves, setup.rules).best(
-                n, free.forms(n), np.full(1, math.inf), deadline, first=True
+                n, free.forms(n), np.full(1, math.inf), until, first=True
             )
             return None if not found.choices and not found.proven else not found.choices
 
         groups = [*groups_of(self.problem), *own, *relations_of(self.problem)]
-        conflict = irreducible(groups, infeasible)
-        return None if not conflict and infeasible(frozenset(groups)) else conflict
+        conflict = irreducible(groups, infeasible, deadline)
+        return None if not conflict and infeasible(frozenset(groups), deadline) else conflict
 
 
 def _nothing(have: int, conflict: tuple[str, ...] | None) -> str:

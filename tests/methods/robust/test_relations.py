@@ -103,7 +103,7 @@ def test_the_optimum_lies_where_a_grid_says(name: str, relation: str, everywhere
 
 
 @pytest.mark.parametrize("everywhere", [False, True])
-@pytest.mark.parametrize("name", ["lr"])
+@pytest.mark.parametrize("name", MODELS)
 def test_relations_and_costs_together(name: str, everywhere: bool) -> None:
     """Where ways cost unequally, and turned the other way: the grid's cheapest point that keeps both."""
     plain, found = problem(name, "line"), []
