@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from harness.core.target import Label
 from harness.core.tolerances import MARGIN
 from harness.solvers.program import Compiled, Program
 from methods.ce_ocl.aim import Aim
-from methods.ce_ocl.assignments import Assignments
+from methods.ce_ocl.assignments import Assignment, Assignments
 from methods.ce_ocl.exclusion import Exclusion
 from methods.ce_ocl.parameters import Parameters
 from methods.estimators import network
@@ -80,7 +80,7 @@ class Posed:
     Parameters
     ----------
     earlier
-        Rows that the answer is kept from, or with ``diversity=assignments`` their assignments.
+        Rows that the answer is kept from; with ``diversity=assignments`` their assignments, too.
     most, budget
         The greatest weighted number of changes, and cost.
     costs, box
@@ -280,16 +280,29 @@ class Validity(Part):
             stated.embedded.tighten(stated.knapsack)
 
 
-class OtherAssignment(Part):
-    """Each answer is the best of another assignment of the integer variables; after ``Validity``, which knows them."""
+class OtherAssignment(Apart):
+    """Each answer is the best of another assignment of the integer variables; after ``Validity``, which knows them.
+
+    Of what is earlier, answers are kept apart from points as by ``Apart``.
+    """
 
     def pose(self, posed: Posed) -> None:
         assert self.stated.assignments is not None
-        self.stated.assignments.exclude(self.stated.compiled, posed.earlier)
+        points, told = _told(posed.earlier)
+        super().pose(replace(posed, earlier=points))
+        self.stated.assignments.exclude(self.stated.compiled, told)
 
     def keeps(self, factual: pd.DataFrame, earlier: Sequence[Any], frame: pd.DataFrame) -> np.ndarray:
         assert self.stated.assignments is not None
-        return np.array([one not in earlier for one in self.stated.assignments.of(factual, frame)], dtype=bool)
+        points, told = _told(earlier)
+        other = np.array([one not in told for one in self.stated.assignments.of(factual, frame)], dtype=bool)
+        return super().keeps(factual, points, frame) & other
+
+
+def _told(earlier: Sequence[Any]) -> tuple[list[dict[str, Any]], list[Assignment]]:
+    """The points and the assignments among what is earlier."""
+    told = [one for one in earlier if isinstance(one, Assignment)]
+    return [one for one in earlier if not isinstance(one, Assignment)], told
 
 
 class Causal(Part):

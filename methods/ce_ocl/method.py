@@ -71,7 +71,7 @@ class CeOcl(Parameters):
         earlier ones [2]_. ``pool``: improving incumbents of one solve, filled up by ``distance``. ``assignments``: the
         best points of different assignments of the integer variables: features that may change (where changes have a
         price or a bound), categories, leaves of trees, phases of hidden units, which is what a solver's pool of the
-        best solutions has. ``features``: no
+        best solutions has; further than ``separation`` from a factual that needs no counterfactual. ``features``: no
         earlier change is made again, a category entered or a number moved to the same side [3]_. ``clusters``: one for
         each cluster's hull. ``epsilon``: one for each enlargement of the hull, as long as the objective improves.
     separation

@@ -179,14 +179,15 @@ class AnswerSearch:
             self._meet(x)
 
     def assignments(self) -> list[Assignment]:
-        """Those of the incumbent: of its row, and of the solution that it was read from."""
+        """Those of which the incumbent is the best: of its row, and of the solution that it was read from.
+
+        Of one that costs nothing its own alone: it is kept apart from the others' points.
+        """
         known = self.program.assignments
         if known is None or self.best.row is None:
             return []
-        return [
-            *known.of(self.factual, self.problem.space.frame([self.best.row])),
-            *([self.best.read] if self.best.read else []),
-        ]
+        read = [self.best.read] if self.best.read and self.best.value > 0.0 else []
+        return [*known.of(self.factual, self.problem.space.frame([self.best.row])), *read]
 
     def _prove(self, least: float) -> float:
         """A lower bound on what the piece holds, of at least ``least`` changes; inf: nothing below the incumbent."""

@@ -184,15 +184,21 @@ class ProgramEngine:
         return answers if last is None else [*answers, self._explained(last, request.factual)]
 
     def _by_assignment(self, request: Request, n: int) -> list[Answer]:
-        """The best points, each of another assignment; a point that another assignment allows too is told once."""
+        """The best points, each of another assignment; a point that another assignment allows too is told once.
+
+        A point that costs nothing, as the factual does of which the model says what is wanted, would be the best of
+        all assignments that let more change: they are asked for their best points apart from it.
+        """
         answers: list[Answer] = []
-        taken: list[Assignment] = []
+        taken: list[Assignment | dict[str, Any]] = []
         seen = set()
         while len(answers) < n:
             answer, search = self._next(request, taken)
             if answer.row is None:
                 return [*answers, answer]
             taken += search.assignments()
+            if answer.objective == 0.0:
+                taken.append(answer.row)
             if (name := printed(self.program.problem.space, answer.row)) not in seen:
                 seen.add(name)
                 answers.append(answer)

@@ -194,6 +194,28 @@ def test_assignments_are_the_best_points_of_each(model: str, name: str) -> None:
             assert answers[-1].status is Status.INFEASIBLE
 
 
+@pytest.mark.parametrize("model", ["lr", "mlp"])
+@pytest.mark.parametrize("name", ["l1", "l2sq-fewest", "K2"])
+def test_what_is_wanted_already_is_no_assignments_best_but_its_own(model: str, name: str) -> None:
+    """Of a factual that needs no counterfactual, the first answer is itself, the others are the best points beside it.
+
+    Of several equally near ones it is not said which.
+    """
+    problem, method = problem_of(model), ASSIGNED[name]
+    for row in np.flatnonzero(problem.valid(problem.train))[:3]:
+        factual = problem.train.iloc[[row]]
+        answers = list(ask(method, problem, factual, 4).answers)
+        frame = listing(problem, factual)
+        frame = frame[allowed(method, problem, factual, frame)]
+        frame = frame[problem.space.changed(factual, frame).any(axis=1)]
+        values = costs(method, problem, factual, frame)
+        expected = np.unique(np.round([0.0, *nearest_of_each(method, problem, factual, frame, values)], 6))
+        assert [answer.status for answer in answers] == [Status.OPTIMAL] * 4
+        reached = np.unique(np.round([answer.objective for answer in answers if answer.objective is not None], 6))
+        assert reached == pytest.approx(expected[: len(reached)], abs=WITHIN)
+        assert distinct(problem, answers)
+
+
 FEATURES = {
     "l1": CeOcl("l1", 0.1, diversity="features"),
     "l2sq-K2": CeOcl("l2sq", max_changes=2, diversity="features"),
