@@ -43,7 +43,10 @@ LOSSES = ("log_loss", "squared_error", "absolute_error", "quantile")  # of histo
 
 @dataclass(frozen=True)
 class Margin:
-    """``weights @ raw + constant``: positive where valid, negative where not; at 0 only the model itself can tell."""
+    """``weights @ raw + constant``: positive where valid, negative where not; at 0 only the model itself can tell.
+
+    Weights of shape (forms, outputs) are those of several wanted classes: one of their forms has to be positive.
+    """
 
     weights: np.ndarray
     constant: float
@@ -111,17 +114,23 @@ def margins(classifier: Classifier, target: Target) -> list[Margin]:
     """The forms that all have to be positive. Raises UnsupportedError for a target that is no bound on raw outputs."""
     if classifier.opaque:
         raise UnsupportedError(classifier.opaque)
+    unit = np.eye(len(classifier.classes))
     if isinstance(target, Classes):
-        raise UnsupportedError("a region is certified for one class, not for several; set 'desired' to a class.")
+        if family(classifier.estimator) != "trees":
+            raise UnsupportedError(
+                "a region of several classes, one here and another there, is certified of trees alone; set 'desired' "
+                "to a class."
+            )
+        wanted = [classifier.code(value) for value in target.values]
+        return [Margin(unit[wanted] - unit[other], 0.0) for other in range(len(unit)) if other not in wanted]
     if isinstance(target, Interval):
         return _between(target.low, target.high)
     if isinstance(target, Label):
-        wanted = classifier.code(target.value)
+        code = classifier.code(target.value)
         if classifier.binary:
-            sign, threshold = (1.0 if wanted else -1.0), classifier.raw_threshold
+            sign, threshold = (1.0 if code else -1.0), classifier.raw_threshold
             return [Margin(np.array([sign]), -sign * threshold)]
-        unit = np.eye(len(classifier.classes))
-        return [Margin(unit[wanted] - unit[other], 0.0) for other in range(len(unit)) if other != wanted]
+        return [Margin(unit[code] - unit[other], 0.0) for other in range(len(unit)) if other != code]
     if not classifier.binary:
         raise UnsupportedError("a probability of one of several classes is no bound on a raw output; ask for a class.")
     low, high = target.low, target.high

@@ -40,13 +40,13 @@ class Leaves(NamedTuple):
     side: np.ndarray  # (sides,) int32, the feature
     first: np.ndarray  # (sides,) int32, its first cell
     last: np.ndarray  # (sides,) int32, its last cell
-    values: np.ndarray  # (leaves,)
+    values: np.ndarray  # (leaves, forms)
 
 
 class Limits(NamedTuple):
     """When a box counts."""
 
-    base: float  # is added to the leaves' values
+    base: np.ndarray  # (forms,), is added to the leaves' values; a point is valid where one of the sums is positive
     tiny: float  # sums this near to 0 are for the model itself to judge
     euclidean: bool
     most: float  # distance beyond which nothing counts; squared where ``euclidean``
@@ -92,10 +92,11 @@ class Heap:
 
 
 @njit(cache=True)
-def _judge(low, high, gaps, cells, leaves, limits):
+def _judge(low, high, gaps, sums, cells, leaves, limits):
     """The distance of a box, and the tree to branch on: ``WRONG``, ``EQUAL`` or ``LOST``.
 
-    What is invalid, or equal, within ``most`` is so where the box is nearest: that is enough.
+    What is invalid, or equal, within ``most`` is so where the box is nearest: that is enough. ``gaps``, shape (D,), and
+    ``sums``, (4, forms), are overwritten.
     """
     start, down, up = cells.start, cells.down, cells.up
     starts, parts, side, values = leaves.starts, leaves.parts, leaves.side, leaves.values
@@ -111,9 +112,12 @@ def _judge(low, high, gaps, cells, leaves, limits):
             distance = gap
     if distance > most:
         return distance, LOST
-    least, greatest, widest, tree = base, base, -1.0, -1
+    widest, tree = -1.0, -1
+    least, greatest, bottom, top = sums[0], sums[1], sums[2], sums[3]
+    least[:], greatest[:] = base, base
     for k in range(len(starts) - 1):
-        bottom, top, reached = np.inf, -np.inf, 0
+        reached = 0
+        bottom[:], top[:] = np.inf, -np.inf
         for leaf in range(starts[k], starts[k + 1]):
             within, inside = distance, True
             for p in range(parts[leaf], parts[leaf + 1]):
@@ -129,18 +133,23 @@ def _judge(low, high, gaps, cells, leaves, limits):
                     within = gap
             if inside and within <= most:
                 reached += 1
-                bottom, top = min(bottom, values[leaf]), max(top, values[leaf])
+                for c in range(len(base)):
+                    bottom[c], top[c] = min(bottom[c], values[leaf, c]), max(top[c], values[leaf, c])
         if reached == 0:  # rounding of the Euclidean sums: nothing of the box is near enough
             return distance, LOST
-        least += bottom
-        greatest += top
-        if reached > 1 and top - bottom > widest:
-            widest, tree = top - bottom, k
-    if least > tiny:
-        return distance, LOST
+        for c in range(len(base)):
+            least[c] += bottom[c]
+            greatest[c] += top[c]
+            if reached > 1 and top[c] - bottom[c] > widest:
+                widest, tree = top[c] - bottom[c], k
+    wrong = True
+    for c in range(len(base)):
+        if least[c] > tiny:
+            return distance, LOST
+        wrong &= greatest[c] < -tiny
     if tree < 0:
-        return distance, (WRONG if greatest < -tiny else EQUAL)
-    return distance, (WRONG if greatest < -tiny else tree)
+        return distance, (WRONG if wrong else EQUAL)
+    return distance, (WRONG if wrong else tree)
 
 
 @njit(cache=True)
@@ -156,11 +165,11 @@ def search(boxes, cells, leaves, limits, nodes):
     starts, parts, side, most = leaves.starts, leaves.parts, leaves.side, limits.most
     cell_low, cell_high = leaves.first, leaves.last
     features = low.shape[1]
-    gaps = np.empty(features)
+    gaps, sums = np.empty(features), np.empty((4, len(limits.base)))
     child_low, child_high = np.empty(features, np.int32), np.empty(features, np.int32)
     if count[2] < 0:
         count[2] = 0
-        key[0], branch[0] = _judge(low[0], high[0], gaps, cells, leaves, limits)
+        key[0], branch[0] = _judge(low[0], high[0], gaps, sums, cells, leaves, limits)
         if branch[0] != LOST:
             count[1] = 1
     widest = 0
@@ -191,7 +200,7 @@ def search(boxes, cells, leaves, limits, nodes):
                     break
             if not inside:
                 continue
-            distance, verdict = _judge(child_low, child_high, gaps, cells, leaves, limits)
+            distance, verdict = _judge(child_low, child_high, gaps, sums, cells, leaves, limits)
             if verdict == LOST:
                 continue
             new = count[0]

@@ -143,12 +143,13 @@ class Trees:
     def __init__(self, space: Space, classifier: Classifier, margin: Margin) -> None:
         self.space, self.classifier = space, classifier
         trees, base, self.single = sums(classifier.estimator)
-        self.trees = [(nodes, values @ margin.weights) for nodes, values in trees]
-        self.base = float(base @ margin.weights + margin.constant)
+        weights = np.atleast_2d(margin.weights).T
+        self.trees = [(nodes, values @ weights) for nodes, values in trees]
+        self.base = base @ weights + margin.constant
         terms = sum(float(np.abs(values[nodes.left < 0]).max()) for nodes, values in self.trees)
-        self.tiny = SCORE_TIE * (1.0 + abs(self.base) + terms)
+        self.tiny = SCORE_TIE * (1.0 + float(np.abs(self.base).max()) + terms)
         if (read := getattr(classifier.estimator, "trees", None)) is not None:
-            self.tiny = max(self.tiny, _rounding(read, abs(float(base @ margin.weights)) + terms, margin.constant))
+            self.tiny = max(self.tiny, _rounding(read, float(np.abs(base @ weights).max()) + terms, margin.constant))
         self.numbers = {feature.name: feature for feature in space.features if feature.numeric}
         self._splits: dict[tuple[int, float], Split | None] = {}
         for nodes, _ in self.trees:
@@ -214,14 +215,14 @@ class Trees:
         place = {name: d for d, name in enumerate(names)}
         inputs = self.classifier.vector(row)[0]
         inputs = inputs.astype(np.float32).astype(float) if self.single else inputs
-        starts, parts, values = [0], [0], list[float]()
+        starts, parts, values = [0], [0], list[np.ndarray]()
         sides = list[tuple[int, int, int]]()
         for nodes, value in self.trees:
             stack: list[tuple[int, dict[int, tuple[int, int]]]] = [(0, {})]
             while stack:
                 node, box = stack.pop()
                 if nodes.left[node] < 0:
-                    values.append(float(value[node]))
+                    values.append(value[node])
                     sides += [(d, low, high) for d, (low, high) in box.items()]
                     parts.append(len(sides))
                     continue

@@ -28,7 +28,10 @@ class Nodes:
 
 
 def valid(box: Box, margins: Sequence[tuple[np.ndarray, float]]) -> bool | None:
-    """Whether each margin is positive in all of a box; None for other models, and where ``NODES`` do not suffice."""
+    """Whether each margin is positive in all of a box; None for other models, and where ``NODES`` do not suffice.
+
+    Of a margin with several forms, one of them at each point.
+    """
     classifier = box.classifier
     if (trees := _read(classifier.estimator)) is None:
         return None
@@ -51,7 +54,8 @@ def valid(box: Box, margins: Sequence[tuple[np.ndarray, float]]) -> bool | None:
         return None
     settled = True
     for weights, constant in margins:
-        search = _Search(box, trees, weights, float(rest[0] @ weights) + constant, near, single, matrix[0])
+        forms = np.atleast_2d(weights).T
+        search = _Search(box, trees, forms, rest[0] @ forms + constant, near, single, matrix[0])
         found = search.run()
         if found is False:
             return False
@@ -120,7 +124,7 @@ class _Search:
         box: Box,
         trees: Sequence[Nodes],
         weights: np.ndarray,
-        constant: float,
+        constant: np.ndarray,
         near: float,
         single: bool,
         inputs: np.ndarray,
@@ -137,12 +141,12 @@ class _Search:
         self.low, self.high = np.array(low), np.array(high)
         listed = [self._leaves(tree, tree.value @ weights) for tree in trees]
         self.base = constant + sum(values[0] for _, _, values in listed if len(values) == 1)
-        kept = sorted((part for part in listed if len(part[2]) > 1), key=lambda part: -float(np.ptp(part[2])))
+        kept = sorted((p for p in listed if len(p[2]) > 1), key=lambda p: -float(np.ptp(p[2], axis=0).max()))
         self.start = np.cumsum([0, *(len(values) for _, _, values in kept)])
         size = len(self.low)
         self.above = np.concatenate([np.zeros((0, size)), *(above for above, _, _ in kept)])
         self.most = np.concatenate([np.zeros((0, size)), *(most for _, most, _ in kept)])
-        self.value = np.concatenate([np.zeros(0), *(values for _, _, values in kept)])
+        self.value = np.concatenate([np.zeros((0, weights.shape[1])), *(values for _, _, values in kept)])
 
     def _seen(self, number: float) -> float:
         """An input as the trees compare it."""
@@ -157,7 +161,7 @@ class _Search:
             if tree.left[node] < 0:
                 above.append(low)
                 most.append(high)
-                values.append(float(value[node]))
+                values.append(value[node])
                 continue
             column, threshold = int(tree.column[node]), float(tree.threshold[node])
             if column not in self.columns:
@@ -183,17 +187,17 @@ class _Search:
                 return None
             first = self.start[tree]
             met = (np.maximum(self.above[first:], low) < np.minimum(self.most[first:], high)).all(axis=1)
-            values = np.where(met, self.value[first:], np.inf)
-            least = np.minimum.reduceat(values, self.start[tree:-1] - first).sum() if tree < trees else 0.0
-            if total + least > self.near:
+            values = np.where(met[:, None], self.value[first:], np.inf)
+            least = np.minimum.reduceat(values, self.start[tree:-1] - first).sum(axis=0) if tree < trees else 0.0
+            if (total + least > self.near).any():
                 continue
             if tree == trees:
                 if self.box.invalid(self._point(low, high)):
                     return False
-                unsure |= total < -self.near  # the sum says invalid, and no number in between was found
+                unsure |= bool((total < -self.near).all())  # the sum says invalid, and no number in between was found
                 continue
             own = np.flatnonzero(met[: self.start[tree + 1] - first])
-            for leaf in own[np.argsort(-values[own], kind="stable")] + first:
+            for leaf in own[np.argsort(-values[own].max(axis=1), kind="stable")] + first:
                 stack.append(
                     (tree + 1, np.maximum(low, self.above[leaf]), np.minimum(high, self.most[leaf]),
                      total + self.value[leaf])

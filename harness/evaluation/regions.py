@@ -19,7 +19,7 @@ from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.inputs import Affine
 from harness.core.space import Space
-from harness.core.target import Target
+from harness.core.target import Classes, Target
 from harness.core.tolerances import DECODING
 from harness.core.wording import BROKEN, HOLDS, UNCHECKED
 from harness.evaluation import region_network, region_trees
@@ -71,6 +71,8 @@ def verdict(
 def _settled(box: Box, forms: Sequence[tuple[np.ndarray, float]]) -> bool | None:
     """Whether no margin is violated in a box, by the family of the model; None where that is not known."""
     estimator = box.classifier.estimator
+    if isinstance(box.target, Classes) and (hasattr(estimator, "coefs_") or hasattr(estimator, "coef_")):
+        return None
     if hasattr(estimator, "coefs_"):
         return region_network.valid(box, forms)
     if hasattr(estimator, "coef_"):

@@ -23,6 +23,8 @@ def withstands(space: Space, classifier: Classifier, target: Target, row: Mappin
     Exact for linear models and networks of one hidden layer, whose worst weights are known: the changed model itself
     says what it makes of the row. Of others no such model is looked for.
     """
+    if isinstance(target, Classes):
+        raise UnsupportedError("several classes are no bounds on raw outputs.")
     inputs, frame = classifier.vector(row)[0], space.frame([row])
     for weights, constant in margins(classifier, target):
         changed = _worst(classifier.estimator, inputs, weights, delta * (1 - LIMIT_MET))
@@ -66,6 +68,8 @@ def _worst(estimator: Any, inputs: np.ndarray, weights: np.ndarray, delta: float
 def margins(classifier: Classifier, target: Target) -> list[tuple[np.ndarray, float]]:
     """Forms (weights, constant) of the raw outputs that are all positive where a point is valid, negative where not.
 
+    Of several wanted classes weights have the shape (classes, outputs), and one of the class's forms is positive.
+
     Raises
     ------
     UnsupportedError
@@ -78,7 +82,8 @@ def margins(classifier: Classifier, target: Target) -> list[tuple[np.ndarray, fl
         sign = 1.0 if wanted else -1.0
         return [(np.array([sign]), -sign * classifier.raw_threshold)]
     if isinstance(target, Classes):
-        raise UnsupportedError("several classes are no bounds on raw outputs.")
+        unit, codes = np.eye(len(classifier.classes)), [classifier.code(value) for value in target.values]
+        return [(unit[codes] - unit[other], 0.0) for other in range(len(unit)) if other not in codes]
     low, high = target.low, target.high
     if not isinstance(target, Interval):
         if not classifier.binary:

@@ -318,7 +318,7 @@ def plotted(explanation: Explained) -> Figure:
     facts = [fact for fact in table.facts if fact[0].startswith("score of") or fact[0] == "prediction"]
     notes = [*table.notes, *_faults(explanation)]
     if any(answer.region for answer in explanation.answers):
-        notes.append("Bands: the prediction is proven to stay while all features lie in them.")
+        notes.append("Bands: the prediction is proven to stay as wanted while all features lie in them.")
     # A value that does not exist has no place on an axis.
     answers = [
         a if point is not None else Answer(Status.GAVE_UP)
@@ -391,7 +391,7 @@ def legend(explanation: Explained, claim: Objective | None) -> str:
     if any(answer.status is Status.FOUND for answer in answers):
         texts.append("FOUND: valid, and not proven to be the best.")
     if any(answer.region for answer in answers):
-        texts.append("may be: the prediction is proven to stay while all features lie in these intervals.")
+        texts.append("may be: the prediction is proven to stay as wanted while all features lie in these intervals.")
     if UNCHECKED in explanation.context.regions:
         texts.append("The checker's own search did not settle whether it does: this proof is the method's alone.")
     return "\n".join(fill(line, WIDTH, subsequent_indent="  ") for line in texts)

@@ -64,17 +64,18 @@ class TreeAdversary:
         program = Program()
         moves = [program.variable(-rho, rho) if free else None for free in moved]
         depth = program.variable(-1.0, 1.0)
-        total = float(margin.weights @ self.model.base) + margin.constant
+        forms = np.atleast_2d(margin.weights)
+        totals = list(forms @ self.model.base + margin.constant)
         listed: list[list[tuple[Any, list[tuple[int, float, float]]]]] = []
         for tree, cells in zip(self.model.trees, robust.leaves, strict=True):
-            chosen, worth = [], self.model.weight * tree.value @ margin.weights[list(tree.outputs)]
+            chosen, worth = [], np.stack([self.model.gains(tree, form) for form in forms], axis=1)
             for cell in cells:
                 faces = self._faces(cell, inputs, robust.slopes)
                 if any(gap + (rho if moved[feature] else 0.0) < -COORDINATE_TIE for feature, _, gap in faces):
                     continue
                 leaf = program.binary()
                 chosen.append((leaf, faces))
-                total = total + float(worth[cell.node]) * leaf
+                totals = [total + float(add) * leaf for total, add in zip(totals, worth[cell.node], strict=True)]
                 for feature, side, gap in faces:
                     # side * x_j <= bound: the depth is gap - side * s_j, gap that of the point itself.
                     move = moves[feature]
@@ -82,7 +83,8 @@ class TreeAdversary:
                     program.add(depth <= gap - (side * move if move is not None else 0.0) + most * (1 - leaf))
             program.add(sum(leaf for leaf, _ in chosen) == 1)
             listed.append(chosen)
-        program.add(total <= SCORE_TIE)
+        for total in totals:
+            program.add(total <= SCORE_TIE)
         compiled = program.compile()
         at = [None if move is None else compiled.column(move) for move in moves]
         goal = Form.of([(compiled.column(depth), -1.0)])

@@ -36,6 +36,8 @@ ONCE = "a factual has one closest region; ask for one counterfactual"
 class Robust(Settings):
     r"""Closest point that the model puts in the wanted class together with everything within :math:`\rho` of it.
 
+    Of several wanted classes points may be of one here and another there, for sums of trees.
+
     .. math::
         \min_x \;       & d(x, \hat x) + \alpha \textstyle\sum_l z_l                                   & (3) \\
         \text{s.t. } \; & h(x + s) \ge \tau \quad \forall s \in S                                      & (4) \\

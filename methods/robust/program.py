@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from harness.core.method import Deadline
 from harness.core.objective import Objective
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind, Space
-from harness.core.target import Label
+from harness.core.target import Classes, Label
 from harness.core.tolerances import (
     BUDGET_CUTOFF,
     FEASIBILITY,
@@ -71,9 +72,9 @@ class RobustProgram:
         self.unit = unit_of(problem)
         self.slopes = np.array([self._slope(source) for source in classifier.inputs])
         self.manifold = _manifold(self.objective)
-        model = ensemble(classifier.estimator) if splits_only(classifier.estimator) else None
-        self.leaves: list[list[Cell]] = [] if model is None else [leaves_of(tree) for tree in model.trees]
-        self.single = model is not None and model.single
+        self.model = ensemble(classifier.estimator) if splits_only(classifier.estimator) else None
+        self.leaves: list[list[Cell]] = [] if self.model is None else [leaves_of(tree) for tree in self.model.trees]
+        self.single = self.model is not None and self.model.single
 
     def _slope(self, source: Input) -> float:
         """By how much an estimator input grows with a scaled unit of its number; 0 for categories."""
@@ -94,6 +95,12 @@ class RobustProgram:
         if len(hull.points) <= SHARED and hull.norm != 2:
             return Shares(hull.points, every, norm=hull.norm, most=hull.most)
         return Outside(hull.hull, every, hull.most)
+
+    def least(self, form: np.ndarray) -> float:
+        """No more than a form of the outputs of trees is anywhere."""
+        assert self.model is not None  # several classes are wanted of trees alone
+        worst = (self.model.gains(tree, form)[tree.left < 0].min() for tree in self.model.trees)
+        return float(form @ self.model.base) + float(sum(worst))
 
     def frame(self, row: Mapping[str, Any]) -> pd.DataFrame:
         return self.space.frame([row])
@@ -222,15 +229,25 @@ class InstanceProgram:
             if math.isfinite(high):
                 program.add(outputs[0] / size <= (high - more) / size)
             return
-        assert isinstance(problem.target, Label)
-        wanted = problem.classifier.code(problem.target.value)
-        earlier, later = leads(problem.classifier, margin)
+        self._lead(outputs, excess, margin)
+
+    def _lead(self, outputs: Sequence[Any], excess: Callable[[np.ndarray], float], margin: float) -> None:
+        """(4) of more than two classes: a wanted one is ahead of all that are not."""
+        classifier, target, size = self.robust.problem.classifier, self.robust.problem.target, self.robust.unit
+        assert isinstance(target, Classes | Label)
+        values = target.values if isinstance(target, Classes) else (target.value,)
+        wanted, several = [classifier.code(value) for value in values], len(values) > 1
+        ahead = [self.program.binary() for _ in wanted] if several else [1]
+        if several:
+            self.program.add(sum(ahead) == 1)
+        earlier, later = leads(classifier, margin)
         unit = np.eye(len(outputs))
-        for other, output in enumerate(outputs):
-            if other != wanted:
-                least = earlier if other < wanted else later
-                lead = least + excess(unit[wanted] - unit[other])
-                program.add((outputs[wanted] - output) / size >= lead / size)
+        for (code, first), other in product(zip(wanted, ahead, strict=True), set(range(len(unit))) - set(wanted)):
+            form = unit[code] - unit[other]
+            lead = (earlier if other < code else later) + excess(form)
+            if several:
+                lead -= (lead - self.robust.least(form)) * (1 - first)
+            self.program.add((outputs[code] - outputs[other]) / size >= lead / size)
 
     def close(self) -> None:
         """Compile, with the rows of the factual."""

@@ -81,9 +81,41 @@ def test_the_whole_region_is_of_the_wanted_class(name: str, norm: str, wanted: s
 
 
 @pytest.mark.parametrize(
+    ("name", "norm", "wanted", "here"),
+    [
+        ("cart", "linf", "ab", (0.45, 0.6)),
+        ("cart", "l2", "ab", (0.45, 0.6)),
+        ("rf", "linf", "ac", (0.52, 0.4)),
+        ("gbm", "linf", "ac", (0.5, 0.2)),
+    ],
+)
+def test_a_region_may_be_of_one_wanted_class_here_and_another_there(
+    name: str, norm: str, wanted: str, here: tuple[float, float]
+) -> None:
+    """Of two classes all points are of one or the other: as near as the grid says, nearer than of either alone."""
+    question, method = problem(name, Classes(tuple(wanted))), Robust(rho=RHO, norm=norm)
+    assert method.refuses(question) is None
+    factual = SPACE.decode(np.array([here])).set_axis(["new"])  # before where the two meet
+    assert not question.valid(factual)[0]
+    answer, *alone = (
+        method.fit(asked).explain(factual, 1, np.random.default_rng(0), Deadline.after(60)).answers[0]
+        for asked in (question, *(problem(name, Label(one)) for one in wanted))
+    )
+    least, sure = by_grid(question, norm, SPACE.encode(factual)[0])
+    assert answer.status is Status.OPTIMAL
+    assert answer.objective is not None
+    assert least <= answer.objective <= sure + 1e-6
+    assert answer.row is not None
+    assert answer.region is not None
+    assert verdict(SPACE, question.classifier, question.target, answer.row, answer.region) == HOLDS
+    assert answer.objective < min(one.objective for one in alone if one.objective is not None) - 1e-3
+
+
+@pytest.mark.parametrize(
     ("name", "target", "parameters", "words"),
     [
-        ("rf", Classes(("a", "c")), {}, "a region is certified for one class, not for several"),
+        ("lr", Classes(("a", "c")), {}, "is certified of trees alone; set 'desired' to a class"),
+        ("mlp", Classes(("a", "c")), {}, "is certified of trees alone; set 'desired' to a class"),
         ("rf", Label("a"), {"algorithm": "cells"}, "the cell search takes two classes"),
         ("rf", Label("a"), {"clip": True}, "the cell search takes two classes"),
         ("mlp", Label("a"), {"algorithm": "network"}, "algorithm=network takes two classes; set algorithm=auto"),
