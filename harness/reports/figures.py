@@ -1,19 +1,21 @@
-"""Write a paper's figure from stored answers, as PNG and SVG."""
+"""Write a paper's figure, or one of any study, from stored answers, as PNG and SVG."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 from harness.core.errors import HarnessError, choices
-from harness.reports import registry
+from harness.reports import registry, survival
 from harness.reports.drawing import Drawing
 from harness.reports.stored import latest
 
 
+@cache
 def known() -> dict[str, tuple[str, Drawing]]:
     """File name and drawing of every figure, by the name under which an experiment asks for it."""
-    return registry.collected("FIGURES")
+    return {**registry.collected("FIGURES"), **survival.FIGURES}
 
 
 def write(folder: Path, name: str | None) -> str:

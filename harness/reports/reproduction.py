@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from harness.core.errors import HarnessError
-from harness.reports import figures, markup, registry, stored
+from harness.reports import figures, markup, registry, stored, survival
 from harness.reports.claim import FAILS, HOLDS, OPEN, Numbers, decided
 from harness.reports.comparison import UNASKED
 from harness.reports.verdict import (
@@ -189,18 +189,19 @@ def studied(home: Path) -> dict[str, list[StoredRun]]:
 def _figures(home: Path) -> str:
     """Draw what has stored answers, and show all figures that are there; nothing where there is none."""
     folder, drawn = home / "figures", dict[str, str]()
+    known = [name for name in figures.known() if name not in survival.FIGURES]  # of papers
     for study in studies(home):
         try:
             found = stored.latest(study)
             name = next((run.meta["config"].get("figure") for run in found), None)
-            if name is not None:
+            if name in known:
                 folder.mkdir(exist_ok=True)
                 figures.draw(study, name, folder / name, ("png",))
                 drawn[name] = f"{_extent(found, 1)} {_behind(found, home)}\n\n"
         except HarnessError:
             continue
-    there = [name for name in figures.known() if (folder / f"{name}.png").is_file()]
-    lacking = [name for name in figures.known() if name not in there]
+    there = [name for name in known if (folder / f"{name}.png").is_file()]
+    lacking = [name for name in known if name not in there]
     text = "".join(f"![{name}](figures/{name}.png)\n\n{drawn.get(name, '')}" for name in there)
     old = [name for name in there if name not in drawn]
     text += f"Of an earlier page, whose answers are not here: {', '.join(old)}.\n\n" if old else ""

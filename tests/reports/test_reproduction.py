@@ -190,7 +190,7 @@ def test_the_page_that_is_shipped_is_of_the_archives_that_are() -> None:
             runs = sum(len(archive.Archive(home.parent / file).manifest["runs"]) for file in files)
             assert extent.startswith(f"{runs} runs. "), table.title
             named |= set(files)
-    drawn = {f"results/archives/{name}.ceh" for name in figures.known()}
+    drawn = {f"results/archives/{name}.ceh" for name in registry.collected("FIGURES")}
     assert {f"results/archives/{path.name}" for path in (home / "archives").glob("*.ceh")} - drawn == named
 
 
