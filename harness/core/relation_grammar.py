@@ -90,6 +90,7 @@ class _Parser:
     def __init__(self, text: str, features: Mapping[str, Feature]) -> None:
         self.text, self.features = text, features
         self.tokens, self.at = self._tokens(), 0
+        self.named: list[str] = []
 
     def parse(self) -> Relation:
         if self._take("if"):
@@ -105,7 +106,7 @@ class _Parser:
             self._fail("and" if self.now.text == "or" else "the end", "for several relations, list them one by one")
         if not any(literal.terms for clause in clauses for literal in clause):
             raise DatasetError(f"the constraint {self.text!r} names no feature; write such as 'loan <= 5 * income'.")
-        return Relation(_printed(self.tokens), clauses)
+        return Relation(_printed(self.tokens), clauses, tuple(dict.fromkeys(self.named)))
 
     # Tokens
 
@@ -192,6 +193,7 @@ class _Parser:
                 f"the constraint {self.text!r} names {token.value!r} at position {token.place}, which is no feature; "
                 f"{choices(token.value, self.features)}."
             )
+        self.named.append(token.value)
         return self.features[token.value]
 
     def _literal(self, opposite: bool) -> Clauses:

@@ -182,19 +182,16 @@ class Relation:
         As it was written, blanks set anew.
     clauses
         All of them have to hold.
+    features
+        The names of the features that it relates, those whose terms cancel out included.
     """
 
     text: str
     clauses: tuple[tuple[Literal, ...], ...]
+    features: tuple[str, ...]
 
     def __str__(self) -> str:
         return self.text
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """The names of the features that it relates."""
-        named = (quantity.feature.name for clause in self.clauses for part in clause for quantity, _ in part.terms)
-        return tuple(dict.fromkeys(named))
 
     def broken_by(self, factual: pd.DataFrame) -> bool:
         """Whether a factual breaks it; one about changes none does."""

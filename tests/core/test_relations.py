@@ -218,6 +218,13 @@ def test_a_factual_that_breaks_a_relation_may_not_break_it_further(
     assert read(text).kept(frame(**origin), frame(**row)).tolist() == [kept]
 
 
+def test_a_number_that_cancels_out_is_one_of_a_relations_features() -> None:
+    """The text names it, so that whoever reads it anew over the related features alone needs it too."""
+    found = read("if job changes then income + 2 * age - owns <= 90 + 2 * age - 0 * owns")
+    assert found.features == ("job", "income", "age", "owns")
+    assert Space(tuple(FEATURES[name] for name in found.features), (found.text,)).relations == (found,)
+
+
 def test_rounding_breaks_nothing_and_strict_bounds_are_left() -> None:
     """A sum within a billionth of its range counts as the bound itself."""
     origin = frame()
@@ -225,6 +232,9 @@ def test_rounding_breaks_nothing_and_strict_bounds_are_left() -> None:
     assert not read("income <= 40").kept(origin, frame(income=40.000001)).any()
     assert not read("income < 40").kept(origin, frame(income=40.0)).any()
     assert read("income < 40").kept(origin, frame(income=39.99999)).all()
+    few = read("at most 0 of [income, age] change")
+    assert few.kept(origin, frame(income=30.0000000001)).all()
+    assert not few.kept(origin, frame(income=30.001)).any()
 
 
 @pytest.mark.parametrize(

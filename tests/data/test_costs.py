@@ -53,6 +53,15 @@ def test_a_yaml_beside_a_csv(tmp_path: Path) -> None:
     assert cost(space, (40.0, "none", "no"), (20.0, "none", "no")) == pytest.approx(0.375)
 
 
+def test_special_codes_are_nobody_that_is_passed(tmp_path: Path) -> None:
+    """Of 40 rows ten hold a code below all incomes: shares of the population are of the others."""
+    path = tmp_path / "people.csv"
+    FRAME.assign(income=[-9.0, 20.0, 20.0, 40.0] * 10).to_csv(path, index=False)
+    features = {"income": {"percentile": True, "special": [-9], "bounds": [0, 50]}}
+    space = load_csv(path, target="ok", split="none", features=features).space
+    assert cost(space, (20.0, "none", "no"), (40.0, "none", "no")) == pytest.approx(1 / 3 + 1 / 6)
+
+
 def test_the_command_line_has_the_last_word(tmp_path: Path) -> None:
     path = written(tmp_path)
     overrides = {"income": {"percentile": False, "weight_up": None}, "job": {"weight": 1}}

@@ -208,6 +208,21 @@ def test_sums_of_continuous_numbers_are_kept_by_both_engines(
             assert LOANS.changed(factual, found).sum() <= parameters.get("max_changes", 3)
 
 
+def test_no_cheaper_values_are_left_out_with_others() -> None:
+    """Boxes of states that are left out around one point hold no better one: it is not the first that is found."""
+    rng = np.random.default_rng(48)
+    features = (Feature(name, "continuous", scale=(0, 1), bounds=(0, 1)) for name in "xyz")
+    space = Space(tuple(features), ("x + 0.72 * y + 0.45 * z <= 0.39",))
+    train = space.frame(dict(zip("xyz", row, strict=True)) for row in rng.random((200, 3)))
+    slopes = rng.uniform(-1, 1, 2)
+    good = (train["x"] + train[["y", "z"]] @ slopes + 0.3 * np.sin(9 * train["y"]) > 0.6).to_numpy()
+    forest = RandomForestClassifier(3, max_depth=4, random_state=48).fit(space.encode(train), good)
+    classifier = Classifier(forest, space_inputs(space), ("no", "yes"))
+    problem = Problem(space, classifier, train, np.where(good, "yes", "no").astype(object), Label("yes"))
+    (search,), (program,) = (ask(problem, train.iloc[[3]], engine=engine).answers for engine in ("search", "milp"))
+    assert search.objective == pytest.approx(program.objective, abs=3e-6)
+
+
 @pytest.mark.parametrize(
     "texts",
     [
