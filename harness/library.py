@@ -52,7 +52,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-from sklearn.base import is_regressor
+from pandas.api.types import is_numeric_dtype
 
 from harness.core.classifier import Classifier
 from harness.core.doubts import doubts, with_doubts
@@ -78,7 +78,7 @@ from harness.execution.experiment import entropy
 from harness.execution.messages import ExplainRequest
 from harness.execution.pool import Limits, Pool
 from harness.execution.task import Task
-from harness.models.adopt import adopt, check_file
+from harness.models.adopt import adopt, check_file, predicts_numbers
 from harness.models.runtime.source import source_of
 from harness.models.scorecard import as_scorecard
 from harness.reports.group_explained import GroupExplained
@@ -170,7 +170,8 @@ def _loaded(
 ) -> Dataset:
     """The table as a dataset; without a target its classes are those of the model, and no row has a label."""
     known = model if isinstance(model, Classifier) else as_scorecard(model)
-    regression = _numbers(model)
+    words = target in frame and not is_numeric_dtype(frame[target])  # then the model is told not to fit
+    regression = predicts_numbers(model) and not words
     if target is None and not regression and classes is None and (source := source_of(model)) is not None:
         check_file(source)
         raise HarnessError("a model of another library is asked with the target's column, or with classes=[...].")
@@ -213,13 +214,6 @@ def _amended(
     every, space = np.arange(len(dataset.frame)), dataset.space.replace(changes)
     priced = tuple(costed(f, dataset.frame[f.name], costs.get(f.name, {})) for f in space.features)
     return replace(dataset, space=replace(space, features=priced), train=every, test=every)
-
-
-def _numbers(model: Any) -> bool:
-    """Whether a model says of itself that it predicts numbers."""
-    if (source := source_of(model)) is not None:
-        return source.regressor
-    return model.classes == () if isinstance(model, Classifier) else is_regressor(as_scorecard(model))
 
 
 def _classifier(model: Any, dataset: Dataset, threshold: float | None, classes: Sequence[Any] | None) -> Classifier:

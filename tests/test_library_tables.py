@@ -9,6 +9,8 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
 from harness import library
@@ -101,6 +103,26 @@ def test_what_was_read_keeps_its_gaps(tmp_path: Path) -> None:
         pose(dataset, model=model, desired="yes", features={"debt": {"missing": "median"}})
     with pytest.raises(HarnessError, match=r"feature debt has no attribute 'may_be_mising'; did you mean 'may_be_m"):
         pose(dataset, model=model, desired="yes", features={"debt": {"may_be_mising": True}})
+
+
+NUMBERS = pd.DataFrame({"a": np.arange(100.0), "b": np.arange(100.0) ** 2, "ok": ["no", "yes"] * 50})
+RULE = LinearRegression().fit(NUMBERS[["a"]], NUMBERS["b"])
+NO_MODELS = {
+    "a name": ("lr", "ok", "model='lr' is no fitted scikit-learn estimator"),
+    "a class": (LinearRegression, "ok", "is no fitted scikit-learn estimator"),
+    "another's": (SimpleNamespace(predict=len), "ok", "is no fitted scikit-learn estimator"),
+    "not fitted": (make_pipeline(DecisionTreeClassifier()), None, "a Pipeline, is not fitted; call fit first"),
+    "numbers for classes": (RULE, "ok", "it predicts no classes, and the target is one of no, yes; choose a class"),
+    "classes for numbers": (DecisionTreeClassifier().fit(NUMBERS[["a"]], NUMBERS["ok"]), "b", "and 91 more.$"),
+}
+
+
+@pytest.mark.parametrize("case", NO_MODELS)
+def test_what_is_no_model_of_the_target_is_one_sentence(case: str) -> None:
+    model, target, sentence = NO_MODELS[case]
+    with pytest.raises(HarnessError, match=sentence) as told:
+        pose(NUMBERS, target, model, desired="no")
+    assert len(str(told.value)) < 250
 
 
 def test_a_refusal_of_a_group_is_one_sentence(task: Task) -> None:

@@ -18,15 +18,18 @@ class UnsupportedError(HarnessError):
     """A model and a method that cannot work together."""
 
 
+MANY, SHOWN = 80, 10  # names beyond which no list is read, and how many of such are shown
+
+
 def choices(wanted: object, allowed: Iterable[object]) -> str:
-    """Say which names exist, nearest first.
+    """Say which names exist, nearest first; of very many the first.
 
     >>> choices("agee", ["age", "sex"])
     "did you mean 'age'? Allowed: age, sex"
     """
     names = [str(name) for name in allowed]
     near = difflib.get_close_matches(str(wanted), names, n=1)
-    listed = ", ".join(names)
+    listed = ", ".join(names if len(names) <= MANY else [*names[:SHOWN], f"and {len(names) - SHOWN} more"])
     return f"did you mean {near[0]!r}? Allowed: {listed}" if near else f"allowed: {listed}"
 
 

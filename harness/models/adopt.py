@@ -21,7 +21,7 @@ from harness.core.tolerances import SCORE_TIE
 from harness.core.wording import PREDICT
 from harness.models import gaps, pipeline
 from harness.models.composite import MADE_OF_OTHERS, THRESHOLDS
-from harness.models.files import check_size, checksum, read
+from harness.models.files import check_size, checksum, fitted, read
 from harness.models.runtime.estimators import RuntimeModel
 from harness.models.runtime.source import ModelSource, source_of
 from harness.models.scorecard import as_scorecard
@@ -81,9 +81,31 @@ def adopt(
     names: Sequence[Any] | None = None,
 ) -> Classifier:
     """As ``from_file``, of a fitted model in memory, or of one that ``source_of`` knows."""
-    source = source_of(model)
+    if (source := source_of(model)) is None:
+        check_fitted(model)
     own = WrappedModel(as_scorecard(model), ()) if source is None else _opened(source, space, len(classes), name)
     return _fitted(own, space, frame, classes, name, threshold, names)
+
+
+def predicts_numbers(model: Any) -> bool:
+    """Whether a model in memory says of itself that it predicts numbers; raises ``HarnessError`` of what is none."""
+    if (source := source_of(model)) is not None:
+        return source.regressor
+    if isinstance(model, Classifier):
+        return model.classes == ()
+    check_fitted(model)
+    return is_regressor(as_scorecard(model))
+
+
+def check_fitted(model: Any) -> None:
+    """Raise ``HarnessError`` unless a model in memory is a fitted estimator of scikit-learn's kind."""
+    if (ready := fitted(model)) is None:
+        raise HarnessError(
+            f"model={str(model)[:60]!r} is no fitted scikit-learn estimator or pipeline, nor what ModelSource takes; "
+            f"give one of these (skops.io.load reads a .skops file)."
+        )
+    if not ready:
+        raise HarnessError(f"the model, a {type(model).__name__}, is not fitted; call fit first.")
 
 
 def check_file(source: ModelSource) -> None:
@@ -287,8 +309,6 @@ def _named(
             return (), (), ["it predicts classes, and the target is a number; choose a regression model"]
         return (), (), []
     allowed = ", ".join(map(str, classes))
-    if own is None and is_classifier(model):
-        return (), (), ["it has no classes_, as one that is not fitted; call fit first"]
     if own is None or not is_classifier(model):
         return (), (), [f"it predicts no classes, and the target is one of {allowed}; choose a classifier"]
     labels = tuple(np.asarray(own).tolist())

@@ -281,15 +281,24 @@ def read(path: str | Path, trust: bool = False) -> tuple[Any, bool]:
         if not hasattr(found, "best_estimator_"):
             raise HarnessError(f"{path} holds a {type(found).__name__} without its best model; fit it with refit=True.")
         found = found.best_estimator_
-    if not hasattr(found, "predict"):
+    if (ready := fitted(found)) is None:
         raise HarnessError(f"{path} holds a {type(found).__name__}; save a fitted estimator or Pipeline.")
-    try:
-        check_is_fitted(found)
-    except NotFittedError:
-        raise HarnessError(f"the {type(found).__name__} in {path} is not fitted; fit it before it is saved.") from None
-    except Exception as fault:
-        raise HarnessError(f"{path} holds a {type(found).__name__}; save a fitted estimator or Pipeline.") from fault
+    if not ready:
+        raise HarnessError(f"the {type(found).__name__} in {path} is not fitted; fit it before it is saved.")
     return as_scorecard(found), needed
+
+
+def fitted(model: Any) -> bool | None:
+    """Whether an estimator is fitted; None of what is none."""
+    if isinstance(model, type) or not hasattr(model, "predict"):
+        return None
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        return False
+    except Exception:  # whatever a foreign class raises
+        return None
+    return True
 
 
 def _unpickle(path: Path, trust: bool) -> Any:

@@ -127,7 +127,7 @@ def test_a_misfit_is_one_sentence(saved: Callable[..., Path], case: str) -> None
 
 
 def test_a_model_in_memory_that_is_not_fitted_is_named_so() -> None:
-    with pytest.raises(HarnessError, match="it has no classes_, as one that is not fitted; call fit first"):
+    with pytest.raises(HarnessError, match="the model, a Pipeline, is not fitted; call fit first"):
         adopt(make_pipeline(steps(), LogisticRegression()), SPACE, FRAME, ("bad", "good"))
 
 
