@@ -378,13 +378,19 @@ def _(estimator: Any) -> Ensemble:
         _allow(name, objective, "regression", "regression_l1", "huber", "quantile", "fair", "mape")
     outputs = dump["num_tree_per_iteration"]
     roots = [listed["tree_structure"] for listed in dump["tree_info"]]
-    trees = tuple(_lightgbm_tree(root, place % outputs, name) for place, root in enumerate(roots))
+    # The dump ends at 1e300: it says so of a split of gaps alone, which is infinite, and of any threshold beyond.
+    lines = (line.partition("=") for line in estimator.booster_.model_to_string().splitlines())
+    exact = [list(map(float, texts.split())) for key, _, texts in lines if key == "threshold"]
+    trees = tuple(
+        _lightgbm_tree(root, cuts, place % outputs, name)
+        for place, (root, cuts) in enumerate(zip(roots, exact, strict=True))
+    )
     model = Ensemble(trees, 1.0, np.zeros(outputs), single=False)
     return _confirmed(model, estimator, lambda e, points: e.predict(points, raw_score=True))
 
 
-def _lightgbm_tree(root: dict[str, Any], output: int, name: str) -> Tree:
-    """A tree of nested dictionaries."""
+def _lightgbm_tree(root: dict[str, Any], cuts: Sequence[float], output: int, name: str) -> Tree:
+    """A tree of nested dictionaries, and the thresholds of its splits."""
     left, right, column, threshold, value = list[int](), list[int](), list[int](), list[float](), list[float]()
     gaps = list[bool]()
     stack: list[tuple[dict[str, Any], int, list[int]]] = [(root, -1, left)]
@@ -403,11 +409,11 @@ def _lightgbm_tree(root: dict[str, Any], output: int, name: str) -> Tree:
         left.append(-1)
         right.append(-1)
         column.append(node["split_feature"] if inner else 0)
-        threshold.append(node["threshold"] if inner else 0.0)
+        threshold.append(cuts[node["split_index"]] if inner else 0.0)
         value.append(0.0 if inner else node["leaf_value"])
         # Where training saw none, a missing value is taken for 0.
         seen = inner and node["missing_type"] == "NaN"
-        gaps.append(bool(node["default_left"] if seen else inner and node["threshold"] >= 0))
+        gaps.append(bool(node["default_left"] if seen else inner and threshold[-1] >= 0))
         if inner:
             stack += [(node["right_child"], place, right), (node["left_child"], place, left)]
     arrays = np.array(left), np.array(right), np.array(column), np.array(threshold, dtype=float)

@@ -177,6 +177,23 @@ def test_gaps_go_where_the_library_sends_them(make: Callable[[], Any], classes: 
     assert np.abs(model.raw(points) - expected).max() <= max(model.rounding(0.0), 1e-12)
 
 
+@pytest.mark.parametrize("name", ["histogram", "lightgbm"])
+def test_a_split_of_gaps_alone_has_no_threshold(name: str) -> None:
+    """However large a number is, it goes with all others; LightGBM's dump calls any threshold beyond 1e300 that."""
+    rng = np.random.default_rng(0)
+    for size in (1.0, 1e305):
+        inputs, gap = rng.normal(size=(300, COLUMNS)), rng.random(300) < 0.4
+        inputs[:, 0] *= size
+        inputs[gap, 0] = np.nan
+        fitted = BINARY[name]().fit(inputs, gap ^ (inputs[:, 1] > 1))
+        with pytest.raises(UnsupportedError, match="splits on missing values; train it on rows without any"):
+            ensemble(fitted)
+        points = np.repeat(inputs[:10], 6, axis=0)
+        points[:, 0] = np.tile([-1e306, -2e300, 0.0, 2e300, 1e306, np.nan], 10)
+        raw = Classifier(fitted, [Affine(f"x{k}") for k in range(COLUMNS)], (0, 1)).raw(frame_of(points))
+        np.testing.assert_allclose(ensemble(fitted, gaps=True).raw(points)[:, 0], raw, atol=1e-12)
+
+
 @pytest.mark.parametrize("make", BINARY.values(), ids=BINARY)
 @pytest.mark.parametrize("threshold", [None, 0.3, 0.97])
 def test_raw_thresholds_decide_as_the_model_does(make: Callable[[], Any], threshold: float | None) -> None:
