@@ -516,13 +516,17 @@ def test_reachml_lists_every_reachable_point() -> None:
 
 
 @pytest.mark.slow
-def test_pertcf_keeps_to_the_constraints() -> None:
-    problem = problem_of(classifier("rf"), "yes", SPACES["kept"])
+@pytest.mark.parametrize("space", ["kept", "free"])
+def test_pertcf_keeps_to_the_constraints(space: str) -> None:
+    """Where there are none nothing is put back, and its points are of the wanted class."""
+    problem = problem_of(classifier("rf"), "yes", SPACES[space])
     method = of_library("pertcf", shap_sample_size=20)
-    found = 0
+    explainer, found = method.fit(problem), 0
     for person in factuals(problem, 6):
-        (answer,) = method.fit(problem).explain(person, 1, np.random.default_rng(0), Deadline.after(60.0)).answers
+        (answer,) = explainer.explain(person, 1, np.random.default_rng(0), Deadline.after(60.0)).answers
         if answer.row is not None:
             found += 1
-            assert problem.space.violations(person, problem.space.frame([answer.row])) == [[]]
+            row = problem.space.frame([answer.row])
+            assert problem.space.violations(person, row) == [[]]
+            assert space == "kept" or problem.valid(row)[0]
     assert found
