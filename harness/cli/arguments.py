@@ -37,6 +37,8 @@ def readable(argument: str) -> str:
     'desired=">= 12","<= 3"'
     >>> readable("dataset.immutable=[Größe, sex]")
     'dataset.immutable=["Größe","sex"]'
+    >>> readable("export.sep=;"), readable("export.decimal=,")  # as a shell hands on export.sep=";"
+    ('export.sep=";"', 'export.decimal=","')
     >>> readable("constraints=[at most 1 of [a, b] change, a >= b]")
     'constraints=["at most 1 of [a, b] change","a >= b"]'
 
@@ -60,7 +62,7 @@ def readable(argument: str) -> str:
         argument = f"++{argument}"
     return (
         _quoted(argument)
-        if re.match(r"(\+\+)?(features\.|dataset\.|desired=|factuals=|constraints=)", argument)
+        if re.match(r"(\+\+)?(features\.|dataset\.|model\.|export\.|desired=|factuals=|constraints=)", argument)
         else argument
     )
 
