@@ -270,7 +270,7 @@ def test_files_of_other_things_are_one_sentence(tmp_path: Path) -> None:
     torch.save({"0.weight": torch.zeros(3, 8), "1.weight": torch.zeros(1, 4)}, tmp_path / "gap.pt")
     for path, sentence in (
         (tmp_path / "no.pt", "it is no state dict"),
-        (FOLDER / "torch_whole.pt", "it is no state dict"),
+        (FOLDER / "torch_whole.pt", "it is no state dict of tensors alone, and nothing else is read; save torch.save"),
         (tmp_path / "nested.pt", "it is no state dict; save torch.save"),
         (tmp_path / "conv.pt", "'conv.weight', which is no weight of a dense layer"),
         (tmp_path / "gap.pt", "its layer '1.weight' takes 4 units, and 3 come before it"),

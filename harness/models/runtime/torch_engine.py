@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from harness.core.errors import UnsupportedError, choices, short
+from harness.core.errors import UnsupportedError, choices
 from harness.models.runtime.engine import LOGITS, PROBABILITIES, Engine, Predicted
 from harness.models.runtime.optional import library
 from harness.models.runtime.records import DOUBLE, SINGLE, Layers
@@ -81,7 +81,7 @@ def from_state(path: Path, activation: str) -> Any:
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as fault:
-        raise UnsupportedError(f"it is no state dict ({short(fault)}); {advice}") from fault
+        raise UnsupportedError(f"it is no state dict of tensors alone, and nothing else is read; {advice}") from fault
     if not isinstance(state, Mapping) or not all(isinstance(part, torch.Tensor) for part in state.values()):
         raise UnsupportedError(f"it is no state dict; {advice}")
     layers: list[Any] = []
