@@ -92,6 +92,7 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "harness/reports": (("harness/reports",), ("harness/reports", "tests/reports")),
     "checker": (("harness/evaluation/checker.py",), ("tests/evaluation/test_checker.py",)),
     "baselines": (tuple(f"methods/{n}.py" for n in ("nearest", "group_greedy", "adversarial_recourse", "dice")), ()),
+    "descents": (tuple(f"methods/{n}.py" for n in ("descent", "roar", "probe")), ("tests/methods/test_descents.py",)),
 }
 MORE = {  # tests of some files, which come before those of their part
     "harness/execution/contract.py": GROUPS,
@@ -111,6 +112,7 @@ MORE = {  # tests of some files, which come before those of their part
         "tests/methods/test_groups.py::test_the_report_names_who_what_and_to_what",
         "tests/reports/test_group_tables.py",
     ),
+    "methods/descent.py": ("tests/methods/test_adversarial_recourse.py",),
     "methods/group_greedy.py": (
         "tests/methods/test_groups.py::test_the_greedy_cover_takes_no_more_points_than_people",
     ),

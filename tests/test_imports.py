@@ -47,6 +47,7 @@ SHARED = {  # what methods share, and what it may know
     "methods/hull_search": {"harness/core", "harness/solvers", "methods/estimators", "methods/milp"},
     "methods/wrapping.py": {"harness/core"},
     "methods/delta.py": {"harness/core", "harness/models", "harness/certificate"},
+    "methods/descent.py": {"harness/core", "methods/estimators"},
 }
 METHOD = {"harness/core", "harness/solvers", "harness/models", "harness/certificate", *SHARED}
 WARMING = "methods/warming.py"  # asks every method that has kernels
@@ -112,8 +113,8 @@ NO_TOLERANCES = {  # files with other numbers as small as ``SMALL``, and what th
     "harness/models/published.py": "a gap between thresholds of published trees",
     "harness/models/runtime/onnx_operators.py": "a default of ONNX",
     "harness/models/scorecard.py": "a parameter of scikit-learn's",
-    "methods/adversarial_recourse.py": "a parameter of Adam",
     "methods/carla/eager.py": "a parameter of Adam",
+    "methods/descent.py": "a parameter of Adam",
     "methods/foreign/ocean/ocean_cp.py": "runs in an environment that knows no harness",
     "methods/scorecard/moves.py": "a share of the variance, which keeps a matrix regular",
 }

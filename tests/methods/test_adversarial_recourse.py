@@ -3,57 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
-from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
+from support.smooth import MODELS, SPACE, problem, refused
 
 from harness.certificate import Ball, Checker
-from harness.core.classifier import Classifier
 from harness.core.explanation import Status
-from harness.core.inputs import space_inputs
 from harness.core.method import Deadline
-from harness.core.problem import Problem
-from harness.core.space import Feature, Kind, Space
-from harness.core.target import Label, Probability
-from methods.adversarial_recourse import AdversarialRecourse, Score, _Met
+from harness.core.target import Probability
+from methods.adversarial_recourse import AdversarialRecourse
+from methods.descent import Met, Score
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-SPACE = Space(
-    (
-        Feature("a", Kind.CONTINUOUS, scale=(0, 10), bounds=(0, 10)),
-        Feature("b", Kind.CONTINUOUS, scale=(-1, 1), bounds=(-1, 1)),
-        Feature("c", Kind.CATEGORICAL, ("red", "green", "blue")),
-    )
-)
-MODELS: dict[str, Any] = {
-    "lr": LogisticRegression(C=100),
-    "relu": MLPClassifier((8,), max_iter=300, random_state=0),
-    "tanh": MLPClassifier((5, 5), activation="tanh", max_iter=300, random_state=1),
-    "logistic": MLPClassifier((5,), activation="logistic", max_iter=300, random_state=1),
-}
-
-
-@cache
-def problem(name: str, wanted: str = "yes") -> Problem:
-    rng = np.random.default_rng(3)
-    frame = pd.DataFrame(
-        {"a": rng.uniform(0, 10, 300), "b": rng.uniform(-1, 1, 300), "c": rng.choice(["red", "green", "blue"], 300)}
-    )
-    right = frame["a"] / 10 + frame["b"] ** 2 + 0.2 * (frame["c"] == "red") > 0.8
-    labels = np.where(right, "yes", "no")
-    classifier = Classifier(MODELS[name], space_inputs(SPACE), ("no", "yes"))
-    classifier.estimator.fit(classifier.matrix(frame), right.astype(int))
-    return Problem(SPACE, classifier, frame, labels, Label(wanted))
-
-
-def refused(question: Problem) -> pd.DataFrame:
-    return question.train.loc[~question.valid(question.train)]
 
 
 @pytest.mark.parametrize("wanted", ["yes", "no"])
@@ -99,7 +65,7 @@ def test_steps_are_those_of_adam(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = replace(question, space=SPACE.replace({"a": {"bounds": (-1e4, 1e4)}, "b": {"bounds": (-1e4, 1e4)}}))
     explainer = AdversarialRecourse(rho=0.0, weight=0.3, rate=0.05, rounds=1, steps=4).fit(wide)
     met: list[np.ndarray] = []
-    monkeypatch.setattr(_Met, "look", lambda self, point: met.append(point.copy()))
+    monkeypatch.setattr(Met, "look", lambda self, point: met.append(point.copy()))
     factual = refused(question).iloc[[0]]
     explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(30))
     model = question.classifier.estimator
