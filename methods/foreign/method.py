@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -50,7 +51,7 @@ class Foreign:
     Parameters
     ----------
     name
-        What it is called in messages, and its environment.
+        What it is called in messages, and its environment: letters, digits, ``_`` and ``-``.
     script
         Its file, by path or as ``package/path`` of an installed package.
     program
@@ -82,6 +83,8 @@ class Foreign:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "program", tuple(self.program))
+        if not re.fullmatch(r"[\w-]+", self.name):  # of a folder, and of files beside it
+            raise ValueError(f"name is {self.name!r}; use letters, digits, _ and - only.")
         for key in self.environment:
             if key not in KEYS:
                 raise ValueError(f"environment of {self.name} has no {key!r}; {choices(key, KEYS)}.")

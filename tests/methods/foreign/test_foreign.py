@@ -387,12 +387,13 @@ def test_a_python_that_is_not_installed_is_one_sentence(tmp_path: Path, monkeypa
     [
         ({"environment": {"pyton": "3.12"}}, "environment of x has no 'pyton'"),
         ({"gives": "many"}, "gives is 'many'"),
+        ({"name": "my/method"}, "name is 'my/method'; use letters, digits, _ and - only"),
         ({"distance": "l3"}, "no objective term 'l3'"),
     ],
 )
 def test_settings_that_are_none_are_refused(settings: dict[str, Any], why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        Foreign("x", str(ASKING), **settings)
+        Foreign(**{"name": "x", "script": str(ASKING), **settings})
 
 
 def test_a_script_that_is_not_there_is_refused() -> None:
