@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar
@@ -9,12 +10,16 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from harness.certificate import proven
+from harness.certificate import perturbed, proven
 from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
 from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
+from harness.core.target import Label
 from methods.delta import check_delta, limited, refusal
+from methods.wrapping import not_a_class, one_class, shares
+
+BLOCK = 64  # rows whose copies a model is asked about together
 
 
 @dataclass(frozen=True)
@@ -61,10 +66,14 @@ class Nearest:
         return limited(Objective((Term(self.distance),)), problem, self.delta)
 
     def fit(self, problem: Problem) -> _Neighbours:
+        return _Neighbours(problem, self.objective(problem), self.candidates(problem))
+
+    def candidates(self, problem: Problem) -> pd.DataFrame:
+        """The training rows that may be answers, decoded, each once."""
         unlike = problem.train.loc[problem.valid(problem.train)].drop_duplicates()
         if self.delta:
             unlike = unlike.loc[proven(problem.classifier, problem.target, unlike, self.delta)]
-        return _Neighbours(problem, self.objective(problem), unlike)
+        return unlike
 
 
 class _Neighbours:
@@ -84,3 +93,72 @@ class _Neighbours:
         answers = tuple(Answer(Status.FOUND, row, objective=float(cost[i])) for row, i in zip(rows, best, strict=True))
         why = "no further training row is classified as desired and reachable"
         return Explanation(answers).padded(n, Answer(Status.GAVE_UP, reason=Reason.FINISHED, detail=why))
+
+
+@dataclass(frozen=True)
+class Stable(Nearest):
+    r"""Nearest training row whose scores nearby are high and alike: T-Rex, by its nearest neighbour [3]_.
+
+    .. math::
+        \min_{x_i} d(x_i, \hat x) \; \text{s.t.} \; \hat R_{k, \sigma^2}(x_i) \ge \tau, \quad
+        \hat R_{k, \sigma^2}(x) = \frac 1 k \sum_{j=1}^k m(x^{(j)})
+        - \sqrt{\frac 1 k \sum_{j=1}^k \left(m(x) - m(x^{(j)})\right)^2}
+
+    m is the probability of the wanted class, with the threshold at 0.5, and :math:`x^{(j)}` are k copies of x with
+    normal noise on the numbers that are not immutable, the same for every row. This is the measure of stability of
+    [3]_ with the differences of scores in place of the unknown Lipschitz constant. Rows of a high stability are likely
+    to stay valid when the model is trained again; nothing is proven. Any model of classes will do.
+
+    Parameters
+    ----------
+    tau
+        :math:`\tau` in [0, 1], the least stability.
+    copies, sigma
+        k >= 1, and :math:`\sigma` > 0 in scaled units.
+
+    References
+    ----------
+    .. [3] Hamman, F., E. Noorani, S. Mishra, D. Magazzeni, and S. Dutta (2023). Robust counterfactual explanations for
+       neural networks with probabilistic guarantees. *ICML*.
+    """
+
+    takes_gaps: ClassVar[bool] = False
+
+    tau: float = 0.5
+    copies: int = 100
+    sigma: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.tau <= 1:
+            raise ValueError(f"tau is {self.tau}; it must be from 0 to 1, as probabilities are.")
+        if self.copies < 1:
+            raise ValueError(f"copies is {self.copies}; it must be at least 1.")
+        if not (math.isfinite(self.sigma) and self.sigma > 0):
+            raise ValueError(f"sigma is {self.sigma}; it must be a finite number > 0, in scaled units.")
+
+    def refuses(self, problem: Problem) -> str | None:
+        return not_a_class("T-Rex", problem) or super().refuses(problem)
+
+    def candidates(self, problem: Problem) -> pd.DataFrame:
+        """The training rows that may be answers, decoded, each once."""
+        unlike = super().candidates(problem)
+        return unlike.loc[self.stability(problem, unlike) >= self.tau]
+
+    def stability(self, problem: Problem, frame: pd.DataFrame) -> np.ndarray:
+        r""":math:`\hat R` of decoded rows, shape (rows,)."""
+        problem = one_class(problem)
+        assert isinstance(problem.target, Label)
+        code = problem.classifier.code(problem.target.value)
+        moving = [problem.space[name] for name in perturbed(problem.space)]
+        noise = np.random.default_rng(0).normal(0.0, self.sigma, (self.copies, len(moving)))
+        found = np.empty(len(frame))
+        for start in range(0, len(frame), BLOCK):
+            rows = frame.iloc[start : start + BLOCK]
+            copies = rows.iloc[np.repeat(np.arange(len(rows)), self.copies)].reset_index(drop=True)
+            for feature, shift in zip(moving, noise.T, strict=True):
+                copies[feature.name] = copies[feature.name].to_numpy(float) + np.tile(shift, len(rows)) * feature.range
+            near = shares(problem.classifier, copies)[:, code].reshape(len(rows), self.copies)
+            own = shares(problem.classifier, rows)[:, [code]]
+            found[start : start + BLOCK] = near.mean(axis=1) - np.sqrt(((own - near) ** 2).mean(axis=1))
+        return found
