@@ -114,7 +114,7 @@ def test_a_method_has_one_name(method: str) -> None:
     module = path.rpartition(".")[2]
     assert path in {
         f"methods.{module}",
-        *(f"methods.{package}.{module}" for package in ("peers", "carla", "scorecard")),
+        *(f"methods.{package}.{module}" for package in ("peers", "carla", "scorecard", "ce_ocl")),
     }
     assert method == module or method.startswith(f"{module}_")
     assert importlib.import_module(path).__doc__
