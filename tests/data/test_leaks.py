@@ -98,6 +98,8 @@ def test_a_class_of_three_is_told_by_what_tells_all(tmp_path: Path, caplog: pyte
 def test_codes_and_gaps_tell_without_an_order(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A code in the middle that only one class has, and a number that only the other one has."""
     code = np.where(PAID, 2, np.where(RNG.random(ROWS) < 0.5, 1, 3))
-    frame = pd.DataFrame({"code": code, "reminder": np.where(PAID, np.nan, RNG.integers(1, 90, ROWS))})
-    told = named(frame.assign(paid=FRAME["paid"]), tmp_path, caplog, features={"reminder": {"missing": "value"}})
-    assert told == ["code", "reminder"]
+    state = np.where(PAID, np.where(RNG.random(ROWS) < 0.5, np.nan, 2), np.where(RNG.random(ROWS) < 0.5, 1, 3))
+    late = np.where(PAID, np.nan, RNG.integers(1, 90, ROWS))
+    frame = pd.DataFrame({"code": code, "reminder": late, "state": state, "paid": FRAME["paid"]})
+    kept = {name: {"missing": "value"} for name in ("reminder", "state")}
+    assert named(frame, tmp_path, caplog, features=kept) == ["code", "reminder", "state"]
