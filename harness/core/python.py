@@ -11,6 +11,7 @@ from harness.core.errors import HarnessError
 _WORDS = {"true": "True", "false": "False", "null": "None"}
 _VALUE = r"\[[^\]]*\]|\"[^\"]*\"|'[^']*'|[^\s;,()]*[^\s;,().]"
 _OF_FEATURE = re.compile(rf"\bfeatures\.(?P<name>.+?)\.(?P<key>[a-z]+)\b(?:=(?P<value>{_VALUE}))?")
+_OF_SOURCE = re.compile(rf"\bmodel\.(?P<key>columns|output|scores|activation)\b(?:=(?P<value>{_VALUE}))?")
 _SETTING = re.compile(rf"(?<![\w.'\"])(?:(?:model|dataset|method)\.)?(?P<key>[a-z_]+)=(?P<value>{_VALUE})")
 
 
@@ -33,8 +34,11 @@ def in_python(text: str) -> str:
     "set features={'the age': {'kind': 'categorical'}}, or rho=None"
     >>> in_python("such as model.classes=[bad,good]")
     "such as classes=['bad', 'good']"
+    >>> in_python("set model.scores=logits, and model.output to one of a, b")
+    "set ModelSource(..., scores='logits'), and output of ModelSource to one of a, b"
     """
     text = _OF_FEATURE.sub(_attribute, text)
+    text = _OF_SOURCE.sub(_of_source, text).replace("ModelSource at null", "ModelSource at None")
     text = _SETTING.sub(lambda match: f"{match['key']}={_literal(match['value'])}", text)
     return text.replace("'task: regression'", "task='regression'").replace("set task: regression", "task='regression'")
 
@@ -42,6 +46,12 @@ def in_python(text: str) -> str:
 def _attribute(match: re.Match[str]) -> str:
     value = "..." if match["value"] is None else _literal(match["value"])
     return f"features={{{match['name']!r}: {{{match['key']!r}: {value}}}}}"
+
+
+def _of_source(match: re.Match[str]) -> str:
+    """What ``pose`` takes of a model of another library within its ``ModelSource``."""
+    key, value = match["key"], match["value"]
+    return f"{key} of ModelSource" if value is None else f"ModelSource(..., {key}={_literal(value)})"
 
 
 def _literal(value: str) -> str:

@@ -343,7 +343,7 @@ def check_plot(path: str | Path) -> Path:
     """
     path = Path(path).expanduser()
     if path.suffix[1:].lower() not in FORMATS:
-        raise HarnessError(f"plot={path} does not fit; give a file that ends in .svg, .pdf or .png.")
+        raise HarnessError(f"{path} does not fit; give a file that ends in .svg, .pdf or .png.")
     return path
 
 

@@ -286,9 +286,11 @@ def two(model: Any, **settings: Any) -> Classifier:
 def test_the_output_is_the_only_one_that_can_be_or_said() -> None:
     sigmoid = [helper.make_node("Sigmoid", ["s"], ["p"])]
     both = affine([("s", FLOAT, [None, 1]), ("p", FLOAT, [None, 1])], end=sigmoid)
-    with pytest.raises(HarnessError, match=r"has the outputs s, p; set output='p', or another that has scores"):
+    with pytest.raises(
+        HarnessError, match=r"has the outputs s, p; set ModelSource\(..., output='p'\), or another that has"
+    ):
         two(both)
-    with pytest.raises(HarnessError, match=r"no output 'q'; set model.output to one of s, p"):
+    with pytest.raises(HarnessError, match=r"no output 'q'; set output of ModelSource to one of s, p"):
         two(both, output="q")
     rows = PAIR[["a", "b"]].to_numpy()
     odds, share = two(both, output="s"), two(both, output="p")
@@ -300,9 +302,11 @@ def test_the_output_is_the_only_one_that_can_be_or_said() -> None:
 def test_scores_of_an_unknown_kind_are_asked_for() -> None:
     tanh = [helper.make_node("Tanh", ["s"], ["t"])]
     model = affine([("t", FLOAT, [None, 1])], end=tanh)
-    with pytest.raises(HarnessError, match=r"probabilities or log odds .* scores='probabilities' or scores='logits'"):
+    with pytest.raises(
+        HarnessError, match=r"or log odds .* scores='probabilities'\) or ModelSource\(..., scores='logits'\)"
+    ):
         two(model)
-    with pytest.raises(HarnessError, match=r"scores='odds' does not exist; allowed: probabilities, logits"):
+    with pytest.raises(HarnessError, match=r"scores='odds'\) does not exist; allowed: probabilities, logits"):
         two(model, scores="odds")
     rows = PAIR[["a", "b"]].to_numpy()
     np.testing.assert_array_equal(two(model, scores="logits").codes(PAIR), rows @ [1, -2] + 0.25 > 0)

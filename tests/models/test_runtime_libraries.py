@@ -216,7 +216,7 @@ def test_a_state_dict_is_its_network() -> None:
     np.testing.assert_allclose(known.estimator.decision_function(INPUTS), odds, rtol=1e-4, atol=1e-4)
     curved = asked(FOLDER / "torch_state.pt", activation="tanh")
     assert "its part Tanh is not read" in curved.opaque
-    with pytest.raises(HarnessError, match=r"activation='rlu' does not exist; did you mean 'relu'"):
+    with pytest.raises(HarnessError, match=r"activation='rlu'\) does not exist; did you mean 'relu'"):
         asked(FOLDER / "torch_state.pt", activation="rlu")
 
 
