@@ -60,6 +60,7 @@ ABSENT = (  # of an environment that cannot be made here: uv, the Python or the 
     "uv is not installed", "No interpreter found", "Failed to fetch", "error sending request", "not found in the cache"
 )  # fmt: skip
 DATASETS = {"ocean_cp": "compas", "pertcf": "compas", "reachml": "compas_binned", "ellice": "compas"}  # by method
+SLOW = {"pertcf", "ellice"}  # many predictions; an environment of 1.2 GB, made in over a minute
 WITHOUT_FAULT = {"silence": Reason.TIME_LIMIT, "memory": Reason.MEMORY}
 
 
@@ -435,10 +436,10 @@ def of_library(name: str, **settings: Any) -> Foreign:
 
 @pytest.mark.parametrize(
     ("name", "dataset"),
-    [pytest.param(*pair, marks=pytest.mark.slow if pair[0] == "pertcf" else ()) for pair in DATASETS.items()],
+    [pytest.param(*pair, marks=pytest.mark.slow if pair[0] in SLOW else ()) for pair in DATASETS.items()],
 )
 def test_libraries_in_environments_of_their_own_answer_on_compas(name: str, dataset: str) -> None:
-    """Within every constraint; a proven optimum is the cell search's. Each environment is made in some 10 s."""
+    """Within every constraint; a proven optimum is the cell search's. An environment is made in half a minute."""
     whole, people = compas("lr" if name == "ellice" else "rf", dataset)
     problem = Problem(whole.space, whole.classifier, whole.train[:400], whole.labels[:400], whole.target)
     method = of_library(name, **({"shap_sample_size": 2} if name == "pertcf" else {}))
