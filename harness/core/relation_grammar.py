@@ -168,12 +168,12 @@ class _Parser:
         if count.kind != "number" or not float(count.value).is_integer():
             self._fail("a whole number, as in 'at most 2 of [a, b, c] change'", token=count)
         self._expect("of")
-        features = [self._feature(token) for token in self._list()]
+        place, features = self.now.place, [self._feature(token) for token in self._list()]
         self._expect("change")
         if len(set(features)) < len(features) or int(float(count.value)) >= len(features):
             raise DatasetError(
-                f"the constraint {self.text!r} lists {len(set(features))} different features; at most "
-                f"{count.text} of them always change, so list more, or allow fewer."
+                f"the constraint {self.text!r} lists {len(set(features))} different features at position {place}; at "
+                f"most {count.text} of them always change, so list more, or allow fewer."
             )
         return ((Literal(tuple((Change(feature), 1.0) for feature in features), float(count.value)),),)
 
