@@ -91,7 +91,10 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "harness/reports": (("harness/reports",), ("harness/reports", "tests/reports")),
     "checker": (("harness/evaluation/checker.py",), ("tests/evaluation/test_checker.py",)),
-    "baselines": (tuple(f"methods/{n}.py" for n in ("nearest", "group_greedy", "adversarial_recourse", "dice")), ()),
+    "baselines": (
+        tuple(f"methods/{n}.py" for n in ("nearest", "group_greedy", "globe_ce", "adversarial_recourse", "dice")),
+        (),
+    ),
     "descents": (tuple(f"methods/{n}.py" for n in ("descent", "roar", "probe")), ("tests/methods/test_descents.py",)),
 }
 MORE = {  # tests of some files, which come before those of their part
@@ -113,6 +116,7 @@ MORE = {  # tests of some files, which come before those of their part
         "tests/reports/test_group_tables.py",
     ),
     "methods/descent.py": ("tests/methods/test_adversarial_recourse.py",),
+    "methods/nearest.py": ("tests/methods/test_stable.py",),
     "methods/group_greedy.py": (
         "tests/methods/test_groups.py::test_the_greedy_cover_takes_no_more_points_than_people",
     ),
