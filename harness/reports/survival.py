@@ -82,7 +82,7 @@ def survival(found: Sequence[StoredRun]) -> Figure:
         axis.set_ylabel("valid after another training", fontsize=8)
     for axis in axes[len(tasks) :]:
         axis.set_axis_off()
-    hollow = "; hollow: answers less than half as many questions as another" * bool(points["few"].any())
+    hollow = "\nhollow: answers less than half as many questions as another" * bool(points["few"].any())
     figure.suptitle(f"Validity after another training: mean, worst and best kind of it{hollow}", fontsize=9)
     legend_below(figure, axes, columns=min(len(study.methods), 2 * columns), size=8)
     return figure

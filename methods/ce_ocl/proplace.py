@@ -33,10 +33,11 @@ class Proplace:
                         & h_{\theta'}(x) \models \tilde y \text{ for all } \|\theta' - \theta\|_\infty \le \delta
 
     This is the robust problem of [1]_, with its plausible region as the first constraint: :math:`N_k(\hat x)` are the
-    k nearest training rows that meet the second one themselves. The paper alternates between a program over x and one
-    over :math:`\theta'`; here the worst model is embedded in one program, that of ``CeOcl`` with ``delta`` and a hull,
-    which has the same optimum. It is proven within the region, which is another for each factual, so that nothing is
-    claimed over the space: the status is FOUND, and ``detail`` says what is proven.
+    k nearest training rows that meet the second one themselves and that the factual may become: of others, which differ
+    in what may not change, a hull need not hold a single permitted point. The paper alternates between a program over x
+    and one over :math:`\theta'`; here the worst model is embedded in one program, that of ``CeOcl`` with ``delta`` and
+    a hull, which has the same optimum. It is proven within the region, which is another for each factual, so that
+    nothing is claimed over the space: the status is FOUND, and ``detail`` says what is proven.
 
     Parameters
     ----------
@@ -83,15 +84,16 @@ class _Regions:
         self.method, self.problem = method, problem
         robust = problem.train.loc[problem.valid(problem.train)].drop_duplicates()
         self.robust = robust.loc[proven(problem.classifier, problem.target, robust, method.delta)]
+        self.encoded = problem.space.encode(self.robust)
         self.nearness = Objective((Term("l1"),))
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
         if deadline.passed:
             return Explanation.none(n, Status.GAVE_UP, Reason.TIME_LIMIT)
-        if self.robust.empty:
-            why = "no training row is classified as desired by every model within delta"
-            return Explanation.none(n, Status.GAVE_UP, Reason.FINISHED, why)
         region = self.region(factual)
+        if len(region) == 1:
+            why = "no reachable training row is classified as desired by every model within delta"
+            return Explanation.none(n, Status.GAVE_UP, Reason.FINISHED, why)
         target = self.problem.target
         assert isinstance(target, Label)
         labels = np.full(len(region), target.value, dtype=object)
@@ -101,9 +103,11 @@ class _Regions:
 
     def region(self, factual: pd.DataFrame) -> pd.DataFrame:
         """The rows that span the plausible region of a factual: itself and its nearest robust rows, decoded."""
-        distance = self.nearness.evaluate(self.problem.space, factual, self.robust)
-        nearest = np.argsort(distance, kind="stable")[: self.method.neighbours]
-        return pd.concat([factual, self.robust.iloc[nearest]], ignore_index=True)
+        space = self.problem.space
+        inside = space.reached(factual, self.encoded) | ~space.changed(factual, self.robust)
+        reached = self.robust.loc[inside.all(axis=1)]
+        nearest = np.argsort(self.nearness.evaluate(space, factual, reached), kind="stable")[: self.method.neighbours]
+        return pd.concat([factual, reached.iloc[nearest]], ignore_index=True)
 
 
 def _within(answer: Answer) -> Answer:

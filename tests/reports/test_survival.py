@@ -65,6 +65,8 @@ def test_the_figure_shows_them(folder: Path) -> None:
     """A panel a task, a marker at the mean, a line from the worst kind to the best, hollow where few are answered."""
     figure = figures.known()["model_change"][1](latest(folder))
     assert covered(figure) == []
+    (title,) = figure.texts
+    assert 0 <= title.get_window_extent().x0 < title.get_window_extent().x1 <= figure.bbox.x1
     looks = look(Study.of(folder).methods)
     panels = {axis.get_title(): axis for axis in figure.axes if axis.get_title()}
     assert panels.keys() == {row["task"] for row in EXPECTED}

@@ -43,14 +43,25 @@ def test_the_answer_is_the_best_of_all_points_of_the_region(kind: str, wanted: s
     assert found > 1
 
 
-def test_what_may_not_change_stays() -> None:
-    """Where no row of the region shares what may not change, nothing is found, and no proof is claimed."""
-    problem = posed("lr", "scaled", "yes", 0)
-    factual = GRID.loc[~problem.valid(GRID)].iloc[[0]]
-    fixed = replace(problem, space=SPACE.replace({name: {"actionability": "immutable"} for name in "abc"}))
-    (answer,) = Proplace(3, DELTA).fit(fixed).explain(factual, 1, np.random.default_rng(0), Deadline.after(9)).answers
-    assert (answer.row, answer.status, answer.reason) == (None, Status.GAVE_UP, Reason.FINISHED)
-    assert "nothing within the hull" in answer.detail
+def test_rows_that_one_may_not_become_span_nothing() -> None:
+    """Where b is immutable the nearest rows are those of the same b; where nothing may change, nothing is found."""
+    problem, found = posed("lr", "scaled", "yes", 0), 0
+    for place in range(0, 100, 7):
+        factual = GRID.loc[~problem.valid(GRID)].iloc[[place % 80]]
+        for names in ("b", "abc"):
+            space = SPACE.replace({name: {"actionability": "immutable"} for name in names})
+            fitted = Proplace(3, DELTA).fit(replace(problem, space=space))
+            (answer,) = fitted.explain(factual, 1, np.random.default_rng(0), Deadline.after(9)).answers
+            rows = problem.train.loc[least(problem, problem.train) > 0]
+            rows = rows.loc[(rows[[*names]] == factual[[*names]].iloc[0]).all(axis=1)]
+            assert (answer.row is None) == rows.empty
+            if answer.row is None:
+                assert (answer.status, answer.reason) == (Status.GAVE_UP, Reason.FINISHED)
+                assert "no reachable training row" in answer.detail
+                continue
+            assert answer.row["b"] == factual["b"].iloc[0]
+            found += 1
+    assert found > 2
 
 
 def test_without_a_robust_row_nothing_is_found() -> None:
