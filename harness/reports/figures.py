@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 
 from harness.core.errors import HarnessError, choices
@@ -12,7 +11,6 @@ from harness.reports.drawing import Drawing
 from harness.reports.stored import latest
 
 
-@cache
 def known() -> dict[str, tuple[str, Drawing]]:
     """File name and drawing of every figure, by the name under which an experiment asks for it."""
     return {**registry.collected("FIGURES"), **survival.FIGURES}

@@ -186,7 +186,8 @@ def test_figures_are_written(
     numbers: list[StoredRun], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As PNG and as SVG, by the end of a sweep and by the command line; not blank."""
-    monkeypatch.setitem(figures.known(), "small", ("picture", figures.known()["ce_ocl_figure2"][1]))
+    known = {**figures.known(), "small": ("picture", figures.known()["ce_ocl_figure2"][1])}
+    monkeypatch.setattr(figures, "known", lambda: known)
     monkeypatch.setattr(sys, "argv", ["figures", str(tmp_path)])
     with pytest.raises(SystemExit) as ended:
         command.main()
