@@ -75,6 +75,7 @@ class RobustProgram:
         self.model = ensemble(classifier.estimator) if splits_only(classifier.estimator) else None
         self.leaves: list[list[Cell]] = [] if self.model is None else [leaves_of(tree) for tree in self.model.trees]
         self.single = self.model is not None and self.model.single
+        Program()  # imports Pyomo, which is no part of a question
 
     def _slope(self, source: Input) -> float:
         """By how much an estimator input grows with a scaled unit of its number; 0 for categories."""
