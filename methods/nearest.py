@@ -101,12 +101,11 @@ class Stable(Nearest):
 
     .. math::
         \min_{x_i} d(x_i, \hat x) \; \text{s.t.} \; \hat R_{k, \sigma^2}(x_i) \ge \tau, \quad
-        \hat R_{k, \sigma^2}(x) = \frac 1 k \sum_{j=1}^k m(x^{(j)})
-        - \sqrt{\frac 1 k \sum_{j=1}^k \left(m(x) - m(x^{(j)})\right)^2}
+        \hat R_{k, \sigma^2}(x) = \frac 1 k \sum_{j=1}^k \left(m(x^{(j)}) - \left|m(x) - m(x^{(j)})\right|\right)
 
     m is the probability of the wanted class, with the threshold at 0.5, and :math:`x^{(j)}` are k copies of x with
-    normal noise on the numbers that are not immutable, the same for every row. This is the measure of stability of
-    [3]_ with the differences of scores in place of the unknown Lipschitz constant. Rows of a high stability are likely
+    normal noise on the numbers that are not immutable, the same for every row. This is the relaxed stability of [3]_,
+    with the differences of scores in place of the unknown Lipschitz constant. Rows of a high stability are likely
     to stay valid when the model is trained again; nothing is proven. Any model of classes will do.
 
     Parameters
@@ -160,5 +159,5 @@ class Stable(Nearest):
                 copies[feature.name] = copies[feature.name].to_numpy(float) + np.tile(shift, len(rows)) * feature.range
             near = shares(problem.classifier, copies)[:, code].reshape(len(rows), self.copies)
             own = shares(problem.classifier, rows)[:, [code]]
-            found[start : start + BLOCK] = near.mean(axis=1) - np.sqrt(((own - near) ** 2).mean(axis=1))
+            found[start : start + BLOCK] = (near - np.abs(own - near)).mean(axis=1)
         return found

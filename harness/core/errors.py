@@ -18,7 +18,7 @@ class UnsupportedError(HarnessError):
     """A model and a method that cannot work together."""
 
 
-MANY, SHOWN = 80, 10  # names beyond which no list is read, and how many of such are shown
+MANY, SHOWN = 100, 10  # names beyond which no list is read, and how many of such are shown
 
 
 def choices(wanted: object, allowed: Iterable[object]) -> str:
