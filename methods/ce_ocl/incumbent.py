@@ -36,6 +36,11 @@ class Incumbent:
     distance: float = math.inf
     read: Assignment | None = None
 
+    @property
+    def stays(self) -> bool:
+        """Whether nothing is paid for a change: it is the factual, or costs nothing."""
+        return self.count == 0.0 or self.value == 0.0
+
 
 def printed(space: Space, row: dict[str, Any]) -> tuple[float, ...]:
     """The scaled columns of a row, rounded to ``DIGITS``: those that agree in them count as one counterfactual."""

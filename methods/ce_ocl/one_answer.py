@@ -181,12 +181,12 @@ class AnswerSearch:
     def assignments(self) -> list[Assignment]:
         """Those of which the incumbent is the best: of its row, and of the solution that it was read from.
 
-        Of one that costs nothing its own alone: it is kept apart from the others' points.
+        Of one that stays its own alone: it is kept apart from the others' points.
         """
         known = self.program.assignments
         if known is None or self.best.row is None:
             return []
-        read = [self.best.read] if self.best.read and self.best.value > 0.0 else []
+        read = [self.best.read] if self.best.read and not self.best.stays else []
         return [*known.of(self.factual, self.problem.space.frame([self.best.row])), *read]
 
     def _prove(self, least: float) -> float:

@@ -186,8 +186,8 @@ class ProgramEngine:
     def _by_assignment(self, request: Request, n: int) -> list[Answer]:
         """The best points, each of another assignment; a point that another assignment allows too is told once.
 
-        A point that costs nothing, as the factual does of which the model says what is wanted, would be the best of
-        all assignments that let more change: they are asked for their best points apart from it.
+        A point that stays, as the factual of which the model says what is wanted, inside a hull or out, would be the
+        best of all assignments that let more change: they are asked for their best points apart from it.
         """
         answers: list[Answer] = []
         taken: list[Assignment | dict[str, Any]] = []
@@ -197,7 +197,7 @@ class ProgramEngine:
             if answer.row is None:
                 return [*answers, answer]
             taken += search.assignments()
-            if answer.objective == 0.0:
+            if search.best.stays:
                 taken.append(answer.row)
             if (name := printed(self.program.problem.space, answer.row)) not in seen:
                 seen.add(name)
