@@ -67,6 +67,11 @@ class AnswerSearch:
         """What lying outside the manifold costs besides."""
         return 0.0 if self.manifold is None else self.manifold.entry
 
+    @property
+    def distance(self) -> float:
+        """Of the incumbent, that from the manifold at its price included, without ``entry``: all points pay that."""
+        return self.best.distance - self.entry
+
     def guess(self, frame: pd.DataFrame, inside: bool = False) -> None:
         """Take the best of some valid points as incumbent, as far as they are allowed; ``inside``: of the manifold."""
         if frame.empty:
@@ -135,7 +140,7 @@ class AnswerSearch:
             return self._answer(best.value - self.program.aim.tolerance(best.distance) / 10 if best.row else math.inf)
         bound = math.inf
         for piece in self.manifold.pieces(self.factual, self.program.aim.least, self.label):
-            beyond = piece.least >= self.best.value - self.program.aim.tolerance(self.best.distance - self.entry)
+            beyond = piece.least >= self.best.value - self.program.aim.tolerance(self.distance)
             if beyond or self.deadline.passed:
                 bound = min(bound, piece.least)
                 break
@@ -200,23 +205,23 @@ class AnswerSearch:
             bound += self.entry
             if self.price is None or self.deadline.passed or bound == math.inf:
                 return bound
-            if bound >= self.best.value - program.aim.tolerance(self.best.distance - self.entry):
+            if bound >= self.best.value - program.aim.tolerance(self.distance):
                 return bound
             return max(bound, self._together())
         # A point of more changes costs alpha more at least: a distance below alpha puts the fewest changes first, too.
-        if not dominated and not self.best.distance < alpha:
+        if not dominated and not self.distance < alpha:
             return self._together()
         if self.best.count > least:
             first = self._stage(min(self.parameters.most, self.best.count - 1), math.inf, fewest=True)
             if first.infeasible and self.best.row is None:
                 return math.inf
             if first.x is None and not first.infeasible:
-                return alpha * max(first.bound, least)
+                return alpha * max(first.bound, least) + self.entry
             least = self.best.count if first.infeasible else max(math.ceil(max(first.bound - WHOLE_BOUND, 0.0)), least)
         if self.best.count > least:
             return alpha * least if dominated else max(alpha * least, self._together())
-        second = self._stage(self.best.count, self.best.distance - self.entry, lexical=True)
-        if not dominated and self.best.distance > alpha:
+        second = self._stage(self.best.count, self.distance, lexical=True)
+        if not dominated and self.distance > alpha:
             return self._together()
         return math.inf if second.infeasible else alpha * self.best.count + second.bound + self.entry
 
@@ -331,8 +336,8 @@ class AnswerSearch:
             return False
         self._take(frame, self._inside, moved.x)
         self.guess(self._between(refused, frame), self._inside)
-        reached = self.best.count if fewest else self.best.distance if lexical else self.best.value - self.entry
-        return reached - proof <= self.program.aim.tolerance(self.best.distance - self.entry)
+        reached = self.best.count if fewest else self.distance if lexical else self.best.value - self.entry
+        return reached - proof <= self.program.aim.tolerance(self.distance)
 
     def _between(self, refused: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
         """Valid points on the line from a point that the model refuses to one that it accepts, as near to the first.
@@ -410,6 +415,6 @@ class AnswerSearch:
             return gave_up(reason)
         bound = min(bound, self.best.value)
         # Being outside the hull at all has no part in the tolerance, either.
-        if proves(bound, self.best.value, self.best.distance - self.entry, self.program.aim.squared):
+        if proves(bound, self.best.value, self.distance, self.program.aim.squared):
             return Answer(Status.OPTIMAL, self.best.row, Reason.PROOF, self.best.value, bound)
         return Answer(Status.FOUND, self.best.row, reason, self.best.value, bound if math.isfinite(bound) else None)

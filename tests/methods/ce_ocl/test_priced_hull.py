@@ -71,6 +71,15 @@ def test_prices_and_bounds_of_changes_are_kept(model: str, method: CeOcl) -> Non
         assert_optimal(method, problem, factual)
 
 
+@pytest.mark.parametrize("hull", ["penalised", "fallback"])
+def test_fewest_changes_come_first_beside_a_hull_that_may_be_left(hull: str) -> None:
+    """As enumerated, and proven to the last digits of the distance, which a sum with the price of changes loses."""
+    method = CeOcl("l2sq", 1e4, max_changes=2, count="columns", hull=hull, penalty=0.7)
+    problem = problem_of("cart_regressor", "increase", related=("linked",), priced="shares", span=10)
+    for factual in factuals(problem, 3, 144):
+        assert_optimal(method, problem, factual, 2)
+
+
 @pytest.mark.parametrize("penalty", [0.2, 5.0])
 @pytest.mark.parametrize("model", MODELS)
 def test_the_optimum_with_a_continuous_number_is_that_of_the_program(model: str, penalty: float) -> None:
