@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 ACCEPTED = "accepted"
+NOT_PERMITTED = "not permitted"
 FAULTS = ("invalid", "incoherent", "beyond its limits", "worse than claimed")
 
 
@@ -218,7 +219,7 @@ def _word(verdict: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     if not verdict["valid"]:
         return "invalid"
     if verdict["violations"]:
-        return "not permitted"
+        return NOT_PERMITTED
     if verdict["limits"]:
         return "beyond its limits"
     claimed, actual = row["objective"], verdict["objective"]

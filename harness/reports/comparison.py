@@ -12,6 +12,7 @@ import pandas as pd
 
 from harness.core.explanation import Status
 from harness.evaluation import scoring
+from harness.evaluation.checker import NOT_PERMITTED
 from harness.reports.markup import ARROWS, DASH, markdown, number
 from harness.reports.registry import OneFile, Refuted
 from harness.reports.stored import directions, means_of, published, returned, setting
@@ -139,7 +140,7 @@ class Comparison(OneFile):
         shown, hidden = narrowed(blocks, lambda block: not math.isnan(block["factuals"].iloc[0]))
         table = self._markdown(pd.concat(shown)) if shown else ""
         optima = self._optima(found, lines) if self.exact else []
-        notes = "".join(f"- {note}\n" for note in (*hidden, *self.notes, *optima, *EXPLAINED))
+        notes = "".join(f"- {note}\n" for note in (*hidden, *self.notes, *self._barred(found), *optima, *EXPLAINED))
         return f"{table}\n{notes}", lines
 
     def refuted(self, found: Sequence[StoredRun]) -> tuple[list[Refuted], int]:
@@ -157,6 +158,18 @@ class Comparison(OneFile):
                 why = f"a mean of {name} is at most {most:.4g} where every counterfactual changes something"
                 lines.append(Refuted(place, f"{name} {printed:.{PRINTED}f}", why))
         return lines, looked
+
+    def _barred(self, found: Sequence[StoredRun]) -> list[str]:
+        """Of runs, how many counterfactuals change what is to stay: validity says nothing of it."""
+        notes = []
+        for place, run in self._ran(found).items():
+            words = [line["verdict"] for line in run.verdicts() if line["verdict"] != "none"]
+            if count := words.count(NOT_PERMITTED):
+                notes.append(
+                    f"{', '.join(place)}: {count} of {len(words)} counterfactuals are not permitted, as they change "
+                    "what is to stay or leave a feature's bounds; its means count them."
+                )
+        return notes
 
     def _optima(self, found: Sequence[StoredRun], lines: pd.DataFrame) -> list[str]:
         """Of runs in which every answer is a proven optimum, the means that are not as printed."""

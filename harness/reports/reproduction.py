@@ -47,7 +47,8 @@ LEGEND = (
     f"{MARKS[WORSE]} differs, ours better or worse by the paper's own criterion; {MARKS[DIFFERS]} differs, without a "
     f"better way; {MARKS[NOT_RUN]} not run. In brackets what is published. Costs (seconds, iterations, early stops) "
     "have no verdict but a ratio, published / ours: machines, solvers and limits differ. Proven wrong: counterfactuals "
-    "that the authors' own model refuses or that an accepted one is nearer than, and means that none can have."
+    "that the authors' own model refuses or that an accepted one is nearer than, and means that counterfactuals which "
+    "all change something cannot have."
 )
 
 
@@ -386,8 +387,9 @@ def _opening(shown: Iterable[Section], claims: Sequence[Sequence[str]]) -> str:
     ran = printed + agree + undecided + better + worse + neither
     claimed = Counter(claim[2] for claim in claims)
     return (
-        f"Of {ran + unrun} published results in {len(rows)} tables, {ran} were regenerated: {printed} come out as "
-        f"printed, {agree} agree, {undecided} are undecided, and {better + worse + neither} differ (ours is better in "
+        f"Of {ran + unrun} comparisons with published results in {len(rows)} tables (what is asked of the authors' "
+        f"models and of ours, or in two ways, counts twice), {ran} were regenerated: {printed} come out as printed, "
+        f"{agree} agree, {undecided} are undecided, and {better + worse + neither} differ (ours is better in "
         f"{better}, worse in {worse}). {wrong} counterfactuals and means are proven wrong. {costs} costs stand beside "
         f"ours. Of the papers' claims, {claimed[HOLDS]} hold here, {claimed[FAILS]} do not, and {claimed[OPEN]} are "
         "not tested enough."

@@ -399,6 +399,20 @@ def test_a_mean_above_what_it_can_be_is_excluded(
     assert dataclasses.replace(table, most={}).refuted([run]) == ([], 0)
 
 
+def test_answers_that_are_not_permitted_are_counted_below_a_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of two makes the person younger; the paper's validity would say nothing of it."""
+    (tmp_path / "means.csv").write_text("dataset,method,validity\nloans,ours,1\n")
+    monkeypatch.setattr(stored, "PUBLISHED", tmp_path)
+    run = started(tmp_path, loans.problem, loans.factual, [GRANTED, {**GRANTED, "age": 25}, None])
+    table = Comparison(
+        title="A table", file="means.csv", keys={"dataset": "dataset", "method": "method"},
+        measures={"validity": "validity/validity"},
+    )  # fmt: skip
+    assert "- loans, ours: 1 of 2 counterfactuals are not permitted, as they change" in table.build([run])[0]
+
+
 @pytest.mark.parametrize(
     ("statuses", "asked", "told"),
     [
