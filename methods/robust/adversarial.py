@@ -71,19 +71,19 @@ class Adversarial(RobustProgram):
             master = time.monotonic() - start
             start = time.monotonic()
             radius, worst = self.certifier.radius(answer, SHARE * deadline.left), None
-            if radius < rho - RADIUS_ROUNDING:
+            if short := radius < rho - RADIUS_ROUNDING:
                 worst = self.adversary.worst(answer, deadline)
             step = next_step(len(moves), found.objective, radius, master, time.monotonic() - start)
             trace.append(step | {"row": answer})
-            better: dict[str, Any] | None = answer if radius >= rho - RADIUS_ROUNDING else None
-            if better is None and worst is None:  # short of rho by no more than the tolerances of both programs
+            better: dict[str, Any] | None = None if short else answer
+            if short and worst is None:  # by no more than the tolerances of both programs
                 closest = closest or answer
-            # 1, 2, 4, 8 ...: not by the clock, which never repeats.
-            if better is None and (worst is None or len(moves).bit_count() == 1):
-                better = self._repaired(answer, best if worst else None, factual, Deadline.after(SHARE * deadline.left))
+                better = self._repaired(answer, None, factual, Deadline.after(SHARE * deadline.left))
+            elif short and len(moves).bit_count() == 1:  # 1, 2, 4, 8 ...: not by the clock, which never repeats
+                better = self._repaired(answer, best, factual, Deadline.after(SHARE * deadline.left))
             if better is not None and (value := self.value(better, factual)) < budget:
                 best, budget = better, value
-            if radius >= rho - RADIUS_ROUNDING or worst is None:
+            if worst is None:
                 break
             if not self.leaves and self._settled(worst, moves):
                 margin, closest, own = max(self.settings.margin, WIDER * margin), closest or answer, False

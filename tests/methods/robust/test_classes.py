@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 from support.plane import SPACE, rows
 
 from harness.core.classifier import Classifier
-from harness.core.explanation import Status
+from harness.core.explanation import Answer, Status
 from harness.core.inputs import space_inputs
 from harness.core.method import Deadline
 from harness.core.problem import Problem
@@ -56,6 +56,16 @@ def by_grid(question: Problem, norm: str, here: np.ndarray) -> tuple[float, floa
     return float(least), float(cost[depth >= RHO + near].min(initial=np.inf))
 
 
+def assert_proven(answer: Answer, question: Problem, least: float, sure: float) -> None:
+    """Optimal, within what a grid says of the optimum, and confirmed by the checker."""
+    assert answer.status is Status.OPTIMAL
+    assert answer.objective is not None
+    assert least <= answer.objective <= sure + 1e-6
+    assert answer.row is not None
+    assert answer.region is not None
+    assert verdict(SPACE, question.classifier, question.target, answer.row, answer.region) == HOLDS
+
+
 @pytest.mark.parametrize("wanted", ["a", "b", "c"])
 @pytest.mark.parametrize("norm", ["linf", pytest.param("l2", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", MODELS)
@@ -72,12 +82,7 @@ def test_the_whole_region_is_of_the_wanted_class(name: str, norm: str, wanted: s
     if (name, wanted) == ("mlp", "a"):
         assert (answer.status, least) == (Status.INFEASIBLE, np.inf)
         return
-    assert answer.status is Status.OPTIMAL
-    assert answer.objective is not None
-    assert least <= answer.objective <= sure + 1e-6
-    assert answer.row is not None
-    assert answer.region is not None
-    assert verdict(SPACE, question.classifier, question.target, answer.row, answer.region) == HOLDS
+    assert_proven(answer, question, least, sure)
 
 
 @pytest.mark.parametrize(
@@ -102,12 +107,7 @@ def test_a_region_may_be_of_one_wanted_class_here_and_another_there(
         for asked in (question, *(problem(name, Label(one)) for one in wanted))
     )
     least, sure = by_grid(question, norm, SPACE.encode(factual)[0])
-    assert answer.status is Status.OPTIMAL
-    assert answer.objective is not None
-    assert least <= answer.objective <= sure + 1e-6
-    assert answer.row is not None
-    assert answer.region is not None
-    assert verdict(SPACE, question.classifier, question.target, answer.row, answer.region) == HOLDS
+    assert_proven(answer, question, least, sure)
     assert answer.objective < min(one.objective for one in alone if one.objective is not None) - 1e-3
 
 

@@ -527,29 +527,50 @@ def test_advice_on_clipping_is_not_circular(settings: dict[str, Any], mended: di
     assert Robust(clip=True, **mended).refuses(question(level, source)) is None
 
 
-def test_a_refusal_loads_nothing_large() -> None:
-    """Neither the solver nor compiled code is needed to say whether a question fits."""
+def printed(estimator: str, end: str) -> str:
+    """What a process of its own prints that asks a question of a fitted model, and then goes on as ``end`` says."""
     program = (
         "import sys\n"
+        "import numpy as np\n"
         "from support.plane import SPACE, rows\n"
+        "from sklearn.linear_model import LogisticRegression\n"
         "from sklearn.tree import DecisionTreeClassifier\n"
         "from harness.core.classifier import Classifier\n"
         "from harness.core.inputs import space_inputs\n"
+        "from harness.core.method import Deadline\n"
         "from harness.core.problem import Problem\n"
         "from harness.core.target import Label\n"
         "from methods.robust.method import Robust\n"
         "frame, labels = rows()\n"
-        "tree = DecisionTreeClassifier(max_depth=2).fit(SPACE.encode(frame), labels)\n"
-        "classifier = Classifier(tree, space_inputs(SPACE), classes=('no', 'yes'))\n"
-        "assert Robust().refuses(Problem(SPACE, classifier, frame, labels, Label('yes'))) is None\n"
-        "print(*({'numba', 'pyomo', 'highspy'} & set(sys.modules)))"
+        f"model = {estimator}.fit(SPACE.encode(frame), labels)\n"
+        "classifier = Classifier(model, space_inputs(SPACE), classes=('no', 'yes'))\n"
+        f"question = Problem(SPACE, classifier, frame, labels, Label('yes'))\n{end}"
     )
     tests = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": f"{tests}{os.pathsep}{tests.parent}"}
-    explanation = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True, timeout=120
     )
-    assert explanation.stdout.strip() == ""
+    return done.stdout.strip()
+
+
+def test_a_refusal_loads_nothing_large() -> None:
+    """Neither the solver nor compiled code is needed to say whether a question fits."""
+    end = "assert Robust().refuses(question) is None\nprint(*({'numba', 'pyomo', 'highspy'} & set(sys.modules)))"
+    assert printed("DecisionTreeClassifier(max_depth=2)", end) == ""
+
+
+def test_a_first_question_has_its_libraries() -> None:
+    """Pyomo takes a quarter of a second to import, ten times what a question of a linear model takes: fitting does."""
+    end = (
+        "explainer, known = Robust(rho=0.01).fit(question), set(sys.modules)\n"
+        "factual = frame.loc[~question.valid(frame)].iloc[[0]]\n"
+        "answer = explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(60)).answers[0]\n"
+        "print(answer.status.value, *sorted({name.partition('.')[0] for name in set(sys.modules) - known}))"
+    )
+    status, *imported = printed("LogisticRegression()", end).split()
+    assert status == "OPTIMAL"
+    assert "pyomo" not in imported
 
 
 def test_what_is_stored_with_answers_is_plain() -> None:
