@@ -1,0 +1,62 @@
+"""Whatever point a search starts from, what it proves is the same; by hand, on a linear model of three numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from harness.core.classifier import Classifier
+from harness.core.explanation import Status
+from harness.core.inputs import space_inputs
+from harness.core.method import Deadline
+from harness.core.problem import Problem
+from harness.core.space import Feature, Kind, Space
+from harness.core.target import Label
+from methods.ce_ocl import CeOcl
+from methods.ce_ocl.program_engine import ProgramEngine
+
+NAMES = ("a", "b", "c")
+
+
+def problem(high: float, least: float) -> Problem:
+    """Wanted is a + b + c above ``least``; each is from 0 to ``high``, in units of 1."""
+    space = Space(tuple(Feature(name, Kind.CONTINUOUS, scale=(0.0, 1.0), bounds=(0.0, high)) for name in NAMES))
+    model = LogisticRegression()
+    model.classes_, model.n_features_in_ = np.array([0, 1]), 3
+    model.coef_, model.intercept_ = np.ones((1, 3)), np.array([-least])
+    frame = pd.DataFrame(np.random.default_rng(0).uniform(0, high, (30, 3)), columns=NAMES)
+    classifier = Classifier(model, space_inputs(space), ("no", "yes"))
+    labels = np.where(frame.sum(axis=1) > least, "yes", "no").astype(object)
+    return Problem(space, classifier, frame, labels, Label("yes"))
+
+
+def start(monkeypatch: pytest.MonkeyPatch, row: tuple[float, float, float]) -> None:
+    guess = pd.DataFrame([row], columns=NAMES)
+    monkeypatch.setattr(ProgramEngine, "_guesses", lambda engine, factual, deadline: guess)
+
+
+def test_fewer_changes_that_come_first_are_not_yet_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of .85 in one number, two or three, squared, at .3 a change: 1.0225, .96125 and 1.14083.
+
+    From three changes, of a distance below the price of one, the fewest are looked for first: one, which .88 as a bound
+    makes better than three. Its distance is above that price, so that it says nothing of two.
+    """
+    question = problem(0.88, 0.85)
+    start(monkeypatch, (0.2834, 0.2834, 0.2834))
+    factual = pd.DataFrame([(0.0, 0.0, 0.0)], columns=NAMES)
+    explainer = CeOcl("l2sq", 0.3, engine="milp").fit(question)
+    (answer,) = explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(60)).answers
+    assert answer.status is Status.OPTIMAL
+    assert answer.objective == pytest.approx(0.96125, abs=1e-5)
+
+
+def test_a_point_too_near_to_the_factual_is_no_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A factual that needs no counterfactual is told, and then the best points that are further than the separation."""
+    question = problem(1.0, 0.5)
+    start(monkeypatch, (0.31, 0.3, 0.3))
+    factual = pd.DataFrame([(0.3, 0.3, 0.3)], columns=NAMES)
+    explainer = CeOcl("l2sq", 1e4, diversity="assignments", separation=0.1).fit(question)
+    answers = explainer.explain(factual, 3, np.random.default_rng(0), Deadline.after(60)).answers
+    assert [answer.objective for answer in answers] == pytest.approx([0.0, 10000.01, 10000.01], abs=1e-6)
