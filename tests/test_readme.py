@@ -63,7 +63,8 @@ def test_each_command_composes(arguments: str) -> None:
 
 
 def test_all_kinds_of_commands_are_found() -> None:
-    assert {part for part, _ in FOUND} == {"", ".archive", ".explain", ".check", ".figures", ".tables", ".report", ".site"}
+    named = {"", ".archive", ".explain", ".check", ".figures", ".tables", ".report", ".site"}
+    assert {part for part, _ in FOUND} == named
 
 
 # What needs the folder of a table cannot be run here.
