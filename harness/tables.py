@@ -24,11 +24,11 @@ def main() -> None:
     parser.add_argument(
         "--departures",
         action="store_true",
-        help="renew, in a page (default: README.md), the table of settings that are not their library's default",
+        help="renew, in a page (default: docs/explanation/peers.md), the table of settings that depart from a library",
     )
     asked = parser.parse_args()
     if asked.departures:
-        _depart(Path(next(iter(asked.folder), "README.md")))
+        _depart(Path(next(iter(asked.folder), "docs/explanation/peers.md")))
     elif asked.all:
         homes = [argument.removeprefix("output_dir=") for argument in asked.folder]
         if not (home := Path(homes[0] if homes else "results")).is_dir():

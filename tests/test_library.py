@@ -23,6 +23,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from support.pages import PROSE
 
 from harness import library
 from harness.core.errors import DatasetError, HarnessError
@@ -113,14 +114,13 @@ def test_neither_hydra_nor_mlflow_is_imported() -> None:
     assert done.stdout.split() == []
 
 
-def test_the_readme_shows_the_example_that_is_run() -> None:
-    """The lines of the module's doctest stand in the README, output included."""
-    readme = (ROOT / "README.md").read_text()
+def test_a_page_shows_the_example_that_is_run() -> None:
+    """The lines of the module's doctest stand in docs, output included."""
     examples = doctest.DocTestParser().get_examples(library.__doc__ or "")
     assert len(examples) > 10
     for example in examples:
-        assert example.source.splitlines()[0] in readme
-        assert "\n".join(line.rstrip() for line in example.want.splitlines()) in readme
+        assert example.source.splitlines()[0] in PROSE
+        assert "\n".join(line.rstrip() for line in example.want.splitlines()) in PROSE
 
 
 def test_the_pipeline_itself_confirms_every_answer(question: Any, pipeline: Pipeline) -> None:

@@ -1,4 +1,4 @@
-"""What the README types in a notebook runs as it stands there, and prints what stands below it."""
+"""What README and docs type in a notebook runs as it stands there, and prints what stands below it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from support.pages import PROSE, ROOT
 
 from harness.data.sources import RAW
 
-ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text()
-CELLS = re.findall(r"```python\n(>>> .+?)```", README, re.DOTALL)
+CELLS = re.findall(r"```python\n(>>> .+?)```", PROSE, re.DOTALL)
 # What the cells take for granted.
 IMPORTS = """
 import pandas as pd
@@ -33,9 +32,7 @@ LONG = ("torch", "load_wine", "explain_group")  # in cells of seconds
 
 
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["quick", "every"])
-def test_cells_of_the_readme_print_what_stands_there(
-    every: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cells_print_what_stands_there(every: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One after the other, in a folder with the files that they read; without cells whose package is not installed."""
     shutil.copy(RAW / "pima.csv", tmp_path)
     shutil.copy(ROOT / "tests" / "fixtures" / "exported" / "torch_state.pt", tmp_path / "net.pt")
@@ -47,7 +44,7 @@ def test_cells_of_the_readme_print_what_stands_there(
     names: dict[str, object] = {}
     exec(IMPORTS if "torch" in left else f"import torch\n{IMPORTS}", names)
     said: list[str] = []
-    test = doctest.DocTestParser().get_doctest("\n".join(run), names, "README", "README.md", 0)
+    test = doctest.DocTestParser().get_doctest("\n".join(run), names, "pages", None, 0)
     doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS).run(test, out=said.append)
     assert not said, "".join(said)
     assert (tmp_path / "person.svg").exists() == (tmp_path / "person.xlsx").exists() == ("to_excel" not in left)

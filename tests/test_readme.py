@@ -1,4 +1,4 @@
-"""What text says can be typed and is found: commands of the README compose, and modules and files of ours exist."""
+"""What text says can be typed and is found: commands in README and docs compose, modules and files of ours exist."""
 
 from __future__ import annotations
 
@@ -18,22 +18,21 @@ from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
+from support.pages import DOCS, PAGES, PROSE, ROOT, SOURCES
 from support.sweep import runner
 
 from harness.cli.arguments import readable
 
-ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text()
 COMMAND = re.compile(
     r"^(?: {4}|\$ |pip install uv && )?uv run (?:--\S+ (?:\w+ )??)*python -m harness(\.\w+)? (.+)$", re.M
 )
-FOUND = COMMAND.findall(README.replace("\\\n", " "))
+FOUND = COMMAND.findall(PROSE.replace("\\\n", " "))
 PRINTED = {
-    arguments: README.split(f"harness.explain {arguments}\n", 1)[1] for part, arguments in FOUND if part == ".explain"
+    arguments: PROSE.split(f"harness.explain {arguments}\n", 1)[1] for part, arguments in FOUND if part == ".explain"
 }
 
 
-(LOANS,) = re.findall(r"```python\n(import numpy .+?)```", README, re.S)  # makes the CSVs of the examples
+(LOANS,) = re.findall(r"```python\n(import numpy .+?)```", PROSE, re.S)  # makes the CSVs of the examples
 
 
 COMPOSED = [text for part, text in FOUND if part in {"", ".explain"} and not text.startswith("list ")]
@@ -70,7 +69,7 @@ def test_all_kinds_of_commands_are_found() -> None:
 # What needs the folder of a table cannot be run here.
 @pytest.mark.parametrize("arguments", [given for given in PRINTED if "scorecard_table" not in given])
 def test_people_are_explained_as_printed(arguments: str, tmp_path: Path) -> None:
-    """Each line of what the command prints follows the command in the README, in this order."""
+    """Each line of what the command prints follows the command where it stands, in this order."""
     subprocess.run([sys.executable, "-c", LOANS], cwd=tmp_path, check=True)
     (tmp_path / "accounts.csv").write_text("from,to,cost\n<0,0<=X<200,0.05\n<0,no checking,3\n")
     done = runner(tmp_path)(*words(arguments), module="harness.explain")
@@ -84,21 +83,48 @@ def test_people_are_explained_as_printed(arguments: str, tmp_path: Path) -> None
     assert places == sorted(places)
 
 
+# --- pages --------------------------------------------------------------------------------------------------------
+
+TOCTREE = re.compile(r"```\{toctree\}\n(.*?)```", re.S)
+LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)[^)\s]*\)")
+LONGEST = 250  # lines of the README
+
+
+def listed(page: Path) -> list[Path]:
+    """The pages in the toctrees of a page, but for those that a build writes."""
+    lines = [line for block in TOCTREE.findall(page.read_text()) for line in block.splitlines()]
+    return [page.parent / f"{line}.md" for line in lines if line and not line.startswith((":", "generated/"))]
+
+
+def test_every_page_is_in_one_toctree() -> None:
+    assert sorted(entry for page in SOURCES for entry in listed(page)) == sorted({*SOURCES} - {DOCS / "index.md"})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_link_leads_to_a_file(page: Path) -> None:
+    """Relative to the page, as a browser and a repository's site follow it."""
+    assert [link for link in LINK.findall(page.read_text()) if not (page.parent / link).exists()] == []
+
+
+def test_the_readme_is_short() -> None:
+    assert len(PAGES[0].read_text().splitlines()) <= LONGEST
+
+
 # --- addresses ----------------------------------------------------------------------------------------------------
 
 ADDRESS = re.compile(  # harness.core.space.Space, but no page named so
     r"(?<![\w./-])(?:harness|methods|metrics)(?!\.html\b)(?:\.[A-Za-z_]\w*)+"
 )
 PLACE = re.compile(r"(?<![\w./-])(?:harness|methods|metrics|tests|conf)/[\w./-]*\w")  # harness/core/space.py
-MADE_UP = {  # by the README's examples of what a user writes
+MADE_UP = {  # by the examples of what a user writes
     "methods.mine.Mine", "methods/mine.py", "conf/method/mine.yaml", "metrics.mine.oldest", "metrics/mine.py",
     "conf/dataset/loans.yaml", "conf/model/deep_forest.yaml"
 }  # fmt: skip
 IN_THE_WHEEL = {"harness/conf", "harness/published"}  # where pyproject.toml puts conf and results/published
 SETTINGS = {"metrics.names"}  # of a configuration, in which ``metrics`` is a group of settings
-TEXTS = sorted(
+TEXTS = PAGES + sorted(
     path
-    for pattern in ("README.md", "pyproject.toml", "conf/**/*.yaml", "[hmt]*/**/*.py", "tests/**/*.md")
+    for pattern in ("pyproject.toml", "docs/*.py", "conf/**/*.yaml", "[hmt]*/**/*.py", "tests/**/*.md")
     for path in ROOT.glob(pattern)
     if path.name not in {"test_imports.py", "test_readme.py"}  # which make up files to test themselves
     if path.name != "addresses.py"  # of models saved by earlier versions
@@ -170,7 +196,7 @@ def test_every_address_of_ours_exists() -> None:
 
 def test_what_is_made_up_is_made_up() -> None:
     """And named: no exception outlives its reason."""
-    assert missing(README, ROOT) >= MADE_UP
+    assert missing(PROSE, ROOT) >= MADE_UP
     assert missing((ROOT / "pyproject.toml").read_text(), ROOT) == IN_THE_WHEEL
 
 

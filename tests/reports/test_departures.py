@@ -17,7 +17,7 @@ from harness.reports import departures
 from harness.reports.departures import METHODS, REASON, Departure, Line, library_default, settings, wrapper
 from methods.carla import compat
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "peers.md"
 WRAPPERS = ("methods.dice.", "methods.carla.", "methods.peers.", "methods.scorecard.optbinning.")
 CHOSEN = {"search", "strategy", "mode", "reward", "backend"}  # which algorithm: the method's name says it
 CUT = {  # budgets below a library's own, and the choice that has its own
@@ -169,9 +169,9 @@ def test_methods_that_share_a_departure_share_a_line() -> None:
     ]
 
 
-def test_the_readme_has_the_table_of_today() -> None:
+def test_the_page_has_the_table_of_today() -> None:
     """``python -m harness.tables --departures`` writes it."""
-    text = README.read_text()
+    text = PAGE.read_text()
     assert departures.renewed(text) == text
 
 
