@@ -1,0 +1,139 @@
+"""Write the reference of all choices: a page a folder of ``conf``, and the lists of classes and metrics behind them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+CONF = Path(__file__).parents[1] / "conf"
+GENERATED = Path(__file__).parent / "reference" / "generated"
+TITLES = {
+    "method": "Methods", "model": "Models", "dataset": "Data sets", "metrics": "Lists of metrics",
+    "experiment": "Experiments",
+}  # fmt: skip
+HEAD = "| setting | value | what it is |\n| --- | --- | --- |\n"
+
+
+class Setting(NamedTuple):
+    """A line of a YAML."""
+
+    name: str  # as the command line has it, after the folder's name: features.age.kind
+    value: str  # as the YAML has it
+    comment: str  # of that line
+
+
+def settings(path: Path) -> list[Setting]:
+    """All settings of a YAML, after those of the files beside it that it builds upon."""
+    text = path.read_text()
+    node = yaml.compose(text)
+    found: dict[str, Setting] = {}
+    for name in yaml.safe_load(text).get("defaults", []) if isinstance(node, yaml.MappingNode) else []:
+        if isinstance(name, str) and name != "_self_" and "/" not in name:
+            found |= {each.name: each for each in settings(path.with_name(f"{name}.yaml"))}
+    return list((found | {each.name: each for each in _leaves(node, "", text.splitlines())}).values())
+
+
+def _leaves(node: yaml.Node, prefix: str, lines: Sequence[str]) -> Iterator[Setting]:
+    """A setting a value; of a block of them one more, without a value, where its line has a comment."""
+    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+        name = f"{prefix}{key.value}"
+        found = re.search(r"\s#\s*(.*)$", lines[key.start_mark.line])
+        comment = found[1] if found else ""
+        if isinstance(value, yaml.MappingNode) and not value.flow_style:
+            yield from [Setting(name, "", comment)] if comment else []
+            yield from _leaves(value, f"{name}.", lines)
+        elif name != "defaults":
+            yield Setting(name, _text(value, lines), comment)
+
+
+def _text(node: yaml.Node, lines: Sequence[str]) -> str:
+    """What a value is in its file, in one line."""
+    if isinstance(node, yaml.SequenceNode):
+        return f"[{', '.join(_inner(item, lines) for item in node.value)}]"
+    if isinstance(node, yaml.MappingNode):
+        return f"{{{', '.join(f'{key.value}: {_inner(item, lines)}' for key, item in node.value)}}}"
+    return lines[node.start_mark.line][node.start_mark.column : node.end_mark.column] or "null"
+
+
+def _inner(node: yaml.Node, lines: Sequence[str]) -> str:
+    """The same within brackets, where some characters have to be quoted."""
+    text = _text(node, lines)
+    quoted = isinstance(node, yaml.ScalarNode) and not node.style and not set("{}[],").isdisjoint(text)
+    return json.dumps(text) if quoted else text
+
+
+def cell(text: str) -> str:
+    """A text in a Markdown table."""
+    return text.replace("|", "\\|")
+
+
+def literal(text: str) -> str:
+    return f"`{cell(text)}`" if text else ""
+
+
+def about(path: Path) -> str:
+    """The comment that a YAML begins with; what is indented in it are commands."""
+    comment = []
+    for line in path.read_text().splitlines():
+        if not line.startswith("#"):
+            break
+        comment += [] if "@package" in line else [line[1:].removeprefix(" ")]
+    return re.sub(r"((?:^  .*\n)+)", r"\n```text\n\1```\n", "\n".join([*comment, ""]), flags=re.MULTILINE).strip()
+
+
+def page(group: str, title: str) -> str:
+    """A section a choice: what it is, and its settings as the command line takes them."""
+    parts = [f"# {title}\n", f"Made of `conf/{group}`. A setting is typed as `{_typed(group)}`.\n"]
+    for path in sorted((CONF / group).glob("*.yaml")):
+        rows = "".join(f"| {literal(s.name)} | {literal(s.value)} | {cell(s.comment)} |\n" for s in settings(path))
+        parts.append(f"## {path.stem}\n\n{about(path)}\n\n{HEAD}{rows}")
+    return "\n".join(parts)
+
+
+def _typed(group: str) -> str:
+    return "SETTING=VALUE" if group == "experiment" else f"{group}.SETTING=VALUE"
+
+
+def everything() -> str:
+    """The page of the settings that are of no choice."""
+    found = [s for s in settings(CONF / "config.yaml") if not s.name.startswith("hydra.")]
+    rows = "".join(f"| {literal(s.name)} | {literal(s.value)} | {cell(s.comment)} |\n" for s in found)
+    return f"# Settings of a run\n\nMade of `conf/config.yaml`. A setting is typed as `SETTING=VALUE`.\n\n{HEAD}{rows}"
+
+
+def targets() -> list[str]:
+    """The classes that methods are made of, by their address."""
+    found = {s.value for path in (CONF / "method").glob("*.yaml") for s in settings(path) if s.name == "_target_"}
+    return sorted(found)
+
+
+def metrics() -> list[str]:
+    """The metrics that lists name, by their address."""
+    lists = [yaml.safe_load(path.read_text()) for path in (CONF / "metrics").glob("*.yaml")]
+    return sorted({name for found in lists for key in ("names", "priced") for name in found.get(key, ())})
+
+
+def summary(title: str, text: str, directive: str, names: Sequence[str]) -> str:
+    """A page of what the docstrings of some objects say."""
+    rows = "".join(f".. {directive}:: {name}\n" for name in names)
+    return f"{title}\n{'=' * len(title)}\n\n{text}\n\n{rows}"
+
+
+def write(folder: Path = GENERATED) -> None:
+    """All pages, anew."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pages = {f"{group}.md": page(group, title) for group, title in TITLES.items()}
+    pages["settings.md"] = everything()
+    pages["classes.rst"] = summary(
+        "Classes of methods", "What a YAML in ``conf/method`` names.", "autoclass", targets()
+    )
+    pages["functions.rst"] = summary("Metrics", "What a list in ``conf/metrics`` names.", "autofunction", metrics())
+    for name, text in pages.items():
+        path = folder / name
+        if not path.exists() or path.read_text() != text:  # else Sphinx would read it again
+            path.write_text(text)
