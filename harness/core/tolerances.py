@@ -66,6 +66,7 @@ REDUCED_COST = 1e-10  # reduced costs this near to 0 are 0
 COLUMN_WEIGHT = 1e-7  # a column of weight above 1 by less is not violated
 RAY_OF_PROGRAM = 1e-9  # by how much multipliers of at most 1 have to contradict rows and bounds, to exclude one another
 RAY_OF_SIMPLEX = 1e-7  # the same of our simplex, which is less exact
+RESIDUAL_BLUR = 1e-7  # up to which the kinks of a card's residuals are moved, so that few coincide
 FLAT = 1e-9  # a slope this small, of a column without an end, is rounding
 BOUND_ROUNDING = 1e-9  # relative to 1 + its terms: what summing may raise a bound by
 BOUND_SOLVED = 1e-6  # relative to 1 + its size: what a linear program's tolerances may raise a bound by

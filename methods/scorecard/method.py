@@ -85,10 +85,11 @@ class Scorecard:
     margin
         :math:`\delta` > 0, where the target does not include its end.
     engine
-        ``search`` (``methods/scorecard/search.py``), exact for every objective, and a knapsack where costs only add
-        up (``methods/scorecard/knapsack.py``); or ``milp``, the mixed-integer
-        program, where P of ``outcome`` is piecewise linear, its error bounded by ``error``. Relations between features
-        are kept by the program: each moved feature takes the nearest value in its bin that they allow.
+        ``search`` (``methods/scorecard/search.py``), exact for every objective: through all moves for few changes,
+        and where the outcome or a level of a hierarchy counts, and by linear programs elsewhere
+        (``methods/scorecard/branch.py``); or ``milp``, the mixed-integer program, where P of ``outcome`` is piecewise
+        linear, its error bounded by ``error``. Relations between features are kept by the program: each moved feature
+        takes the nearest value in its bin that they allow.
     error
         > 0: greatest error of a probability in the program.
 
@@ -275,7 +276,11 @@ class _Explainer:
         setup = self.setup.replaced(small, lifted(self.problem, frozenset(relations_of(self.problem))))
         for number in range(min(COMPILED, len(self.problem.train))):
             origin = values_of(self.problem.train.iloc[[number]])
-            if self._best(setup, origin, setup.finder.moves(origin), 2, Deadline.after(COMPILING)).choices:
+            moves = setup.finder.moves(origin)
+            engine = setup.engine(origin, moves, setup.rules)
+            if number == 0 and isinstance(engine, Search):
+                engine.branching.compile()
+            if self._best(setup, origin, moves, 2, Deadline.after(COMPILING)).choices:
                 break
 
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:

@@ -105,3 +105,54 @@ class SetPath(NamedTuple):
     place: np.ndarray  # (n,), the next choice to try
     sums: np.ndarray  # (n, Q), what the set costs so far
     best: np.ndarray  # (n,), the choices of the cheapest set found, -1 without one
+
+
+class Ladders(NamedTuple):
+    """The moves of a factual by the rungs that each feature may stand on, P in all, ascending in its value."""
+
+    level: np.ndarray  # (P,), by how much the value changes; 0 where the feature stays
+    home: np.ndarray  # (F,), the rung of staying
+    dear: np.ndarray  # (F,), proximity of a unit of change
+    steep: np.ndarray  # (F,), score of a unit of change
+    factor: np.ndarray  # (F, F), L of the closeness, lower triangular
+    deviation: np.ndarray  # (F,), L'(x - mu) of the factual
+    score: float  # the factual's
+
+
+class Node(NamedTuple):
+    """What is left to each feature, and what is known of that."""
+
+    low: np.ndarray  # (F,), its first rung
+    high: np.ndarray  # (F,), its last one
+    least: np.ndarray  # (F,), its least cost within a bound
+    pull: np.ndarray  # (F,), cost of a unit of change within it
+
+
+class Tableau(NamedTuple):
+    """A vertex of a node's program: columns of features' moves up and down, C; rows of residuals and the score, R.
+
+    Variables are numbered: columns first, then rows. Basic ones are sums of the others by the table, up to constants.
+    """
+
+    table: np.ndarray  # (C, R)
+    basic: np.ndarray  # (R,), the variable of each row
+    other: np.ndarray  # (C,), that of each column
+    x: np.ndarray  # (C + R,), values
+    below: np.ndarray  # (C + R,), where the slope of a variable's cost changes
+    above: np.ndarray  # (C + R,), and does so again
+    slope: np.ndarray  # (C + R, 3), before, between and after
+    feature: np.ndarray  # (C,), the one that a column moves
+    sign: np.ndarray  # (C,), 1 up, -1 down
+    wall: float  # what a unit beyond a column's ends costs
+
+
+class Agenda(NamedTuple):
+    """Nodes that a branch and bound has still to look at, the next one last."""
+
+    state: (
+        np.ndarray
+    )  # (3,), how many nodes, how many choices are kept, pivots since the table was made, -1 for no table
+    low: np.ndarray  # (nodes, F)
+    high: np.ndarray  # (nodes, F)
+    bound: np.ndarray  # (nodes,), on what they cost
+    price: np.ndarray  # (nodes,), of a move, with which their programs begin

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from harness.core.method import Deadline
-from harness.core.tolerances import CARD_COST_TIE, SHARE_SOLVED
+from harness.core.tolerances import SHARE_SOLVED
 from harness.solvers.lp import Lp
 from methods.scorecard import kernels
-from methods.scorecard.knapsack import Items, greedy, packed
+from methods.scorecard.branch import Branching
 from methods.scorecard.moves import Moves
 from methods.scorecard.records import Bounds, Choices, Forms, Kept, Limits, MoveArrays, Path, Plan, SetPath, SetRules
 
@@ -21,10 +21,10 @@ FIRST = 64  # cheapest choices that are tried first, a counterfactual of the set
 GROWTH = 8  # factor by which more are tried where those prove nothing
 MOST = 400_000  # choices that are kept at most
 ROUNDS = 400  # of the subgradient method: with 40 a card of 60 features has a bound near 0
+FEW = 4  # changes up to which moves are gone through before there is a program at each node
 BUDGET = 200_000  # steps between looks at the clock
 WORD = 63  # bits of a mask
 FLOOR, LISTING = 0.7, 0.9  # shares of the time left for the cheapest choice alone, and for a list of them
-PACKING = 0.6  # share of it for the knapsack
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +105,15 @@ def _none(proven: bool) -> Sets:
     return Sets((), np.empty((0, 4)), math.inf, math.inf if proven else -math.inf, proven)
 
 
+def _listed(found: Kept, weights: np.ndarray, ended: bool, least: float, kept: int) -> Listed:
+    """The choices that a search has kept, by cost; ``least``: a bound on those it has not come to."""
+    parts, picks = found.parts[:kept], found.picks[:kept]
+    costs = parts @ weights.T
+    ranked = np.argsort(costs[:, 0], kind="stable")
+    least = min(least, float(costs[ranked[0], 0])) if kept else least
+    return Listed(picks[ranked], parts[ranked], costs[ranked], ended and kept < len(found.values), ended, least)
+
+
 class Search:
     """Depth-first search for the cheapest counterfactuals of one factual.
 
@@ -128,7 +137,8 @@ class Search:
         size = len(deviation)
         self.most = min(rules.most, size)
         arrays = MoveArrays(moves.start, moves.delta, gain, near, factor, deviation, moves.score)
-        self.posed = tuple(arrays), tuple(Limits(rules.low, rules.high, self.most, rules.link, rules.target))
+        limits = Limits(rules.low, rules.high, self.most, rules.link, rules.target)
+        self.posed, self.branching = (tuple(arrays), tuple(limits)), Branching(arrays, limits)
         swing = np.zeros(size)
         np.maximum.at(swing, moves.owner, np.abs(gain))
         self.sequence = np.argsort(-swing, kind="stable")
@@ -142,6 +152,10 @@ class Search:
         """At most ``room`` choices, cheapest by the first form, that keep to the caps."""
         size, most, count = len(self.deviation), self.most, len(forms)
         weights = np.array([form.weights for form in forms])
+        found = Kept(np.empty(room), np.empty((room, most), dtype=np.int64), np.empty((room, 4)))
+        branches = count == 1 and not weights[0, kernels.OUTCOME] and self.branching.linear
+        if branches and most > FEW:
+            return _listed(found, weights, *self.branching.cheapest(weights[0], float(caps[0]), found, deadline))
         bounds = self._bounds(weights)
         order = np.lexsort((bounds.reduced[0], self.moves.owner))
         path = Path(
@@ -155,20 +169,18 @@ class Search:
             chosen=np.zeros(most, dtype=np.int64),
         )
         path.scores[0], path.closest[0] = self.moves.score, self.deviation
-        found = Kept(np.empty(room), np.empty((room, most), dtype=np.int64), np.empty((room, 4)))
         within = tuple(Plan(self.sequence, order)), tuple(Forms(weights, caps)), tuple(bounds)
         ended = False
         while not ended and not deadline.passed:
             ended = kernels.descend(*self.posed, *within, tuple(path), tuple(found), BUDGET)
-        kept = int(path.state[1])
-        parts, picks = found.parts[:kept], found.picks[:kept]
-        costs = parts @ weights.T
-        ranked = np.argsort(costs[:, 0], kind="stable")
-        least = float(costs[ranked[0], 0]) if kept else math.inf
+            if branches and not ended:
+                cap = min(float(caps[0]), float(found.values[0]) if path.state[1] == room else math.inf)
+                return _listed(found, weights, *self.branching.cheapest(weights[0], cap, found, deadline))
+        least = math.inf
         for d in range(int(path.state[0]) + 1):  # what each depth of the search still has before it
             rest = bounds.tail[0, path.place[d], most - d]
             least = min(least, float(bounds.base[0] + path.bounds[d, 0] + rest))
-        return Listed(picks[ranked], parts[ranked], costs[ranked], ended and kept < room, ended, least)
+        return _listed(found, weights, ended, least, int(path.state[1]))
 
     def _bounds(self, weights: np.ndarray) -> Bounds:
         """The Lagrangian bounds of forms with these weights, shape (forms, 4)."""
@@ -181,30 +193,6 @@ class Search:
             kernels.tails(self.moves.start, self.sequence, reduced[q], self.most, tail[q])
         return Bounds(base, reduced, tail, self.reach)
 
-    def _packed(self, forms: Sequence[Form], deadline: Deadline) -> Sets:
-        """The cheapest choice as a knapsack, where costs of moves add up and the score has one end; else none."""
-        weights, rules, moves, size, most = forms[0].weights, self.rules, self.moves, len(self.deviation), self.most
-        sign = 1.0 if math.isinf(rules.high) else -1.0
-        need = rules.low - moves.score if sign > 0 else moves.score - rules.high
-        cost = weights[kernels.PROXIMITY] * self.near + weights[kernels.CHANGES]
-        others = weights[kernels.CLOSENESS] or weights[kernels.OUTCOME] or len(forms) > 1
-        two = math.isfinite(rules.low) and math.isfinite(rules.high)
-        if others or two or need <= 0 or not len(cost) or cost.min() < 0:
-            return _none(False)
-        reduced, tail = np.empty(len(cost)), np.empty((size + 1, most + 1))
-        base = kernels.dual(*self.posed, cost, 0.0, ROUNDS, reduced)
-        kernels.tails(moves.start, self.sequence, reduced, most, tail)
-        groups = [np.arange(moves.start[f], moves.start[f + 1]) for f in self.sequence]
-        items = Items(groups, cost, sign * self.gain, reduced, base, tail, need, most)
-        first = greedy(items)
-        found = packed(items, math.inf if first is None else float(cost[first].sum()), _part(deadline, PACKING))
-        proven = found.bound >= found.cost - CARD_COST_TIE * max(1.0, found.cost)
-        picks = first if found.picks is None else found.picks
-        if picks is None:
-            return replace(_none(proven), bound=found.bound)
-        parts = np.array([[self.near[picks].sum(), 0.0, 0.0, len(picks)]])
-        return Sets((picks,), parts, found.cost, found.bound, proven)
-
     def best(self, n: int, forms: Sequence[Form], caps: np.ndarray, deadline: Deadline, first: bool = False) -> Sets:
         """The cheapest set of n different choices by the first form, whose other forms keep to ``caps[1:]``.
 
@@ -213,15 +201,10 @@ class Search:
         caps = np.array(caps, dtype=float)
         caps[0] = math.inf
         if n == 1:
-            known = self._packed(forms, deadline)
-            if known.proven:
-                return known
             listed = self.cheapest(forms, caps, 1, deadline)
-            if listed.ended and not len(listed.picks):
-                return _none(True)
-            if len(listed.picks) and (cost := float(listed.costs[0, 0])) <= known.cost:
-                known = Sets((listed.picks[0],), listed.parts[:1], cost, known.bound, listed.ended)
-            return replace(known, bound=min(max(known.bound, listed.bound), known.cost))
+            if not len(listed.picks):
+                return replace(_none(listed.ended), bound=listed.bound)
+            return Sets((listed.picks[0],), listed.parts[:1], float(listed.costs[0, 0]), listed.bound, listed.ended)
         floors = np.zeros(len(forms))
         for q, form in enumerate(forms):
             least = self.cheapest([form], np.array([math.inf]), 1, _part(deadline, FLOOR))

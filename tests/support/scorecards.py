@@ -1,4 +1,4 @@
-"""A random scorecard over five features, and all counterfactuals of a factual by enumeration."""
+"""Random scorecards, over five features and over many, and all counterfactuals of a factual by enumeration."""
 
 from __future__ import annotations
 
@@ -63,6 +63,39 @@ def toy(seed: int, target: Target) -> Problem:
     rows = SPACE.frame([{name: rng.choice(np.array(v, dtype=object)) for name, v in VALUES.items()} for _ in range(60)])
     classifier = Classifier(estimator, card.inputs(SPACE), ("no", "yes") if binary else ())
     return Problem(SPACE, classifier, rows, np.zeros(len(rows)), target)
+
+
+@cache
+def wide(size: int, wanted: str = "yes") -> Problem:
+    """A card of so many correlated features of two or five bins; it accepts a fifth of the rows."""
+    rng = np.random.default_rng(size)
+    features, variables = [], []
+    for k in range(size):
+        codes = tuple(range(5 if k % 3 else 2))
+        features.append(Feature(f"x{k}", "categorical" if k % 3 else "binary", codes))
+        bins = (*(Bin("categories", members=(code,)) for code in codes), Bin("missing"), Bin("unknown"))
+        values = np.append(np.sort(rng.normal(size=len(codes))), [0.0, 0.0])
+        variables.append(Variable(f"x{k}", bins, values, abs(rng.normal()) / 2, values))
+    space, signals = Space(tuple(features)), rng.normal(size=(300, 4)) @ rng.normal(size=(4, size)) / 2
+    signals += rng.normal(size=(300, size))
+    codes = [
+        np.searchsorted(np.quantile(signals[:, k], np.linspace(0, 1, len(f.categories) + 1)[1:-1]), signals[:, k])
+        for k, f in enumerate(features)
+    ]
+    rows = space.frame(pd.DataFrame(dict(zip(space.names, codes, strict=True))).to_dict("records"))
+    card = Card(tuple(variables), 0.0, True)
+    middle = float(np.quantile(card.score(card.bins(rows)), 0.8 if wanted == "yes" else 0.2))
+    estimator: Any = ScorecardClassifier()
+    estimator.card_, estimator.classes_ = Card(tuple(variables), -middle, True), np.array([0, 1])
+    classifier = Classifier(estimator, estimator.card_.inputs(space), ("no", "yes"))
+    return Problem(space, classifier, rows, np.zeros(len(rows)), Label(wanted))
+
+
+def refused(problem: Problem, count: int) -> list[pd.DataFrame]:
+    """Some of the rows that are not as wanted, from near to far."""
+    rows = problem.train.loc[~problem.valid(problem.train)]
+    order = np.argsort(np.abs(problem.classifier.raw(rows)))
+    return [rows.iloc[[place]] for place in order[np.linspace(0, len(rows) - 1, count).astype(int)]]
 
 
 class Enumeration:

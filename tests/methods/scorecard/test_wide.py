@@ -4,58 +4,18 @@ from __future__ import annotations
 
 import math
 import time
-from functools import cache
-from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
-from support.scorecards import Enumeration, ask, toy, undesired
+from support.scorecards import Enumeration, ask, refused, toy, undesired, wide
 
-from harness.core.classifier import Classifier
 from harness.core.explanation import Status
 from harness.core.method import Deadline
-from harness.core.problem import Problem
-from harness.core.space import Feature, Space, values_of
+from harness.core.space import values_of
 from harness.core.target import Label
-from harness.models.card import Bin, Card, Variable
-from harness.models.scorecard import ScorecardClassifier
-from methods.scorecard import Scorecard, search
+from methods.scorecard import Scorecard, branch, search
 from methods.scorecard.method import _Setup
-
-
-@cache
-def wide(size: int, wanted: str = "yes") -> Problem:
-    """A card of so many correlated features of two or five bins; it accepts a fifth of the rows."""
-    rng = np.random.default_rng(size)
-    features, variables = [], []
-    for k in range(size):
-        codes = tuple(range(5 if k % 3 else 2))
-        features.append(Feature(f"x{k}", "categorical" if k % 3 else "binary", codes))
-        bins = (*(Bin("categories", members=(code,)) for code in codes), Bin("missing"), Bin("unknown"))
-        values = np.append(np.sort(rng.normal(size=len(codes))), [0.0, 0.0])
-        variables.append(Variable(f"x{k}", bins, values, abs(rng.normal()) / 2, values))
-    space, signals = Space(tuple(features)), rng.normal(size=(300, 4)) @ rng.normal(size=(4, size)) / 2
-    signals += rng.normal(size=(300, size))
-    codes = [
-        np.searchsorted(np.quantile(signals[:, k], np.linspace(0, 1, len(f.categories) + 1)[1:-1]), signals[:, k])
-        for k, f in enumerate(features)
-    ]
-    rows = space.frame(pd.DataFrame(dict(zip(space.names, codes, strict=True))).to_dict("records"))
-    card = Card(tuple(variables), 0.0, True)
-    middle = float(np.quantile(card.score(card.bins(rows)), 0.8 if wanted == "yes" else 0.2))
-    estimator: Any = ScorecardClassifier()
-    estimator.card_, estimator.classes_ = Card(tuple(variables), -middle, True), np.array([0, 1])
-    classifier = Classifier(estimator, estimator.card_.inputs(space), ("no", "yes"))
-    return Problem(space, classifier, rows, np.zeros(len(rows)), Label(wanted))
-
-
-def refused(problem: Problem, count: int) -> list[pd.DataFrame]:
-    """Some of the rows that are not as wanted, from near to far."""
-    rows = problem.train.loc[~problem.valid(problem.train)]
-    order = np.argsort(np.abs(problem.classifier.raw(rows)))
-    return [rows.iloc[[place]] for place in order[np.linspace(0, len(rows) - 1, count).astype(int)]]
 
 
 @pytest.mark.parametrize("most", [None, 4, 1])
@@ -103,9 +63,12 @@ class Looks(Deadline):
         return bool(self.count[0] < 0)  # type: ignore[attr-defined]
 
 
-def test_a_search_cut_short_has_a_true_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("few", [0, 4])
+def test_a_search_cut_short_has_a_true_bound(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """At whichever step: never above the optimum, and at last there."""
     monkeypatch.setattr(search, "BUDGET", 3)
+    monkeypatch.setattr(branch, "BUDGET", 3)
+    monkeypatch.setattr(search, "FEW", few)
     method, met = Scorecard(), set()
     for seed in range(4):
         problem = toy(seed, Label("yes"))
