@@ -9,14 +9,18 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import LocalOutlierFactor
 
 from harness.core.asked import Asked
+from harness.core.clusters import clustered
+from harness.core.density import Density
 from harness.core.metric import metric, together
 from harness.core.problem import Problem
 from harness.core.space import Kind, Space
+from harness.core.tolerances import SCORE_TIE
 from metrics._once import once
 
 NEIGHBOURS = 5
 LOF_NEIGHBOURS = 20
 LOF_ROWS = 5_000  # the fit grows with the square of the rows
+COMPONENTS = 5  # of the density
 
 
 @metric(better="higher", family="plausibility", range=(0.0, 1.0), criterion="plausibility", place=3)
@@ -69,6 +73,34 @@ def lof(asked: Asked) -> np.ndarray:
         return np.full(len(asked.counts), np.nan)
     encoded = _filled(asked.problem, asked.problem.space.encode(asked.answers))
     return asked.mean(-detector.score_samples(encoded))
+
+
+@metric(better="higher", family="plausibility", range=(0.0, 1.0), shown=False)
+@together
+def likelihood(asked: Asked) -> np.ndarray:
+    """Mean share of training rows *labelled* as desired that are no likelier, in [0, 1], higher is better.
+
+    Under a mixture of histograms (``harness.core.density``) of these rows, a component for each of 5 clusters. None
+    without answers or such rows.
+
+    >>> from metrics._example import answers, factual, problem
+    >>> rare, row = answers.iloc[:1], problem.train.iloc[[5]]  # the second is one of the rows labelled granted
+    >>> likelihood(factual, rare, problem), likelihood(factual, row, problem)
+    (0.0, 1.0)
+    """
+    if not len(asked.answers) or not _labelled_desired(asked.problem).any():
+        return np.full(len(asked.counts), np.nan)
+    density, known = _density(asked.problem)
+    found = density.likelihood(asked.problem.space.encode(asked.answers))
+    return asked.mean(np.searchsorted(known, found + SCORE_TIE, side="right") / len(known))
+
+
+@once
+def _density(problem: Problem) -> tuple[Density, np.ndarray]:
+    """The density of the training rows labelled as desired, and what it says of them, in ascending order."""
+    rows = problem.encoded[_labelled_desired(problem)]
+    density = Density.of(problem.space, rows, clustered(_filled(problem, rows), COMPONENTS))
+    return density, np.sort(density.likelihood(rows))
 
 
 @once

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.costs import UNSTORED
+from harness.core.density import Density
 from harness.core.errors import choices
 from harness.core.hull import distance
 from harness.core.space import Kind, Space
@@ -44,10 +45,10 @@ class Term:
     scaled columns. ``slack``, the distance from a convex hull: ``points`` in scaled columns, the ``norm`` (1, 2 or
     inf), the ``cluster`` of each point where the nearest of several hulls counts, and as ``entry`` the distance that
     lying outside counts besides; then points within ``LIMIT_MET`` of a hull are in it, and count 0, as where the hull
-    is a limit. Distances between weights of evidence of a scorecard's bins, by its ``table``
-    (see ``woe``): ``woe_l1`` with the ``unit`` of each feature; ``woe_mahalanobis`` with ``factor`` and ``mean``, from
-    that mean; ``woe_outcome``, of the outcome from its ``target``, with ``coefficients``, ``intercept`` and whether the
-    outcome is ``logistic``.
+    is a limit. ``rarity``: the negative log-likelihood of a ``Density``, by its ``plain`` data. Distances between
+    weights of evidence of a scorecard's bins, by its ``table`` (see ``woe``): ``woe_l1`` with the ``unit`` of each
+    feature; ``woe_mahalanobis`` with ``factor`` and ``mean``, from that mean; ``woe_outcome``, of the outcome from its
+    ``target``, with ``coefficients``, ``intercept`` and whether the outcome is ``logistic``.
     """
 
     name: str
@@ -167,13 +168,13 @@ class Objective:
         return weights
 
     def common(self) -> Objective | None:
-        """The part that all targets share: without the hull of the wanted class; None where that is minimised.
+        """The part that all targets share: without the data manifold of the wanted class; None where that is minimised.
 
-        That there is such a hull stays on record, in ``domain``.
+        That there is such a hull, or density, stays on record, in ``domain``.
         """
         if any(term.name == "slack" for term in self.terms):
             return None
-        limits = tuple(limit for limit in self.limits if limit.term.name != "slack")
+        limits = tuple(limit for limit in self.limits if limit.term.name not in MANIFOLD)
         domain = self.domain if len(limits) == len(self.limits) else {**self.domain, "hull": "of each target"}
         return replace(self, limits=limits, domain=domain)
 
@@ -308,6 +309,10 @@ def _slack(moves: Moves, weights: np.ndarray, params: Mapping[str, Any]) -> np.n
     return np.where(values > LIMIT_MET, values + params["entry"], 0.0) if "entry" in params else values
 
 
+def _rarity(moves: Moves, weights: np.ndarray, params: Mapping[str, Any]) -> np.ndarray:
+    return -Density.read(params).likelihood(moves.encoded)
+
+
 def woe(frame: pd.DataFrame, table: Sequence[Mapping[str, Any]]) -> np.ndarray:
     """Weights of evidence (means, for a number) of decoded rows in a scorecard, shape (rows, features).
 
@@ -352,8 +357,10 @@ TERMS: dict[str, Evaluation] = {
     "gower": _weighted(1),
     "mahalanobis": _mahalanobis,
     "slack": _slack,
+    "rarity": _rarity,
     "woe_l1": _woe_l1,
     "woe_mahalanobis": _woe_mahalanobis,
     "woe_outcome": _woe_outcome,
 }
+MANIFOLD = {"slack", "rarity"}  # of the rows of the wanted class
 SEPARABLE = {"l0": "fixed", "l1": "linear", "mad_l1": "linear", "gower": "linear", "l2sq": "quadratic"}

@@ -24,6 +24,7 @@ TERMS = {  # of an objective, as a reader calls them
     "gower": "Gower distance",
     "mahalanobis": "Mahalanobis distance",
     "slack": "distance from the data's hull",
+    "rarity": "negative log-likelihood",
     "woe_l1": "distance between bins in weight of evidence",
     "woe_mahalanobis": "distance from the mean of the training rows in weight of evidence",
     "woe_outcome": "distance of the outcome from its target",

@@ -40,7 +40,7 @@ def parts(parameters: Parameters, problem: Problem) -> list[tuple[Parameters, Pr
     assert isinstance(problem.target, Classes)
     found = []
     inside = None
-    if parameters.hull != "none":
+    if parameters.manifold:
         inside = problem.reference.loc[supports(problem, parameters.hull_points)]
         parameters = replace(parameters, hull_points="labelled")
     for value in problem.target.values:

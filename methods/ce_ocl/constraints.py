@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from harness.core.clusters import clustered
 from harness.core.inputs import Input
 from harness.core.problem import Problem
 from harness.core.relations import all_kept, clauses_of
@@ -30,10 +31,11 @@ from methods.milp.embed import Embedded, embed
 from methods.milp.embed.registry import embeddable
 from methods.milp.hull import Piece
 from methods.milp.knapsack import Knapsack
+from methods.milp.likely import Likely
 from methods.milp.manifold import Manifold
 from methods.milp.number_block import bounded
 from methods.milp.relations import RelationRows
-from methods.milp.supports import clustered, support_points
+from methods.milp.supports import support_points
 from methods.milp.variables import Variables, affine
 
 
@@ -366,18 +368,20 @@ class Inside(Part):
             posed.piece.pose(self.stated.compiled, self.stated.variables.encoded())
 
 
-def manifolds(parameters: Parameters, problem: Problem, entry: float) -> list[Manifold]:
-    """(3): the hulls, in the order in which they are tried.
+def manifolds(parameters: Parameters, problem: Problem, entry: float) -> list[Manifold | Likely]:
+    """(3): the hulls, in the order in which they are tried; or the points that are likely.
 
     Lying outside of a soft one costs as much as ``entry`` scaled units of distance from it, besides that distance.
     """
-    if parameters.hull == "none":
+    if not parameters.manifold:
         return []
+    if parameters.likelihood:
+        return [parameters.likely(problem)]
     space = problem.space
     points = support_points(problem, parameters.hull_points)
     cluster, norm = clustered(points, parameters.clusters), float(parameters.hull_norm)
     hard = parameters.epsilons if parameters.hull != "penalised" else ()
-    found = [Manifold(space, points, cluster, norm, most, None) for most in hard]
+    found: list[Manifold | Likely] = [Manifold(space, points, cluster, norm, most, None) for most in hard]
     if not parameters.soft:
         return found
     penalty = parameters.penalty

@@ -93,9 +93,9 @@ class CeOclExplainer:
             if most in without:
                 method = replace(method, max_changes=None)
             if MANIFOLD in without:
-                method = replace(method, hull="none", diversity="distance")
+                method = replace(method, **self.method.free)
             problem = lifted(self.problem, without)
-            built, engine = method.hull == self.method.hull, self.engine
+            built, engine = method.manifold == self.method.manifold, self.engine
             built = built and len(problem.equations) == len(self.problem.equations)
             if built and hasattr(engine, "under"):
                 with engine.under(method, problem):
@@ -108,5 +108,5 @@ class CeOclExplainer:
         groups += [] if self.method.max_changes is None else [most]
         groups += relations_of(self.problem)
         groups += equations_of(self.problem) if self.method.causality else []
-        groups += [MANIFOLD] if self.method.hull == "hard" else []
+        groups += [MANIFOLD] if self.method.manifold and not self.method.soft else []
         return irreducible(groups, infeasible, deadline)

@@ -214,5 +214,6 @@ TABLE = (
                False, False, False, couples=True),
     Constraint("none", "relations", lambda _, q: bool(q.space.relations), Related, ADDED, False, False, couples=True),
     Constraint("(3)", "the data manifold", lambda p, _: p.hull != "none", Inside, False, TIGHT, False, couples=True),
+    Constraint("[5]_", "likelihood", lambda p, _: p.likelihood > 0, Inside, False, False, False, couples=True),
 )
 # fmt: on

@@ -63,7 +63,13 @@ class CeOcl(Parameters):
     hull_points
         Reference rows ``labelled`` as wanted, ``predicted`` as wanted, or ``both``.
     clusters
-        Number of k-means clusters, of which the union of hulls is taken.
+        Number of k-means clusters, of which the union of hulls is taken; of ``likelihood`` the components.
+    likelihood
+        q in [0, 1): :math:`\ell(x) \ge \tau`, the point is at least as likely as a share q of those rows [5]_, 0 for
+        no such condition; instead of a hull. :math:`\ell(x) = \max_c [\log \pi_c + \sum_j \log p_{cj}(x_j)]` is that
+        of a mixture of histograms, one component a cluster (``harness.core.density``): a sum-product network of one sum
+        and one layer of products, whose sum is replaced by its greatest term, a lower bound, as [5]_ does in its
+        program. Stated exactly, a component at a time (``methods/milp/likely.py``), so that optima are proven.
     causality
         Whether to keep to the dataset's structural equations.
     diversity
@@ -115,6 +121,7 @@ class CeOcl(Parameters):
     (7)       structural equations                no                   no                     no             yes
     none      relations                           bounded numbers      no                     no             yes
     (3)       the data manifold                   no                   epsilon 0, or a price  no             yes
+    [5]_      likelihood                          no                   no                     no             yes
     ========  ==================================  ===================  =====================  =============  =======
 
     References
@@ -126,6 +133,8 @@ class CeOcl(Parameters):
     .. [3] Russell, C. (2019). Efficient search for diverse coherent explanations. *FAT**.
     .. [4] Jiang, J., F. Leofante, A. Rago, and F. Toni (2023). Formalising the robustness of counterfactual
        explanations for neural networks. *AAAI 37*.
+    .. [5] Němeček, J., T. Pevný, and J. Mareček (2025). Generating likely counterfactuals using sum-product networks.
+       *ICLR*.
     """
 
     deterministic: ClassVar[bool] = True
@@ -133,7 +142,7 @@ class CeOcl(Parameters):
 
     @property
     def sees_reference(self) -> bool:
-        return self.hull != "none"
+        return self.manifold
 
     def refuses(self, problem: Problem) -> str | None:
         if not self.delta:

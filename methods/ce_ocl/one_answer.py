@@ -24,6 +24,7 @@ from methods.estimators.linear import surely_valid
 from methods.hull_search.search import BoxSearch
 from methods.milp.distance import Separable
 from methods.milp.hull import Outside, Piece, Shares
+from methods.milp.likely import Likely
 from methods.milp.manifold import Manifold
 
 REPAIRS = 25  # solutions that the real model refuses before the search gives up
@@ -44,7 +45,7 @@ class AnswerSearch:
         factual: pd.DataFrame,
         earlier: Sequence[Any],
         deadline: Deadline,
-        manifold: Manifold | None,
+        manifold: Manifold | Likely | None,
         label: Any,
     ) -> None:
         self.program, self.boxes, self.deadline = program, boxes, deadline
@@ -310,8 +311,8 @@ class AnswerSearch:
 
     @property
     def _inside(self) -> bool:
-        """Whether solutions of the posed program lie in the manifold for sure."""
-        return self.piece is None or (self.price is None and not self.piece.partial)
+        """Whether solutions of the posed program, and what lies between them, lie in the manifold for sure."""
+        return self.piece is None or (self.price is None and self.piece.convex and not self.piece.partial)
 
     def _nudge(
         self, solution: Solution, form: Linear, refused: pd.DataFrame, proof: float, lexical: bool, fewest: bool

@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from harness.core.clusters import clustered
 from harness.core.errors import check_choices
 from harness.core.objective import Limit, Objective, Term, check_weight, mad, mahalanobis_factor
 from harness.core.problem import Problem
 from harness.core.space import Kind
 from harness.core.tolerances import MARGIN
 from methods.delta import check_delta, limited
-from methods.milp.supports import SUPPORTS, clustered, support_points
+from methods.milp.likely import Likely
+from methods.milp.supports import SUPPORTS, support_points, supports
 
 HULLS = {"hull": ("none", "hard", "penalised", "fallback"), "hull_norm": (1, 2, "inf"), "hull_points": SUPPORTS}
 ALLOWED = {
@@ -29,7 +31,7 @@ WIDE = 1e3  # more than a feature within a hull costs by its distance
 
 @dataclass(frozen=True, kw_only=True)
 class DataManifold:
-    """Of the parameters of CE-OCL, those of (3): hulls of reference rows, and how far outside a point may lie."""
+    """Of the parameters of CE-OCL, those that keep points near reference rows: hulls (3), and likelihood."""
 
     hull: str = "none"
     epsilon: float | Sequence[float] = 0.0
@@ -37,6 +39,7 @@ class DataManifold:
     penalty: float = 1.0
     hull_points: str = "labelled"
     clusters: int = 1
+    likelihood: float = 0.0
 
     def __post_init__(self) -> None:
         check_choices(self, HULLS)
@@ -51,6 +54,22 @@ class DataManifold:
             raise ValueError(f"penalty is {self.penalty}; it must be > 0.")
         if self.clusters < 1:
             raise ValueError(f"clusters is {self.clusters}; it must be >= 1.")
+        if not 0 <= self.likelihood < 1:
+            raise ValueError(f"likelihood is {self.likelihood}; it must be in [0, 1), 0 for no density.")
+        if self.likelihood and self.hull != "none":
+            raise ValueError(
+                f"likelihood is {self.likelihood}, hull {self.hull!r}; set likelihood to 0 or hull to none."
+            )
+
+    @property
+    def manifold(self) -> bool:
+        """Whether points are kept near the reference rows, by hulls or by their likelihood."""
+        return self.hull != "none" or self.likelihood > 0
+
+    @property
+    def free(self) -> dict[str, Any]:
+        """What to set so that they are not."""
+        return {"hull": "none", "likelihood": 0.0, "diversity": "distance"}
 
     @property
     def epsilons(self) -> tuple[float, ...]:
@@ -72,6 +91,11 @@ class DataManifold:
         if self.hull == "fallback":  # more than any distance within a hull: outside comes after inside
             params["entry"] = (changes + WIDE * len(points.T)) / self.penalty
         return Term("slack", self.penalty if self.soft else 1.0, params)
+
+    def likely(self, problem: Problem) -> Likely:
+        """The points at least as likely as a share ``likelihood`` of the rows."""
+        rows = problem.space.encode(problem.reference.loc[supports(problem, self.hull_points)])
+        return Likely(problem.space, rows, clustered(rows, self.clusters), self.likelihood)
 
 
 @dataclass(frozen=True)
@@ -101,8 +125,10 @@ class Parameters(DataManifold):
         if self.diversity == "epsilon" and self.hull != "hard":
             raise ValueError("diversity=epsilon enlarges a hard hull; set hull to hard.")
         check_delta(self.delta)
-        if self.delta and self.hull != "none" and self.hull_points != "labelled":
-            raise ValueError(f"hull_points is {self.hull_points!r}; with delta, hulls are of the labelled points.")
+        if self.delta and self.manifold and self.hull_points != "labelled":
+            raise ValueError(
+                f"hull_points is {self.hull_points!r}; with delta, hulls and densities are of the labelled points."
+            )
         if not 0 < self.separation <= 1:
             raise ValueError(f"separation is {self.separation}; it must be in (0, 1].")
         if self.margin < MARGIN:
@@ -134,6 +160,8 @@ class Parameters(DataManifold):
         if self.alpha:
             terms.append(Term("l0", self.alpha))
         limits = [] if self.max_changes is None else [Limit(Term("l0"), self.max_changes)]
+        if self.likelihood:
+            limits.append(self.likely(problem).limit)
         if self.hull != "none":
             slack = self.slack(problem, self.alpha * float(self.weights(problem).sum()))
             if self.soft:

@@ -18,6 +18,7 @@ from methods.ce_ocl.parameters import Parameters
 from methods.estimators.trees import splits_only
 from methods.milp.distance import dominated
 from methods.milp.hull import Piece
+from methods.milp.likely import Likely
 from methods.milp.manifold import Manifold
 from methods.milp.number_block import NumberBlock
 
@@ -47,12 +48,11 @@ class CounterfactualProgram(Stated):
             if isinstance(block, NumberBlock):
                 block.counted = parameters.counted or bool(problem.space.relations)
 
-    def lexical(self, factual: pd.DataFrame, manifold: Manifold | None) -> bool:
+    def lexical(self, factual: pd.DataFrame, manifold: Manifold | Likely | None) -> bool:
         """Whether alpha exceeds every distance from this factual, so that the fewest changes come first."""
         low, high = self.problem.space.reach(factual)
-        if manifold is not None and len(manifold.points):
-            low = np.maximum(low, manifold.points.min(axis=0) - manifold.most)
-            high = np.minimum(high, manifold.points.max(axis=0) + manifold.most)
+        if manifold is not None:
+            low, high = np.maximum(low, manifold.ends[0]), np.minimum(high, manifold.ends[1])
         return dominated(self.aim.distance, self.aim.alpha, self.problem.space, factual, low, high)
 
     def pose(

@@ -30,6 +30,7 @@ from methods.ce_ocl.parameters import Parameters
 from methods.ce_ocl.program import CounterfactualProgram
 from methods.hull_search.search import BoxSearch
 from methods.milp.distance import Separable
+from methods.milp.likely import Likely
 from methods.milp.manifold import Manifold
 
 NEAREST = 40  # rows of the hull that are tried together as first counterfactuals
@@ -139,12 +140,12 @@ class ProgramEngine:
                 break
         return self._explained(answer, request.factual), search
 
-    def _tried(self) -> list[Manifold | None]:
+    def _tried(self) -> list[Manifold | Likely | None]:
         """The manifolds in the order in which they are tried, or the whole space."""
         return [*self.manifolds] or [None]
 
     def _search(
-        self, request: Request, earlier: Sequence[Any], manifold: Manifold | None, label: Any = None
+        self, request: Request, earlier: Sequence[Any], manifold: Manifold | Likely | None, label: Any = None
     ) -> AnswerSearch:
         """A search that starts from the best first counterfactual."""
         boxes = self.boxes if self.all_boxed or not earlier else None

@@ -120,13 +120,14 @@ class Piece(Protocol):
 
     ``least`` is a lower bound on what the objective costs there, ``changes`` one on the weighted number of changes.
     ``box`` is by feature what stays within it (see ``Variables.pose``). ``partial``: ``pose`` states only a part of it,
-    ``refine`` adds what a solution lacks.
+    ``refine`` adds what a solution lacks. ``convex``: what lies between two of its points is in it.
     """
 
     box: list[Any] | None
     least: float
     changes: float
     partial: bool
+    convex: bool
 
     def pose(self, compiled: Compiled, columns: Sequence[Linear]) -> None:
         """State the piece, given the forms of the scaled columns."""
@@ -157,6 +158,7 @@ class Shares:
     most: float = 0.0
     price: float | None = None
     partial = False
+    convex = True
     _slack: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int32), repr=False)
 
     def pose(self, compiled: Compiled, columns: Sequence[Linear]) -> None:
@@ -202,6 +204,7 @@ class Outside:
     least: float = 0.0
     changes: float = 0.0
     partial = True
+    convex = True
     _columns: Sequence[Linear] = field(default=(), repr=False)
     _slack: int = -1
 

@@ -155,6 +155,13 @@ class Manifold:
         """Whether points lie in the hulls themselves: it is then searched group by group."""
         return self.groups is not None
 
+    @property
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """The least and the greatest value of each scaled column, shape (columns,), infinite without points."""
+        if not len(self.points):
+            return np.full(self.points.shape[1], -math.inf), np.full(self.points.shape[1], math.inf)
+        return self.points.min(axis=0) - self.most, self.points.max(axis=0) + self.most
+
     def slack(self, x: np.ndarray) -> float:
         """Distance of a point from the nearest of the hulls."""
         return min((self._hull(label).distance(x) for label in self.labels), default=math.inf)

@@ -1,9 +1,8 @@
-"""Which rows span a convex hull, and in how many parts."""
+"""Which rows span a convex hull."""
 
 from __future__ import annotations
 
 import numpy as np
-from sklearn.cluster import KMeans
 
 from harness.core.problem import Problem
 
@@ -22,10 +21,3 @@ def supports(problem: Problem, which: str) -> np.ndarray:
 def support_points(problem: Problem, which: str) -> np.ndarray:
     """The points that span the hull, each once, in scaled space, shape (points, columns)."""
     return np.unique(problem.space.encode(problem.reference.loc[supports(problem, which)]), axis=0)
-
-
-def clustered(points: np.ndarray, count: int) -> np.ndarray:
-    """The cluster of each point, by k-means in scaled columns, seeded."""
-    if count <= 1 or len(points) <= count:
-        return np.zeros(len(points), dtype=int) if count <= 1 else np.arange(len(points))
-    return KMeans(count, n_init=4, random_state=0).fit_predict(points)

@@ -32,7 +32,16 @@ TABLE = [
     {"feature": "city", "levels": ["Bonn", "Ulm", "Köln"], "values": [0.0, 0.5, 1.0]},
 ]  # the values of the first and the third row of MOVED are (-1, 0), those of the second (1, 0.5)
 SCORE = {"table": TABLE, "coefficients": [1.0, 2.0], "intercept": 0.5}
+# Pay in bins split at 5; the first of two components is sure of a small pay, the second of a member.
+RARE = {
+    "shares": [-1.0, -2.0],
+    "parts": [
+        {"columns": [0, 1], "edges": [0.5], "values": [[0.0, -9.0], [-1.0, -1.0]]},
+        {"columns": [6, 7], "edges": [0.5], "values": [[-0.5, -0.5], [-9.0, 0.0]]},
+    ],
+}
 PARAMS = {
+    "rarity": RARE,
     "mad_l1": MADS,
     "mahalanobis": {"factor": np.diag([1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0])},  # age counts twice, a city two columns
     "slack": {"points": SPACE.encode(FACTUAL), "norm": 1},  # the hull of the factual alone
@@ -57,6 +66,7 @@ def value(*terms: Term, count: str = "features", categories: str | int = 1) -> l
         ("mad_l1", [0.0, 5.0 + 0.5 + 0.5 + 1.0, 2.0]),
         ("mahalanobis", [0.0, 0.5 + 2 * 0.25 + 0.5 + 2.0, 2.0]),
         ("slack", [0.0, 0.5 + 0.25 + 0.5 + 2.0, 2.0]),
+        ("rarity", [1.5, min(1 + 9 + 0.5, 2 + 1 + 9), min(1 + 0.5, 2 + 1)]),
         ("woe_l1", [0.0, 2 / 4 + 0.5 / 0.5, 0.0]),
         ("woe_mahalanobis", [2.5 + 0.5, 2.0, 2.5 + 0.5]),
         ("woe_outcome", [2.5, 0.5, 2.5]),
@@ -79,7 +89,7 @@ def test_being_outside_at_all_costs_nothing_within_the_tolerance() -> None:
 
 def test_every_term_is_worked_out() -> None:
     woe = {"woe_l1", "woe_mahalanobis", "woe_outcome"}
-    assert set(TERMS) == {"l0", "l1", "l2sq", "linf", "gower", "mad_l1", "mahalanobis", "slack"} | woe
+    assert set(TERMS) == {"l0", "l1", "l2sq", "linf", "gower", "mad_l1", "mahalanobis", "slack", "rarity"} | woe
 
 
 def test_an_outcome_may_be_a_probability() -> None:

@@ -74,6 +74,7 @@ BY_HAND = {
     "causality/residual": None,  # there are no equations
     "plausibility/ynn": 3 / 5,
     "plausibility/knn": (0.374 + 0.45 + 0.33) / 3,
+    "plausibility/likelihood": 0,  # of the five features at most three are those of one row, of each row all five
     "robustness/invalidation_rate": 0,  # both valid answers stand at least 4 sigma from the split
     "robustness/region_validity": 1,
     "robustness/certified_radius_linf": (0.3 + 0.2) / 2,  # from the split at 50 to the first float32 beyond it
@@ -143,7 +144,8 @@ def test_the_better_answers_have_the_better_value(name: str) -> None:
 SHARES = {  # in [0, 1], radii by their limit; a distance may pass 1, as a point may leave the range of the data
     "coverage/success_rate", "mothilal/validity", "mothilal/categorical_proximity", "mothilal/sparsity",
     "mothilal/categorical_diversity", "mothilal/sparsity_diversity", "pso/proximity_cat", "pso/share_changed",
-    "pso/normalised_diversity_15", "plausibility/ynn", "robustness/invalidation_rate", "robustness/region_validity",
+    "pso/normalised_diversity_15", "plausibility/ynn", "plausibility/likelihood", "robustness/invalidation_rate",
+    "robustness/region_validity",
     "robustness/certified_radius_linf", "robustness/certified_radius_l2", "robustness/delta_validity",
     "robustness/certified_delta",
 }  # fmt: skip
@@ -226,6 +228,7 @@ def test_plausibility_without_desired_rows_is_undefined() -> None:
     none = replace_data(problem, problem.train, np.full(8, "refused", dtype=object))
     assert plausibility.knn(factual, ANSWERS, none) is None
     assert plausibility.lof(factual, ANSWERS, none) is None
+    assert plausibility.likelihood(factual, ANSWERS, none) is None
 
 
 @pytest.mark.parametrize(

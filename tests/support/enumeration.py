@@ -23,6 +23,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from harness.core import hull
 from harness.core.classifier import Classifier
+from harness.core.clusters import clustered
 from harness.core.equation import follow
 from harness.core.explanation import Answer, Explanation, Status
 from harness.core.inputs import space_inputs
@@ -34,7 +35,6 @@ from harness.evaluation.checker import permitted
 from harness.models.equations import equations
 from methods.ce_ocl import CeOcl
 from methods.estimators.raw_target import raw_interval
-from methods.milp.supports import clustered
 
 WITHIN = 1e-6  # what an answer may lie outside a hull, and an objective off the optimum
 CLEAR = 2e-6  # a score this near to its threshold says nothing of a program with a margin

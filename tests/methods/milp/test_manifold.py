@@ -28,6 +28,7 @@ from support.enumeration import (
 
 from harness.core import hull
 from harness.core.classifier import Classifier
+from harness.core.clusters import clustered
 from harness.core.explanation import Status
 from harness.core.inputs import space_inputs
 from harness.core.method import Deadline
@@ -40,7 +41,6 @@ from methods.ce_ocl.program_engine import ProgramEngine
 from methods.milp import manifold
 from methods.milp.hull import Hull, Shares
 from methods.milp.manifold import Manifold
-from methods.milp.supports import clustered
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

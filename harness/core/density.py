@@ -1,0 +1,138 @@
+"""How likely points are under rows of data, by a mixture of histograms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from harness.core.space import Feature, Kind, Space
+from harness.core.tolerances import LIMIT_MET
+
+BINS = 10  # of a number, between the least and the greatest of the rows
+
+
+@dataclass(frozen=True)
+class Part:
+    """One feature's part of a density, over its scaled columns.
+
+    Parameters
+    ----------
+    columns
+        The first column, and the one after the last.
+    edges
+        Between the bins of a number, an ordinal or a binary feature, in order, shape (bins - 1,); none of a category,
+        whose bins are its columns.
+    values
+        The log-density in each bin, shape (components, bins).
+    """
+
+    columns: tuple[int, int]
+    edges: np.ndarray
+    values: np.ndarray
+
+    @property
+    def category(self) -> bool:
+        """Whether its bins are one-hot columns."""
+        return self.columns[1] - self.columns[0] > 1
+
+    def at(self, points: np.ndarray) -> np.ndarray:
+        """The log-density of each component at scaled points, shape (points, components).
+
+        Within ``LIMIT_MET`` of an edge the greater of both bins counts.
+        """
+        own = points[:, slice(*self.columns)]
+        if self.category:
+            return self.values.T[own.argmax(axis=1)]
+        sides = [np.searchsorted(self.edges, own[:, 0] + shift) for shift in (-LIMIT_MET, LIMIT_MET)]
+        return np.maximum(*(self.values.T[side] for side in sides))
+
+
+@dataclass(frozen=True)
+class Density:
+    r"""A mixture of products of histograms, each point judged by its likeliest component.
+
+    .. math::
+        \ell(x) = \max_c \Big[\log \pi_c + \sum_j \log p_{cj}(x_j)\Big]
+
+    :math:`\pi_c` is the share of component c among the rows, :math:`p_{cj}` the histogram of feature j in it: of a
+    number ``BINS`` bins of equal width between its least and greatest values (whole values, of integers) and one
+    beyond each end, of any other feature one a category. Each bin counts one row more than it holds. The maximum is a
+    lower bound of the mixture's log-likelihood.
+
+    Parameters
+    ----------
+    shares
+        :math:`\log \pi_c`, shape (components,).
+    parts
+        One for each feature.
+    """
+
+    shares: np.ndarray
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def of(cls, space: Space, rows: np.ndarray, component: np.ndarray) -> Density:
+        """The density of scaled rows, shape (rows, columns), of which each belongs to one component, shape (rows,)."""
+        _, codes, counts = np.unique(component, return_inverse=True, return_counts=True)
+        whole = np.eye(len(counts))[codes]
+        parts = tuple(_part(f, c, rows, whole) for f, c in zip(space.features, space.slices, strict=True))
+        return cls(np.log(counts / max(len(rows), 1)), parts)
+
+    def likelihood(self, points: np.ndarray) -> np.ndarray:
+        r""":math:`\ell` of scaled points, shape (points,)."""
+        total: np.ndarray = self.shares + sum(part.at(points) for part in self.parts)
+        return total.max(axis=1)
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The same as parameters of a term."""
+        return {"shares": self.shares, "parts": [vars(part) for part in self.parts]}
+
+    @classmethod
+    def read(cls, params: Mapping[str, Any]) -> Density:
+        """What ``plain`` gave, as it is stored."""
+        parts = [
+            Part(tuple(part["columns"]), *(np.asarray(part[name], dtype=float) for name in ("edges", "values")))
+            for part in params["parts"]
+        ]
+        return cls(np.asarray(params["shares"], dtype=float), tuple(parts))
+
+
+def _part(feature: Feature, columns: slice, rows: np.ndarray, whole: np.ndarray) -> Part:
+    """A feature's part; ``whole``: 1 where a row is of a component, shape (rows, components)."""
+    if feature.kind is Kind.CATEGORICAL:
+        edges, held = np.zeros(0), rows[:, columns]
+    else:
+        own = rows[:, columns.start]
+        edges = _edges(feature, own)
+        places = np.searchsorted(edges, own)
+        if feature.numeric and len(edges) > 1:  # the least of the rows lies on the first edge
+            places = np.where(np.isnan(own), places, np.clip(places, 1, len(edges) - 1))
+        held = np.eye(len(edges) + 1)[places]
+    counts = whole.T @ held + 1.0
+    width = np.ones(counts.shape[1])
+    if feature.numeric and len(edges) > 1:
+        width[1:-1] = np.diff(edges)
+        width[[0, -1]] = width[1:-1].mean()
+    values = np.log(counts / counts.sum(axis=1, keepdims=True) / width)
+    return Part((columns.start, columns.stop), edges, values)
+
+
+def _edges(feature: Feature, values: np.ndarray) -> np.ndarray:
+    """Between the bins of a feature of one column, scaled; a gap lies beyond the last."""
+    if not feature.numeric:
+        steps = len(feature.categories) - 1
+        return (np.arange(steps) + 0.5) / max(steps, 1)
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return np.zeros(0)
+    low, high = known.min(), known.max()
+    edges = np.linspace(low, high, BINS + 1)
+    if feature.kind is Kind.INTEGER:
+        whole = np.rint(feature.scale[0] + edges * feature.range)
+        whole = np.append(whole[:-1] - 0.5, whole[-1] + 0.5)
+        edges = (np.unique(whole) - feature.scale[0]) / feature.range
+    return edges[np.append(True, np.diff(edges) > 4 * LIMIT_MET)]
