@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from importlib.metadata import version as installed
@@ -27,7 +28,8 @@ autodoc_typehints = "signature"
 exclude_patterns = ["_build"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
-nb_execution_mode = "cache"
+os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"  # of tqdm, in notebooks without widgets
+nb_execution_mode = "auto"
 nb_execution_timeout = 120  # seconds a cell
 nb_execution_raise_on_error = True
 nb_execution_in_temp = True
@@ -35,6 +37,8 @@ nb_merge_streams = True
 
 html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
+html_static_path = ["_static"]
+html_css_files = ["narrow.css"]
 html_title = "ce-harness"
 html_show_copyright = False
 html_show_sourcelink = False
@@ -76,4 +80,4 @@ def mathml(text: str, as_block: bool = False) -> str:
 
 def plain_in_tables(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
     """A source in the first cell of a row stays as wide as it is: numpydoc would give it a longer name."""
-    lines[:] = [re.sub(r"^\[(\d)\]_", r"[\1] ", line) for line in lines]
+    lines[:] = [re.sub(r"^\[(\d)\]_(?=  )", r"[\1] ", line) for line in lines]

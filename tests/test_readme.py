@@ -24,7 +24,7 @@ from support.sweep import runner
 from harness.cli.arguments import readable
 
 COMMAND = re.compile(
-    r"^(?: {4}|\$ |pip install uv && )?uv run (?:--\S+ (?:\w+ )??)*python -m harness(\.\w+)? (.+)$", re.M
+    r"^(?: {4}|\$ |pip install uv && )?(?:uv run (?:--\S+ (?:\w+ )??)*)?python -m harness(\.\w+)? (.+)$", re.M
 )
 FOUND = COMMAND.findall(PROSE.replace("\\\n", " "))
 PRINTED = {
