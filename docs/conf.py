@@ -10,6 +10,7 @@ from pathlib import Path
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
+from nbclient import NotebookClient
 from sphinx.application import Sphinx
 from sphinx.writers.html5 import HTML5Translator
 
@@ -33,7 +34,8 @@ nb_execution_mode = "auto"
 nb_execution_timeout = 120  # seconds a cell
 nb_execution_raise_on_error = True
 nb_execution_in_temp = True
-nb_merge_streams = True
+nb_render_markdown_format = "gfm"
+NotebookClient.coalesce_streams.default_value = True  # what a cell prints comes in pieces of lines
 
 html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"

@@ -27,8 +27,10 @@ COMMAND = re.compile(
     r"^(?: {4}|\$ |pip install uv && )?(?:uv run (?:--\S+ (?:\w+ )??)*)?python -m harness(\.\w+)? (.+)$", re.M
 )
 FOUND = COMMAND.findall(PROSE.replace("\\\n", " "))
-PRINTED = {
-    arguments: PROSE.split(f"harness.explain {arguments}\n", 1)[1] for part, arguments in FOUND if part == ".explain"
+PRINTED = {  # but for cells of notebooks, which print it themselves
+    arguments: PROSE.split(f"harness.explain {arguments}\n", 1)[1]
+    for part, arguments in FOUND
+    if part == ".explain" and f"%%bash\npython -m harness.explain {arguments}\n" not in PROSE
 }
 
 
@@ -118,7 +120,7 @@ ADDRESS = re.compile(  # harness.core.space.Space, but no page named so
 PLACE = re.compile(r"(?<![\w./-])(?:harness|methods|metrics|tests|conf)/[\w./-]*\w")  # harness/core/space.py
 MADE_UP = {  # by the examples of what a user writes
     "methods.mine.Mine", "methods/mine.py", "conf/method/mine.yaml", "metrics.mine.oldest", "metrics/mine.py",
-    "conf/dataset/loans.yaml", "conf/model/deep_forest.yaml"
+    "conf/dataset/loans.yaml", "conf/model/deep_forest.yaml", "conf/method/draw.yaml", "conf/metrics/money.yaml"
 }  # fmt: skip
 IN_THE_WHEEL = {"harness/conf", "harness/published"}  # where pyproject.toml puts conf and results/published
 SETTINGS = {"metrics.names"}  # of a configuration, in which ``metrics`` is a group of settings
