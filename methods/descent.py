@@ -15,6 +15,7 @@ from harness.core.explanation import Answer, Explanation, Reason, Status
 from harness.core.method import Deadline
 from harness.core.objective import Objective
 from harness.core.problem import Problem
+from harness.core.space import Kind
 from harness.core.target import Label
 from methods.estimators.gradients import layers_of, without_gradients
 
@@ -33,8 +34,9 @@ class Descent:
     r"""Parameters of a descent on a loss, which is the method's, and on :math:`\lambda \|x - \hat x\|_1`.
 
     Where no point that keeps what the method asks for is met, the weight of the distance falls and the descent goes on.
-    The answer is the nearest point met that keeps it, else the nearest valid one, and its status is FOUND. Categories
-    follow the gradient between their columns and are rounded at the end of each step.
+    The answer is the nearest point met that keeps it, else the nearest valid one, and its status is FOUND. The loss
+    and its gradient are those of the point with its categories rounded; the gradient moves the point itself, between
+    the columns of a category, until another one is the nearest.
 
     Parameters
     ----------
@@ -96,6 +98,17 @@ class Descending:
         """Whether a point keeps what the method asks for, as far as it can tell."""
         raise NotImplementedError
 
+    def rounded(self, point: np.ndarray) -> np.ndarray:
+        """A point of scaled columns with all that are no numbers at their nearest categories, shape (columns,)."""
+        found = point.copy()
+        for feature, columns in zip(self.space.features, self.space.slices, strict=True):
+            if feature.kind is Kind.CATEGORICAL:
+                found[columns] = np.arange(feature.width) == point[columns].argmax()
+            elif not feature.numeric:
+                steps = max(len(feature.categories) - 1, 1)
+                found[columns] = np.rint(point[columns] * steps) / steps
+        return found
+
     def explain(self, factual: pd.DataFrame, n: int, rng: np.random.Generator, deadline: Deadline) -> Explanation:
         points = Met(self, factual)
         self._descend(factual, points, deadline)
@@ -111,19 +124,20 @@ class Descending:
         method, origin = self.method, self.space.encode(factual)[0]
         low, high = self.space.reach(factual)
         low, high = np.minimum(low, origin), np.maximum(high, origin)
-        point, weight, count = origin.copy(), method.weight, 0
+        point, rounded, weight, count = origin.copy(), origin, method.weight, 0
         first, second = np.zeros_like(point), np.zeros_like(point)
         for _ in range(method.rounds):
             for _ in range(method.steps):
                 if deadline.passed:
                     return
                 count += 1
-                change = weight * np.sign(point - origin) + self.slope(point)
+                change = weight * np.sign(point - origin) + self.slope(rounded)
                 first += (1 - MEMORY[0]) * (change - first)
                 second += (1 - MEMORY[1]) * (change**2 - second)
                 step = first / (1 - MEMORY[0] ** count) / (np.sqrt(second / (1 - MEMORY[1] ** count)) + SMALL)
                 point = np.clip(point - method.rate * step, low, high)
-                points.look(point)
+                rounded = self.rounded(point)
+                points.look(rounded)
             if points.best[0]:
                 return
             weight *= method.decay

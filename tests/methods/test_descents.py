@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
+from support.datasets import dataset_of, problem_on
 from support.smooth import SPACE, problem, refused
 
 from harness.certificate import proven
 from harness.core.explanation import Reason, Status
 from harness.core.method import Deadline
-from harness.core.target import Probability
+from harness.core.target import Label, Probability
 from methods.descent import Descent
 from methods.probe import Probe
 from methods.roar import Roar
@@ -75,6 +77,22 @@ def test_the_descent_follows_the_gradient_of_its_loss(method: Any, name: str) ->
         np.testing.assert_allclose(explainer.slope(point), by_hand, atol=1e-5)
         compared += 1
     assert compared > 6
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
+def test_shares_of_many_categories_are_no_counterfactual(method: Any) -> None:
+    """Of German credit's 13 categories a network accepts a mixture whose nearest categories are the factual's own.
+
+    Whoever the model refuses has an answer that keeps what is asked for all the same.
+    """
+    network = MLPClassifier((50,), max_iter=500, random_state=0)
+    question = problem_on(dataset_of("german_credit"), network)
+    assert question.classifier.code("good") == 1
+    explainer = method().fit(replace(question, target=Label("good")))
+    for place in range(8):
+        factual = refused(explainer.problem).iloc[[place]]
+        (answer,) = explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(60)).answers
+        assert (answer.status, answer.detail) == (Status.FOUND, "")
 
 
 def test_the_share_of_a_linear_model_is_that_of_draws() -> None:
