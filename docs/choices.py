@@ -86,12 +86,16 @@ def about(path: Path) -> str:
     return re.sub(r"((?:^  .*\n)+)", r"\n```text\n\1```\n", "\n".join([*comment, ""]), flags=re.MULTILINE).strip()
 
 
+def table(found: Sequence[Setting]) -> str:
+    """Settings, a row each."""
+    return HEAD + "".join(f"| {literal(s.name)} | {literal(s.value)} | {cell(s.comment)} |\n" for s in found)
+
+
 def page(group: str, title: str) -> str:
     """A section a choice: what it is, and its settings as the command line takes them."""
     parts = [f"# {title}\n", f"Made of `conf/{group}`. A setting is typed as `{_typed(group)}`.\n"]
     for path in sorted((CONF / group).glob("*.yaml")):
-        rows = "".join(f"| {literal(s.name)} | {literal(s.value)} | {cell(s.comment)} |\n" for s in settings(path))
-        parts.append(f"## {path.stem}\n\n{about(path)}\n\n{HEAD}{rows}")
+        parts.append(f"## {path.stem}\n\n{about(path)}\n\n{table(settings(path))}")
     return "\n".join(parts)
 
 
@@ -102,8 +106,8 @@ def _typed(group: str) -> str:
 def everything() -> str:
     """The page of the settings that are of no choice."""
     found = [s for s in settings(CONF / "config.yaml") if not s.name.startswith("hydra.")]
-    rows = "".join(f"| {literal(s.name)} | {literal(s.value)} | {cell(s.comment)} |\n" for s in found)
-    return f"# Settings of a run\n\nMade of `conf/config.yaml`. A setting is typed as `SETTING=VALUE`.\n\n{HEAD}{rows}"
+    head = "# Settings of a run\n\nMade of `conf/config.yaml`. A setting is typed as `SETTING=VALUE`."
+    return f"{head}\n\n{table(found)}"
 
 
 def targets() -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ from harness.solvers.lp import Lp
 from harness.solvers.program import Compiled
 from methods.milp.forms import scaled
 
+Bound = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]  # as ``Manifold.pieces`` takes it
 PULL = 1e4  # weight of "the shares sum to 1" among least squares
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -18,7 +18,7 @@ from harness.core.tolerances import LIMIT_MET
 from harness.solvers.highs import Linear
 from harness.solvers.program import Compiled
 from methods.milp.forms import difference, scaled
-from methods.milp.hull import Piece
+from methods.milp.hull import Bound, Piece
 
 
 class Likely:
@@ -54,12 +54,7 @@ class Likely:
         """0 for one of the points, else infinite."""
         return 0.0 if self.density.likelihood(x[None])[0] >= self.least - LIMIT_MET else math.inf
 
-    def pieces(
-        self,
-        factual: pd.DataFrame,
-        bound: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]],
-        label: Any = None,
-    ) -> Iterator[Piece]:
+    def pieces(self, factual: pd.DataFrame, bound: Bound, label: Any = None) -> Iterator[Piece]:
         """The points of each component, that of the most rows first; as ``Manifold.pieces``."""
         for component in np.argsort(-self.density.shares, kind="stable"):
             yield Component(self, int(component))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import pandas as pd
 
 from harness.core.space import Kind, Space
 from harness.core.tolerances import COORDINATE_TIE
-from methods.milp.hull import Hull, Outside, Piece, Shares
+from methods.milp.hull import Bound, Hull, Outside, Piece, Shares
 
 SHARED = 1000  # points up to which a hull is stated by their shares, above by cuts
 
@@ -171,12 +171,7 @@ class Manifold:
             self._hulls[label] = Hull(self.points[self.cluster == label], self.norm)
         return self._hulls[label]
 
-    def pieces(
-        self,
-        factual: pd.DataFrame,
-        bound: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]],
-        label: Any = None,
-    ) -> Iterator[Piece]:
+    def pieces(self, factual: pd.DataFrame, bound: Bound, label: Any = None) -> Iterator[Piece]:
         """The parts of the manifold that a factual can reach, the cheapest first by a lower bound.
 
         Parameters

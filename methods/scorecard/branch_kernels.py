@@ -401,10 +401,8 @@ def explore(ladders, limits, form, tableau, agenda, kept, budget):
     state, lows, highs, bounds, prices = Agenda(*agenda)
     size, values = lows.shape[1], kept[0]
     level, table = Ladders(*ladders).level, Tableau(*tableau).table
-    node, at = (
-        (np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64), np.empty(size), np.empty(size)),
-        np.empty(size),
-    )
+    node = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64), np.empty(size), np.empty(size)
+    at = np.empty(size)
     spent = 0
     while state[0] > 0 and spent < budget:
         state[0] -= 1
@@ -413,10 +411,9 @@ def explore(ladders, limits, form, tableau, agenda, kept, budget):
         edge = min(cap, under(values[0])) if state[1] == len(values) else cap
         if bounds[top] > edge or not attainable(ladders, limits, node):
             continue
-        if state[2] < 0 or state[2] > STALE:
-            renew(ladders, tableau)
         rounds = FIRST_ROUNDS if state[2] < 0 else ROUNDS
         if state[2] < 0 or state[2] > STALE:
+            renew(ladders, tableau)
             state[2] = 0
         bound, price, pivots = settle(ladders, limits, tableau, node, weights, prices[top], edge, rounds)
         bound = max(bound, bounds[top])

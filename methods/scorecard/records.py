@@ -149,9 +149,7 @@ class Tableau(NamedTuple):
 class Agenda(NamedTuple):
     """Nodes that a branch and bound has still to look at, the next one last."""
 
-    state: (
-        np.ndarray
-    )  # (3,), how many nodes, how many choices are kept, pivots since the table was made, -1 for no table
+    state: np.ndarray  # (3,), how many nodes, how many choices are kept, pivots since the table was made (-1: no table)
     low: np.ndarray  # (nodes, F)
     high: np.ndarray  # (nodes, F)
     bound: np.ndarray  # (nodes,), on what they cost

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -136,9 +137,9 @@ class Search:
         self.gain, self.near, self.factor, self.deviation = gain, near, factor, deviation
         size = len(deviation)
         self.most = min(rules.most, size)
-        arrays = MoveArrays(moves.start, moves.delta, gain, near, factor, deviation, moves.score)
-        limits = Limits(rules.low, rules.high, self.most, rules.link, rules.target)
-        self.posed, self.branching = (tuple(arrays), tuple(limits)), Branching(arrays, limits)
+        self.arrays = MoveArrays(moves.start, moves.delta, gain, near, factor, deviation, moves.score)
+        self.limits = Limits(rules.low, rules.high, self.most, rules.link, rules.target)
+        self.posed = tuple(self.arrays), tuple(self.limits)
         swing = np.zeros(size)
         np.maximum.at(swing, moves.owner, np.abs(gain))
         self.sequence = np.argsort(-swing, kind="stable")
@@ -148,13 +149,18 @@ class Search:
         self.reach[1] *= -1.0
         self._crowded: dict[int, bool] = {}
 
+    @cached_property
+    def branching(self) -> Branching:
+        """What takes over where there are too many moves to go through."""
+        return Branching(self.arrays, self.limits)
+
     def cheapest(self, forms: Sequence[Form], caps: np.ndarray, room: int, deadline: Deadline) -> Listed:
         """At most ``room`` choices, cheapest by the first form, that keep to the caps."""
         size, most, count = len(self.deviation), self.most, len(forms)
         weights = np.array([form.weights for form in forms])
         found = Kept(np.empty(room), np.empty((room, most), dtype=np.int64), np.empty((room, 4)))
-        branches = count == 1 and not weights[0, kernels.OUTCOME] and self.branching.linear
-        if branches and most > FEW:
+        branches = count == 1 and not weights[0, kernels.OUTCOME]
+        if branches and most > FEW and self.branching.linear:
             return _listed(found, weights, *self.branching.cheapest(weights[0], float(caps[0]), found, deadline))
         bounds = self._bounds(weights)
         order = np.lexsort((bounds.reduced[0], self.moves.owner))
@@ -173,7 +179,7 @@ class Search:
         ended = False
         while not ended and not deadline.passed:
             ended = kernels.descend(*self.posed, *within, tuple(path), tuple(found), BUDGET)
-            if branches and not ended:
+            if branches and not ended and self.branching.linear:
                 cap = min(float(caps[0]), float(found.values[0]) if path.state[1] == room else math.inf)
                 return _listed(found, weights, *self.branching.cheapest(weights[0], cap, found, deadline))
         least = math.inf
