@@ -60,7 +60,10 @@ def test_the_reference_is_written_whole(choices: dict[str, Any], tmp_path: Path)
     choices["write"](tmp_path)
     for group in ("dataset", "experiment", "method", "metrics", "model"):
         names = re.findall(r"^## (.*)$", (tmp_path / f"{group}.md").read_text(), re.MULTILINE)
-        assert names == sorted(path.stem for path in ROOT.glob(f"conf/{group}/*.yaml"))
+        paths = sorted(ROOT.glob(f"conf/{group}/*.yaml"))
+        assert names == [path.stem for path in paths]
+        rows = re.findall(r"^\| (?!setting|---)(.*?) \|", (tmp_path / f"{group}.md").read_text(), re.MULTILINE)
+        assert rows == [f"`{each.name}`" for path in paths for each in choices["settings"](path)]
     assert ".. autoclass:: methods.ce_ocl.CeOcl\n" in (tmp_path / "classes.rst").read_text()
     assert ".. autofunction:: metrics.proximity.cost\n" in (tmp_path / "functions.rst").read_text()
     assert "| `n_factuals` | `30` |" in (tmp_path / "settings.md").read_text()

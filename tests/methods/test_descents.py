@@ -17,7 +17,7 @@ from harness.certificate import proven
 from harness.core.explanation import Reason, Status
 from harness.core.method import Deadline
 from harness.core.target import Label, Probability
-from methods.descent import Descent
+from methods.descent import Descent, Met
 from methods.probe import Probe
 from methods.roar import Roar
 
@@ -93,6 +93,17 @@ def test_shares_of_many_categories_are_no_counterfactual(method: Any) -> None:
         factual = refused(explainer.problem).iloc[[place]]
         (answer,) = explainer.explain(factual, 1, np.random.default_rng(0), Deadline.after(60)).answers
         assert (answer.status, answer.detail) == (Status.FOUND, "")
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
+def test_only_points_with_whole_categories_are_looked_at(method: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[np.ndarray] = []
+    monkeypatch.setattr(Met, "look", lambda points, point: looked.append(point))
+    monkeypatch.setattr(Met, "best", (True, None))  # as if the first round had found one
+    ask(method(), "lr", 0)
+    (columns,) = (c for f, c in zip(SPACE.features, SPACE.slices, strict=True) if not f.numeric)
+    assert {tuple(sorted(point[columns])) for point in looked} == {(0.0,) * (columns.stop - columns.start - 1) + (1.0,)}
+    assert len({tuple(point) for point in looked}) > 10
 
 
 def test_the_share_of_a_linear_model_is_that_of_draws() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,10 @@ from harness.core.space import Feature, Space
 from harness.core.target import Label
 from harness.store.codec import from_plain, to_plain
 from methods.ce_ocl import CeOcl
+from methods.ce_ocl.one_answer import AnswerSearch
+from methods.milp.hull import Shares
+from methods.milp.likely import Component, Likely, _bins
+from metrics import plausibility
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -161,6 +166,32 @@ def test_the_claim_is_kept_as_data_and_judged_by_itself() -> None:
     assert [fault == ["rarity"] for fault in faults] == (oracle.likelihood(points) < oracle.least(0.5) - 1e-7).tolist()
     assert 0 < sum(map(bool, faults)) < len(points)
     assert claim.common().limits == ()
+
+
+def test_a_value_on_an_edge_has_the_bins_on_both_sides() -> None:
+    """Also where it cannot move; neighbours of one value are one bin."""
+    edges = np.array([0.0, 1.0, 2.0])
+    assert _bins(edges, np.array([1.0, 2.0, 3.0, 4.0]), 1.0, 1.0) == [(1.0, 1.0, 2.0), (1.0, 1.0, 3.0)]
+    assert _bins(edges, np.array([1.0, 2.0, 2.0, 4.0]), 0.5, 2.0) == [(0.5, 2.0, 2.0), (2.0, 2.0, 4.0)]
+
+
+def test_what_lies_between_likely_points_is_judged_itself() -> None:
+    """Between points of a hull it is not: that is in it."""
+    rows = np.random.default_rng(0).random((20, 2))
+    likely = Likely(PLANE, rows, np.zeros(20, dtype=int), 0.5)
+    for piece, inside in ((Component(likely, 0), False), (Shares(rows, np.arange(2)), True)):
+        assert AnswerSearch._inside.fget(SimpleNamespace(piece=piece, price=None)) is inside
+
+
+def test_the_metric_is_the_share_of_the_rows_that_are_no_likelier() -> None:
+    """Of each point of a small space, counted with the density worked out apart."""
+    problem = enumeration.problem_of("lr", span=150)
+    oracle, points = Oracle(problem, plausibility.COMPONENTS), enumeration.points()[::40]
+    known = oracle.likelihood(oracle.rows)
+    shares = [(known <= value + 1e-7).mean() for value in oracle.likelihood(points)]
+    found = [plausibility.likelihood(points.iloc[[0]], points.iloc[[k]], problem) for k in range(len(points))]
+    assert found == pytest.approx(shares)
+    assert len(set(found)) > 10
 
 
 def test_where_nothing_likely_is_valid_the_data_manifold_is_named() -> None:
