@@ -100,7 +100,7 @@ def test_only_points_with_whole_categories_are_looked_at(method: Any, monkeypatc
     looked: list[np.ndarray] = []
     monkeypatch.setattr(Met, "look", lambda points, point: looked.append(point))
     monkeypatch.setattr(Met, "best", (True, None))  # as if the first round had found one
-    ask(method(), "lr", 0)
+    ask(method(), "lr", 1)  # whose descent comes between two categories
     (columns,) = (c for f, c in zip(SPACE.features, SPACE.slices, strict=True) if not f.numeric)
     assert {tuple(sorted(point[columns])) for point in looked} == {(0.0,) * (columns.stop - columns.start - 1) + (1.0,)}
     assert len({tuple(point) for point in looked}) > 10
