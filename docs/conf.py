@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 import sys
+from functools import partial
 from importlib.metadata import version as installed
 from pathlib import Path
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
-from nbclient import NotebookClient
+from jupyter_cache.executors import utils as notebooks
 from sphinx.application import Sphinx
 from sphinx.writers.html5 import HTML5Translator
 
@@ -35,7 +36,7 @@ nb_execution_timeout = 120  # seconds a cell
 nb_execution_raise_on_error = True
 nb_execution_in_temp = True
 nb_render_markdown_format = "gfm"
-NotebookClient.coalesce_streams.default_value = True  # what a cell prints comes in pieces of lines
+notebooks.executenb = partial(notebooks.executenb, coalesce_streams=True)  # what a cell prints comes in pieces of lines
 
 html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"

@@ -26,6 +26,7 @@ def test_the_pages_are_built_without_a_warning_or_a_network(tmp_path: Path) -> N
     environment = {**os.environ, **OFFLINE, "NO_PROXY": "", "no_proxy": ""}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-5000:]
+    assert "  coverage  filled  validity  " in (tmp_path / "tutorials" / "compare.html").read_text()  # in one piece
     assert [page for page in SOURCES if not (tmp_path / page.relative_to(DOCS)).with_suffix(".html").exists()] == []
 
 
