@@ -286,13 +286,18 @@ def some_problem_is_taken(cases: list[Case]) -> None:
 
 
 def _same(one: Explanation, other: Explanation) -> None:
-    """AssertionError where two explanations differ and no clock ended either search."""
+    """AssertionError where two explanations differ and no clock ended either search.
+
+    Bounds may differ by 1e-9 of their size: HiGHS 1.12, given the same program twice, byte for byte, was seen to end
+    with optima 1.6e-10 apart.
+    """
     if not any(answer.reason is Reason.TIME_LIMIT for answer in (*one.answers, *other.answers)):
         first, again = (
             [replace(a, row=a.row if a.row is None else _known(a.row)) for a in explanation.answers]
             for explanation in (one, other)
         )
-        assert again == first
+        assert [replace(a, bound=None) for a in again] == [replace(a, bound=None) for a in first]
+        assert [a.bound for a in again] == pytest.approx([a.bound for a in first], rel=1e-9, abs=1e-9)
 
 
 def _known(row: Mapping[str, Any]) -> dict[str, Any]:
