@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -70,13 +70,20 @@ def refusal(problem: Problem) -> str | None:
 
 def inexact(problem: Problem) -> str | None:
     """Why there is no single model that says the worst of all within ``delta``; None where ``pessimistic`` is one."""
+    if (why := unbounded(problem)) is not None:
+        return why
+    if not weight_box(problem.classifier, problem.target).exact:
+        return "delta is exact for linear models and networks of one hidden layer; this one has more."
+    return None
+
+
+def unbounded(problem: Problem) -> str | None:
+    """Why ``pessimistic`` is no model that says at most what any within ``delta`` does; None where it is."""
     if (why := refusal(problem)) is not None:
         return why
     box = weight_box(problem.classifier, problem.target)
     if len(box.margins) != 1 or len(box.margins[0].weights) != 1 or not problem.classifier.binary:
         return "delta needs a model with two classes, and a class or one bound of its probability as what is desired."
-    if not box.exact:
-        return "delta is exact for linear models and networks of one hidden layer; this one has more."
     if getattr(problem.classifier.estimator, "activation", "relu") != "relu":
         return f"delta needs a network of ReLUs, not of {problem.classifier.estimator.activation!r}."
     return None
@@ -101,9 +108,10 @@ def pessimistic(problem: Problem, delta: float, sign: np.ndarray) -> Problem:
     r"""The problem of the model that says the worst that any model with weights within ``delta`` would.
 
     Of :math:`w^\top x + b` that is :math:`w^\top x + b - \delta (\|x\|_1 + 1)`, and a unit of a hidden layer has the
-    least sum where its outgoing weight, at its worst, helps, and the greatest where it harms. With inputs of known sign
-    :math:`\|x\|_1` is linear, and the model of the same family; otherwise each input is split by two ReLUs into what it
-    is above and below 0, and the model is a network.
+    least sum where its outgoing weight, at its worst, helps, and the greatest where it harms. With several hidden
+    layers a unit stands for both, which no one model says: what this one says is then a bound. With inputs of known
+    sign :math:`\|x\|_1` is linear, and the model of the same family; otherwise each input is split by two ReLUs into
+    what it is above and below 0, and the model is a network.
 
     Parameters
     ----------
@@ -114,7 +122,7 @@ def pessimistic(problem: Problem, delta: float, sign: np.ndarray) -> Problem:
     box = weight_box(classifier, problem.target)
     towards = float(box.margins[0].weights[0])  # 1 where a greater output is wanted, -1 where a smaller
     first, last = box.layers[0], box.layers[-1]
-    outgoing, end = last.weights - towards * delta, last.shifts - towards * delta * last.shifted
+    end = last.shifts - towards * delta * last.shifted
     entering = first.weights, sign[:, None]
     changed = []
     if not sign.all():
@@ -125,9 +133,35 @@ def pessimistic(problem: Problem, delta: float, sign: np.ndarray) -> Problem:
     if len(box.layers) == 1:
         changed.append((weights - towards * delta * size, end))
     else:
-        least = np.where(towards * outgoing[:, 0] >= 0, 1.0, -1.0)  # where the unit's least sum is its worst
-        changed += [(weights - delta * size * least, first.shifts - delta * least), (outgoing, end)]
+        # Each unit twice, by its least sum and by its greatest; those that nothing asks for are left out below.
+        ends = [(weights + side * delta * size, first.shifts + side * delta) for side in (-1, 1)]
+        for layer in (*box.layers[1:-1], None):
+            changed.append((np.hstack([part for part, _ in ends]), np.hstack([part for _, part in ends])))
+            if layer is not None:
+                ends = [(_of_ends(layer.weights, side * delta), layer.shifts + side * delta) for side in (-1, 1)]
+        changed.append((_of_ends(last.weights, -towards * delta), end))
+        changed = _asked(changed)
     return replace(problem, classifier=_with(problem, changed))
+
+
+def _of_ends(weights: np.ndarray, change: float) -> np.ndarray:
+    """The weights of units' least and greatest values, all >= 0, in the sums that a change makes least, or greatest.
+
+    Of shape (2 * inputs, outputs), for weights of shape (inputs, outputs): least where the change is negative.
+    """
+    moved = weights + change
+    near, far = np.maximum(moved, 0.0), np.minimum(moved, 0.0)
+    return np.vstack([near, far] if change < 0 else [far, near])
+
+
+def _asked(layers: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The same network without units that no later layer asks for."""
+    found = list(layers)
+    for place in range(len(found) - 1, 0, -1):
+        used = found[place][0].any(axis=1)
+        found[place] = found[place][0][used], found[place][1]
+        found[place - 1] = found[place - 1][0][:, used], found[place - 1][1][used]
+    return found
 
 
 def _with(problem: Problem, layers: list[tuple[np.ndarray, np.ndarray]]) -> Any:

@@ -15,7 +15,7 @@ from harness.core.objective import Objective, Term
 from harness.core.problem import Problem
 from harness.core.target import Label
 from methods.ce_ocl.method import CeOcl
-from methods.delta import check_delta, limited
+from methods.delta import check_delta, limited, pessimistic, signs, unbounded
 
 PROVEN = "proven nearest within the hull of the factual and its nearest rows that withstand delta"
 NOTHING = (
@@ -36,8 +36,10 @@ class Proplace:
     k nearest training rows that meet the second one themselves and that the factual may become: of others, which differ
     in what may not change, a hull need not hold a single permitted point. The paper alternates between a program over x
     and one over :math:`\theta'`; here the worst model is embedded in one program, that of ``CeOcl`` with ``delta`` and
-    a hull, which has the same optimum. It is proven within the region, which is another for each factual, so that
-    nothing is claimed over the space: the status is FOUND, and ``detail`` says what is proven.
+    a hull, which has the same optimum. With several hidden layers that model is a bound, the sums of intervals by which
+    the paper judges, too: the answer withstands delta, and so may a nearer point. It is proven within the region, which
+    is another for each factual, so that nothing is claimed over the space: the status is FOUND, and ``detail`` says
+    what is proven.
 
     Parameters
     ----------
@@ -70,7 +72,8 @@ class Proplace:
     def refuses(self, problem: Problem) -> str | None:
         if not isinstance(problem.target, Label):
             return "PROPLACE is run for a wanted class only; set 'desired' to a class."
-        return CeOcl(distance="l1", delta=self.delta or 1.0).refuses(problem)
+        why = unbounded(problem)
+        return why or CeOcl(distance="l1").refuses(pessimistic(problem, self.delta, signs(problem)))
 
     def objective(self, problem: Problem) -> Objective:
         return limited(Objective((Term("l1"),)), problem, self.delta)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from harness.core.method import Deadline
 from harness.evaluation.checker import examine
 from harness.evaluation.weights import withstands
 from methods.ce_ocl import CeOcl
+from methods.ce_ocl.proplace import Proplace
 from methods.delta import pessimistic, signs
 from methods.nearest import Nearest
 
@@ -35,6 +36,34 @@ def test_one_model_says_the_worst_of_all(kind: str, inputs: str, wanted: str) ->
             assert towards * (said.raw(GRID) - said.raw_threshold) == pytest.approx(worst, abs=1e-9)
         box = weight_box(problem.classifier, problem.target)
         assert box.worst(problem.classifier.matrix(GRID), DELTA) == pytest.approx(worst, abs=1e-9)
+
+
+@pytest.mark.parametrize("wanted", ["yes", "no"])
+@pytest.mark.parametrize("inputs", INPUTS)
+@pytest.mark.parametrize("shape", [(3, 2), (2, 3, 2)])
+def test_with_more_layers_it_says_the_sums_of_intervals(shape: tuple[int, ...], inputs: str, wanted: str) -> None:
+    """As the certificate adds them up; PROPLACE takes such a network, and its answers pass that certificate."""
+    problem, rng = posed("network", inputs, wanted, 0), np.random.default_rng(len(shape))
+    network, sizes = problem.classifier.estimator, (3, *shape, 1)
+    network.coefs_ = [rng.normal(0.3, 1, pair) for pair in pairwise(sizes)]
+    network.intercepts_ = [rng.normal(size=size) for size in sizes[1:]]
+    network.n_layers_ = len(sizes)
+    network.intercepts_[-1] -= np.median(problem.classifier.raw(GRID)) - problem.classifier.raw_threshold
+    box, towards = weight_box(problem.classifier, problem.target), 1 if wanted == "yes" else -1
+    worst = box.worst(problem.classifier.matrix(GRID), DELTA)
+    for sign in (signs(problem), np.zeros(3)):
+        said = pessimistic(problem, DELTA, sign).classifier
+        assert towards * (said.raw(GRID) - said.raw_threshold) == pytest.approx(worst, abs=1e-9)
+    method = Proplace(5, DELTA / 100)
+    assert method.refuses(problem) is None
+    fitted, found = method.fit(problem), 0
+    for place in np.flatnonzero(~problem.valid(GRID))[::9]:
+        (answer,) = fitted.explain(GRID.iloc[[place]], 1, rng, Deadline.after(20)).answers
+        if answer.row is not None:
+            row = problem.classifier.matrix(SPACE.frame([answer.row]))
+            assert box.worst(row, method.delta * (1 - 1e-6))[0] > 0
+            found += 1
+    assert found
 
 
 def test_signs_are_those_of_all_points() -> None:
