@@ -27,7 +27,7 @@ ASKED = 50  # people
 DELTA = 0.025  # how far each weight may be off, of COMPAS
 NEIGHBOURS = 10  # of the local outlier factor
 BETTER = {"validity": "higher", "delta_validity": "higher", "m2_validity": "higher", "l1": "lower", "lof": "lower"}
-RETRAINED = "another retraining: ten networks of all rows, and ten of all but a hundredth, of 50 units a layer"
+RETRAINED = "another retraining: ten networks of twice the rows, ten of all but a hundredth, with 50 units a layer"
 NOTES = (
     "The network, its rows and its training are the paper's but for their draws: CARLA's COMPAS, 40 % of the rows, two "
     "layers of 20 ReLUs, 50 epochs of Adam at 0.01 in batches of 32; δ = 0.025 and 20 neighbours. All features may "
@@ -78,7 +78,7 @@ class Compas(OneFile):
 
 
 def measured(run: StoredRun) -> pd.DataFrame:
-    """The paper's measures of each accepted counterfactual of a run, a row each."""
+    """The paper's measures, a row a person; of one without an accepted counterfactual only its validity."""
     factuals, targets = run.factuals()
     space, data = run.space, data_of(run)
     train = data.frame.iloc[data.train]
