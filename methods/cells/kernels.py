@@ -19,6 +19,7 @@ import numpy as np
 
 from harness.core.compiling import njit, njit_no_refcount
 from harness.core.tolerances import BRANCHING_GAIN, COST_TIE, NO_DIVISOR, SCORE_TIE
+from methods.cells.additive import additive_bound
 from methods.cells.masks import (
     ASK,
     DONE,
@@ -993,7 +994,7 @@ def branch(c, clauses, states, node, key, nodes, counters):
 
 
 @njit(cache=True)
-def run(grid, states, clauses, nodes, progress, effort, neighbourhood=None):
+def run(grid, states, clauses, nodes, progress, effort, neighbourhood=None, additive=None):
     """Best-first branch and bound, for about ``effort`` units of work; returns why it stopped.
 
     Its whole state is in its arguments. Takes plain tuples, see ``records``, but for the neighbourhood.
@@ -1011,6 +1012,7 @@ def run(grid, states, clauses, nodes, progress, effort, neighbourhood=None):
     violated, order, live = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
     holding = np.empty(clauses.table.shape[1], np.uint64)
     end = counters[WORK] + effort
+    tried, paid = 0, 0  # looks at what changes gain together, and those that told something
     while counters[HEAP]:
         upper[1] = min(keys[heap[0]], upper[0])
         if upper[1] >= upper[0] - COST_TIE:
@@ -1025,6 +1027,7 @@ def run(grid, states, clauses, nodes, progress, effort, neighbourhood=None):
         counters[NODES_SEEN] += 1
         rounds = ROOT_ROUNDS if counters[ROOT] == 0 else NODE_ROUNDS
         counters[ROOT] = 1
+        looks = 2
         while True:
             if not propagate(clauses, counters[CLAUSES], states, box):
                 break
@@ -1059,6 +1062,21 @@ def run(grid, states, clauses, nodes, progress, effort, neighbourhood=None):
                 break
             if fix(node, states, upper[0] - COST_TIE - bound):
                 continue
+            some_pay = 4 * paid >= tried - 20 or counters[NODES_SEEN] % 8 == 0
+            if additive is not None and len(additive.gain) and upper[0] < INFINITE and looks and some_pay:
+                score, which = score_point(grid, states, point)
+                if score < -SCORE_TIE:
+                    looks -= 1
+                    tried += 1
+                    counters[WORK] += 3 * trees
+                    slack = upper[0] - COST_TIE - lowest
+                    more, dropped = additive_bound(grid, states, node, which, slack, additive)
+                    paid += more >= slack or dropped or lowest + more > bound
+                    key = max(key, min(lowest + more, upper[0]))
+                    if more >= slack:
+                        break
+                    if dropped:
+                        continue
             if total == 0:
                 score, which = assess(grid, states, point, neighbourhood)
                 if neighbourhood is not None:

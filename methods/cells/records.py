@@ -239,3 +239,30 @@ class Touching(NamedTuple):
     values: np.ndarray  # (states,), decoded
     cost: np.ndarray  # (states,)
     factual: int  # which one is the factual's
+
+
+class Spans(NamedTuple):
+    """Where the leaves of a grid lie, for ``additive``; absent ones, which fill up a row, span nothing."""
+
+    low: np.ndarray  # (M, L), the first cell of each leaf under each mask
+    high: np.ndarray  # (M, L), the last one
+    categories: np.ndarray  # (M, L) uint64, the categories of each leaf where the mask's feature has no order
+    leaves: np.ndarray  # (T,), how many each tree has
+
+
+class AdditiveRoom(NamedTuple):
+    """What ``additive`` knows of a factual's states, and its room; of no size where it is not to look."""
+
+    spans: Spans
+    onwards: np.ndarray  # (cells,), the first state at a cell or beyond it
+    upto: np.ndarray  # (cells,), the last state at a cell or before it
+    gain: np.ndarray  # (S,)
+    share: np.ndarray  # (L, most masks of a tree), in what a leaf gains
+    at: np.ndarray  # (L, most masks of a tree) int64, the states through which its conditions are met
+    leaf: np.ndarray  # (L,), which leaf a row of these is of
+    steps: np.ndarray  # (L,), how many states away, in order
+    rows: np.ndarray  # (L,), the rows in this order
+    taken: np.ndarray  # (F,)
+    begin: np.ndarray  # (F + 1,), where each feature's part of the two below begins
+    costs: np.ndarray  # (S,), of the states that some price makes best, beyond the nearest point's
+    gains: np.ndarray  # (S,), what they gain at most

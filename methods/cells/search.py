@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property, partial
 from heapq import heappop, heappush
 from itertools import accumulate, count
 from typing import Any
@@ -20,10 +20,11 @@ from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
 from harness.core.tolerances import COST_TIE, SCORE_TIE
 from methods.cells import kernels
+from methods.cells.additive import NO_ROOM, leaf_spans, room_for
 from methods.cells.closest import Closest
 from methods.cells.grid import Grid, build
 from methods.cells.numbers import NumberStates, with_gap
-from methods.cells.records import Box, Clauses, Neighbourhood, Nodes, Progress, States
+from methods.cells.records import AdditiveRoom, Box, Clauses, Neighbourhood, Nodes, Progress, States
 from methods.cells.relations import RelationBoxes
 from methods.estimators import walk_kernels
 from methods.estimators.raw_target import conditions
@@ -33,6 +34,7 @@ EASY = 100_000  # units of work after which a first guess saves time: some milli
 EFFORT = 200_000  # units of work (clauses and trees looked at) between two looks at the clock: some milliseconds
 INTERRUPTIBLE = {kernels.DONE, kernels.ASK, kernels.PAUSED, kernels.MORE_LOOKS}
 NODES, CLAUSES = 128, 256  # room to begin with; doubled when full
+EASY_NODES = 40  # until what changes gain together is looked at, which takes as long as a few nodes do
 TRIES, SEEK = 20, 3  # at a better incumbent, and between how many looks at the clock; no clock decides on an answer
 PASSED = 20  # incumbents left for better ones that the next answer starts from
 ROWS = 2000  # training rows considered for a first guess, which needs a near one, not the nearest
@@ -77,6 +79,7 @@ class CellSearch:
         self._right = _decision(problem, self.grid)
         self.numbers = NumberStates(problem, self.grid.ends, coefficients, self.gap_costs)
         self.known = _known(problem, self.grid)
+        self.leaf_spans = cache(partial(leaf_spans, self._grid))
         self._levels: dict[tuple[int, Any], tuple[tuple[np.ndarray, np.ndarray, np.ndarray, int], np.uint64]] = {}
 
     def levels(self, f: int, value: Any) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray, int], np.uint64]:
@@ -330,10 +333,17 @@ class State:
 
     def go(self, effort: int) -> int:
         """Search on, for about so many units of work."""
+        hard = self.counters[kernels.NODES_SEEN] > EASY_NODES
+        additive = None if self.neighbourhood is not None else self.additive if hard else NO_ROOM
         return kernels.run(
             self.search.plain_grid, tuple(self.states), tuple(self.clauses), tuple(self.nodes), tuple(self.progress),
-            effort, self.neighbourhood,
+            effort, self.neighbourhood, additive,
         )  # fmt: skip
+
+    @cached_property
+    def additive(self) -> AdditiveRoom:
+        """What bounds that add up what changes gain need."""
+        return room_for(self.search.leaf_spans(), self.grid, self.states)
 
     def undecided_row(self) -> dict[str, Any]:
         """The decoded point whose score is too near to the threshold to decide."""
