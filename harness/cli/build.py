@@ -86,6 +86,8 @@ def names_of(config: DictConfig) -> dict[str, str]:
     names["dataset"] = _shown(config, names["dataset"])
     if path := OmegaConf.select(config, "model.path"):
         names["model"] = name_of(str(path))
+    if size := OmegaConf.select(config, "model.size"):
+        names["model"] += "_" + "x".join(map(str, size.values()))
     if variant := config.variant:
         names["method"] += f"-{variant}"
     return names
