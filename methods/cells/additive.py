@@ -62,8 +62,8 @@ def room_for(spans: Spans, grid: GridArrays, states: States) -> AdditiveRoom:
     wide = leaves, int(np.diff(grid.starts).max(initial=1))
     leaf, steps, rows = (np.empty(leaves, np.int64) for _ in range(3))
     return AdditiveRoom(
-        spans, onwards, upto, np.empty(count), np.empty(wide), np.empty(wide, np.int64), leaf, steps, rows, np.empty(features),
-        np.empty(features + 1, np.int64), np.empty(count), np.empty(count),
+        spans, onwards, upto, np.empty(count), np.empty(wide), np.empty(wide, np.int64), leaf, steps, rows,
+        np.empty(features), np.empty(features + 1, np.int64), np.empty(count), np.empty(count),
     )  # fmt: skip
 
 
