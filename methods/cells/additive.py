@@ -217,11 +217,11 @@ def shares(grid, states, node, which, slack, room):
 
 
 @njit_no_refcount
-def inside_node(states, node, f, s):
+def allows(box, states, f, state):
     """Whether a node has a state of a feature."""
     if states.unordered[f]:
-        return (node.box.sets[f] >> np.uint64(s)) & np.uint64(1) != 0
-    return node.box.low[f] <= s <= node.box.high[f]
+        return (box.sets[f] >> np.uint64(state)) & np.uint64(1) != 0
+    return box.low[f] <= state <= box.high[f]
 
 
 @njit_no_refcount
@@ -235,7 +235,7 @@ def frontier(states, node, room):
         here = cost[start + point]
         if states.unordered[f]:
             for s in range(state_start[f + 1] - start):
-                if s != point and gain[start + s] > 0.0 and inside_node(states, node, f, s):
+                if s != point and gain[start + s] > 0.0 and allows(node.box, states, f, s):
                     at = put(cost[start + s] - here, gain[start + s], room, room.begin[f], at)
         else:
             down, up = point - 1, point + 1
@@ -347,7 +347,7 @@ def drop(price, best, slack, states, node, room):
         here, spare = states.cost[start + point[f]], best + room.taken[f] - slack
         if states.unordered[f]:
             for s in range(states.start[f + 1] - start):
-                if s == point[f] or not inside_node(states, node, f, s):
+                if s == point[f] or not allows(node.box, states, f, s):
                     continue
                 if spare >= price * room.gain[start + s] - (states.cost[start + s] - here):
                     sets[f] &= ~(np.uint64(1) << np.uint64(s))

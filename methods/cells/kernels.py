@@ -19,7 +19,7 @@ import numpy as np
 
 from harness.core.compiling import njit, njit_no_refcount
 from harness.core.tolerances import BRANCHING_GAIN, COST_TIE, NO_DIVISOR, SCORE_TIE
-from methods.cells.additive import additive_bound
+from methods.cells.additive import additive_bound, allows
 from methods.cells.masks import (
     ASK,
     DONE,
@@ -824,14 +824,6 @@ def fix(node, states, slack):
             low[f] += 1
             dropped = True
     return dropped
-
-
-@njit_no_refcount
-def allows(box, states, f, state):
-    """Whether a node has a state of a feature."""
-    if states.unordered[f]:
-        return (box.sets[f] >> np.uint64(state)) & np.uint64(1) != 0
-    return box.low[f] <= state <= box.high[f]
 
 
 @njit_no_refcount

@@ -12,7 +12,7 @@ from support.forests import SPACE, closest, factuals, problem_with, searcher
 from harness.core.tolerances import SCORE_TIE
 from methods.ce_ocl import CeOcl
 from methods.cells import kernels, search
-from methods.cells.additive import additive_bound, dual, frontier, inside_node, shares
+from methods.cells.additive import additive_bound, allows, dual, frontier, shares
 from methods.cells.records import Box, Node
 
 METHOD = CeOcl("l1", 0.1)
@@ -67,7 +67,7 @@ def test_no_right_point_costs_less_and_none_within_the_slack_is_dropped(model: s
             none_left += bound == math.inf
             for point, cost in beyond.items():
                 if cost < slack - 1e-9:
-                    assert all(kernels.allows(node.box, state.states, f, s) for f, s in enumerate(point))
+                    assert all(allows(node.box, state.states, f, s) for f, s in enumerate(point))
             fewer += dropped
             if beyond and bound < slack:
                 bounds.append(bound)
@@ -95,7 +95,7 @@ def test_the_frontier_leaves_out_no_state_that_a_price_makes_best(model: str) ->
         for price in (*rng.uniform(0, 20, 30), 1e9):
             for f, point in enumerate(node.point):
                 start, here = states.start[f], states.cost[states.start[f] + point]
-                inside = [s for s in range(states.start[f + 1] - start) if inside_node(states, node, f, s)]
+                inside = [s for s in range(states.start[f + 1] - start) if allows(node.box, states, f, s)]
                 own = [(room.gain[start + s], states.cost[start + s] - here) for s in inside if s != point]
                 taken[0, f] = max([0.0, *(price * gain - cost for gain, cost in own if gain > 0)])
                 taken[1, f] = max([0.0, *(gain for gain, _ in own)])
