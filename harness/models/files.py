@@ -43,6 +43,7 @@ PARTS = {
     "collections.OrderedDict", "collections.defaultdict", "collections.deque",
     "harness.models.card.Bin", "harness.models.card.Card", "harness.models.scorecard.ScorecardClassifier",
     "harness.models.scorecard.ScorecardRegressor", "harness.models.card.Variable",
+    "harness.models.votes.VotingForestClassifier",
     "lightgbm.basic.Booster", "xgboost.core.Booster",
     "numpy.dtype", "numpy.generic", "numpy.number", "numpy.integer", "numpy.floating",
     "sklearn.calibration._CalibratedClassifier", "sklearn.calibration._SigmoidCalibration",
