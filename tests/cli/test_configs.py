@@ -62,13 +62,19 @@ def test_it_composes(group: str, choice: str) -> None:
 def test_its_runs_have_settings_that_fit(experiment: str) -> None:
     """Those of each value of its own settings that it sweeps over; choices of data, models, methods compose above."""
     swept = composed(f"+experiment={experiment}").hydra.sweeper.get("params") or {}
-    own = {key: values for key, values in swept.items() if key not in GROUPS and "(" not in str(values)}
-    each = [f"{key}={value}" for key, values in own.items() for value in str(values).split(",")]
+    own = {key: str(values) for key, values in swept.items() if key not in GROUPS and "interval(" not in str(values)}
+    each = [f"{key}={value}" for key, values in own.items() for value in swept_over(f"{key}={values}")]
     plain = composed(f"+experiment={experiment}")
     for given in each or [None]:
         config = plain if given is None or "/" in given.partition("=")[0] else with_value(plain, given)
         settings = OmegaConf.masked_copy(config, [key for key in config if key != "hydra"])
         validate({str(key): value for key, value in OmegaConf.to_container(settings, resolve=True).items()})  # type: ignore[union-attr]
+
+
+def swept_over(override: str) -> list[str]:
+    """The values of a sweep's line."""
+    (parsed,) = OverridesParser.create().parse_overrides([override])
+    return list(parsed.sweep_string_iterator()) if parsed.is_sweep_override() else [override.partition("=")[2]]
 
 
 def with_value(config: DictConfig, override: str) -> DictConfig:
