@@ -1,8 +1,8 @@
-"""Validity under retraining once more, from stored answers and the retrained models that a run names."""
+"""Validity under changes of the model once more: of the retrained models that a run names, and of changed weights."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +11,23 @@ import pandas as pd
 
 from harness.core.caching import cache
 from harness.core.classifier import Classifier
+from harness.core.problem import Problem
 from harness.core.tolerances import VALUE_TIE
 from harness.evaluation.checker import ACCEPTED
+from harness.evaluation.contest import metrics_of
 from harness.evaluation.study import SCORES, read_scores
 from harness.models.files import load
 from harness.models.train import Amended
 from harness.store.run import StoredRun
 
 FAMILY = "retraining/"
+WEIGHED = ("robustness/delta_validity", "robustness/certified_delta")
 
 
 def faults(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> tuple[list[str], int]:
-    """A sentence for each kind of retraining whose stored numbers differ; and how many models are not in the cache."""
-    named: Mapping[str, Sequence[str]] = run.meta.get("retrained") or {}
+    """A sentence for each stored number that differs; and how many retrained models are not in the cache."""
     scored = run.meta.get("scored") or {}
-    if not named or not (run.path / SCORES).is_file() or scored.get("population") != "accepted":
+    if not (run.path / SCORES).is_file() or scored.get("population") != "accepted":
         return [], 0
     scores, (factuals, targets) = read_scores(run), run.factuals()
     fine = {(v["factual"], v["ce"]) for v in verdicts if v["verdict"] == ACCEPTED}
@@ -33,10 +35,11 @@ def faults(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> tuple[list[
     for row in run.rows():
         if (row["factual"], row["ce"]) in fine:
             answers.setdefault(row["factual"], []).append(row["row"])
-    settings = run.meta["config"]["model"]
+    frames = {factual: run.space.frame(rows) for factual, rows in answers.items()}
+    values, missing = dict(_weighed(run, frames)), 0
+    settings = run.meta["config"].get("model") or {}
     amended = Amended(settings.get("decimals"), settings.get("decision"))
-    missing, sentences = 0, []
-    for change, names in named.items():
+    for change, names in (run.meta.get("retrained") or {}).items():
         if FAMILY + change not in scores:  # the metric failed
             continue
         paths = [cache() / "models" / f"{name}.skops" for name in names]
@@ -44,13 +47,28 @@ def faults(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> tuple[list[
             missing += absent
             continue
         models = [_model(path, amended, run, factuals) for path in paths]
-        for factual, rows in answers.items():
-            frame, target = run.space.frame(rows), targets[factual]
-            value = float(np.mean([target.holds(model, frame).mean() for model in models]))
-            stored = float(scores.loc[factual, FAMILY + change])
-            if not abs(stored - value) <= VALUE_TIE:
-                sentences.append(f"{FAMILY}{change} of factual {factual} is stored as {stored:g}; it is {value:g}.")
-    return sentences, missing
+        for factual, frame in frames.items():
+            kept = [targets[factual].holds(model, frame).mean() for model in models]
+            values[FAMILY + change, factual] = float(np.mean(kept))
+    stored = {place: float(scores.loc[place[1], place[0]]) for place in values if place[0] in scores}
+    return [
+        f"{name} of factual {factual} is stored as {found:g}; it is {values[name, factual]:g}."
+        for (name, factual), found in stored.items()
+        if not np.isclose(found, values[name, factual], rtol=0, atol=VALUE_TIE, equal_nan=True)
+    ], missing
+
+
+def _weighed(run: StoredRun, frames: Mapping[Any, pd.DataFrame]) -> Iterator[tuple[tuple[str, Any], float]]:
+    """What becomes of accepted answers where weights change, by metric and factual; NaN where it is not defined."""
+    known = metrics_of(run)
+    for name in WEIGHED if frames else ():
+        if name in known:
+            factuals, targets = run.factuals()
+            classifier, none = run.classifier, np.zeros(0, dtype=object)
+            for factual, frame in frames.items():
+                problem = Problem(run.space, classifier, factuals.iloc[:0], none, targets[factual])
+                value = known[name](factuals.loc[[factual]], frame, problem)
+                yield (name, factual), float("nan" if value is None else value)
 
 
 def _model(path: Path, amended: Amended, run: StoredRun, frame: pd.DataFrame) -> Classifier:

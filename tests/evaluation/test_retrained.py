@@ -16,10 +16,12 @@ from harness.core.target import Label
 from harness.evaluation import retrained
 from harness.models.retraining import Retraining
 from harness.models.train import Training
-from metrics._example import LABELS, SPACE, TRAIN, factual, problem, rows
+from metrics import robustness
+from metrics._example import LABELS, SPACE, TRAIN, answers, factual, linear, problem, rows
 from metrics.retraining import bootstrap
 
 TREE = DecisionTreeClassifier(max_depth=1, random_state=0)
+SCORED = {"population": "accepted", "metrics": {"names": []}}
 POINTS = rows((52.0, 40, "no", "school", "clerk"), (99.0, 30, "no", "degree", "clerk"))
 
 
@@ -34,7 +36,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     pd.DataFrame({"factual": [3], "retraining/bootstrap": [share]}).to_csv(tmp_path / "scores.csv", index=False)
     return SimpleNamespace(
         path=tmp_path,
-        meta={"retrained": again.names, "scored": {"population": "accepted"}, "config": {"model": {}}},
+        meta={"retrained": again.names, "scored": SCORED, "config": {"model": {}}},
         space=SPACE,
         classifier=training.done().classifier,
         factuals=lambda: (POINTS.iloc[:1].set_axis([3]), {3: Label("granted")}),
@@ -61,11 +63,32 @@ def test_a_number_that_differs_is_named(run: Any) -> None:
 
 def test_shares_of_other_answers_are_not_judged(run: Any) -> None:
     """Where metrics saw all that was returned, or none was computed, accepted answers say nothing of the number."""
-    run.meta["scored"] = {"population": "returned"}
+    run.meta["scored"] = SCORED | {"population": "returned"}
     assert retrained.faults(run, ACCEPTED[:1]) == ([], 0)
-    run.meta["scored"] = {"population": "accepted"}
+    run.meta["scored"] = SCORED
     pd.DataFrame({"factual": [3], "coverage": [1.0]}).to_csv(run.path / "scores.csv", index=False)
     assert retrained.faults(run, ACCEPTED[:1]) == ([], 0)
+
+
+@pytest.mark.parametrize(("name", "held"), [("delta_validity", 0.5), ("certified_delta", 0.0909 / 2)])
+def test_numbers_of_changed_weights_are_computed_again(tmp_path: Path, name: str, held: float) -> None:
+    """Of two answers 0.3 and 0.001 above the threshold, whose weights may change by 0.1 and next to nothing."""
+    both = answers.iloc[[0, 0]].assign(income=[80.0, 50.001])
+    column = f"robustness/{name}"
+    one = SimpleNamespace(
+        path=tmp_path,
+        meta={"scored": SCORED | {"metrics": {"names": [f"metrics.{column.replace('/', '.')}"]}}, "config": {}},
+        space=SPACE,
+        classifier=linear.classifier,
+        factuals=lambda: (factual.set_axis([3]), {3: Label("granted")}),
+        rows=lambda: [{"factual": 3, "ce": k + 1, "row": row} for k, row in enumerate(both.to_dict("records"))],
+    )
+    for stored, wrong in ((getattr(robustness, name)(factual, both, linear), False), (held + 0.1, True)):
+        assert wrong or stored == pytest.approx(held, abs=1e-3)
+        pd.DataFrame({"factual": [3], column: [stored]}).to_csv(tmp_path / "scores.csv", index=False)
+        sentences, missing = retrained.faults(one, ACCEPTED)  # type: ignore[arg-type]
+        assert (len(sentences), missing) == (wrong, 0)
+        assert all(f"{column} of factual 3 is stored as {stored:g}" in sentence for sentence in sentences)
 
 
 def test_models_that_are_not_there_are_counted(run: Any) -> None:
