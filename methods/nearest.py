@@ -30,8 +30,14 @@ class Nearest:
     Several counterfactuals are the next rows in order of distance, without repetition. The answer is the best among
     the training rows and carries no proof over the space: its status is FOUND.
 
-    With ``delta`` a row is a candidate only if it is proven to stay valid whatever each weight of the model does within
-    delta (``harness.certificate.weights``), exactly for linear models and networks of one hidden layer: RNCE [2]_.
+    With ``delta`` it is RNCE [2]_, the nearest row that meets Δ-robustness [3]_:
+
+    .. math::
+        \min_{x_i} d(x_i, \hat x) \; \text{s.t.} \;
+        h_{\theta'}(x_i) \models \tilde y \text{ for all } \|\theta' - \theta\|_\infty \le \delta
+
+    Whether a row does is proven by intervals (``harness.certificate.weights``): exactly for linear models and networks
+    of one hidden layer, for deeper ones by a bound, so that rows which meet it may be left out.
 
     Parameters
     ----------
@@ -46,6 +52,8 @@ class Nearest:
        explanations. *Data Mining and Knowledge Discovery*.
     .. [2] Jiang, J., F. Leofante, A. Rago, and F. Toni (2024). Interval abstractions for robust counterfactual
        explanations. *Artificial Intelligence*.
+    .. [3] Jiang, J., F. Leofante, A. Rago, and F. Toni (2023). Formalising the robustness of counterfactual
+       explanations for neural networks. *AAAI 37*.
     """
 
     deterministic: ClassVar[bool] = True
@@ -97,14 +105,14 @@ class _Neighbours:
 
 @dataclass(frozen=True)
 class Stable(Nearest):
-    r"""Nearest training row whose scores nearby are high and alike: T-Rex, by its nearest neighbour [3]_.
+    r"""Nearest training row whose scores nearby are high and alike: T-Rex, by its nearest neighbour [4]_.
 
     .. math::
         \min_{x_i} d(x_i, \hat x) \; \text{s.t.} \; \hat R_{k, \sigma^2}(x_i) \ge \tau, \quad
         \hat R_{k, \sigma^2}(x) = \frac 1 k \sum_{j=1}^k \left(m(x^{(j)}) - \left|m(x) - m(x^{(j)})\right|\right)
 
     m is the probability of the wanted class, with the threshold at 0.5, and :math:`x^{(j)}` are k copies of x with
-    normal noise on the numbers that are not immutable, the same for every row. This is the relaxed stability of [3]_,
+    normal noise on the numbers that are not immutable, the same for every row. This is the relaxed stability of [4]_,
     with the differences of scores in place of the unknown Lipschitz constant. Rows of a high stability are likely
     to stay valid when the model is trained again; nothing is proven. Any model of classes will do.
 
@@ -117,7 +125,7 @@ class Stable(Nearest):
 
     References
     ----------
-    .. [3] Hamman, F., E. Noorani, S. Mishra, D. Magazzeni, and S. Dutta (2023). Robust counterfactual explanations for
+    .. [4] Hamman, F., E. Noorani, S. Mishra, D. Magazzeni, and S. Dutta (2023). Robust counterfactual explanations for
        neural networks with probabilistic guarantees. *ICML*.
     """
 

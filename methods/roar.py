@@ -19,12 +19,12 @@ class Roar(Descent):
     .. math::
         \min_x \max_{\|\delta\|_\infty \le \delta_{\max}} \ell(M_\delta(x), \tilde y) + \lambda \|x - \hat x\|_1
 
-    This is the robust problem of section 3 of [1]_, with the logistic loss. :math:`M_\delta` is a linear model whose
-    weights and intercept have each moved by at most :math:`\delta_{\max}`. The worst of them says
-    :math:`w^\top x + b - \delta_{\max} (\|x\|_1 + 1)`, so that the inner maximum needs no ascent. A network is replaced
-    at each point by the plane through its score with its gradient as the weights, where the paper fits a surrogate to
-    samples: of networks, what the answer withstands is a change of that plane, not one of all weights. The outer
-    minimum is that of ``methods.descent``.
+    This is the problem of [1]_ for shifts of the weights in a box, the set of models of Δ-robustness [2]_, with the
+    logistic loss. :math:`M_\delta` is a linear model whose weights and intercept have each moved by at most
+    :math:`\delta_{\max}`. The worst of them says :math:`w^\top x + b - \delta_{\max} (\|x\|_1 + 1)`, so that the inner
+    maximum needs no ascent. A network is replaced at each point by the plane through its score with its gradient as the
+    weights, where the paper fits a surrogate to samples: of networks, what the answer withstands is a change of that
+    plane, not one of all weights. The outer minimum is that of ``methods.descent``.
 
     Parameters
     ----------
@@ -34,6 +34,8 @@ class Roar(Descent):
     References
     ----------
     .. [1] Upadhyay, S., S. Joshi, and H. Lakkaraju (2021). Towards robust and reliable algorithmic recourse. *NeurIPS*.
+    .. [2] Jiang, J., F. Leofante, A. Rago, and F. Toni (2023). Formalising the robustness of counterfactual
+       explanations for neural networks. *AAAI 37*.
     """
 
     title: ClassVar[str] = "ROAR"

@@ -32,14 +32,14 @@ class Proplace:
         \text{s.t. } \; & x \in \operatorname{conv}(\{\hat x\} \cup N_k(\hat x)) \\
                         & h_{\theta'}(x) \models \tilde y \text{ for all } \|\theta' - \theta\|_\infty \le \delta
 
-    This is the robust problem of [1]_, with its plausible region as the first constraint: :math:`N_k(\hat x)` are the
-    k nearest training rows that meet the second one themselves and that the factual may become: of others, which differ
-    in what may not change, a hull need not hold a single permitted point. The paper alternates between a program over x
-    and one over :math:`\theta'`; here the worst model is embedded in one program, that of ``CeOcl`` with ``delta`` and
-    a hull, which has the same optimum. With several hidden layers that model is a bound, the sums of intervals by which
-    the paper judges, too: the answer withstands delta, and so may a nearer point. It is proven within the region, which
-    is another for each factual, so that nothing is claimed over the space: the status is FOUND, and ``detail`` says
-    what is proven.
+    This is the robust problem of [1]_: the first constraint is its plausible region, the second Δ-robustness [2]_.
+    :math:`N_k(\hat x)` are the k nearest training rows that meet the second one themselves and that the factual may
+    become: of others, which differ in what may not change, a hull need not hold a single permitted point. The paper
+    alternates between a program over x and one over :math:`\theta'`; here the worst model is embedded in one program,
+    that of ``CeOcl`` with ``delta`` and a hull, which has the same optimum. With several hidden layers that model is a
+    bound, the sums of intervals by which the paper judges, too: the answer withstands delta, and so may a nearer point.
+    It is proven within the region, which is another for each factual, so that nothing is claimed over the space: the
+    status is FOUND, and ``detail`` says what is proven.
 
     Parameters
     ----------
@@ -52,6 +52,8 @@ class Proplace:
     ----------
     .. [1] Jiang, J., J. Lan, F. Leofante, A. Rago, and F. Toni (2023). Provably robust and plausible counterfactual
        explanations for neural networks via robust optimisation. *ACML*.
+    .. [2] Jiang, J., F. Leofante, A. Rago, and F. Toni (2023). Formalising the robustness of counterfactual
+       explanations for neural networks. *AAAI 37*.
     """
 
     deterministic: ClassVar[bool] = True
