@@ -23,7 +23,7 @@ def numbers_of(entry: Entry, metrics: Sequence[str]) -> dict[str, Estimate]:
     """Every number of an entry by name, counts of faults and means of metrics included; NaN where there is none.
 
     Seconds: ``seconds`` and ``seconds_p95`` of all questions, ``cpu_seconds``, ``model_seconds``,
-    ``setup_seconds`` and ``setup_cpu_seconds``.
+    ``setup_seconds`` and ``setup_cpu_seconds``. Memory: ``peak_mib``.
     """
     n = len(entry.table)
     setup, setup_cpu = entry.setup
@@ -37,6 +37,7 @@ def numbers_of(entry: Entry, metrics: Sequence[str]) -> dict[str, Estimate]:
         "seconds_p95": entry.seconds(0.95),
         "cpu_seconds": entry.cpu_seconds(0.5),
         "model_seconds": entry.model_seconds(0.5),
+        "peak_mib": entry.peak_mib,
         "setup_seconds": setup,
         "setup_cpu_seconds": setup_cpu,
         **{name: float(entry.table[name].mean()) for name in GROUPED if name in entry.table},

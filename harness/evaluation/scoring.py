@@ -34,7 +34,7 @@ GROUPED = (  # in the scores of factuals
 )  # fmt: skip
 COUNTS = (
     "requested", "returned", "valid", "accepted", "coverage", "filled", "optimal", "gap", "seconds", "cpu_seconds",
-    "model_seconds", "fit_seconds", "late", "impossible",
+    "model_seconds", "peak_mib", "fit_seconds", "late", "impossible",
 )  # fmt: skip
 NEAREST = "nearest/"  # before the name of a metric: of the nearest accepted counterfactual alone
 GOWER = Objective((Term("gower"),))
@@ -48,9 +48,9 @@ def score(
     ``coverage``: 1 where a counterfactual was accepted, else 0; ``filled``: accepted ones per one asked for;
     ``valid``: returned ones of which the model says what was wanted; ``seconds``: to the last answer, or, where none
     was accepted, the limit; ``model_seconds``: of those, on what a method's own process asked about the model;
-    ``impossible``: 1 where the run proves that the question's own constraints leave no
-    counterfactual. ``nearest/`` before a metric: of the nearest accepted counterfactual alone (Gower's distance). A
-    factual that has what is wanted is no question, and left out.
+    ``peak_mib``: the most memory of the worker, where it was noted; ``impossible``: 1 where the run proves that the
+    question's own constraints leave no counterfactual. ``nearest/`` before a metric: of the nearest accepted
+    counterfactual alone (Gower's distance). A factual that has what is wanted is no question, and left out.
 
     Parameters
     ----------
@@ -273,6 +273,7 @@ def _counts(
         "seconds": spent if accepted else float(np.nanmax([spent, limit])),
         "cpu_seconds": math.nan if cpu is None else float(cpu),
         "model_seconds": float(rows[0].get("model_seconds", math.nan)),
+        "peak_mib": float(rows[0].get("peak_mib", math.nan)),
         "fit_seconds": float(rows[0]["fit_seconds"]),
         "late": float(any(row["late"] for row in rows)),
         "impossible": float(rows[0]["status"] == Status.INFEASIBLE and _owns_nothing(objective)),

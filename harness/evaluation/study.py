@@ -123,6 +123,11 @@ class Entry:
         return _quantile(self.table["model_seconds"], share) if "model_seconds" in self.table else math.nan
 
     @property
+    def peak_mib(self) -> float:
+        """The most memory that a worker took, in MiB; NaN where it was not noted."""
+        return float(self.table["peak_mib"].max()) if "peak_mib" in self.table else math.nan
+
+    @property
     def setup(self) -> tuple[float, float]:
         """Seconds, and processor seconds, from the start of a process to the first question; the mean over seeds."""
         known = [meta["setup"] for meta in self.metas if meta.get("setup")]

@@ -1,4 +1,4 @@
-"""Clocks of a worker process: processor seconds, and the seconds that numba spends on compiling."""
+"""Clocks of a worker process: processor seconds, and those that numba spends on compiling; and its greatest memory."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import importlib.util
 import resource
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -22,6 +24,21 @@ def processor_seconds() -> float:
     """User and system seconds of this process so far, and of its children that have ended and been waited for."""
     spent = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in spent)
+
+
+def forget_peak() -> None:
+    """Begin anew to note this process's greatest memory, where the system can."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak_mib() -> float:
+    """The most resident memory of this process, in MiB: since ``forget_peak`` on Linux, elsewhere since its start."""
+    with suppress(OSError, StopIteration):
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return float(next(line.split()[1] for line in lines if line.startswith("VmHWM"))) / 1024
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most / (1024**2 if sys.platform == "darwin" else 1024)
 
 
 def say_compiling() -> None:

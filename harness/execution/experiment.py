@@ -49,7 +49,8 @@ class Workers:
         """The times of an outcome, as they are stored."""
         spent = ("seconds", "cpu_seconds", "fit_seconds", "compile_seconds", "late")
         times = {name: getattr(outcome, name) for name in spent}
-        times |= {} if outcome.model_seconds is None else {"model_seconds": outcome.model_seconds}
+        known = {"model_seconds": outcome.model_seconds, "peak_mib": outcome.peak_mib}
+        times |= {name: value for name, value in known.items() if value is not None}
         return {**times, "jobs": self.jobs, "beside": self.beside}
 
 

@@ -78,13 +78,15 @@ class ExplainReply:
 
     ``cpu_seconds`` are those of processes that it started, too; None of a worker that was killed or crashed.
     ``model_seconds``: of ``seconds``, those in which the worker answered such a process about the model; None where
-    there is none. ``last``: whether the worker can answer no more.
+    there is none. ``peak_mib``: the worker's most memory since its fit began. ``last``: whether the worker can answer
+    no more.
     """
 
     explanation: Explanation
     seconds: float = 0.0
     cpu_seconds: float | None = None
     model_seconds: float | None = None
+    peak_mib: float | None = None
     last: bool = False
 
 
@@ -108,4 +110,5 @@ class GroupReply:
     detail: str = ""
     cpu_seconds: float | None = None
     model_seconds: float | None = None
+    peak_mib: float | None = None
     last: bool = False

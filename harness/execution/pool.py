@@ -63,6 +63,8 @@ class Noted:
         where none was asked.
     model_seconds
         Of ``seconds``, those that went on what a method's own process asked about the model; None where it has none.
+    peak_mib
+        The most memory of the worker from its fit to the end of the question, in MiB; other processes' is not counted.
     fit_seconds, compile_seconds
         Of the fit to the factual's problem, as of ``Fitted``.
     claim
@@ -79,6 +81,7 @@ class Noted:
     claim: Objective | None = None
     cpu_seconds: float | None = None
     model_seconds: float | None = None
+    peak_mib: float | None = None
     setup_seconds: float | None = None
     setup_cpu_seconds: float | None = None
 
@@ -416,6 +419,7 @@ def _noted(worker: Worker, reply: ExplainReply | GroupReply, limits: Limits) -> 
         "seconds": reply.seconds,
         "cpu_seconds": reply.cpu_seconds,
         "model_seconds": reply.model_seconds,
+        "peak_mib": reply.peak_mib,
         "late": reply.seconds > limits.time,
         "fit_seconds": fitted.seconds,
         "compile_seconds": fitted.compile_seconds,

@@ -23,7 +23,7 @@ from harness.core.method import Deadline, Explainer, GroupExplainer, fit
 from harness.core.method import refusal as refusal_of
 from harness.core.problem import Problem
 from harness.core.processes import die_with_parent
-from harness.execution.clocks import CompileClock, processor_seconds
+from harness.execution.clocks import CompileClock, forget_peak, peak_mib, processor_seconds
 from harness.execution.contract import breach, group_breach
 from harness.execution.messages import (
     Compiling,
@@ -53,6 +53,7 @@ def serve(connection: Connection) -> None:
             continue
         if isinstance(message, FitRequest):
             explainer = None  # frees the last one's memory before the next is built
+            forget_peak()
             problem = message.problem
             connection.send(FitStarted())
             explainer, fitted = _fit(message, compiling)
@@ -108,6 +109,7 @@ def _timed(explainer: Explainer, problem: Problem, request: ExplainRequest | Gro
         seconds=time.perf_counter() - start,
         cpu_seconds=_processor_seconds(explainer) - spent,
         model_seconds=None if told is None or served is None else told - served,
+        peak_mib=peak_mib(),
         last=bool(getattr(explainer, "lost", False)) or Reason.MEMORY in reasons,
     )
 

@@ -122,6 +122,16 @@ def whole_ticks(axis: Axes) -> None:
     axis.xaxis.set_major_locator(_matplotlib().ticker.MaxNLocator(integer=True))
 
 
+def plain_logarithmic(axis: Axes) -> None:
+    """Have a logarithmic vertical axis with plain numbers at 1, 2 and 5 times powers of ten."""
+    ticker = _matplotlib().ticker
+    axis.set_yscale("log")
+    axis.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.yaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+    axis.yaxis.set_minor_formatter(ticker.NullFormatter())
+    axis.margins(y=0.25)
+
+
 def shades(colour: str) -> Colormap:
     """Colours from white, at 0, to ``colour``, at 1."""
     return _matplotlib().colors.LinearSegmentedColormap.from_list("shades", ["#FFFFFF", colour])

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from harness.core.errors import HarnessError, choices
-from harness.reports import registry, survival
+from harness.reports import registry, scaling, survival
 from harness.reports.drawing import Drawing
 from harness.reports.stored import latest
 
 
 def known() -> dict[str, tuple[str, Drawing]]:
     """File name and drawing of every figure, by the name under which an experiment asks for it."""
-    return {**registry.collected("FIGURES"), **survival.FIGURES}
+    return {**registry.collected("FIGURES"), **survival.FIGURES, **scaling.FIGURES}
 
 
 def write(folder: Path, name: str | None) -> str:

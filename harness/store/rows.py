@@ -31,7 +31,7 @@ def answer_row(factual: Any, number: int, answer: Answer, **timing: Any) -> dict
 
     ``timing``: ``seconds`` and processor seconds (``cpu_seconds``, None where they are not known) of the question,
     ``fit_seconds``, ``compile_seconds``, whether it was ``late``, how many factuals of its run were explained at once
-    (``jobs``), and how many runs went on (``beside``).
+    (``jobs``), how many runs went on (``beside``), and, where it is known, the worker's most memory (``peak_mib``).
     """
     return {
         "factual": factual,

@@ -286,3 +286,37 @@ def test_who_waits_for_our_kernels_is_told_once(
     monkeypatch.setattr(clocks, "_said", [])
     asked(method, problem)
     assert capfd.readouterr().err == ""
+
+
+BLOCK = """
+import numpy as np
+from dataclasses import dataclass
+from methods.nearest import Nearest
+
+
+@dataclass(frozen=True)
+class Blocks(Nearest):
+    def fit(self, problem):
+        if self.distance == "l1":
+            np.ones(40_000_000)  # 305 MiB
+        return super().fit(problem)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a peak cannot be forgotten")
+def test_the_most_memory_is_that_since_the_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: Problem
+) -> None:
+    """What an earlier fit of the same process took is not the next one's."""
+    (tmp_path / "blocks.py").write_text(BLOCK)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    blocks = importlib.import_module("blocks").Blocks
+    pool = Pool()
+    peaks = []
+    for distance in ("l1", "l0"):
+        method, factuals = blocks(distance), problem.train.iloc[[0]]
+        (outcome,) = pool.explain(method, lambda _: problem, factuals, 1, lambda _: (0,), LIMITS)
+        peaks.append(outcome.peak_mib)
+    assert peaks[0] > peaks[1] + 250
+    assert 50 < peaks[1] < 2000

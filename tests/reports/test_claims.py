@@ -63,7 +63,7 @@ def test_published_means_are_of_as_many_factuals_as_the_papers_say() -> None:
     asked = {name: table.asked for name, table in registry.known().items() if table.asked > 1}
     assert asked == {
         **dict.fromkeys(("ce_ocl_table2", "ce_ocl_table3", "ce_ocl_table2_published", "ce_ocl_table3_published"), 30),
-        **{"robust_table1": 20, "robust_table2": 20, "robust_table3": 10, "pso_table2": 5},
+        **{"robust_table1": 20, "robust_table2": 20, "robust_table3": 10, "pso_table2": 5, "proplace_table1": 50},
     }
 
 
