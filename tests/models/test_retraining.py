@@ -51,12 +51,15 @@ def test_the_model_itself_stays_as_it_is() -> None:
 
 
 def test_rows_left_out_are_as_many_as_said() -> None:
-    """1 % of 300 rows are three, 10 % thirty; a bootstrap sample has as many rows, some of them twice."""
-    seen: list[int] = []
+    """1 % of 300 rows are three, 10 % thirty; a bootstrap sample has as many rows, some of them twice. Each row has its
+    own label."""
+    seen: list[tuple[int, int]] = []
+    own = dict(zip(map(tuple, DRAWN), LABELS == "yes", strict=True))
 
     class Counting(LogisticRegression):  # type: ignore[misc]
         def fit(self, X: np.ndarray, y: np.ndarray) -> Any:
             seen.append((len(X), len(np.unique(X, axis=0))))
+            assert (y == [own[tuple(row)] for row in X]).all()
             return super().fit(X, y)
 
     again = Retraining(training(Counting()))
