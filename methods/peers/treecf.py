@@ -100,7 +100,7 @@ class TreeCf:
         if why := refusal(problem.space.relations, "treecf"):
             return why
         if not isinstance(problem.target, Label):
-            return "treecf is run for a wanted class only, not for an interval; set 'desired' to a class."
+            return "treecf is run for one wanted class only; set 'desired' to a class."
         if classifier.opaque:
             return classifier.opaque
         if not isinstance(classifier.estimator, MODELS) or not classifier.binary:
