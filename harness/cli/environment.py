@@ -20,11 +20,12 @@ PACKAGES = (
 
 def environment(plain: Mapping[str, Any]) -> dict[str, Any]:
     """What a reader needs to judge a timing and to repeat a run."""
-    return {**_machine(), "threads": plain["threads"], "jobs": plain["jobs"], "load": psutil.getloadavg()[0]}
+    return {**machine(), "threads": plain["threads"], "jobs": plain["jobs"], "load": psutil.getloadavg()[0]}
 
 
 @functools.cache
-def _machine() -> dict[str, Any]:
+def machine() -> dict[str, Any]:
+    """Python, the processor, memory, and the versions of ``PACKAGES``."""
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),

@@ -50,9 +50,13 @@ def _lines(name: str, environment: Any) -> list[str]:
     return [f"{name}  {python}  {_size(environment.folder)}", *earlier]
 
 
+def mebibytes(folder: Path) -> float:
+    """What the files below a folder take."""
+    return sum(path.lstat().st_size for path in folder.rglob("*")) / 2**20
+
+
 def _size(folder: Path) -> str:
-    size = sum(path.lstat().st_size for path in folder.rglob("*")) / 2**20
-    return f"{size:.0f} MiB in {folder} ({shutil.disk_usage(folder).free / 2**30:.0f} GiB free)"
+    return f"{mebibytes(folder):.0f} MiB in {folder} ({shutil.disk_usage(folder).free / 2**30:.0f} GiB free)"
 
 
 def _environments(folders: Sequence[Path]) -> Iterator[tuple[str, Any]]:

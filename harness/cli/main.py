@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import ClassVar
 
@@ -25,6 +26,8 @@ from harness.cli.sweep import Sweep
 from harness.core import packages
 from harness.core.errors import HarnessError
 
+INFO = "harness.cli.info"  # imported only where it is asked for, as it loads pooch, psutil and numba
+
 # Where a job runs in another process, importing this module is all the set-up it gets.
 composition.quicken()
 OmegaConf.register_new_resolver("study_name", lambda *, _root_: study_name(_root_.study, _root_.hydra), replace=True)
@@ -35,6 +38,9 @@ def main() -> None:
     talk()
     if sys.argv[1:] == ["--version"]:
         print(f"ce-harness {packages.version('ce-harness')}")
+        return
+    if sys.argv[1:] == ["info"]:
+        print(*import_module(INFO).lines(), sep="\n")
         return
     if sys.argv[1:] == ["warm"]:
         warm.compile_all()

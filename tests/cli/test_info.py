@@ -1,0 +1,69 @@
+"""``python -m harness info``: what it says is what is installed, where it lies, and what numba has kept."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from support.pages import ROOT
+
+from harness.cli import info, main
+from harness.core.compiling import njit
+
+KERNEL = """from harness.core.compiling import njit
+
+
+@njit(cache=True)
+def double(x):
+    return 2 * x
+"""
+
+
+def printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    monkeypatch.setattr(sys, "argv", ["ce-harness", "info"])
+    main.main()
+    return capsys.readouterr().out
+
+
+def test_versions_extras_and_folders_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Version and extras are those of pyproject.toml; a cache has its size, a folder that is not there none."""
+    monkeypatch.setenv("CE_HARNESS_CACHE", str(tmp_path))
+    monkeypatch.setenv("CE_HARNESS_DATA", str(tmp_path / "nowhere"))
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "one.skops").write_bytes(bytes(3 << 19))
+    monkeypatch.setattr(info, "version", {"ce-harness": "7.0", "torch": None, "numpy": "2.0"}.get)
+    text = printed(monkeypatch, capsys)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert text.startswith("ce-harness 7.0, Python ")
+    extras = text.split("\nextras\n")[1].split("\n\n")[0].splitlines()
+    assert [line.split()[0] for line in extras] == sorted(project["optional-dependencies"])
+    assert "  torch                not installed; uv sync --extra torch" in extras
+    assert f"  cache: models        {tmp_path / 'models'}: 1.5 MiB\n" in text
+    assert f"  data                 {tmp_path / 'nowhere'}: not there\n" in text
+
+
+def test_kernels_are_counted_where_they_are_kept_and_not_stale(tmp_path: Path) -> None:
+    """None before it is called, one afterwards, and none once its source has changed."""
+    code = "import doubling, harness.cli.info as i; {} print(i._kept(doubling.double))"
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}", "NUMBA_CACHE_DIR": str(tmp_path / "c")}
+
+    def kept(then: str = "") -> str:
+        command = [sys.executable, "-c", code.format(then)]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+
+    (tmp_path / "doubling.py").write_text(KERNEL)
+    assert kept() == "False"
+    assert kept("doubling.double(3);") == kept() == "True"
+    (tmp_path / "doubling.py").write_text(KERNEL.replace("2 * x", "x + x + 0"))
+    assert kept() == "False"
+
+
+def test_what_is_not_kept_is_not_counted() -> None:
+    """Such as a kernel without a cache."""
+    assert not info._kept(njit()(lambda x: x))
