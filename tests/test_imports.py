@@ -52,6 +52,10 @@ SHARED = {  # what methods share, and what it may know
 METHOD = {"harness/core", "harness/solvers", "harness/models", "harness/certificate", *SHARED}
 WARMING = "methods/warming.py"  # asks every method that has kernels
 METRIC = {"harness/core", "harness/certificate"}
+TOP = {  # files and folders in the repository, but for hidden ones
+    "pyproject.toml", "uv.lock", "harness", "methods", "metrics", "conf", "results", "tests", "docs", "README.md",
+    "CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff", "LICENSE", "Dockerfile",
+}  # fmt: skip
 COMMANDS = {"__init__", "__main__", "archive", "check", "tables", "figures", "explain", "report", "site", "library"}
 LATE = {  # files that import modules of ours inside functions, and why
     "harness/explain.py": {"harness.cli.explained", "harness.reports.person"},
@@ -332,6 +336,13 @@ def test_every_file_is_on_a_floor() -> None:
 
 def test_the_root_holds_commands_alone() -> None:
     assert {path.stem for path in (ROOT / "harness").glob("*.py")} == COMMANDS
+
+
+def test_the_top_level_is_known() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
+    if not listed:
+        pytest.skip("what is committed is known to git alone")
+    assert {name for line in listed if not (name := line.split("/")[0]).startswith(".")} == TOP
 
 
 def test_few_imports_are_inside_functions() -> None:
