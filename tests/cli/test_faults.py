@@ -71,7 +71,7 @@ def test_a_full_disk_is_one_sentence(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_two_first_sweeps_at_once_make_one_store(tmp_path: Path) -> None:
-    """In a folder with nothing in it; neither warns, and the runs of both are logged."""
+    """In a folder with nothing in it; neither warns, and the runs of both are logged, and one of their study."""
     command = [sys.executable, "-m", "harness", *ONE]
     kept: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     where: dict[str, Any] = {"cwd": tmp_path, "env": environment_in(tmp_path)}
@@ -83,7 +83,8 @@ def test_two_first_sweeps_at_once_make_one_store(tmp_path: Path) -> None:
     client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
     experiment = client.get_experiment_by_name("adhoc")
     assert experiment is not None
-    assert len(client.search_runs([experiment.experiment_id])) == 2
+    runs = client.search_runs([experiment.experiment_id])
+    assert sorted("fingerprint" in logged.data.tags for logged in runs) == [False, True, True]
 
 
 @pytest.mark.slow

@@ -36,13 +36,13 @@ def run(tmp_path: Path) -> Run:
 
 
 def outcome(folder: Path) -> dict[str, tuple[list[str], str]]:
-    """By stored run, all that does not depend on the clock: its rows, whatever their order, and its scores."""
+    """By stored run, all but time and memory: its rows, whatever their order, and its scores."""
     found = {}
     for label, run in stored(folder).items():
         assert run.done
         keys = ("factual", "ce", "row", "status", "reason", "objective", "bound")
         rows = sorted(json.dumps([row[key] for key in keys]) for row in run.rows())
         scores = pd.read_csv(run.path / "scores.csv", index_col="factual").sort_index()
-        timed = [name for name in scores if "seconds" in name]
-        found[label] = rows, scores.drop(columns=timed).to_csv()
+        measured = [name for name in scores if "seconds" in name or name == "peak_mib"]
+        found[label] = rows, scores.drop(columns=measured).to_csv()
     return found
