@@ -8,6 +8,7 @@ import os
 import random
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -353,6 +354,16 @@ def test_refusals_have_a_reason(toy: Problem, monkeypatch: pytest.MonkeyPatch) -
     assert "LogisticRegression" in str(FeatureTweak().refuses(toy))
     monkeypatch.setattr(compat, "installed", lambda: False)
     assert GrowingSpheres().refuses(toy) == "CARLA is not installed; run `uv sync --group carla`."
+
+
+def test_a_wheel_is_told_of_packages_of_the_same_versions() -> None:
+    """``pip`` takes them without what they ask for; those that are pinned in pyproject.toml are pinned alike."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    pinned = {name for name in compat.PARTS.split() if "==" in name}
+    (carla,) = project["dependency-groups"]["carla"]
+    replaced = {entry["name"]: entry for entry in project["tool"]["uv"]["dependency-metadata"]}
+    lists = [replaced[name]["requires-dist"] for name in ("carla-recourse", "recourse")]
+    assert pinned == {carla, *(name for names in lists for name in names if "==" in name)}
 
 
 @pytest.mark.parametrize(
