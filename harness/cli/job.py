@@ -105,7 +105,7 @@ def _run(config: DictConfig, names: dict[str, str], record: Path, title: str) ->
     scored = {"metrics": {"names": _names(stored, plain["metrics"]["names"])}, "population": plain["population"]}
     scored |= {"divide": plain["divide"]} if plain["group"] else {}
     fault = None
-    if state != "skipped" or stored.meta.get("scored") != scored:
+    if state != "skipped" or stored.meta.get("scored") != scored or not stored.meta.get("logged", True):
         fault = _score(stored, task, metrics, plain, scored)
     scores = read_scores(stored)
     log.info("%s  %s", title, _line(stored, scores, state, plain["n_factuals"] if plain["factuals"] in WHICH else 0))
@@ -198,8 +198,9 @@ def _score(
     names = [path for path in scored["metrics"]["names"] if path not in paths or paths[path].name not in failing]
     retraining = task.classifier.retraining
     named = {"retrained": dict(retraining.names)} if retraining is not None and retraining.names else {}
-    stored.update(scored={**scored, "metrics": {"names": names}}, **named)
+    stored.update(scored={**scored, "metrics": {"names": names}}, logged=False, **named)
     log_run(stored, plain)
+    stored.update(logged=True)
     return fault
 
 

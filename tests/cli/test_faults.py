@@ -21,6 +21,7 @@ from harness.store.run import StoredRun
 __all__ = ["run"]  # the fixture
 
 KILLS = 20
+UNLOGGED = "import os; from harness.cli import job, main; job.log_run = lambda *_: os._exit(9); main.main()"
 
 
 def asked_twice(cell: StoredRun) -> list[Any]:
@@ -67,6 +68,19 @@ def test_a_full_disk_is_one_sentence(run: Run, tmp_path: Path) -> None:
     assert cell.rows()[: len(before)] == before
     assert not asked_twice(cell)
     assert_each_is_logged_once(tmp_path / "full")
+
+
+def test_a_run_that_ended_before_it_was_logged_is_logged_later(run: Run, tmp_path: Path) -> None:
+    """The process ends when all is scored and nothing is in MLflow; no factual is asked again."""
+    here = tmp_path / "unlogged"
+    here.mkdir()
+    ended = subprocess.run([sys.executable, "-c", UNLOGGED, *ONE], cwd=here, env=environment_in(tmp_path))
+    (cell,) = stored(here).values()
+    before = cell.rows()
+    assert (ended.returncode, cell.done, len(before)) == (9, True, 8)
+    assert run("unlogged", ONE).returncode == 0
+    assert cell.rows() == before
+    assert_each_is_logged_once(here)
 
 
 @pytest.mark.slow
