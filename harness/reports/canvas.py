@@ -123,13 +123,14 @@ def whole_ticks(axis: Axes) -> None:
 
 
 def plain_logarithmic(axis: Axes) -> None:
-    """Have a logarithmic vertical axis with plain numbers at 1, 2 and 5 times powers of ten."""
+    """Have a logarithmic vertical axis with plain numbers: at powers of ten, of few of these at 2 and 5 times, too."""
     ticker = _matplotlib().ticker
     axis.set_yscale("log")
-    axis.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.margins(y=0.25)
+    low, high = axis.get_ylim()
+    axis.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0,) if high > 1e3 * low else (1.0, 2.0, 5.0)))
     axis.yaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
     axis.yaxis.set_minor_formatter(ticker.NullFormatter())
-    axis.margins(y=0.25)
 
 
 def shades(colour: str) -> Colormap:

@@ -31,7 +31,8 @@ def measured(found: Sequence[StoredRun]) -> pd.DataFrame:
 
     Columns: ``axis``, of ``AXES``; ``size``, the place on it; ``line``, method and kind of model; ``dataset``;
     ``seconds``, the median over the questions (the limit where none was accepted), or the mean over the groups;
-    ``memory``, the most of a worker in MiB, NaN where it was not noted; ``proven``, a share of the questions or groups.
+    ``memory``, the most of a worker in MiB, NaN where it was not noted or another process did the work; ``proven``, a
+    share of the questions or groups.
     A run whose model has a size (``model.size``) lies on the axis of trees where its depth is the most frequent one of
     the runs, on that of depth where its trees are, and on that of features where both are; one of groups on that of
     people.
@@ -65,8 +66,10 @@ def _of(run: StoredRun) -> list[dict[str, Any]]:
     meta, scores = run.meta, read_scores(run)
     size = meta["config"].get("model", {}).get("size") or {}
     kind = meta["model"].removesuffix("_" + "x".join(map(str, size.values())))
-    memory = float(scores["peak_mib"].max()) if "peak_mib" in scores else math.nan
-    row: dict[str, Any] = {"line": f"{meta['method']}, {kind}", "dataset": meta["dataset"], "memory": memory, **size}
+    method = meta["method"].removesuffix(f"-{meta['config'].get('variant')}")
+    elsewhere = "model_seconds" in scores and scores["model_seconds"].notna().any()  # in a process of the method's own
+    memory = float(scores["peak_mib"].max()) if "peak_mib" in scores and not elsewhere else math.nan
+    row: dict[str, Any] = {"line": f"{method}, {kind}", "dataset": meta["dataset"], "memory": memory, **size}
     if run.groups():
         groups = scoring.group_table(run)
         spent = {"seconds": groups["seconds"].mean(), "proven": groups["optimal"].mean()}
