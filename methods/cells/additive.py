@@ -19,11 +19,10 @@ import numpy as np
 
 from harness.core.compiling import njit, njit_no_refcount
 from harness.core.tolerances import SCORE_TIE
-from methods.cells.masks import INFINITE, highest
+from methods.cells.masks import INFINITE, allows, highest, leaf_at
 from methods.cells.records import AdditiveRoom, GridArrays, Spans, States
 
 STEPS = 12  # of the search for the best multiplier
-
 
 _COSTS, _PLACES, _TABLE = np.empty(0), np.empty(0, np.int64), np.empty((0, 0), np.int64)
 NO_ROOM = AdditiveRoom(  # where it is not to look
@@ -135,18 +134,7 @@ def shares(grid, states, node, which, slack, room):
         if not size:
             total += values[t, values.shape[1] - 1]
             continue
-        current = -1
-        for word in range(grid.upto.shape[2]):
-            mask = ~np.uint64(0)
-            for k in range(first, first + size):
-                f = members[k]
-                cell = offset[f] + states.cell[state_start[f] + point[f]]
-                mask &= grid.upto[t, cell, word] & grid.onwards[t, cell, word]
-                if not mask:
-                    break
-            if mask:
-                current = word * 64 + highest(mask)
-                break
+        current = leaf_at(grid, states, point, t)
         here = values[t, current]
         total += here
         many = 0  # leaves of more value within the node and the slack
@@ -214,14 +202,6 @@ def shares(grid, states, node, which, slack, room):
         for s in range(state_start[f] + point[f] - 2, state_start[f] + low[f] - 1, -1):
             gain[s] += gain[s + 1]
     return -total
-
-
-@njit_no_refcount
-def allows(box, states, f, state):
-    """Whether a node has a state of a feature."""
-    if states.unordered[f]:
-        return (box.sets[f] >> np.uint64(state)) & np.uint64(1) != 0
-    return box.low[f] <= state <= box.high[f]
 
 
 @njit_no_refcount
@@ -314,7 +294,7 @@ def additive_bound(grid, states, node, which, slack, room):
             if room.gains[k] > before:
                 last = (room.costs[k] - (room.costs[k - 1] if k > room.begin[f] else 0.0)) / (room.gains[k] - before)
         steepest = max(steepest, last)
-    left, right = 0.0, steepest
+    left, right = 0.0, steepest  # any price gives a bound; the best ones are hardly many times the slack a unit
     if slack < INFINITE:
         right = min(right, 4.0 * slack / lacking)
     inner, outer = 0.382 * right, 0.618 * right

@@ -19,7 +19,7 @@ import numpy as np
 
 from harness.core.compiling import njit, njit_no_refcount
 from harness.core.tolerances import BRANCHING_GAIN, COST_TIE, NO_DIVISOR, SCORE_TIE
-from methods.cells.additive import additive_bound, allows
+from methods.cells.additive import additive_bound
 from methods.cells.masks import (
     ASK,
     DONE,
@@ -33,9 +33,11 @@ from methods.cells.masks import (
     TOP,
     add_node,
     all_of,
+    allows,
     best_leaf,
     first_from,
     highest,
+    leaf_at,
     list_faces,
     next_face,
     next_outside,
@@ -64,6 +66,9 @@ NODE_ROUNDS = 1
 DETOURS = 100  # moves until a point is outside every clause's box, or is given up
 GUESSES = 8  # rows pulled back to the factual
 FACES = 4  # children that a node gets at once
+# Looks at what changes gain together: so many a node, each as dear as so many looks at every tree; after some that told
+# nothing a node in so many is looked at, until one look in so many tells something again.
+GAINS_LOOKS, GAINS_WORK, GAINS_TRIED, GAINS_AGAIN, GAINS_PAY = 2, 3, 20, 8, 4
 # Positions in the array of counters that outlives a pause.
 CLAUSES, HARD, FOUND, WORK, NODES_SEEN, ROOT, ENTERED = range(3, 10)  # after HEAP, TOP, FREE
 
@@ -71,9 +76,7 @@ CLAUSES, HARD, FOUND, WORK, NODES_SEEN, ROOT, ENTERED = range(3, 10)  # after HE
 @njit_no_refcount
 def score_point(grid, states, point):
     """Score of one point of states, and which sum that is."""
-    offset, values, upto, onwards = grid.offset, grid.values, grid.upto, grid.onwards
-    starts, members, sums = grid.starts, grid.members, grid.sums
-    words = upto.shape[2]
+    values, starts, sums = grid.values, grid.starts, grid.sums
     total, least, which = grid.base, INFINITE, 0
     for t in range(values.shape[0]):
         if t and sums[t] != sums[t - 1]:
@@ -82,18 +85,8 @@ def score_point(grid, states, point):
             total = grid.base
         if starts[t] == starts[t + 1]:
             total += values[t, values.shape[1] - 1]
-            continue
-        for word in range(words):
-            mask = ~np.uint64(0)
-            for k in range(starts[t], starts[t + 1]):
-                f = members[k]
-                cell = offset[f] + states.cell[states.start[f] + point[f]]
-                mask &= upto[t, cell, word] & onwards[t, cell, word]
-                if not mask:
-                    break
-            if mask:
-                total += values[t, word * 64 + highest(mask)]
-                break
+        else:
+            total += values[t, leaf_at(grid, states, point, t)]
     return (total, sums[-1]) if total < least else (least, which)
 
 
@@ -1019,7 +1012,7 @@ def run(grid, states, clauses, nodes, progress, effort, neighbourhood=None, addi
         counters[NODES_SEEN] += 1
         rounds = ROOT_ROUNDS if counters[ROOT] == 0 else NODE_ROUNDS
         counters[ROOT] = 1
-        looks = 2
+        looks = GAINS_LOOKS
         while True:
             if not propagate(clauses, counters[CLAUSES], states, box):
                 break
@@ -1054,13 +1047,13 @@ def run(grid, states, clauses, nodes, progress, effort, neighbourhood=None, addi
                 break
             if fix(node, states, upper[0] - COST_TIE - bound):
                 continue
-            some_pay = 4 * paid >= tried - 20 or counters[NODES_SEEN] % 8 == 0
+            some_pay = GAINS_PAY * paid >= tried - GAINS_TRIED or counters[NODES_SEEN] % GAINS_AGAIN == 0
             if additive is not None and len(additive.gain) and upper[0] < INFINITE and looks and some_pay:
                 score, which = score_point(grid, states, point)
                 if score < -SCORE_TIE:
                     looks -= 1
                     tried += 1
-                    counters[WORK] += 3 * trees
+                    counters[WORK] += GAINS_WORK * trees
                     slack = upper[0] - COST_TIE - lowest
                     more, dropped = additive_bound(grid, states, node, which, slack, additive)
                     paid += more >= slack or dropped or lowest + more > bound

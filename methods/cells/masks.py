@@ -36,6 +36,30 @@ def highest(word):
 
 
 @njit_no_refcount
+def allows(box, states, f, state):
+    """Whether a node has a state of a feature."""
+    if states.unordered[f]:
+        return (box.sets[f] >> np.uint64(state)) & np.uint64(1) != 0
+    return box.low[f] <= state <= box.high[f]
+
+
+@njit_no_refcount
+def leaf_at(grid, states, point, t):
+    """The leaf of a tree that splits in which a point of states lies."""
+    for word in range(grid.upto.shape[2]):
+        mask = ~np.uint64(0)
+        for k in range(grid.starts[t], grid.starts[t + 1]):
+            f = grid.members[k]
+            cell = grid.offset[f] + states.cell[states.start[f] + point[f]]
+            mask &= grid.upto[t, cell, word] & grid.onwards[t, cell, word]
+            if not mask:
+                break
+        if mask:
+            return word * 64 + highest(mask)
+    return -1
+
+
+@njit_no_refcount
 def best_leaf(values, starts, t, masks, instead, fresh):
     """Value of a tree's best leaf by its features' masks.
 

@@ -12,7 +12,8 @@ from support.forests import SPACE, closest, factuals, problem_with, searcher
 from harness.core.tolerances import SCORE_TIE
 from methods.ce_ocl import CeOcl
 from methods.cells import kernels, search
-from methods.cells.additive import additive_bound, allows, dual, frontier, shares
+from methods.cells.additive import additive_bound, dual, frontier, shares
+from methods.cells.masks import allows
 from methods.cells.records import Box, Node
 
 METHOD = CeOcl("l1", 0.1)
