@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,11 @@ WEIGHED = ("robustness/delta_validity", "robustness/certified_delta")
 
 def faults(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> tuple[list[str], int]:
     """A sentence for each stored number that differs; and how many retrained models are not in the cache."""
-    scored = run.meta.get("scored") or {}
+    scored, named = run.meta.get("scored") or {}, run.meta.get("retrained") or {}
     if not (run.path / SCORES).is_file() or scored.get("population") != "accepted":
+        return [], 0
+    weighed = {name: metric for name, metric in metrics_of(run).items() if name in WEIGHED}
+    if not named and not weighed:
         return [], 0
     scores, (factuals, targets) = read_scores(run), run.factuals()
     fine = {(v["factual"], v["ce"]) for v in verdicts if v["verdict"] == ACCEPTED}
@@ -36,10 +39,15 @@ def faults(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> tuple[list[
         if (row["factual"], row["ce"]) in fine:
             answers.setdefault(row["factual"], []).append(row["row"])
     frames = {factual: run.space.frame(rows) for factual, rows in answers.items()}
-    values, missing = dict(_weighed(run, frames)), 0
+    classifier, values, missing = run.classifier, dict[tuple[str, Any], float](), 0
+    for factual, frame in frames.items() if weighed else ():
+        problem = Problem(run.space, classifier, factuals.iloc[:0], np.zeros(0, dtype=object), targets[factual])
+        for name, metric in weighed.items():
+            value = metric(factuals.loc[[factual]], frame, problem)
+            values[name, factual] = float("nan" if value is None else value)
     settings = run.meta["config"].get("model") or {}
     amended = Amended(settings.get("decimals"), settings.get("decision"))
-    for change, names in (run.meta.get("retrained") or {}).items():
+    for change, names in named.items():
         if FAMILY + change not in scores:  # the metric failed
             continue
         paths = [cache() / "models" / f"{name}.skops" for name in names]
@@ -56,19 +64,6 @@ def faults(run: StoredRun, verdicts: Sequence[Mapping[str, Any]]) -> tuple[list[
         for (name, factual), found in stored.items()
         if not np.isclose(found, values[name, factual], rtol=0, atol=VALUE_TIE, equal_nan=True)
     ], missing
-
-
-def _weighed(run: StoredRun, frames: Mapping[Any, pd.DataFrame]) -> Iterator[tuple[tuple[str, Any], float]]:
-    """What becomes of accepted answers where weights change, by metric and factual; NaN where it is not defined."""
-    known = metrics_of(run)
-    for name in WEIGHED if frames else ():
-        if name in known:
-            factuals, targets = run.factuals()
-            classifier, none = run.classifier, np.zeros(0, dtype=object)
-            for factual, frame in frames.items():
-                problem = Problem(run.space, classifier, factuals.iloc[:0], none, targets[factual])
-                value = known[name](factuals.loc[[factual]], frame, problem)
-                yield (name, factual), float("nan" if value is None else value)
 
 
 def _model(path: Path, amended: Amended, run: StoredRun, frame: pd.DataFrame) -> Classifier:

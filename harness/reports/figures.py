@@ -10,10 +10,12 @@ from harness.reports import registry, scaling, survival
 from harness.reports.drawing import Drawing
 from harness.reports.stored import latest
 
+OF_STUDIES = {**survival.FIGURES, **scaling.FIGURES}  # of no paper
+
 
 def known() -> dict[str, tuple[str, Drawing]]:
     """File name and drawing of every figure, by the name under which an experiment asks for it."""
-    return {**registry.collected("FIGURES"), **survival.FIGURES, **scaling.FIGURES}
+    return {**registry.collected("FIGURES"), **OF_STUDIES}
 
 
 def write(folder: Path, name: str | None) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from harness.core.errors import HarnessError
-from harness.reports import figures, markup, registry, scaling, stored, survival
+from harness.reports import figures, markup, registry, stored
 from harness.reports.claim import FAILS, HOLDS, OPEN, Numbers, decided
 from harness.reports.comparison import UNASKED
 from harness.reports.verdict import (
@@ -190,7 +190,7 @@ def studied(home: Path) -> dict[str, list[StoredRun]]:
 def _figures(home: Path) -> str:
     """Draw what has stored answers, and show all figures that are there; nothing where there is none."""
     folder, drawn = home / "figures", dict[str, str]()
-    known = [name for name in figures.known() if name not in {**survival.FIGURES, **scaling.FIGURES}]  # of papers
+    known = [name for name in figures.known() if name not in figures.OF_STUDIES]
     for study in studies(home):
         try:
             found = stored.latest(study)
