@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 import yaml
 from hydra import compose, initialize_config_dir
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.utils import get_object, instantiate
 from omegaconf import DictConfig, OmegaConf
 from sklearn.base import is_classifier, is_regressor
 from support.complete import complete
 
+from harness.cli.build import names_of
 from harness.cli.settings import mistyped, validate
 from harness.core.metric import Metric
 from harness.data import Source, load_dataset
@@ -83,6 +85,26 @@ def with_value(config: DictConfig, override: str) -> DictConfig:
     changed = OmegaConf.masked_copy(config, list(config))
     OmegaConf.update(changed, parsed.key_or_group, parsed.value(), merge=True)
     return changed
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        (("model=forest",), "forest_100x5"),
+        (("model=xgb", "model.size={trees:500,depth:3}"), "xgb_500x3"),
+        (("model=rf",), "rf"),
+    ],
+)
+def test_the_name_of_a_model_says_its_size(given: tuple[str, ...], named: str) -> None:
+    config = composed(*given)
+    try:
+        HydraConfig.instance().set_config(config)
+        assert names_of(config)["model"] == named
+    finally:
+        HydraConfig.instance().cfg = None
+    if named != "rf":
+        trees, depth = map(int, named.partition("_")[2].split("x"))
+        assert (config.model.estimator.n_estimators, config.model.estimator.max_depth) == (trees, depth)
 
 
 @pytest.mark.parametrize(("group", "choice"), EVERY)

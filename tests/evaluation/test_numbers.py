@@ -22,6 +22,7 @@ def entry(method: str, seconds: list[float], **changes: Any) -> Entry:
         {
             "coverage": 1.0, "filled": 0.5, "returned": 2.0, "valid": 1.0, "optimal": np.arange(rows) % 2,
             "seconds": seconds, "cpu_seconds": np.array(seconds) / 2, "fit_seconds": 0.25,
+            "peak_mib": np.array(seconds) * 10,
         }
     )  # fmt: skip
     plain: dict[str, Any] = {
@@ -47,7 +48,7 @@ def test_every_number_of_an_entry_has_a_row(numbers: Numbers) -> None:
     expected = {
         "coverage": 1.0, "filled": 0.5, "validity": 0.5, "optimal": 0.5, "none exists": 3.0, "late": 2.0,
         "invalid": 0.0, "seconds": 5.5, "seconds_p95": 9.55, "cpu_seconds": 2.75,
-        "setup_seconds": 2.0, "setup_cpu_seconds": 1.5,
+        "setup_seconds": 2.0, "setup_cpu_seconds": 1.5, "peak_mib": 100.0,
     }  # fmt: skip
     assert fast.loc[list(expected), "value"].to_dict() == pytest.approx(expected)
     assert set(fast["n"]) == {10}

@@ -112,6 +112,7 @@ Asked = Callable[..., StoredRun]
 NOTHING = Answer(Status.GAVE_UP, reason=Reason.TIME_LIMIT)
 NONE_EXISTS = Answer(Status.INFEASIBLE, reason=Reason.PROOF)
 OWN = Objective(())  # a method that keeps to the question's constraints alone
+SPENT = {"fit_seconds": 0.1, "peak_mib": 8.0}
 
 
 @pytest.fixture
@@ -130,7 +131,7 @@ def asked(tmp_path: Path) -> Asked:
         made.start(meta, loans.SPACE, loans.problem.classifier, targets, objective, factuals)
         for index, answers in enumerate(questions):
             made.append(
-                answer_row(index, place + 1, answer, seconds=seconds, cpu_seconds=None, fit_seconds=0.1, late=late)
+                answer_row(index, place + 1, answer, seconds=seconds, cpu_seconds=None, late=late, **SPENT)
                 for place, (answer, seconds) in enumerate(answers)
             )
         checker.judge(made)
@@ -158,6 +159,7 @@ def test_a_question_is_counted_by_hand(asked: Asked) -> None:
     assert line["gap"] == pytest.approx(2.5 / 3)
     assert (line["seconds"], line["fit_seconds"], line["late"], line["impossible"]) == (0.5, 0.1, 0.0, 0.0)
     assert math.isnan(line["cpu_seconds"])
+    assert line["peak_mib"] == 8.0
 
 
 def test_a_bound_above_the_objective_is_no_gap(asked: Asked) -> None:

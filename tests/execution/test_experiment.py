@@ -130,7 +130,7 @@ class Recorder:
             self.seeds[index] = seed(index)
             explanation = Explanation.none(count, Status.GAVE_UP, Reason.FINISHED)
             found = Explanation(explanation.answers, ("hull",), ({"step": 1},))
-            yield Outcome(index, found, seconds=0.5, fit_seconds=0.25, cpu_seconds=0.4, **self.setup)
+            yield Outcome(index, found, seconds=0.5, fit_seconds=0.25, cpu_seconds=0.4, peak_mib=300.0, **self.setup)
 
 
 def started(question: Task, folder: Path) -> StoredRun:
@@ -169,7 +169,7 @@ def test_every_factual_gets_its_rows(dataset: Dataset, classifier: Classifier, t
     assert [(row["factual"], row["ce"]) for row in cell.rows()] == [(i, n) for i in ids(question) for n in (1, 2)]
     first, second = cell.rows()[:2]
     assert (first["seconds"], first["cpu_seconds"], first["fit_seconds"]) == (0.5, 0.4, 0.25)
-    assert (first["late"], first["jobs"]) == (False, 1)
+    assert (first["late"], first["jobs"], first["peak_mib"]) == (False, 1, 300.0)
     assert (first["conflict"], first["trace"]) == (["hull"], [{"step": 1}])
     assert "trace" not in second
 

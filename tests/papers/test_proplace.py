@@ -39,6 +39,9 @@ def test_measures_are_those_of_the_accepted(tmp_path: Path, monkeypatch: pytest.
     assert ours["compas", "validity"] == pytest.approx(2 / 3)
     assert ours["compas", "delta_validity"] == 0.5
     assert ours["compas", "l1"] == pytest.approx(moved.mean())
+    wanted = SPACE.encode(GRID.loc[problem.valid(GRID)])
+    factors = [proplace.outlying(SPACE.encode(SPACE.frame([answer])), wanted) for answer in answers]
+    assert ours["compas", "lof"] == pytest.approx(np.mean(factors))
     assert lines["n"].gt(0).sum() == 4
     assert "| compas | delta_validity | 1.000 | 0.500 (0.500) | 2 |" in text
 

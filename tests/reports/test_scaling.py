@@ -13,13 +13,15 @@ from support.figures import covered
 from support.tables import GRANTED, started
 
 from harness.core.errors import HarnessError
+from harness.core.explanation import Status
+from harness.core.space import Space
 from harness.reports import figures
 from harness.reports.scaling import measured, slope, typical
 from harness.reports.stored import latest
+from harness.store.rows import group_line
 from harness.store.run import StoredRun
 from metrics import _example as loans
 
-FEATURES = len(loans.problem.space.features)
 # By dataset, trees and depth: seconds, MiB and whether proven, a question a column.
 RUNS = {
     ("loans", 10, 5): ([1.0, 2.0, 9.0], [50.0, 60.0, 55.0], [1.0, 1.0, 0.0]),
@@ -60,6 +62,47 @@ def test_a_run_lies_where_its_other_size_is_the_usual_one(folder: Path) -> None:
         ("depth", "loans", 8.0): [40.0, 90.0, 0.0],
         ("depth", "debts", 8.0): [1.0, pytest.approx(math.nan, nan_ok=True), 1.0],
     }
+
+
+def test_on_the_axis_of_features_are_runs_of_the_usual_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of 100 trees of depth 5, of which there are most."""
+    for (dataset, trees, depth), columns in {**RUNS, ("debts", 100, 5): RUNS["debts", 10, 5]}.items():
+        run_of(tmp_path, dataset, trees, depth, columns)
+    fewer = Space(loans.problem.space.features[:2])
+    spaces = {"debts": fewer, "loans": loans.problem.space}
+    monkeypatch.setattr(StoredRun, "space", property(lambda run: spaces[run.meta["dataset"]]))
+    rows = measured(latest(tmp_path)).query("axis == 'features'")
+    assert rows[["size", "dataset", "seconds"]].to_numpy().tolist() == [
+        [2.0, "debts", 8.0],
+        [float(len(loans.problem.space.features)), "loans", 20.0],
+    ]
+
+
+def test_memory_is_not_that_of_another_process(tmp_path: Path) -> None:
+    """A worker that only hands the question on says nothing of what the answer took."""
+    for trees, seconds in ((10, math.nan), (100, 0.0)):
+        cell = run_of(tmp_path, "loans", trees, 5, RUNS["loans", trees, 5])
+        scores = pd.read_csv(cell.path / "scores.csv", index_col="factual")
+        scores.assign(model_seconds=[seconds, math.nan, seconds]).to_csv(cell.path / "scores.csv")
+    memory = measured(latest(tmp_path)).set_index("size")["memory"]
+    assert (memory[10.0], math.isnan(memory[100.0])) == (60.0, True)
+
+
+def test_groups_lie_on_the_axis_of_people(tmp_path: Path) -> None:
+    """By the mean size of a run's groups; one line, whatever the variants are named. The second group is left open."""
+    for sizes, ends in (((2, 2), (Status.OPTIMAL, Status.FOUND)), ((3,), (Status.OPTIMAL,))):
+        people = sum(sizes)
+        named = {"model": "lr", "method": f"ours-{people}", "variant": people, "fingerprint": str(people)}
+        cell = started(tmp_path, loans.problem, loans.factual, [GRANTED] * people, **named)
+        for place, (size, end) in enumerate(zip(sizes, ends, strict=True)):
+            factuals = list(range(place * 2, place * 2 + size))
+            spent = {"seconds": 4.0 * (place + 1), "fit_seconds": 0.1, "late": False}
+            cell.append_group(group_line(place, factuals, None, status=str(end), reason="", detail="", **spent))
+    rows = measured(latest(tmp_path))
+    assert rows[["axis", "size", "line", "seconds", "proven"]].to_numpy().tolist() == [
+        ["people", 2.0, "ours, lr", 6.0, 0.5],
+        ["people", 3.0, "ours, lr", 4.0, 1.0],
+    ]
 
 
 def points(*rows: tuple[str, float, float], axis: str = "trees") -> pd.DataFrame:
