@@ -56,7 +56,7 @@ def test_a_terminal_has_one_bar_for_the_whole_sweep(record: Path, monkeypatch: p
 def test_a_log_has_a_line_now_and_then(
     record: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not twice within half a minute, and not after the last run. By a clock of its own: machines stand still at times."""
+    """Not twice within half a minute, and not after the last run; by a clock that stands still with no machine."""
     logging.getLogger("harness").propagate = True
     now, began = [0.0], time.time()
     monkeypatch.setenv(BEGAN, str(began - 100))
