@@ -10,6 +10,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from harness.core.errors import HarnessError, short
 from harness.models.addresses import SCHEMA
 from harness.models.files import check_archive
@@ -21,7 +23,8 @@ UNIX = 3  # where a zip says it was made
 def canonical(path: Path) -> tuple[str, bytes]:
     """The sha256 of what a skops file holds, and a file that holds the same: numbers in place of memory addresses.
 
-    Two processes that save equal models give the same sha256. Arrays that are equal are held once, uncompressed.
+    Two processes that save equal models give the same sha256. Arrays that are equal are held once, uncompressed; bytes
+    between the fields of their records, such as nodes of trees, are 0.
 
     Raises
     ------
@@ -46,7 +49,7 @@ def canonical(path: Path) -> tuple[str, bytes]:
 
     try:
         with zipfile.ZipFile(path) as archive:
-            contents = {name: archive.read(name) for name in sorted(archive.namelist())}
+            contents = {name: _cleared(name, archive.read(name)) for name in sorted(archive.namelist())}
         schema = contents.pop(SCHEMA)
         digests |= {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
         digest = hashlib.sha256(json.dumps(json.loads(schema, object_hook=hashed)).encode()).hexdigest()
@@ -55,6 +58,22 @@ def canonical(path: Path) -> tuple[str, bytes]:
         raise HarnessError(f"{path} is no skops file ({short(fault)}); run its command again.") from fault
     by_digest = {digests[name]: content for name, content in contents.items()}
     return digest, zipped({SCHEMA: written, **{names[key]: by_digest[key] for key in names}})
+
+
+def _cleared(name: str, content: bytes) -> bytes:
+    """A member; of an array of records, with 0 for the bytes of no field, which are whatever was in memory."""
+    if not name.endswith(".npy"):
+        return content
+    array = np.load(io.BytesIO(content), allow_pickle=False)
+    kind = array.dtype
+    if kind.fields is None:
+        return content
+    held = np.zeros(kind.itemsize, dtype=bool)
+    for part, offset, *_ in kind.fields.values():
+        held[offset : offset + part.itemsize] = True
+    start = len(content) - array.nbytes  # after the header
+    records = np.frombuffer(content, dtype=np.uint8, offset=start).reshape(-1, kind.itemsize)
+    return content[:start] + np.where(held, records, 0).astype(np.uint8).tobytes()
 
 
 def zipped(members: Mapping[str, bytes], deflated: Collection[str] = ()) -> bytes:
