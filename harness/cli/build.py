@@ -280,6 +280,9 @@ def _instantiate(config: Any, what: str) -> Any:
             raise HarnessError(f"{what} cannot be set up: {why}")
         return instantiate(config, _convert_="all")
     except (ImportError, ValueError, InstantiationException) as fault:
+        top = path.partition(".")[0]
+        if top in {"methods", "metrics", "harness"} and Path(f"{top}.py").is_file():
+            raise HarnessError(f"{what} cannot be set up: {top} is a package of ours; rename {top}.py.") from fault
         cause = fault.__cause__ if isinstance(fault, InstantiationException) else None
         raise HarnessError(f"{what} cannot be set up: {' '.join(str(cause or fault).splitlines()[:2])}") from fault
 

@@ -116,6 +116,13 @@ def test_a_value_of_the_wrong_type_is_named(given: dict[str, Any], words: str) -
     assert mistyped(Swarm, given) == words
 
 
+def test_a_module_named_as_a_package_of_ours_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "metrics").with_suffix(".py").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(HarnessError, match=r"mine cannot be set up: metrics is a package of ours; rename metrics\.py"):
+        build._instantiate(OmegaConf.create({"_target_": ".".join(("metrics", "Mine"))}), "mine")
+
+
 def test_what_fits_or_cannot_be_judged_is_taken() -> None:
     """A whole number is a number, a default fits whatever its annotation, and what has none is not looked at."""
     given = {"box": 1, "particles": 3, "pull": True, "either": [0.5, 2], "weights": {"a": 1}, "sloppy": None}
