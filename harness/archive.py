@@ -7,16 +7,19 @@ import sys
 from pathlib import Path
 
 from harness.check import check
+from harness.cli.calibrate import calibrate
 from harness.core.errors import HarnessError
 from harness.evaluation import merging
+from harness.evaluation.pace import METHODS
 from harness.evaluation.stated import misstated
 from harness.store.archive import ANSWERS, ARCHIVES, SUFFIX, Archive, folder_of, has_answers, pack, unpack
 
+REFERENCES = ("ce_ocl", "dice_random", "nearest")  # compiled search, a library, and plain NumPy
 PLACE = f"results/{ARCHIVES}/NAME{SUFFIX}"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Pack, unpack, merge or verify; the exit code is 1 where that cannot be done, or an answer does not hold."""
+    """Pack, unpack, merge, verify or calibrate; exit code 1 where that cannot be done, or an answer does not hold."""
     options = _options().parse_args(arguments)
     try:
         return int(options.act(options))
@@ -30,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m harness.archive", description=__doc__)
-    acts = parser.add_subparsers(required=True, metavar="{pack,unpack,merge,verify}")
+    acts = parser.add_subparsers(required=True, metavar="{pack,unpack,merge,verify,calibrate}")
     packing = acts.add_parser("pack", help="write a study's answers, questions and estimators into one file")
     packing.add_argument("folder", type=Path, help="the folder of a study, such as results/compas")
     packing.add_argument("file", type=Path, nargs="?", help=f"the archive (default: {PLACE})")
@@ -46,6 +49,11 @@ def _options() -> argparse.ArgumentParser:
     verifying = acts.add_parser("verify", help="check an archive's sums, and all answers, verdicts and counts")
     verifying.add_argument("file", type=Path, help=f"an archive, such as {PLACE}")
     verifying.set_defaults(act=_verify)
+    calibrating = acts.add_parser("calibrate", help="ask three methods again here, so that seconds can be compared")
+    calibrating.add_argument("file", type=Path, help=f"an archive of another machine, such as {PLACE}")
+    calibrating.add_argument("--methods", nargs=METHODS, default=REFERENCES, help="(default: %(default)s)")
+    calibrating.add_argument("--tasks", nargs="+", default=(), help="data set and model, as compas/lr (default: all)")
+    calibrating.set_defaults(act=_calibrate)
     return parser
 
 
@@ -84,6 +92,15 @@ def _verify(options: argparse.Namespace) -> int:
     print(f"{options.file}: {len(metas)} runs of the study {archive.manifest['study']}, as they were packed")
     print("".join(f"{line}\n" for line in merging.machines(metas.values())), end="")
     return check([options.file], doubts=misstated)
+
+
+def _calibrate(options: argparse.Namespace) -> int:
+    for found in calibrate(options.file, options.methods, options.tasks):
+        print(
+            f"{options.file}: seconds of {found.source} × {found.factor:.3g} are as those of this machine, "
+            f"{found.target}: {found.spread}"
+        )
+    return 0
 
 
 if __name__ == "__main__":

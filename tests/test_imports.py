@@ -30,9 +30,9 @@ FLOORS = (  # folders and files of harness, the lowest first: each may know thos
     ("execution", "evaluation"),
     ("reports",),
     ("check.py",),
-    ("library.py", "archive.py", "papers"),
+    ("library.py", "papers"),
     ("cli", "report.py", "figures.py", "tables.py", "site.py"),
-    ("__main__.py", "explain.py"),
+    ("__main__.py", "explain.py", "archive.py"),
 )
 FEWER = {  # folders of harness that may know only these of the lower floors
     "models": ("core", "data"),

@@ -102,9 +102,9 @@ class Contest:
 
     @classmethod
     def of(cls, task: str, entries: Sequence[Entry], criterion: Criterion) -> Contest:
-        """Of diversity without methods that give one counterfactual."""
+        """Of diversity without methods that give one counterfactual, of seconds without those of another machine."""
         able = [entry for entry in entries if entry.several or criterion.name != DIVERSITY]
-        able = [entry for entry in able if criterion.name == SECONDS or criterion.metric in entry.table]
+        able = [e for e in able if (e.timed if criterion.name == SECONDS else criterion.metric in e.table)]
         questions = pd.Index(dict.fromkeys(index for entry in entries for index in entry.table.index))
         values = pd.DataFrame({entry.method: criterion.of(entry) for entry in able}, index=questions, dtype=float)
         coverage = pd.Series({entry.method: entry.coverage.value for entry in able}, dtype=float)

@@ -11,8 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.core.errors import HarnessError
+from harness.evaluation.pace import machine_of
 from harness.evaluation.study import SCORES, SHOWN, posed
+from harness.models.canonical import canonical
 from harness.store.archive import ANSWERS, MODEL, SWEEPS, Archive, answers_of, pack
+
+_digests: dict[tuple[Path, str], str] = {}  # of estimators, by archive and member
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,16 @@ class Piece:
     @cached_property
     def model(self) -> str:
         """The estimators, by what they hold, behind their inputs."""
-        held = {file: where for file, where in self._files.items() if MODEL.fullmatch(where)}
+        held = {file: self._held(file, where) for file, where in self._files.items() if MODEL.fullmatch(where)}
         return json.dumps([self.meta[name] for name in ("inputs", "classes", "threshold")] + [held], sort_keys=True)
+
+    def _held(self, file: str, where: str) -> str:
+        """What a model's file holds, whatever name it was given; each member of an archive is looked at once."""
+        if not file.endswith(".skops"):
+            return where
+        if (key := (self.archive.file, where)) not in _digests:
+            _digests[key] = canonical(self.folder / file)[0]
+        return _digests[key]
 
     @cached_property
     def rows(self) -> frozenset[bytes]:
@@ -89,9 +101,9 @@ def merge(files: Sequence[Path], into: Path) -> list[str]:
 
 def machines(metas: Iterable[Mapping[str, Any]]) -> list[str]:
     """A sentence where runs are of several machines, whose seconds are not comparable."""
-    found = Counter(str(meta.get("environment", {}).get("cpu")) for meta in metas)
-    listed = ", ".join(f"{cpu} ({count} runs)" for cpu, count in found.most_common())
-    return [f"seconds are of {len(found)} machines, and do not compare: {listed}"] if len(found) > 1 else []
+    found = Counter(map(machine_of, metas))
+    listed = "; ".join(f"{machine} ({count} runs)" for machine, count in found.most_common())
+    return [f"seconds are of {len(found)} machines, and compare only as calibrated: {listed}"] if len(found) > 1 else []
 
 
 def _differing(pieces: Iterable[Piece]) -> Iterable[str]:

@@ -15,8 +15,9 @@ import numpy as np
 import pandas as pd
 
 from harness.core.errors import HarnessError
-from harness.evaluation import scoring, statistics
+from harness.evaluation import pace, scoring, statistics
 from harness.evaluation.statistics import Estimate
+from harness.store.archive import answers_of
 from harness.store.run import StoredRun, stored_runs, sweep_lines
 
 SCORES = "scores.csv"
@@ -66,6 +67,9 @@ class Entry:
         Whether the method, by design, gives one counterfactual a question, however many are asked for.
     impossible
         How many questions are not in the table, as no counterfactual exists, by proof.
+    paces
+        By run, what its seconds were multiplied by to be as on the machine of most of the task's runs; NaN where they
+        are those of another machine, as that is not known.
     """
 
     dataset: str
@@ -79,6 +83,12 @@ class Entry:
     one: bool
     impossible: int
     outcomes: tuple[Mapping[str, Any], ...]
+    paces: tuple[float, ...] = ()
+
+    @property
+    def timed(self) -> bool:
+        """Whether its seconds compare with others of the task."""
+        return not any(map(math.isnan, self.paces))
 
     @property
     def seeds(self) -> int:
@@ -167,16 +177,16 @@ class Entry:
     @property
     def of_seeds(self) -> list[Entry]:
         """Each seed's by itself, of the same questions."""
-        parts = zip(self.runs, self.metas, self.by_seed, self.outcomes, strict=True)
+        parts = zip(self.runs, self.metas, self.by_seed, self.outcomes, self.paces, strict=True)
         return [
-            replace(self, runs=(run,), metas=(meta,), table=table, outcomes=(outcome,))
-            for run, meta, table, outcome in parts
+            replace(self, runs=(run,), metas=(meta,), table=table, outcomes=(outcome,), paces=(own,))
+            for run, meta, table, outcome, own in parts
         ]
 
     @cached_property
     def by_seed(self) -> list[pd.DataFrame]:
         """The table of each seed, of the same questions."""
-        tables = (read_scores(run) for run in self.runs)
+        tables = (pace.scaled(read_scores(run), own) for run, own in zip(self.runs, self.paces, strict=True))
         return [table.loc[table.index.intersection(self.table.index)] for table in tables]
 
 
@@ -194,12 +204,15 @@ class Study:
         By task, the questions whose own constraints are proven to leave no counterfactual; they are in no table.
     faults
         A sentence for each such proof that an accepted counterfactual refutes.
+    machines
+        Sentences about seconds that were not taken on the machine of most of a task's runs.
     """
 
     name: str
     entries: tuple[Entry, ...]
     impossible: Mapping[str, tuple[Any, ...]]
     faults: tuple[str, ...]
+    machines: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, folder: Path) -> Study:
@@ -210,14 +223,15 @@ class Study:
         HarnessError
             Where no run is finished and scored.
         """
-        return cls.among(folder.resolve().name, latest(folder))
+        return cls.among(folder.resolve().name, latest(folder), pace.calibrations(answers_of(folder)))
 
     @classmethod
-    def among(cls, name: str, runs: Sequence[StoredRun]) -> Study:
-        """A study of some runs that are scored."""
+    def among(cls, name: str, runs: Sequence[StoredRun], known: Iterable[pace.Calibration] = ()) -> Study:
+        """A study of some runs that are scored. ``known``: of machines."""
         metas = [run.meta for run in runs]
-        tables = [read_scores(run) for run in runs]
         labels = named(metas)
+        found = pace.paces([(task, method, m) for (task, method, _), m in zip(labels, metas, strict=True)], known)
+        tables = [pace.scaled(read_scores(run), own) for run, own in zip(runs, found.factors, strict=True)]
         groups: dict[tuple[str, str], list[int]] = {}
         for place, (task, method, _) in enumerate(labels):
             groups.setdefault((task, method), []).append(place)
@@ -242,12 +256,13 @@ class Study:
                     one=first.get("gives", "several") == "one",
                     impossible=len(gone),
                     outcomes=tuple(scoring.outcome(runs[place]) for place in places),
+                    paces=tuple(found.factors[place] for place in places),
                 )
             )
         by_task: dict[str, tuple[Any, ...]] = {}
-        for (task, _), found in impossible.items():
-            by_task[task] = tuple(dict.fromkeys((*by_task.get(task, ()), *found)))
-        return cls(name, tuple(entries), by_task, faults)
+        for (task, _), questions in impossible.items():
+            by_task[task] = tuple(dict.fromkeys((*by_task.get(task, ()), *questions)))
+        return cls(name, tuple(entries), by_task, faults, found.notes)
 
     @property
     def tasks(self) -> list[str]:

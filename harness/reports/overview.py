@@ -40,7 +40,9 @@ def overview(numbers: Numbers) -> tuple[str, pd.DataFrame]:
     datasets = numbers.study.datasets
     blocks = [(f"## {dataset}\n\n" if len(datasets) > 1 else "") + _block(numbers, dataset) for dataset in datasets]
     absent = [f"{task}: {text}." for task in numbers.study.tasks if (text := numbers.study.absent(task))]
-    return "\n".join([*blocks, *(f"- {note}" for note in (*absent, *NOTES))]) + "\n", numbers.table()
+    return "\n".join(
+        [*blocks, *(f"- {note}" for note in (*absent, *numbers.study.machines, *NOTES))]
+    ) + "\n", numbers.table()
 
 
 def for_paper(numbers: Numbers) -> list[Tabular]:
@@ -108,6 +110,7 @@ def _caption(numbers: Numbers, task: str, common: bool) -> list[str]:
     )
     absent = numbers.study.absent(task)
     parts += [f"{absent[0].upper()}{absent[1:]}."] if absent else []
+    parts += numbers.study.machines
     return parts + [f"Refused by {', '.join(f'`{entry.method}`' for entry in refused)}."] * bool(refused)
 
 

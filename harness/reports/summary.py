@@ -68,7 +68,7 @@ def _told(numbers: Numbers, tasks: Collection[str]) -> tuple[list[tuple[str, pd.
     parts = ((ALONE, _alone(numbers, tasks)), (COMPARED, _compared(numbers, tasks)))
     runs = [outcome for entry in numbers.study.entries if entry.task in tasks for outcome in entry.outcomes]
     beside = sum(outcome["timed_beside"] for outcome in runs)
-    notes = [BESIDE.format(beside, len(runs))] if beside else []
+    notes = [*([BESIDE.format(beside, len(runs))] if beside else []), *numbers.study.machines]
     notes += [*_left_out(numbers, tasks), *_unaccepted(numbers.study.entries, tasks)]
     return [(title, frame) for title, frame in parts if len(frame)], notes
 

@@ -322,7 +322,7 @@ def test_a_curve_counts_a_question_once_a_seed() -> None:
         ]
         for name, seeds in found.items()
     }
-    entries = [SimpleNamespace(method=name, by_seed=tables) for name, tables in parts.items()]
+    entries = [SimpleNamespace(method=name, by_seed=tables, timed=True) for name, tables in parts.items()]
     study: Any = SimpleNamespace(of_task=lambda task: entries)
     contest: Any = SimpleNamespace(task="d / m", criterion=Criterion("gap", "gap", "lower"))
     ratios, seconds = charts.reached(study, [contest])

@@ -154,7 +154,10 @@ def profile(study: Study, found: Sequence[Contest]) -> Figure:
 
 
 def reached(study: Study, found: Sequence[Contest]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """By method, of each question once a seed: times the nearest answer, and seconds; infinite without an answer."""
+    """By method, of each question once a seed: times the nearest answer, and seconds; infinite without an answer.
+
+    Seconds of another machine are left out.
+    """
     ratios: dict[str, list[float]] = {}
     seconds: dict[str, list[float]] = {}
     for contest in found:
@@ -165,11 +168,13 @@ def reached(study: Study, found: Sequence[Contest]) -> tuple[dict[str, np.ndarra
             ]
             for entry in study.of_task(contest.task)
         }
+        timed = {entry.method for entry in study.of_task(contest.task) if entry.timed}
         best = pd.concat([part[nearest] for each in parts.values() for part in each]).groupby(level=0).min()
         for method, part in ((method, part) for method, each in parts.items() for part in each):
             times = (part[nearest] + NO_DISTANCE) / (best.reindex(part.index) + NO_DISTANCE)
             ratios.setdefault(method, []).extend(times.fillna(np.inf))
-            seconds.setdefault(method, []).extend(part[SECONDS].fillna(np.inf))
+            if method in timed:
+                seconds.setdefault(method, []).extend(part[SECONDS].fillna(np.inf))
     return tuple({name: np.array(each) for name, each in kind.items()} for kind in (ratios, seconds))  # type: ignore[return-value]
 
 

@@ -61,7 +61,7 @@ def write(folder: Path, numbers: Numbers | None = None) -> Path:
     text = environment.get_template("page.html").render(
         name=study.name,
         samples=names.samples,
-        faults=study.faults,
+        faults=study.faults, machines=study.machines,
         recommendations=recommendations(numbers, names),
         question=_question(study),
         methods=Markup(", ").join(names(method) for method in study.methods),

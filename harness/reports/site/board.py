@@ -29,6 +29,7 @@ def board(numbers: Numbers) -> dict[str, Any]:
         "kinds": [next(kind_of(e) for e in study.entries if e.method == method) for method in study.methods],
         "looks": str(names.samples),
         "faults": study.faults,
+        "machines": study.machines,
         "criteria": {c.name: {"better": c.better, "meaning": meaning(numbers, c)} for c in numbers.criteria},
         "tasks": [{"name": task, **_place(study, task), "absent": study.absent(task)} for task in study.tasks],
         "views": [

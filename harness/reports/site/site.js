@@ -179,6 +179,7 @@ const site = (() => {
   /** What is left out of the comparison and why, and where to go from here. */
   function notes(shown, view, chosen) {
     const said = shown.faults.map((text) => element("p", {}, element("b", {}, text)));
+    said.push(...shown.machines.map((text) => element("p", {}, text)));
     const tasks = shown.tasks.filter(chosen);
     said.push(...tasks.filter((task) => task.absent).map((task) => element("p", { class: "note" }, `${task.name}: ${task.absent}.`)));
     const listed = (title, found) => (found.length ? element("details", { class: "note" }, element("summary", {}, `${title}: ${found.length}`), ...found.map((text) => element("p", {}, text))) : null);

@@ -1,0 +1,165 @@
+"""Seconds of several machines made comparable: a factor between two, from the same answers found on both."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pandas as pd
+
+from harness.core.errors import HarnessError, short
+from harness.store.archive import SWEEPS
+
+METHODS = 3  # behind a factor
+FEWEST = 5  # questions of each of them
+WIDEST = 1.5  # the greatest ratio by the least: methods that differ more make no factor
+TIMES = ["seconds", "cpu_seconds", "model_seconds"]  # columns of scores that a factor changes
+PREFIX = "calibration-"
+
+
+def machine_of(meta: Mapping[str, Any]) -> str:
+    """The machine of a run, in words: its processor, and how many cores it has."""
+    known = meta.get("environment") or {}
+    cores = f", {known['cores']} cores" if "cores" in known else ""
+    return f"{known.get('cpu') or 'a processor that was not noted'}{cores}"
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How long one machine takes by how long another does.
+
+    Parameters
+    ----------
+    source, target
+        The machines, as ``machine_of`` has them.
+    ratios
+        By method, the median over questions of its processor seconds on ``target`` by those on ``source``.
+    questions
+        By method, how many questions these are.
+    """
+
+    source: str
+    target: str
+    ratios: Mapping[str, float]
+    questions: Mapping[str, int]
+
+    @property
+    def doubt(self) -> str:
+        """Why there is no factor; empty where there is one."""
+        if few := [name for name, count in self.questions.items() if count < FEWEST]:
+            n = self.questions[few[0]]
+            return f"{few[0]} has {n} questions that both machines answer alike in measurable time, {FEWEST} are needed"
+        if len(self.ratios) != METHODS:
+            return f"it is of {len(self.ratios)} methods, and {METHODS} are needed"
+        low, high = min(self.ratios.values()), max(self.ratios.values())
+        uneven = (
+            f"the methods' ratios differ too much ({self.spread}): the greatest is {high / low:.2f} times the least"
+        )
+        return f"{uneven}, and {WIDEST:g} is allowed" if high > WIDEST * low else ""
+
+    @property
+    def factor(self) -> float:
+        """What seconds on ``source`` are to be multiplied by, to be as on ``target``; NaN where ``doubt`` says why."""
+        return math.nan if self.doubt else median(self.ratios.values())
+
+    @property
+    def spread(self) -> str:
+        return ", ".join(f"{name} {ratio:.3g}" for name, ratio in sorted(self.ratios.items()))
+
+    @property
+    def file(self) -> str:
+        """The name of its file among the records of a study's sweeps; that of a later one of both machines is equal."""
+        return f"{PREFIX}{sha256(f'{self.source}|{self.target}'.encode()).hexdigest()[:8]}.json"
+
+    @property
+    def text(self) -> str:
+        """What its file holds."""
+        return json.dumps(asdict(self), indent=1, sort_keys=True) + "\n"
+
+
+def calibrations(study: Path) -> list[Calibration]:
+    """Those that are kept with a study.
+
+    Raises
+    ------
+    HarnessError
+        For a file that is none.
+    """
+    return [_read(path) for path in sorted((study / SWEEPS).glob(f"{PREFIX}*.json"))]
+
+
+def _read(path: Path) -> Calibration:
+    try:
+        found = json.loads(path.read_text())
+        ratios = {str(name): float(ratio) for name, ratio in found["ratios"].items()}
+        counts = {str(name): int(count) for name, count in found["questions"].items()}
+        if not all(0 < ratio < math.inf for ratio in ratios.values()):
+            raise ValueError("a ratio is not above 0")
+        return Calibration(str(found["source"]), str(found["target"]), ratios, counts)
+    except (ValueError, TypeError, LookupError, AttributeError) as fault:
+        raise HarnessError(f"{path} is no calibration ({short(fault)}); delete it, and calibrate again.") from fault
+
+
+def scaled(scores: pd.DataFrame, pace: float) -> pd.DataFrame:
+    """Scores with their seconds as on the machine that they are compared on; as they are where no factor is known."""
+    if math.isnan(pace) or pace == 1.0:
+        return scores
+    return scores.assign(**{name: scores[name] * pace for name in TIMES if name in scores})
+
+
+@dataclass(frozen=True)
+class Paces:
+    """The factor of each run of a study, NaN where none is known, and sentences about those that are not 1."""
+
+    factors: tuple[float, ...]
+    notes: tuple[str, ...]
+
+
+def paces(runs: Sequence[tuple[str, str, Mapping[str, Any]]], known: Iterable[Calibration]) -> Paces:
+    """How the seconds of some runs are brought to one machine a task: that of most of its runs.
+
+    Parameters
+    ----------
+    runs
+        Task, method and description of each.
+    """
+    by_pair = {(each.source, each.target): each for each in known}
+    counts: dict[str, Counter[str]] = {}
+    for task, _, meta in runs:
+        counts.setdefault(task, Counter())[machine_of(meta)] += 1
+    bases = {task: min(count, key=lambda name: (-count[name], name)) for task, count in counts.items()}
+    factors, listed = [], dict[tuple[str, str], list[str]]()
+    for task, method, meta in runs:
+        pair = (machine_of(meta), bases[task])
+        factors.append(_factor(*pair, by_pair)[0])
+        if pair[0] != pair[1]:
+            listed.setdefault(pair, []).append(method)
+    notes = [_note(pair, dict.fromkeys(methods), *_factor(*pair, by_pair)) for pair, methods in listed.items()]
+    return Paces(tuple(factors), tuple(notes))
+
+
+def _factor(own: str, base: str, known: Mapping[tuple[str, str], Calibration]) -> tuple[float, Calibration | None]:
+    """From a machine's seconds to another's, and the calibration that says so, whichever way round it was made."""
+    if own == base:
+        return 1.0, None
+    if (found := known.get((own, base))) is not None and not found.doubt:
+        return found.factor, found
+    back = known.get((base, own))
+    return (1 / back.factor, back) if back is not None else (math.nan, found)
+
+
+def _note(pair: tuple[str, str], methods: Iterable[str], factor: float, found: Calibration | None) -> str:
+    own, base = pair
+    begin = f"Seconds of {', '.join(methods)} were taken on another machine ({own}) than others' ({base})"
+    if not math.isnan(factor) and found is not None:
+        turned = "" if found.source == own else ", each turned round"
+        return f"{begin}: shown and ranked are these × {factor:.3g}, by calibration ({found.spread}{turned})."
+    why = "are not calibrated" if found is None else f"are not calibrated, as {found.doubt}"
+    return f"{begin}, {why}, and have no rank."

@@ -1,0 +1,155 @@
+"""An archive of another machine is calibrated: its questions asked again here, and its answers left as they are."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from support.sweep import runner
+
+from harness import archive as command
+from harness.cli.environment import machine
+from harness.core.explanation import Answer, Explanation, Reason, Status
+from harness.evaluation.pace import calibrations, machine_of
+from harness.execution.pool import Outcome
+from harness.store.archive import answers_of
+from harness.store.run import StoredRun, stored_runs
+
+METHODS = ("ce_ocl", "growing_spheres", "nearest")
+RATIOS = {"CeOcl": 0.5, "GrowingSpheres": 0.6, "Nearest": 0.45}
+SWEEP = ("-m", "dataset=pima", "model=lr", f"method={','.join(METHODS)}", "n_factuals=9", "study=small")
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small study as another machine's, whose answers took 10 ms of the processor each."""
+    folder = tmp_path_factory.mktemp("calibrate")
+    done = runner(folder)(*SWEEP)
+    assert done.returncode == 0, done.stderr
+    for run in stored_runs(folder / "results" / "small"):
+        run.update(environment={"cpu": "Faraway", "cores": 8})
+        lines = [{**json.loads(line), "cpu_seconds": 0.01} for line in (run.path / "rows.jsonl").open()]
+        (run.path / "rows.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder
+
+
+@pytest.fixture
+def file(swept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CE_HARNESS_CACHE", str(tmp_path / "cache"))
+    assert command.main(["pack", str(swept / "results" / "small"), str(tmp_path / "small.ceh")]) == 0
+    return tmp_path / "small.ceh"
+
+
+Change = Callable[[int, Outcome], Outcome]
+
+
+def answering(runs: list[StoredRun], ratios: dict[str, float], change: Change) -> type:
+    """A pool that answers as is stored, in other times; ``change`` makes the outcome of each question another."""
+    by_method = {run.meta["method"].replace("_", ""): run for run in runs}
+
+    class Replayed:
+        def explain(self, method: Any, problem_of: Any, asked: pd.DataFrame, *_: Any) -> Iterator[Outcome]:
+            run = by_method[type(method).__name__.lower()]
+            rows = {row["factual"]: row for row in run.rows()}
+            for place, factual in enumerate(asked.index):
+                problem = problem_of(factual)
+                assert problem.target == run.factuals()[1][factual]
+                row = rows[factual]
+                parts = {"objective": row["objective"], "bound": row["bound"]}
+                answer = Answer(Status(row["status"]), row["row"], Reason(row["reason"]), **parts)
+                cpu = 0.01 * ratios[type(method).__name__]
+                yield change(place, Outcome(factual=factual, explanation=Explanation((answer,)), cpu_seconds=cpu))
+
+    return Replayed
+
+
+def unchanged(place: int, outcome: Outcome) -> Outcome:
+    return outcome
+
+
+def calibrated(
+    file: Path, monkeypatch: pytest.MonkeyPatch, ratios: dict[str, float], change: Change = unchanged
+) -> int:
+    pool = answering(stored_runs(file), ratios, change)
+    monkeypatch.setattr("harness.cli.calibrate.Pool", pool)
+    return command.main(["calibrate", str(file), "--methods", *METHODS])
+
+
+def test_the_factor_is_kept_beside_the_answers(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of the questions that are answered alike; it goes along where the archive is merged, and packed again."""
+
+    def change(place: int, outcome: Outcome) -> Outcome:
+        if place == 0:  # another answer: no measure of the same work
+            other = Explanation.none(1, Status.INFEASIBLE, Reason.PROOF)
+            return Outcome(factual=outcome.factual, explanation=other, cpu_seconds=9.0)
+        return outcome if place > 1 else Outcome(factual=outcome.factual, explanation=outcome.explanation)
+
+    before = {run.path.name: (run.path / "rows.jsonl").read_bytes() for run in stored_runs(file)}
+    assert calibrated(file, monkeypatch, RATIOS, change) == 0
+    here = machine_of({"environment": machine()})
+    ratios = "ce_ocl 0.5, growing_spheres 0.6, nearest 0.45"
+    said = f"{file}: seconds of Faraway, 8 cores × 0.5 are as those of this machine, {here}: {ratios}\n"
+    assert capsys.readouterr().out.endswith(said)
+    assert {run.path.name: (run.path / "rows.jsonl").read_bytes() for run in stored_runs(file)} == before
+    (kept,) = calibrations(answers_of(file))
+    assert (kept.factor, set(kept.questions.values())) == (pytest.approx(0.5), {7})
+    assert command.main(["merge", str(file), str(file), "--into", str(tmp_path / "two.ceh")]) == 0
+    assert calibrations(answers_of(tmp_path / "two.ceh")) == [kept]
+    assert command.main(["unpack", str(file), str(tmp_path / "small")]) == 0
+    assert command.main(["pack", str(tmp_path / "small"), str(tmp_path / "again.ceh")]) == 0
+    assert (tmp_path / "again.ceh").read_bytes() == file.read_bytes()
+
+
+def _few(place: int, outcome: Outcome) -> Outcome:
+    return outcome if place < 4 else Outcome(factual=outcome.factual, explanation=outcome.explanation)
+
+
+@pytest.mark.parametrize(
+    ("ratios", "change", "why"),
+    [
+        ({**RATIOS, "Nearest": 0.39}, unchanged, "differ too much (ce_ocl 0.5, growing_spheres 0.6, nearest 0.39)"),
+        (RATIOS, _few, "ce_ocl has 4 questions that both machines answer alike in measurable time, 5 are needed"),
+        ({**RATIOS, "CeOcl": 0.09}, unchanged, "ce_ocl has 0 questions"),
+    ],
+)
+def test_what_makes_no_factor_is_one_sentence(
+    ratios: dict[str, float], change: Change, why: str, file: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """And the archive stays as it was."""
+    before = file.read_bytes()
+    assert calibrated(file, monkeypatch, ratios, change) == 1
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"{file} is not calibrated: ")
+    assert why in said
+    assert file.read_bytes() == before
+
+
+def test_runs_of_this_machine_and_other_methods_need_none(
+    swept: Path, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command.main(["calibrate", str(file)]) == 1
+    shutil.copytree(swept / "results" / "small", tmp_path / "own")
+    for run in stored_runs(tmp_path / "own"):
+        run.update(environment=machine())
+    assert command.main(["pack", str(tmp_path / "own"), str(tmp_path / "own.ceh")]) == 0
+    assert command.main(["calibrate", str(tmp_path / "own.ceh"), "--methods", *METHODS]) == 1
+    first, second = capsys.readouterr().err.splitlines()
+    assert "has no runs of all of ce_ocl, dice_random, nearest by another machine than this one" in first
+    assert "has no runs of all of ce_ocl, growing_spheres, nearest by another machine" in second
+
+
+def test_other_data_are_refused(swept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(swept / "results" / "small", tmp_path / "other")
+    for run in stored_runs(tmp_path / "other"):
+        run.update(data_sha256="0")
+    assert command.main(["pack", str(tmp_path / "other"), str(tmp_path / "other.ceh")]) == 0
+    assert command.main(["calibrate", str(tmp_path / "other.ceh"), "--methods", *METHODS]) == 1
+    assert "is of other data than pima here" in capsys.readouterr().err

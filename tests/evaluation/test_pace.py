@@ -1,0 +1,100 @@
+"""Seconds of several machines: numbers worked by hand, and no rank where nothing is known."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.studies import stored_run
+
+from harness.core.errors import HarnessError
+from harness.core.problem import Problem
+from harness.evaluation.contest import SECONDS, Criterion, contests
+from harness.evaluation.numbers import Numbers
+from harness.evaluation.pace import Calibration, calibrations, paces
+from harness.evaluation.study import Study
+from harness.reports.page.charts import reached
+
+RATIOS = {"one": 0.5, "two": 0.6, "three": 0.45}
+HERE = Calibration("far", "near", RATIOS, dict.fromkeys(RATIOS, 5))
+
+NEAR = Criterion("proximity", "distance/l1", "lower")
+
+
+def test_the_factor_is_the_median_of_the_ratios() -> None:
+    assert (HERE.factor, HERE.doubt) == (0.5, "")
+    assert HERE.spread == "one 0.5, three 0.45, two 0.6"
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"ratios": {**RATIOS, "two": 0.68}}, "the greatest is 1.51 times the least, and 1.5 is allowed"),
+        ({"questions": {**HERE.questions, "two": 4}}, "two has 4 questions"),
+        ({"ratios": {"one": 0.5, "two": 0.6}, "questions": {"one": 9, "two": 9}}, "it is of 2 methods, and 3"),
+    ],
+)
+def test_doubtful_ones_have_no_factor(change: dict[str, object], why: str) -> None:
+    doubtful = replace(HERE, **change)  # type: ignore[arg-type]
+    assert math.isnan(doubtful.factor)
+    assert why in doubtful.doubt
+    found = paces([("t", "a", _on("near")), ("t", "b", _on("near")), ("t", "c", _on("far"))], [doubtful])
+    assert why in found.notes[0]
+    assert found.notes[0].endswith("have no rank.")
+    assert math.isnan(found.factors[2])
+
+
+def _on(cpu: str) -> dict[str, dict[str, str]]:
+    return {"environment": {"cpu": cpu}}
+
+
+def test_each_task_is_of_the_machine_of_most_of_its_runs() -> None:
+    """Whichever way round it was calibrated; a task that is of one machine needs no factor."""
+    near, far = _on("near"), _on("far")
+    runs = [("s", "a", near), ("s", "b", near), ("s", "c", far), ("t", "a", far), ("t", "b", far), ("t", "c", near)]
+    found = paces([*runs, ("u", "a", far)], [HERE])
+    assert found.factors == (1.0, 1.0, 0.5, 1.0, 1.0, 2.0, 1.0)
+    assert "(far) than others' (near)" in found.notes[0]
+    assert "(near) than others' (far)" in found.notes[1]
+    assert "× 0.5, by calibration (one 0.5, three 0.45, two 0.6)." in found.notes[0]
+    assert "× 2, by calibration (one 0.5, three 0.45, two 0.6, each turned round)." in found.notes[1]
+    third = paces([("t", "a", far), ("t", "b", far), ("t", "c", _on("third"))], [HERE])
+    assert "are not calibrated, and have no rank" in third.notes[0]
+
+
+def test_a_study_ranks_seconds_as_calibrated_and_no_others(problem: Problem, tmp_path: Path) -> None:
+    """Two methods of one machine answer in 0.1 s, a third in 0.1 s of a machine that takes half as long."""
+    for method, cpu in {"one": "near", "two": "near", "three": "far"}.items():
+        stored_run(tmp_path / "toy", problem, "lr", method).update(environment={"cpu": cpu})
+    study = Study.of(tmp_path / "toy")
+    (contest,) = Numbers(study).contests[SECONDS]
+    assert list(contest.values) == ["one", "two"]
+    (note,) = study.machines
+    assert set(reached(study, contests(study, NEAR))[1]) == {"one", "two"}
+    assert note == (
+        "Seconds of three were taken on another machine (far) than others' (near), are not calibrated, and have no "
+        "rank."
+    )
+    (tmp_path / "toy" / "sweeps").mkdir()
+    (tmp_path / "toy" / "sweeps" / HERE.file).write_text(HERE.text)
+    assert calibrations(tmp_path / "toy") == [HERE]
+    study = Study.of(tmp_path / "toy")
+    (contest,) = Numbers(study).contests[SECONDS]
+    means = contest.mean_ranks  # of two questions, the second answered by nobody
+    assert means["three"] == pytest.approx((0 + 0.5) / 2)
+    assert means["one"] == means["two"] == pytest.approx((0.75 + 0.5) / 2)
+    assert reached(study, contests(study, NEAR))[1]["three"][0] == pytest.approx(0.05)
+    shown = Numbers(study).table().query("number == 'seconds' and method == 'three'")["value"].item()
+    assert shown == pytest.approx(0.5 * (0.1 + 5) / 2)  # the median of 0.1 s and of a limit of 5 s
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"source": 1}', HERE.text.replace("0.45", "-1"), HERE.text.replace("0.45", "NaN")]
+)
+def test_a_file_that_is_none_is_one_sentence(text: str, tmp_path: Path) -> None:
+    (tmp_path / "sweeps").mkdir()
+    (tmp_path / "sweeps" / "calibration-0.json").write_text(text)
+    with pytest.raises(HarnessError, match=r"calibration-0.json is no calibration .*; delete it, and calibrate again"):
+        calibrations(tmp_path)
