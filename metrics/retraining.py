@@ -100,6 +100,22 @@ def later(asked: Asked) -> np.ndarray:
     return _kept(asked, "later")
 
 
+@share(heading="more or fewer rows", place=16)
+@together
+def more_or_fewer(asked: Asked) -> np.ndarray:
+    """Mean share of 20 models of twice the rows, or of all but 1 %, that say of a valid answer what was wanted.
+
+    Ten are trained on the training rows and as many test rows (on all of these where there are fewer), ten without 1 %
+    of the training rows, the same for all ten; each has another random seed, as Jiang et al. (2023) retrain networks.
+    None where every row is a training row; as ``seeds`` otherwise.
+
+    >>> from metrics._example import answers, factual, retrained
+    >>> more_or_fewer(factual, answers, retrained)
+    0.5
+    """
+    return _kept(asked, "more_or_fewer")
+
+
 def _kept(asked: Asked, change: str) -> np.ndarray:
     """Mean over valid answers of the share of the models of a change by which they are valid, too."""
     problem = asked.problem

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import InstantiationException
 from hydra.utils import get_class, get_object, instantiate
@@ -169,9 +170,10 @@ def _classifier(key: str, dataset: Dataset) -> Classifier:
         classifier = training.done().classifier
     except (ValueError, TypeError) as fault:  # of a parameter's value
         raise HarnessError(f"model={name} does not fit: {' '.join(str(fault).split())}") from fault
-    later = (dataset.frame.iloc[dataset.test], dataset.labels[dataset.test]) if dataset.by_time else None
+    rest = dataset.test[~np.isin(dataset.test, dataset.train)]
+    others = (dataset.frame.iloc[rest], dataset.labels[rest]) if len(rest) else None
     grid = functools.partial(_grid, model["estimator"])  # asked of few runs, and it reads all of conf/model
-    return replace(classifier, retraining=Retraining(training, grid, later))
+    return replace(classifier, retraining=Retraining(training, grid, others, dataset.by_time))
 
 
 def _grid(estimator: Mapping[str, Any]) -> Mapping[str, Any] | None:

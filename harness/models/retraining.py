@@ -19,7 +19,7 @@ from harness.models.train import Trained, Training
 
 MODELS = 20  # of each change
 LEFT_OUT = {"leave_out_1": 0.01, "leave_out_10": 0.1}  # shares of the rows
-CHANGES = ("seeds", "bootstrap", *LEFT_OUT, "hyperparameters", "later")
+CHANGES = ("seeds", "bootstrap", *LEFT_OUT, "hyperparameters", "later", "more_or_fewer")
 RANDOM = "random_state"
 SAY = 10.0  # seconds between lines on how far a training of many models has come
 
@@ -36,13 +36,16 @@ class Retraining:
         How the model itself is trained.
     grid
         Gives the settings of the estimator within which it is tuned, by name; None where no grid is known.
+    others
+        Decoded rows that the training left out, and their labels; None where there are none.
     later
-        Decoded rows that came after those of the training, and their labels; None where rows have no time.
+        Whether the other rows came after those of the training.
     """
 
     training: Training
     grid: Callable[[], Mapping[str, Sequence[Any]] | None] = lambda: None
-    later: tuple[pd.DataFrame, np.ndarray] | None = None
+    others: tuple[pd.DataFrame, np.ndarray] | None = None
+    later: bool = False
     _made: dict[str, tuple[Trained, ...]] = field(default_factory=dict, init=False, repr=False)
 
     def models(self, change: str) -> tuple[Classifier, ...]:
@@ -54,7 +57,9 @@ class Retraining:
             ``seeds``: 20 other random seeds, of estimators that have one; ``bootstrap``: 20 samples of as many rows,
             with replacement; ``leave_out_1`` and ``leave_out_10``: 20 times without 1 % or 10 % of the rows;
             ``hyperparameters``: each other setting of the grid, 20 drawn where there are more; ``later``: one model,
-            of the later rows alone. What is drawn is the same in every process.
+            of the later rows alone; ``more_or_fewer``: with other seeds, ten models of the rows and of as many others,
+            all where there are fewer, and ten without 1 % of the rows, the same rows for all ten. What is drawn is the
+            same in every process.
         """
         if change not in self._made:
             self._made[change] = tuple(self._trained(change))
@@ -81,8 +86,10 @@ class Retraining:
         elif change == "hyperparameters":
             yield from map(training.by, self._set_otherwise())
         elif change == "later":
-            if self.later is not None and len(np.unique(self.later[1])) >= self._needed:
-                yield training.on(*self.later)
+            if self.later and self.others is not None and len(np.unique(self.others[1])) >= self._needed:
+                yield training.on(*self.others)
+        elif change == "more_or_fewer":
+            yield from self._more_or_fewer()
         else:
             for step in range(MODELS):
                 yield self._drawn(np.random.default_rng([CHANGES.index(change), step]), size, LEFT_OUT.get(change))
@@ -105,6 +112,18 @@ class Retraining:
         seeds = {name: seed for name, seed in given.items() if name.endswith(RANDOM) and isinstance(seed, int)}
         for step in range(1, MODELS + 1) if seeds else ():
             yield clone(self.training.estimator).set_params(**{name: seed + step for name, seed in seeds.items()})
+
+    def _more_or_fewer(self) -> Iterator[Training]:
+        """Half of the seeds with other rows beside the training's, half without some of them."""
+        if self.others is None:
+            return
+        (frame, labels), given = self.others, self.training
+        rng, size = np.random.default_rng(CHANGES.index("more_or_fewer")), len(given.labels)
+        added = np.sort(rng.permutation(len(labels))[:size])
+        more = given.on(pd.concat([given.frame, frame.iloc[added]]), np.concatenate([given.labels, labels[added]]))
+        fewer = self._drawn(rng, size, LEFT_OUT["leave_out_1"])
+        for place, estimator in enumerate(self._seeded()):
+            yield (more if place < MODELS // 2 else fewer).by(estimator)
 
     def _set_otherwise(self) -> Iterator[Any]:
         """The estimator, or that of a search, with other settings of the grid."""

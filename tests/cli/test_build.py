@@ -37,12 +37,14 @@ def test_rows_split_by_time_train_the_later_model(tmp_path: Path, monkeypatch: p
     made = load_csv(tmp_path / "loans.csv", "paid", split={"time": "day"})
     assert made.frame["day"].iloc[made.test].tolist() == list(range(39, 29, -1))
     retraining: Any = build._classifier(build._key("lr", LINEAR), made).retraining
-    assert retraining.later[0].equals(made.frame.iloc[made.test])
-    assert (retraining.later[1] == made.labels[made.test]).all()
+    assert retraining.others[0].equals(made.frame.iloc[made.test])
+    assert (retraining.others[1] == made.labels[made.test]).all()
     assert len(retraining.models("later")) == 1
     assert [setting["C"] for setting in ParameterGrid(retraining.grid())] == [0.01, 0.1, 1.0, 10.0]  # of lr_tuned
     otherwise: Any = build._classifier(build._key("lr", LINEAR), load_csv(tmp_path / "loans.csv", "paid")).retraining
     assert otherwise.models("later") == ()
+    whole: Any = build._classifier(build._key("lr", LINEAR), load_csv(tmp_path / "loans.csv", "paid", split="none"))
+    assert whole.retraining.others is None
 
 
 @pytest.mark.parametrize("attribute", [*ATTRIBUTES, *READING])

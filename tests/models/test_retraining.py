@@ -41,7 +41,7 @@ def test_the_model_itself_stays_as_it_is() -> None:
     own = training(LogisticRegression())
     model = own.done().classifier
     before = scores(model).copy()
-    again = Retraining(own, lambda: {"C": [0.01, 1.0]}, (FRAME[:50], LABELS[:50]))
+    again = Retraining(own, lambda: {"C": [0.01, 1.0]}, (FRAME[:50], LABELS[:50]), later=True)
     found = [again.models(change) for change in ("bootstrap", "leave_out_10", "hyperparameters", "later")]
     assert [len(models) for models in found] == [20, 20, 1, 1]
     assert (scores(model) == before).all()
@@ -94,12 +94,40 @@ def test_later_rows_alone_train_the_later_model() -> None:
     """None where they have one class only, or there are none."""
     model = training(LogisticRegression())
     later = FRAME[200:], LABELS[200:]
-    (found,) = Retraining(model, later=later).models("later")
+    (found,) = Retraining(model, others=later, later=True).models("later")
     by_hand = LogisticRegression().fit(SPACE.encode(later[0]), later[1] == "yes")
     assert np.allclose(scores(found), by_hand.predict_proba(SPACE.encode(FRAME))[:, 1], atol=1e-12)
     single = LABELS == "no"
-    assert Retraining(model, later=(FRAME[single], LABELS[single])).models("later") == ()
-    assert Retraining(model).models("later") == ()
+    assert Retraining(model, others=(FRAME[single], LABELS[single]), later=True).models("later") == ()
+    assert Retraining(model, others=later).models("later") == ()
+    assert Retraining(model, later=True).models("later") == ()
+
+
+@pytest.mark.parametrize(("others", "grows_to"), [(200, 200), (60, 160)])
+def test_more_rows_or_fewer_are_fits_by_hand(others: int, grows_to: int) -> None:
+    """Of 100 rows and 200 or 60 more: ten models of up to as many others beside them, ten without one row, the same;
+    each with another seed. Rows keep their labels."""
+    seen: list[tuple[int, frozenset[tuple[float, float]]]] = []
+    own = dict(zip(map(tuple, DRAWN), LABELS == "yes", strict=True))
+
+    class Seeing(RandomForestClassifier):  # type: ignore[misc]
+        def fit(self, X: np.ndarray, y: np.ndarray) -> Any:
+            seen.append((self.random_state, frozenset(map(tuple, X))))
+            assert len(X) == len(seen[-1][1])
+            assert (y == [own[tuple(row)] for row in X]).all()
+            return super().fit(X, y)
+
+    rows = {name: set(map(tuple, part)) for name, part in (("given", DRAWN[:100]), ("rest", DRAWN[100 : 100 + others]))}
+    given = training(Seeing(2, random_state=7), frame=FRAME[:100], labels=LABELS[:100])
+    rest = FRAME[100 : 100 + others], LABELS[100 : 100 + others]
+    assert len(Retraining(given, others=rest).models("more_or_fewer")) == 20
+    assert [seed for seed, _ in seen] == list(range(8, 28))
+    (grown,), (shrunk,) = ({fitted for _, fitted in part} for part in (seen[:10], seen[10:]))
+    assert rows["given"] < grown <= rows["given"] | rows["rest"]
+    assert (len(grown), len(shrunk)) == (grows_to, 99)
+    assert shrunk < rows["given"]
+    assert Retraining(given).models("more_or_fewer") == ()
+    assert Retraining(training(LogisticRegression()), others=rest).models("more_or_fewer") == ()
 
 
 def test_every_sample_has_every_class() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ from sklearn.neighbors import LocalOutlierFactor
 from support.tables import started
 from support.weight_corners import DELTA, GRID, SPACE, least, posed
 
+from harness.evaluation.study import SCORES, read_scores
 from harness.papers import proplace
 
 
@@ -29,9 +31,13 @@ def test_measures_are_those_of_the_accepted(tmp_path: Path, monkeypatch: pytest.
     )  # fmt: skip
     data: Any = SimpleNamespace(frame=GRID, labels=problem.classifier.predict(GRID), train=np.arange(len(GRID)))
     monkeypatch.setattr(proplace, "data_of", lambda run: data)
+    scores = read_scores(run)
+    assert math.isnan(proplace.measured(run)["m2_validity"][0])  # scored by no other networks
+    (run.path / SCORES).write_text(scores.assign(**{"retraining/more_or_fewer": [0.75, 0.5, math.nan]}).to_csv())
     found = proplace.measured(run)
     assert found["validity"].tolist() == [1.0, 1.0, 0.0]
     assert found["delta_validity"].tolist()[:2] == [1.0, 0.0]
+    assert found["m2_validity"].tolist()[:2] == [0.75, 0.5]
     moved = np.abs(SPACE.encode(SPACE.frame(answers)) - SPACE.encode(factual)).sum(axis=1) / len(SPACE.names)
     assert found["l1"].tolist()[:2] == pytest.approx(moved.tolist())
     text, lines = proplace.Rows().build([run])
@@ -42,7 +48,8 @@ def test_measures_are_those_of_the_accepted(tmp_path: Path, monkeypatch: pytest.
     wanted = SPACE.encode(GRID.loc[problem.valid(GRID)])
     factors = [proplace.outlying(SPACE.encode(SPACE.frame([answer])), wanted) for answer in answers]
     assert ours["compas", "lof"] == pytest.approx(np.mean(factors))
-    assert lines["n"].gt(0).sum() == 4
+    assert ours["compas", "m2_validity"] == 0.625
+    assert lines["n"].gt(0).sum() == 5
     assert "| compas | delta_validity | 1.000 | 0.500 (0.500) | 2 |" in text
 
 
