@@ -71,6 +71,30 @@ def test_one_hidden_layer_is_exact(sizes: tuple[int, ...], wanted: int, activati
             assert box.worst(POINTS, delta) == pytest.approx(least, abs=1e-9)
 
 
+@pytest.mark.parametrize("wanted", ["0", "1", "2"])
+def test_linear_models_of_several_classes_are_exact(wanted: str) -> None:
+    """Every rival's weights move as well: all corners of six weights and three intercepts."""
+    rng = np.random.default_rng(int(wanted))
+    model = LogisticRegression().fit(rng.normal(size=(30, 2)), np.arange(30) % 3)
+    model.coef_, model.intercept_ = rng.normal(size=(3, 2)), rng.normal(size=3)
+    box = WeightBox(Classifier(model, INPUTS, ("0", "1", "2")), Label(wanted))
+    corners = np.array(list(product((-1.0, 1.0), repeat=9)))
+    for delta in (0.0, 0.05, 0.6):
+        moved = model.coef_ + delta * corners[:, :6].reshape(-1, 3, 2)
+        raw = moved @ POINTS.T + (model.intercept_ + delta * corners[:, 6:])[:, :, None]  # corner, class, point
+        least = raw[:, int(wanted)] - np.delete(raw, int(wanted), axis=1).max(axis=1)
+        assert box.worst(POINTS, delta) == pytest.approx(least.min(axis=0), abs=1e-9)
+
+
+def test_each_row_has_a_delta_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where rows are taken by blocks, here of two."""
+    box = WeightBox(Classifier(network((2, 3, 1), 0), INPUTS, ("0", "1")), Label("1"))
+    deltas = np.array([0.3, 0.0, 0.1, 0.2])
+    alone = [box.worst(POINTS[[place]], delta)[0] for place, delta in enumerate(deltas)]
+    monkeypatch.setattr("harness.certificate.weights.BLOCK", 2 * 6)
+    assert box.worst(POINTS, deltas) == pytest.approx(alone, abs=1e-12)
+
+
 def test_deeper_networks_have_a_bound_below_every_model() -> None:
     rng = np.random.default_rng(0)
     below = []

@@ -12,9 +12,11 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
 from support.weight_corners import ALL, DELTA, GRID, INPUTS, SPACE, least, posed
 
-from harness.certificate import weight_box
+from harness.certificate import proven, weight_box
 from harness.core.explanation import Status
+from harness.core.inputs import Affine, Indicator, Input, Lookup, Step
 from harness.core.method import Deadline
+from harness.core.space import Feature, Space
 from harness.evaluation.checker import examine
 from harness.evaluation.weights import withstands
 from methods.ce_ocl import CeOcl
@@ -69,6 +71,39 @@ def test_with_more_layers_it_says_the_sums_of_intervals(shape: tuple[int, ...], 
 def test_signs_are_those_of_all_points() -> None:
     assert signs(posed("lr", "scaled", "yes", 0)).tolist() == [1, -1, 1]
     assert signs(posed("lr", "centred", "yes", 0)).tolist() == [0, 0, 1]
+    coded = SPACE.replace({"a": {"special": (-9,)}})
+    assert signs(replace(posed("lr", "scaled", "yes", 0), space=coded)).tolist() == [0, -1, 1]
+
+
+@pytest.mark.parametrize("wanted", ["yes", "no"])
+@pytest.mark.parametrize("kind", ["lr", "network"])
+@pytest.mark.parametrize(
+    ("inputs", "known"),
+    [
+        ((Indicator("d", ("x",)), Indicator("d", ("y",)), Step("a", (2.0,), (-1.0, -0.5))), [1, 1, -1]),
+        (
+            (Lookup("d", tuple("xyz"), (-1.0, 0.5, 2.0)), Step("a", (1.0, 3.0), (-1.0, 0.0, 2.0)), Affine("a")),
+            [0, 0, 1],
+        ),
+        ((Lookup("d", tuple("xyz"), (-1.0, -0.5, 0.0)), Affine("a", 1.0, 4.0), Indicator("d", ("x", "z"))), [-1, 0, 1]),
+    ],
+)
+def test_categories_and_steps_against_all_corners(
+    inputs: tuple[Input, ...], known: list[int], kind: str, wanted: str
+) -> None:
+    """Three categories as indicators and as numbers, and a number in steps, of one sign and of both."""
+    space = Space((Feature("a", "integer", scale=(0, 4), bounds=(0, 4)), Feature("d", "categorical", tuple("xyz"))))
+    points = space.frame({"a": a, "d": d} for a, d in product(range(5), "xyz"))
+    for seed in range(3):
+        problem = posed(kind, "scaled", wanted, seed)
+        classifier = replace(problem.classifier, inputs=inputs)
+        problem = replace(problem, space=space, classifier=classifier, train=points, labels=classifier.predict(points))
+        assert signs(problem).tolist() == known
+        worst, towards = least(problem, points), 1 if wanted == "yes" else -1
+        said = pessimistic(problem, DELTA, signs(problem)).classifier
+        margins = towards * (said.raw(points) - said.raw_threshold)  # far ones come back from rounded probabilities
+        assert margins == pytest.approx(worst, rel=1e-7, abs=1e-9)
+        assert (proven(classifier, problem.target, points, DELTA) == (worst > 0)).all()
 
 
 @pytest.mark.parametrize(("kind", "inputs", "wanted"), CASES)
