@@ -23,9 +23,9 @@ class Probe(Descent):
         \tilde\Delta(x) = \; & 1 - \Phi\left(\frac{h(x)}{\sigma \|\nabla h(x)\|_2}\right)                       & (4)
 
     Equation number of [1]_, its Theorem 1: the invalidation rate of copies with normal noise, in closed form for the
-    score linearised at x; for linear models it is exact. The loss is the logistic one. In its gradient :math:`\nabla h` counts as
-    constant, as it is between the kinks of a network of ReLUs. Noise moves numbers that are not immutable. The
-    minimum is that of ``methods.descent``.
+    score linearised at x; for linear models it is exact. The loss is the logistic one. In its gradient
+    :math:`\nabla h` counts as constant, as it is between the kinks of a network of ReLUs. Noise moves numbers that are
+    not immutable. The minimum is that of ``methods.descent``.
 
     Parameters
     ----------
