@@ -1,7 +1,8 @@
-"""What CI says of skipped tests: each reason has to be on its list."""
+"""What CI says of skipped tests: each reason has to be on a list, and what an extra is lacking for can be run again."""
 
 from __future__ import annotations
 
+import re
 import runpy
 import subprocess
 import sys
@@ -10,26 +11,55 @@ from pathlib import Path
 import pytest
 
 CI = Path(__file__).parents[1] / ".ci"
+LISTS = [str(CI / "skips.txt"), str(CI / "skips-extras.txt")]
 TESTS = """
 import pytest
 
 def test_refused():
     pytest.skip("refused: it takes no model")
 
+@pytest.mark.parametrize("word", ["a b"])
 @pytest.mark.skip(reason={reason})
-def test_marked():
+def test_marked(word):
     pass
 """
 WHOLE = "import pytest\npytest.importorskip('absent_library', reason={reason})\n"
 
 
+def skipped(text: str, reason: str, folder: Path) -> Path:
+    """Pytest's report of a test file that skips for a reason."""
+    (folder / "tests").mkdir()
+    (folder / "tests" / "test_some.py").write_text(text.replace("{reason}", repr(reason)))
+    report = folder / "report.xml"
+    command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", "--rootdir", str(folder), str(folder)]
+    subprocess.run(command, cwd=folder, capture_output=True, check=False)
+    return report
+
+
 @pytest.mark.parametrize("text", [TESTS, WHOLE], ids=["a test", "a file"])
 @pytest.mark.parametrize(("reason", "code"), [("onnx is in the extra 'onnx'", 0), ("it is hard", 1)])
 def test_a_reason_on_no_list_fails(text: str, reason: str, code: int, tmp_path: Path) -> None:
-    (tmp_path / "test_some.py").write_text(text.replace("{reason}", repr(reason)))
-    report = tmp_path / "report.xml"
-    command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", "--rootdir", str(tmp_path), str(tmp_path)]
-    subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+    report = skipped(text, reason, tmp_path)
     counted = runpy.run_path(str(CI / "skips.py"))
-    assert counted["main"]([str(report)]) == code
+    assert counted["main"]([str(report), *LISTS]) == code
+    assert counted["main"]([str(report), LISTS[0]]) == 1
     assert reason in counted["reasons"](report)
+
+
+@pytest.mark.parametrize(
+    ("text", "test"), [(TESTS, "test_some.py::test_marked[a b]"), (WHOLE, "test_some.py")], ids=["a test", "a file"]
+)
+def test_what_lacks_an_extra_is_named_as_pytest_names_it(
+    text: str, test: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = skipped(text, "onnx is in the extra 'onnx'", tmp_path)
+    assert runpy.run_path(str(CI / "skips.py"))["main"](["--tests", str(report), LISTS[1]]) == 0
+    assert capsys.readouterr().out == f"tests/{test}\n"
+
+
+def test_each_extra_is_run_by_one_of_the_commands() -> None:
+    """But for those that need a cluster or hardware: else its tests would run nowhere."""
+    project = (CI.parent / "pyproject.toml").read_text()
+    extras = re.findall(r"^(\w+) = \[", project.split("[project.optional-dependencies]")[1].split("\n[")[0], re.M)
+    (named,) = re.findall(r"^for extra in (.+); do$", (CI / "extras").read_text(), re.M)
+    assert {*extras} - {*named.split()} == {"torch", "ray", "slurm", "optuna"}

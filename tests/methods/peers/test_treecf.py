@@ -200,7 +200,7 @@ def test_refusals(problem_of: Any) -> None:
     shuffled = tuple(
         Lookup("grade", ("low", "mid", "high"), (0.0, 1.0, 0.5)) if i == 3 else s for i, s in enumerate(inputs)
     )
-    cases = [(interval, "interval"), (problem_of("lr"), "LogisticRegression")]
+    cases = [(interval, "one wanted class only"), (problem_of("lr"), "LogisticRegression")]
     cases += [
         (replace(problem, classifier=replace(problem.classifier, inputs=changed)), name)
         for changed, name in ((binned, "age"), (falling, "age"), (shuffled, "grade"))
