@@ -10,7 +10,7 @@ from typing import Any
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from omegaconf import DictConfig
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import InterpolationKeyError, InterpolationToMissingValueError, OmegaConfBaseException
 
 from harness.core.errors import choices
 
@@ -108,6 +108,9 @@ def sentence(fault: BaseException, sweeps: bool = True) -> str:
         known = [str(key) for key in cause.parent_node if key != "hydra"]
         where = f" in {level}" if level else ""
         return f"there is no setting {cause.key!r}{where}; {choices(cause.key, known)}"
+    if isinstance(fault, InterpolationKeyError | InterpolationToMissingValueError):
+        why = str(fault).partition("\n")[0]
+        return f"{fault.full_key} refers to a setting that there is not here ({why}); give {fault.full_key} a value."
     if isinstance(fault, OverrideParseException):
         why = str(fault.message).partition("See https")[0].strip()
         return (

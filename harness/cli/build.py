@@ -32,6 +32,7 @@ from harness.data import Dataset, load_dataset
 from harness.data.csv_load import load_settled
 from harness.data.csv_report import introduce
 from harness.data.csv_settings import settle, shown_name
+from harness.data.description import Description
 from harness.data.load import source_of
 from harness.execution.task import Task, make_task
 from harness.models.adopt import from_file
@@ -138,7 +139,13 @@ def _dataset(key: str) -> Dataset:
     name, dataset, split, features = json.loads(key)
     if "path" in dataset:
         return load_settled(dataset, split)
-    return load_dataset(**{"name": name, **dataset}, split=split, overrides=features)
+    given = {"name": name, **dataset, "split": split, "overrides": features}
+    for key in ("sources", "target"):
+        if key not in given:
+            raise DatasetError(f"dataset={name} has no {key!r}; see conf/dataset for examples.")
+    if why := mistyped(Description, given):
+        raise DatasetError(f"dataset={name} cannot be read: {why}")
+    return load_dataset(**given)
 
 
 @functools.lru_cache(maxsize=16)
@@ -189,9 +196,9 @@ def _grid(estimator: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 def _own_model(name: str, model: Mapping[str, Any], dataset: Dataset) -> Classifier:
     """The fitted model of a file."""
-    if model["path"] in {None, "???"}:
-        raise HarnessError(f"model={name} needs a file with a fitted model; set model.path=model.skops.")
     path = model["path"]
+    if not isinstance(path, str) or path == "???":
+        raise HarnessError(f"model={name} needs a file with a fitted model; set model.path=model.skops.")
     keys = ("columns", "output", "scores", "activation")
     given: dict[str, Any] = {key: model[key] for key in keys if model.get(key) is not None}
     if not is_file(path) and (odd := [key for key in keys[:-1] if key in given]):

@@ -11,19 +11,25 @@ from collections.abc import Sequence
 from typing import Any
 
 from hydra._internal.config_loader_impl import ConfigLoaderImpl, get_overrides_dirname
+from hydra._internal.config_repository import ConfigRepository
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
 from hydra.plugins.sweeper import Sweeper
 from omegaconf import DictConfig, OmegaConf, open_dict
+
+from harness.core.errors import short
 
 EXTRAS = {"hydra_ray_launcher": "ray", "hydra_submitit_launcher": "slurm", "hydra_optuna_sweeper": "optuna"}
 PASSED = ("CE_HARNESS_", "MLFLOW_TRACKING_")  # variables that a job on another machine is to have, too
 
 _compose = ConfigLoaderImpl.load_sweep_config
+_read = ConfigRepository.load_config
 _composed: dict[tuple[str, ...], DictConfig] = {}  # by choices
 
 
 def quicken() -> None:
-    """Have every launcher of this process compose jobs by ``load_sweep_config``."""
+    """Have every launcher of this process compose jobs by ``load_sweep_config``, of files read by ``load_config``."""
+    ConfigRepository.load_config = load_config  # type: ignore[method-assign, assignment]
     Sweeper.validate_batch_is_legal = _compose_every_choice  # type: ignore[method-assign, assignment]
     ConfigLoaderImpl.load_sweep_config = load_sweep_config  # type: ignore[method-assign, assignment]
     gc.set_threshold(20_000, 20, 20)  # copies are many and short-lived: looking for cycles as often as usual costs more
@@ -37,6 +43,22 @@ def missing(part: DictConfig) -> str | None:
     if package not in EXTRAS or importlib.util.find_spec(f"hydra_plugins.{package}") is not None:
         return None
     return f"{part._target_.rpartition('.')[2]} is not installed; run: uv sync --extra {EXTRAS[package]}"
+
+
+def load_config(repository: ConfigRepository, config_path: str) -> Any:
+    """A YAML as Hydra reads it, which of some that it cannot read does not say which.
+
+    Raises
+    ------
+    HydraException
+        Of a file that is no text, and of one whose list of defaults is none.
+    """
+    try:
+        return _read(repository, config_path)
+    except (ValueError, TypeError, AttributeError, AssertionError) as fault:
+        why = f"the YAML {config_path} cannot be read ({short(fault)})"
+        remedy = "save it as UTF-8" if isinstance(fault, UnicodeDecodeError) else "'defaults' lists choices, as in conf"
+        raise HydraException(f"{why}; {remedy}.") from fault
 
 
 def load_sweep_config(loader: ConfigLoaderImpl, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:

@@ -16,8 +16,10 @@ from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from harness.cli import composition, listing
+from harness.cli.arguments import sentence
 from harness.cli.process import BEGAN, CELLS, CONF, SWEEP, VARIED, log, stopping_where_full, study_name
 from harness.core.errors import HarnessError, choices
 
@@ -26,10 +28,13 @@ SHARED = ("jobs", "population", "optimise", "divide")  # of which stored answers
 
 @contextmanager
 def _heard() -> Iterator[None]:
-    """End where something unexpected is raised: of a callback Hydra makes a warning of it, and exits with 0."""
+    """End where something is raised: of a callback Hydra makes a warning of it, and exits with 0."""
     try:
         with stopping_where_full():
             yield
+    except OmegaConfBaseException as fault:  # of a value that refers to another
+        log.error("%s", sentence(fault))
+        raise SystemExit(1) from None
     except Exception as fault:
         log.exception("unexpected %s", type(fault).__name__)
         raise SystemExit(1) from None

@@ -11,7 +11,7 @@ WIDTH = 110  # characters of a description
 def described(path: Path, width: int = WIDTH) -> str:
     """The first sentence of a YAML's opening comment."""
     comment: list[str] = []
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         if not line.startswith("#") or (comment and line.strip() == "#"):
             break
         comment += [] if "@package" in line else [line.lstrip("# ")]

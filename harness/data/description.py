@@ -52,7 +52,7 @@ class Rows:
     sources: Sequence[Mapping[str, Any]]
     _: KW_ONLY
     read: Mapping[str, Any] | None = None
-    missing: str = "error"
+    missing: str | float = "error"
     empty: float | None = None
     outliers: float | None = None
     split: Mapping[str, Any] | str | None = field(default_factory=lambda: dict(SPLIT))

@@ -276,7 +276,12 @@ def source_of(name: str, entries: Mapping[str, Any]) -> Source:
         one_of(key, [field.name for field in fields(Source)], f"a source of {name} has no entry")
     if "file" not in entries:
         raise DatasetError(f"a source of {name} has no 'file'; give the path of its CSV file.")
-    return Source(**entries)
+    for key, value in entries.items():
+        listed = key == "urls" and _is_list(value) and all(isinstance(each, str) for each in value)
+        if not (listed or (key != "urls" and isinstance(value, str)) or (value is None and key != "file")):
+            fit = "a list of addresses" if key == "urls" else "a text"
+            raise DatasetError(f"{key!r} of a source of {name} is {value!r}; give {fit}.")
+    return Source(**{key: value for key, value in entries.items() if value is not None})
 
 
 def _strip(column: pd.Series) -> pd.Series:
@@ -295,7 +300,14 @@ def _label_column(about: Description, columns: Iterable[str]) -> str:
     for key in ("column", "classes"):
         if key not in label:
             raise DatasetError(f"'label' of {name} has no {key!r}; it needs 'column' and 'classes'.")
+    meanings = label["classes"]
+    if not isinstance(meanings, Mapping) or not all(_is_list(each) for each in meanings.values()):
+        raise DatasetError(f"the classes of 'label' of {name} are {meanings!r}; give each a list of raw values.")
     return str(one_of(label["column"], columns, f"{name} has no label column"))
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
 
 
 def _rows(

@@ -309,6 +309,8 @@ def _unpickle(path: Path, trust: bool) -> Any:
             f"if you trust its maker."
         )
     try:
-        return joblib.load(path)
+        loaded = joblib.load(path)
+        _check_trees(loaded)
+        return loaded
     except Exception as fault:
         raise HarnessError(f"{path} cannot be unpickled ({short(fault)}); {CONVERT}.") from fault

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.fuzz import NASTY
 
 from harness.core.errors import HarnessError
 from harness.data import Dataset
@@ -19,13 +20,6 @@ from harness.data.csv_load import load_settled
 from harness.data.csv_report import introduce
 from harness.data.csv_settings import settle
 
-NASTY = (
-    "", " ", "NA", "None", "null", "nan", "inf", "-inf", "1e400", "1e-400", "1e31", "9223372036854775808", "10" * 30,
-    "007", "1,5", "1.234,56", "1_000", "0x1F", "True", "FALSE", "yes", "2024-01-31", "31.12.2024", "=1+1", "@x", "a\nb",
-    '"', "'", "a;b", "a,b", "\t", "|", "é", "Größe", "日本", "\u202e", "\u2028", "\ufeff", "\x00", "\x1b[31m", "a=b",
-    "$5", "5 %", "7 kg", "€ 1.200,50", "-£3", "12.03.2020", "2020-01-31T10:00", "1.200",
-    "missing", "-0.0", "0.0", "5e-324", "1.7976931348623157e308", "99999999999999", "100000000000001", "١٢", "½", "+",
-)  # fmt: skip
 cell = st.one_of(
     st.integers(-5, 5).map(str), st.sampled_from(("a", "b", "c")), st.floats().map(str), st.sampled_from(NASTY),
     st.text(max_size=6),
