@@ -21,6 +21,7 @@ from omegaconf.errors import OmegaConfBaseException
 from harness.cli import composition, listing
 from harness.cli.arguments import sentence
 from harness.cli.process import BEGAN, CELLS, CONF, SWEEP, VARIED, log, stopping_where_full, study_name
+from harness.cli.slurm import know_jobs_by_their_files
 from harness.core.errors import HarnessError, choices
 
 SHARED = ("jobs", "population", "optimise", "divide")  # of which stored answers do not depend
@@ -86,6 +87,8 @@ class Sweep(Callback):
         except HarnessError as fault:
             log.error("%s", fault)
             raise SystemExit(1) from None
+        if _of_slurm(config.hydra.launcher):
+            know_jobs_by_their_files()
         if _spread(config.hydra.launcher) and os.environ["MLFLOW_TRACKING_URI"].startswith("sqlite:"):
             log.warning(
                 "several machines cannot write to one %s: start a server and set MLFLOW_TRACKING_URI to its address.",
@@ -124,7 +127,11 @@ def _refusal(config: DictConfig, jobs: list[list[str]]) -> str | None:
 
 def _spread(launcher: DictConfig) -> bool:
     """Whether jobs may run on other machines."""
-    return bool(OmegaConf.select(launcher, "ray.init.address") or str(launcher._target_).endswith("SlurmLauncher"))
+    return bool(OmegaConf.select(launcher, "ray.init.address")) or _of_slurm(launcher)
+
+
+def _of_slurm(launcher: DictConfig) -> bool:
+    return str(launcher._target_).endswith("SlurmLauncher")
 
 
 def _jobs(config: DictConfig) -> list[list[str]]:

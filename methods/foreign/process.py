@@ -16,6 +16,7 @@ from typing import IO, Any
 
 import numpy as np
 import pandas as pd
+import psutil
 
 from harness.core.errors import HarnessError
 from harness.core.processes import die_with_parent
@@ -96,8 +97,6 @@ class FarSide:
     @property
     def processor_seconds(self) -> float:
         """User and system seconds of the process and of all that it started, so far; 0 where that cannot be told."""
-        import psutil  # slow: 0.03 s
-
         with contextlib.suppress(psutil.Error):
             own = psutil.Process(self.process.pid)
             return float(sum(sum(process.cpu_times()[:4]) for process in [own, *own.children(recursive=True)]))

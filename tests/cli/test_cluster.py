@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
+import shutil
+import subprocess
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -20,9 +24,12 @@ from support.faults import SWEEP, outcome, run
 from support.served import served
 from support.sweep import Run
 
+from harness import archive
 from harness.cli import composition
 from harness.cli.process import CONF
+from harness.cli.slurm import know_jobs_by_their_files
 from harness.store import mlflow
+from harness.store.archive import Archive
 
 __all__ = ["run"]  # the fixture
 
@@ -142,6 +149,51 @@ def test_concurrent_writers_lose_nothing(kind: str, tmp_path: Path, request: pyt
     assert lost(address, tmp_path, WRITERS, RUNS) == 0
 
 
+TIMES = {"seconds", "cpu_seconds", "fit_seconds", "compile_seconds", "peak_mib", "jobs", "beside"}
+MACHINE = {"setup", "environment"}  # of a run
+
+
+def archived(folder: Path) -> list[Any]:
+    """All that the archive of a study holds, but for times, memory and the machine's load, and the order of answers."""
+    file = folder / "study.ceh"
+    assert archive.main(["pack", str(folder / "results" / "adhoc"), str(file)]) == 0
+    found = Archive(file)
+    records = {
+        name: {
+            run: sorted(json.dumps({k: v for k, v in each.items() if k not in TIMES | MACHINE}) for each in records)
+            for run, records in runs.items()
+        }
+        for name, runs in found.records.items()
+    }
+    sweeps = found.manifest["sweeps"].values()
+    return [
+        found.manifest["runs"],
+        records,
+        {name: found.contents[name] for name in found.contents if name not in sweeps},
+    ]
+
+
+def test_accounts_that_slurm_does_not_keep_are_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """submitit asks for them again and again, and each time writes two lines and the command another."""
+    pytest.importorskip("submitit")
+    from submitit.slurm.slurm import SlurmInfoWatcher, SlurmJob
+
+    monkeypatch.setattr(SlurmJob, "watcher", SlurmInfoWatcher())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "sacct").write_text("#!/bin/sh\nexit 0\n")
+    (tmp_path / "sacct").chmod(0o755)
+    know_jobs_by_their_files()
+    assert type(SlurmJob.watcher) is SlurmInfoWatcher
+    assert caplog.messages == []
+    (tmp_path / "sacct").write_text("#!/bin/sh\necho storage is disabled >&2\nexit 1\n")
+    know_jobs_by_their_files()
+    SlurmJob.watcher.register_job("1")
+    SlurmJob.watcher.update()
+    assert [message[:46] for message in caplog.messages] == ["sacct says nothing (storage is disabled): a jo"]
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("ray") is None, reason="needs: uv sync --extra ray")
 def test_a_ray_cluster_gives_the_rows_of_one_process(run: Run, server: str, tmp_path: Path) -> None:
@@ -151,6 +203,7 @@ def test_a_ray_cluster_gives_the_rows_of_one_process(run: Run, server: str, tmp_
     done = run("ray", launched, MLFLOW_TRACKING_URI=server)
     assert done.returncode == 0, done.stderr
     assert outcome(tmp_path / "ray") == outcome(tmp_path / "serial")
+    assert archived(tmp_path / "ray") == archived(tmp_path / "serial")
     client = MlflowClient(tracking_uri=server)
     experiment = client.get_experiment_by_name("adhoc")
     assert experiment is not None
@@ -160,3 +213,25 @@ def test_a_ray_cluster_gives_the_rows_of_one_process(run: Run, server: str, tmp_
     assert {each.info.status for each in runs} == {"FINISHED"}
     for each in runs:
         assert {"counterfactuals.json", "config.yaml"} <= {f.path for f in client.list_artifacts(each.info.run_id)}
+
+
+def no_slurm() -> str:
+    """Why a sweep cannot go to Slurm here; empty where it can."""
+    if find_spec("submitit") is None:
+        return "needs: uv sync --extra slurm"
+    done = shutil.which("sinfo") and subprocess.run(
+        ["sinfo", "--noheader"], capture_output=True, text=True, check=False
+    )
+    return "" if done and done.returncode == 0 and "idle" in done.stdout else "needs a Slurm cluster with an idle node"
+
+
+@pytest.mark.slow
+def test_a_slurm_cluster_gives_the_archive_of_one_process(run: Run, server: str, tmp_path: Path) -> None:
+    """Its runs as jobs of an array, and nothing on the console that is not ours but one line about accounts."""
+    if why := no_slurm():
+        pytest.skip(why)
+    assert run("serial", SWEEP).returncode == 0
+    done = run("slurm", (*SWEEP, "hydra/launcher=submitit_slurm"), MLFLOW_TRACKING_URI=server)
+    assert done.returncode == 0, done.stderr
+    assert archived(tmp_path / "slurm") == archived(tmp_path / "serial")
+    assert (done.stdout + done.stderr).count("sacct") <= 1
