@@ -56,6 +56,7 @@ NO_DISTANCE = 1e-12  # distances below are as good as none, where charts divide 
 # --- feasibility of solvers: units of a scaled row or column --------------------------------------------------------
 FEASIBILITY = 1e-7  # of rows, bounds and integrality; with 1e-9 for integrality HiGHS 1.12 gave a wrong optimum
 SHARP_FEASIBILITY = 1e-9  # under squares, where what a row is missed by counts more than their own tolerance
+LINEAR_WHOLE = 1e-6  # a column of a relaxation this near to a whole number is that number
 ROW_MISSED = 1e-9  # by which our own simplexes and hulls may miss a row
 ROW_TIGHT = 1e-6  # slack up to which a row is added at the start of a node
 BUDGET_ROOM = 1e-7  # relative, beyond a node's budget: rounding makes no program empty

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import highspy
 import numpy as np
 import scipy.sparse as sparse
 
 from harness.core.tolerances import FLAT, RAY_OF_PROGRAM
 from harness.solvers.highs import Solution, new_solver, read_solution
+
+NO_LIMIT = 2**31 - 1  # of iterations, as HiGHS has it
 
 
 class Lp:
@@ -29,6 +32,7 @@ class Lp:
         self._columns = np.arange(self.size, dtype=np.int32)
         self._low, self._high = np.array(low, dtype=float), np.array(high, dtype=float)
         self._rows: list[tuple[sparse.csr_matrix, np.ndarray, np.ndarray]] = []
+        self.slope = np.zeros(self.size)  # what a unit of each column costs besides what the last bound pays for rows
 
     def add(
         self, starts: np.ndarray, columns: np.ndarray, values: np.ndarray, low: np.ndarray, high: np.ndarray
@@ -50,10 +54,29 @@ class Lp:
         self._low[column], self._high[column] = low, high
         self._solver.changeColBounds(column, low, high)
 
+    def bounds(self, low: np.ndarray, high: np.ndarray) -> None:
+        """Change the bounds of all columns."""
+        self._low, self._high = np.array(low, dtype=float), np.array(high, dtype=float)
+        self._solver.changeColsBounds(self.size, self._columns, self._low, self._high)
+
+    def price(self, cost: np.ndarray) -> None:
+        """Change the cost of all columns."""
+        self._solver.changeColsCost(self.size, self._columns, np.asarray(cost, dtype=float))
+
+    def reached(self, steps: int, seconds: float) -> float:
+        """What the dual simplex gets to within some iterations, for the costs that there are; proves nothing."""
+        self._solver.setOptionValue("time_limit", self._solver.getRunTime() + max(seconds, 0.0))
+        self._solver.setOptionValue("simplex_iteration_limit", steps)
+        self._solver.run()
+        self._solver.setOptionValue("simplex_iteration_limit", NO_LIMIT)
+        if self._solver.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
+            return math.inf
+        return float(self._solver.getInfo().objective_function_value)
+
     def solve(self, cost: np.ndarray, seconds: float) -> Solution:
         """Minimise ``cost @ x``; the bound is the objective where that is optimal."""
         self._solver.setOptionValue("time_limit", self._solver.getRunTime() + max(seconds, 0.0))
-        self._solver.changeColsCost(self.size, self._columns, np.asarray(cost, dtype=float))
+        self.price(cost)
         self._solver.run()
         return read_solution(self._solver)
 
@@ -63,16 +86,21 @@ class Lp:
         if found.infeasible:
             _, exists, ray = self._solver.getDualRay()
             ray = np.asarray(ray, dtype=float) / max(float(np.abs(ray).max(initial=0.0)), FLAT)
-            if exists and max(self._lagrange(np.zeros(self.size), side * ray) for side in (1.0, -1.0)) > RAY_OF_PROGRAM:
+            sides = (self._lagrange(np.zeros(self.size), side * ray)[0] for side in (1.0, -1.0))
+            if exists and max(sides) > RAY_OF_PROGRAM:
                 return found
             return Solution(None, math.inf, -math.inf)
         if found.x is None:
             return found
         multipliers = np.array(self._solver.getSolution().row_dual)
-        return replace(found, bound=min(found.bound, self._lagrange(np.asarray(cost, dtype=float), multipliers)))
+        bound, self.slope = self._lagrange(np.asarray(cost, dtype=float), multipliers)
+        return replace(found, bound=min(found.bound, bound))
 
-    def _lagrange(self, cost: np.ndarray, multipliers: np.ndarray) -> float:
-        """A lower bound on the optimum from any multipliers of rows: positive ones of low ends, negative of high."""
+    def _lagrange(self, cost: np.ndarray, multipliers: np.ndarray) -> tuple[float, np.ndarray]:
+        """A lower bound on the optimum from any multipliers of rows: positive ones of low ends, negative of high.
+
+        And the slope of what is left of the cost: a column off the end that it prefers costs so much more a unit.
+        """
         total, slope, at = 0.0, np.array(cost), 0
         for matrix, low, high in self._rows:
             own = multipliers[at : at + len(low)]
@@ -82,5 +110,5 @@ class Lp:
         ends = np.where(slope > 0, self._low, self._high)
         open_ = np.isinf(ends)
         if (np.abs(slope[open_]) > FLAT).any():
-            return -math.inf
-        return total + float(slope[~open_] @ ends[~open_])
+            return -math.inf, slope
+        return total + float(slope[~open_] @ ends[~open_]), slope

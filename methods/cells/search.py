@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from heapq import heappop, heappush
@@ -12,21 +12,21 @@ from itertools import accumulate, count
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from harness.core.gaps import missing
 from harness.core.method import Deadline
 from harness.core.problem import Problem
-from harness.core.space import Feature, Kind
-from harness.core.tolerances import COST_TIE, SCORE_TIE
+from harness.core.space import Kind
+from harness.core.tolerances import COST_TIE
 from methods.cells import kernels
 from methods.cells.additive import NO_ROOM, leaf_spans, room_for
 from methods.cells.closest import Closest
 from methods.cells.grid import Grid, build
+from methods.cells.leaf_program import LeafSearch
 from methods.cells.numbers import NumberStates, with_gap
 from methods.cells.records import AdditiveRoom, Box, Clauses, Neighbourhood, Nodes, Progress, States
 from methods.cells.relations import RelationBoxes
-from methods.estimators import walk_kernels
+from methods.cells.rows import cells_of, decision, known_cells
 from methods.estimators.raw_target import conditions
 from methods.estimators.thresholds import separated_values
 
@@ -37,7 +37,7 @@ NODES, CLAUSES = 128, 256  # room to begin with; doubled when full
 EASY_NODES = 40  # until what changes gain together is looked at, which takes as long as a few nodes do
 TRIES, SEEK = 20, 3  # at a better incumbent, and between how many looks at the clock; no clock decides on an answer
 PASSED = 20  # incumbents left for better ones that the next answer starts from
-ROWS = 2000  # training rows considered for a first guess, which needs a near one, not the nearest
+HARD = 20_000_000  # units of work after which linear programs over the leaves are tried: about a second
 
 
 class CellSearch:
@@ -76,9 +76,9 @@ class CellSearch:
         self.grid: Grid = build(problem.space, problem.classifier, conditions(problem))
         self._grid = self.grid.arrays
         self.plain_grid = tuple(self._grid)
-        self._right = _decision(problem, self.grid)
+        self._right = decision(problem, self.grid)
         self.numbers = NumberStates(problem, self.grid.ends, coefficients, self.gap_costs)
-        self.known = _known(problem, self.grid)
+        self.known = known_cells(problem, self.grid)
         self.leaf_spans = cache(partial(leaf_spans, self._grid))
         self._levels: dict[tuple[int, Any], tuple[tuple[np.ndarray, np.ndarray, np.ndarray, int], np.uint64]] = {}
 
@@ -160,6 +160,8 @@ class CellSearch:
                     state.improve()
                 pauses += 1
                 state.remember()
+                if state.counters[kernels.WORK] > HARD and not state.relaxed:
+                    stopped = self._relax(state, deadline)
             if stopped == kernels.DONE:
                 found = state.result(done=True)
                 if found.row is None or self._right(found.row):
@@ -180,6 +182,16 @@ class CellSearch:
             if late or crowded or (stopped in INTERRUPTIBLE and deadline.passed):
                 found = state.result(done=False)
                 return found if found.row is None or self._right(found.row) else Closest(None, math.inf, found.bound)
+
+    def _relax(self, state: State, deadline: Deadline) -> int:
+        """Go on by linear programs where they say more than the search knows; ``kernels.DONE`` where they end it."""
+        state.relaxed = True
+        if state.neighbourhood is not None or not math.isfinite(state.upper[0]):
+            return kernels.PAUSED
+        program = LeafSearch(state)
+        if program.promises(deadline):
+            program.run(deadline)
+        return kernels.DONE if state.upper[1] >= state.upper[0] - COST_TIE else kernels.PAUSED
 
 
 class Layout:
@@ -288,6 +300,7 @@ class State:
     """The arrays of a running search, which outlive a pause."""
 
     neighbourhood: Neighbourhood | None = None  # where it counts
+    relaxed = False  # whether linear programs were tried
 
     def __init__(self, search: CellSearch, layout: Layout, known: Sequence[Mapping[str, Any]] = ()) -> None:
         self.search, self.layout, self.right = search, layout, known
@@ -322,7 +335,7 @@ class State:
         """The cells of right points, shape (points, features), those given for this question first."""
         cells = self.search.known
         if self.right:
-            own = _cells(self.search.problem.space.frame(self.right), self.layout.features, self.search.grid)
+            own = cells_of(self.search.problem.space.frame(self.right), self.layout.features, self.search.grid)
             cells = np.concatenate([own, cells])
         return self.layout.within(cells)
 
@@ -354,21 +367,34 @@ class State:
         if not right:
             self._rule_out(self.layout.cells(self.asked))
             return
-        cost = sum(self.layout.cost[self.layout.state_start[:-1] + self.asked].tolist())
+        self.take(self.asked)
+
+    def accepts(self, point: np.ndarray) -> bool:
+        """What the real model says of a point of states."""
+        return self.search._right(self.layout.row(point))
+
+    def take(self, point: np.ndarray) -> None:
+        """Take a right point of states as the incumbent, if it is a better one."""
+        cost = sum(self.layout.cost[self.layout.state_start[:-1] + point].tolist())
         if cost < self.upper[0]:
-            self.upper[0], self.best[:], self.counters[kernels.FOUND] = cost, self.asked, 1
+            self.upper[0], self.best[:], self.counters[kernels.FOUND] = cost, point, 1
 
     def guess(self) -> None:
         """Look for an incumbent around the factual, and among known points."""
-        self._guess(np.empty((0, 2 + len(self.best))))
+        self._guess(np.empty((0, 2 + len(self.best))), self.known)
 
     def improve(self) -> None:
         """Look for a better incumbent, between known points and the one there is."""
         if len(self.known):
-            self._guess(self.rng.random((TRIES, 2 + len(self.best))))
+            self._guess(self.rng.random((TRIES, 2 + len(self.best))), self.known)
 
-    def _guess(self, draws: np.ndarray) -> None:
-        kernels.guess(self.grid, self.states, self.clauses, self.nodes, self.known, draws, self.progress)
+    def improve_by(self, points: np.ndarray) -> None:
+        """The same, between some points of states, right or not, and the one there is."""
+        cells = np.array([self.layout.cells(point) for point in points])
+        self._guess(self.rng.random((TRIES, 2 + len(self.best))), cells)
+
+    def _guess(self, draws: np.ndarray, rows: np.ndarray) -> None:
+        kernels.guess(self.grid, self.states, self.clauses, self.nodes, rows, draws, self.progress)
 
     def remember(self) -> None:
         """Keep the incumbent, if it is a new one."""
@@ -404,6 +430,14 @@ class State:
         self.upper[:] = upper, 0.0
         for counter in (kernels.FOUND, kernels.ROOT, kernels.HEAP, kernels.TOP, kernels.FREE, kernels.ENTERED):
             self.counters[counter] = 0
+
+    def rule_out(self, point: np.ndarray) -> Box:
+        """Leave out a point of states that the real model refused, and what is predicted alike; returns their box."""
+        if self.counters[kernels.CLAUSES] + 1 >= len(self.clauses.width):
+            self.more_clauses()
+        self._rule_out(self.layout.cells(point))
+        c = int(self.counters[kernels.CLAUSES]) - 1
+        return Box(self.clauses.low[c], self.clauses.high[c], self.clauses.sets[c])
 
     def _rule_out(self, cells: np.ndarray) -> None:
         """Leave out the states that touch a cell with the same leaves as some cells: all of it is predicted alike."""
@@ -464,37 +498,3 @@ def _nodes(room: int, count: int) -> Nodes:
 
 def _boxes(room: int, count: int) -> Box:
     return Box(np.empty((room, count), np.int64), np.empty((room, count), np.int64), np.zeros((room, count), np.uint64))
-
-
-def _known(problem: Problem, grid: Grid) -> np.ndarray:
-    """The cells of some training rows that are right, shape (rows, features)."""
-    rows = problem.train.loc[problem.valid(problem.train)]
-    rows = rows.iloc[np.random.default_rng(0).permutation(len(rows))[:ROWS]]
-    return np.unique(_cells(rows, problem.space.features, grid), axis=0)
-
-
-def _cells(rows: pd.DataFrame, features: Sequence[Feature], grid: Grid) -> np.ndarray:
-    """The cells of decoded rows, shape (rows, features)."""
-    cells = [
-        np.where(rows[feature.name].isna(), len(ends) + 1, np.searchsorted(ends, rows[feature.name].to_numpy(float)))
-        if feature.numeric
-        else feature.codes(rows[feature.name])
-        for feature, ends in zip(features, grid.ends, strict=True)
-    ]
-    return np.column_stack(cells).astype(np.int64)
-
-
-def _decision(problem: Problem, grid: Grid) -> Callable[[Mapping[str, Any]], bool]:
-    """Whether a decoded row is valid: by walking the trees, or by the fitted model itself where the score is close."""
-    classifier, seen, gaps = problem.classifier, np.float32 if grid.single else np.float64, bool(problem.space.gaps)
-
-    def right(row: Mapping[str, Any]) -> bool:
-        inputs = classifier.vector(row)[0].astype(seen)
-        if gaps and np.isnan(inputs).any():
-            return bool(problem.valid(problem.space.frame([row]))[0])
-        score = min(walk_kernels.walk(trees, base, inputs) for trees, base in grid.walks)
-        if abs(score) > SCORE_TIE:
-            return bool(score > 0)
-        return bool(problem.valid(problem.space.frame([row]))[0])
-
-    return right

@@ -22,7 +22,8 @@ from methods.cells import kernels, neighbourhood
 from methods.cells.closest import Closest
 from methods.cells.grid import Grid
 from methods.cells.records import Adversary, Box, Neighbourhood, Nodes, Perturbed, Touching
-from methods.cells.search import CLAUSES, NODES, ROWS, CellSearch, Layout, State
+from methods.cells.rows import ROWS
+from methods.cells.search import CLAUSES, NODES, CellSearch, Layout, State
 from methods.estimators.raw_target import raw_interval
 from methods.robust import ball_kernels
 from methods.robust.outcome import Outcome

@@ -46,6 +46,7 @@ from methods.ce_ocl.explainer import start
 from methods.ce_ocl.program_engine import Request
 from methods.cells import kernels, search
 from methods.cells.closest import Closest
+from methods.cells.leaf_program import LeafSearch
 
 
 def assert_same_optimum(method: CeOcl, problem: Problem, factual: pd.DataFrame, n: int = 1) -> list[Closest]:
@@ -80,6 +81,23 @@ def is_apart(space: Space, row: Mapping[str, Any], other: Mapping[str, Any], sep
     )
 
 
+@pytest.fixture(params=["cells", "leaves"])
+def by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice: by the search over cells, and with linear programs over leaves put before it."""
+    if request.param == "cells":
+        return
+    finish = search.CellSearch.finish
+
+    def programs_first(cells: search.CellSearch, state: search.State, deadline: Deadline) -> Closest:
+        state.guess()
+        ended = cells._relax(state, deadline) == kernels.DONE
+        found = state.result(done=True)
+        return found if ended and found.row and cells._right(found.row) else finish(cells, state, deadline)
+
+    monkeypatch.setattr(search.CellSearch, "finish", programs_first)
+    monkeypatch.setattr(LeafSearch, "promises", lambda self, deadline: True)
+
+
 METHODS = [
     CeOcl("l2sq"),
     CeOcl("mad_l1", 0.1),
@@ -94,6 +112,7 @@ def title(method: CeOcl) -> str:
     return f"{method.distance}-{method.alpha:g}-{method.max_changes}-{method.count}"
 
 
+@pytest.mark.usefixtures("by")
 @pytest.mark.parametrize("target", ["no", "yes"])
 @pytest.mark.parametrize("method", METHODS, ids=title)
 @pytest.mark.parametrize("model", ESTIMATORS)
@@ -102,6 +121,7 @@ def test_the_search_finds_the_optimum_of_the_program(model: str, method: CeOcl, 
     assert_same_optimum(method, problem, factuals(problem, 1)[0])
 
 
+@pytest.mark.usefixtures("by")
 @pytest.mark.parametrize("method", [CeOcl("l2sq", separation=0.3), CeOcl("gower", 1e4, separation=0.1)], ids=title)
 @pytest.mark.parametrize("model", ["rf", "gbm"])
 def test_further_answers_are_the_optima_of_the_program(model: str, method: CeOcl) -> None:
@@ -114,6 +134,7 @@ def test_the_optimum_of_trees_with_many_leaves_and_of_one_with_none() -> None:
     assert_same_optimum(CeOcl("l1"), problem, factuals(problem, 1)[0])
 
 
+@pytest.mark.usefixtures("by")
 def test_answers_may_run_out() -> None:
     """Few features may change and answers lie far apart: after some, both engines prove that there is none."""
     kept = {"actionability": "immutable"}
@@ -125,6 +146,7 @@ def test_answers_may_run_out() -> None:
     assert all(end.row is None and end.bound == math.inf for end in ends)
 
 
+@pytest.mark.usefixtures("by")
 @pytest.mark.parametrize("target", ["good", "bad"])
 @pytest.mark.parametrize("model", ["cart", "rf", "gbm"])
 def test_every_actionability_is_kept(model: str, target: str, problem_of: Callable[[str], Problem]) -> None:
