@@ -18,6 +18,7 @@ from scipy.special import expit, softmax
 
 from harness.core.classifier import Classifier, WrappedModel
 from harness.core.method import Deadline, LibraryDefault
+from harness.core.packages import install
 from harness.core.problem import Problem
 from harness.core.target import Classes, Label
 from harness.core.tolerances import PROBABILITY_INSET
@@ -48,7 +49,7 @@ def check_clock(deadline: Deadline | None) -> None:
 def missing(module: str, package: str) -> str | None:
     """That a library is not installed, as a sentence, or None; its extra has the name of its module."""
     found = importlib.util.find_spec(module) is not None
-    return None if found else f"{package} is not installed; run `uv sync --extra {module}`."
+    return None if found else f"{package} is not installed; run `{install(module)}`."
 
 
 def not_a_class(title: str, problem: Problem) -> str | None:

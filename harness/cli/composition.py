@@ -18,6 +18,7 @@ from hydra.plugins.sweeper import Sweeper
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from harness.core.errors import short
+from harness.core.packages import install
 
 EXTRAS = {"hydra_ray_launcher": "ray", "hydra_submitit_launcher": "slurm", "hydra_optuna_sweeper": "optuna"}
 PASSED = ("CE_HARNESS_", "MLFLOW_TRACKING_")  # variables that a job on another machine is to have, too
@@ -42,7 +43,7 @@ def missing(part: DictConfig) -> str | None:
     package = str(part._target_).split(".")[1]
     if package not in EXTRAS or importlib.util.find_spec(f"hydra_plugins.{package}") is not None:
         return None
-    return f"{part._target_.rpartition('.')[2]} is not installed; run: uv sync --extra {EXTRAS[package]}"
+    return f"{part._target_.rpartition('.')[2]} is not installed; run: {install(EXTRAS[package])}"
 
 
 def load_config(repository: ConfigRepository, config_path: str) -> Any:

@@ -14,7 +14,7 @@ from harness.cli.environment import PACKAGES, machine
 from harness.cli.environments import mebibytes
 from harness.cli.process import CONF
 from harness.core.caching import cache
-from harness.core.packages import places, version
+from harness.core.packages import install, places, version
 from harness.data.sources import data_folder
 
 NAME = "ce-harness"
@@ -34,7 +34,7 @@ def lines() -> Iterator[str]:
         found = {name: version(name) for name in names}
         lacking = None in found.values()
         said = ", ".join(f"{name} {number}" for name, number in found.items())
-        yield f"  {extra:20} {f'not installed; uv sync --extra {extra}' if lacking else said}"
+        yield f"  {extra:20} {f'not installed; {install(extra)}' if lacking else said}"
     yield "\nfolders"
     for what, folder in _folders().items():
         yield f"  {what:20} {folder}: {f'{mebibytes(folder):.1f} MiB' if folder.is_dir() else 'not there'}"

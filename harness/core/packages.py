@@ -11,6 +11,13 @@ from importlib.metadata import PackageNotFoundError, packages_distributions
 from importlib.metadata import version as distribution_version
 from pathlib import Path
 
+CLONED = (Path(__file__).parents[2] / "uv.lock").exists()  # or installed from a wheel
+
+
+def install(extra: str) -> str:
+    """The command that brings an extra of this package, in a clone or where a wheel was installed."""
+    return f"uv sync --extra {extra}" if CLONED else f"pip install 'ce-harness[{extra}]'"
+
 
 def locate(name: str) -> Path | None:
     """The folder of a package, by its dotted name, or None; only its place is looked up, nothing is imported.

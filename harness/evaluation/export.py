@@ -18,6 +18,7 @@ import pandas as pd
 from harness.core.errors import HarnessError
 from harness.core.gaps import MISSED, missing
 from harness.core.notation import Notation
+from harness.core.packages import install
 from harness.core.space import Feature, Space
 from harness.core.wording import scored
 from harness.store.run import StoredRun
@@ -77,7 +78,7 @@ class Form:
 def check_openpyxl(what: str) -> None:
     """Raise ``HarnessError`` where openpyxl is not installed; ``what`` needs it."""
     if find_spec("openpyxl") is None:
-        raise HarnessError(f"{what} needs openpyxl; install it by 'uv sync --extra excel' or 'pip install openpyxl'.")
+        raise HarnessError(f"{what} needs openpyxl; install it by `{install('excel')}`.")
 
 
 class _Comma(float):

@@ -12,8 +12,9 @@ from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from harness.core.errors import UnsupportedError
+from harness.core.packages import install
 
-ABSENT = "torch is not installed; run `uv sync --extra torch`."
+ABSENT = f"torch is not installed; run `{install('torch')}`."
 
 
 def installed() -> bool:

@@ -20,7 +20,6 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from functools import cache
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -28,13 +27,13 @@ import numpy as np
 import pandas as pd
 
 from harness.core.method import Deadline
+from harness.core.packages import CLONED
 from harness.models import torch_mlp
 from methods import wrapping
 from methods.estimators.gradients import warm
 
 # pip would obey the pins of 2021 (TensorFlow 1.14), which pyproject.toml replaces for uv; it is to take these alone.
 PARTS = "carla-recourse==0.0.5 lime==0.2.0.1 recourse==1.0.0 mip==2.0.0 causalgraphicalmodels==0.0.4 graphviz networkx"
-CLONED = (Path(__file__).parents[2] / "uv.lock").exists()  # or from a wheel
 ABSENT = f"CARLA is not installed; run `{'uv sync --group carla' if CLONED else f'pip install --no-deps {PARTS}'}`."
 # None of the methods run here computes with these, but CARLA imports all of its methods at once. FOCUS needs a few of
 # TensorFlow's functions, which ``eager.py`` gives it while it runs.

@@ -48,6 +48,13 @@ def test_versions_extras_and_folders_are_told(
     assert f"  data                 {tmp_path / 'nowhere'}: not there\n" in text
 
 
+def test_a_wheel_says_pip(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """In a clone it is uv, which knows the lock file."""
+    monkeypatch.setattr(info, "version", {"ce-harness": "7.0", "torch": None}.get)
+    monkeypatch.setattr("harness.core.packages.CLONED", False)
+    assert "  torch                not installed; pip install 'ce-harness[torch]'" in printed(monkeypatch, capsys)
+
+
 def test_kernels_are_counted_where_they_are_kept_and_not_stale(tmp_path: Path) -> None:
     """None before it is called, one afterwards, and none once its source has changed."""
     code = "import doubling, harness.cli.info as i; {} print(i._kept(doubling.double))"

@@ -217,7 +217,7 @@ def test_a_spreadsheet_has_the_same_cells(cell: StoredRun) -> None:
 
 def test_without_openpyxl_one_sentence_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(export, "find_spec", lambda name: None)
-    with pytest.raises(HarnessError, match="needs openpyxl; install it by 'uv sync --extra excel'"):
+    with pytest.raises(HarnessError, match="needs openpyxl; install it by `uv sync --extra excel`"):
         export.Form(excel=True)
     with pytest.raises(HarnessError, match=r"t\.xlsx needs openpyxl"):
         export.write_sheet(tmp_path / "t.xlsx", pd.DataFrame({"a": [1]}))

@@ -7,6 +7,7 @@ import importlib.util
 from typing import Any
 
 from harness.core.errors import UnsupportedError
+from harness.core.packages import install
 
 
 def library(name: str, extra: str) -> Any:
@@ -19,5 +20,5 @@ def library(name: str, extra: str) -> Any:
     """
     top = name.partition(".")[0]
     if importlib.util.find_spec(top) is None:
-        raise UnsupportedError(f"{top} is not installed; run `uv sync --extra {extra}`")
+        raise UnsupportedError(f"{top} is not installed; run `{install(extra)}`")
     return importlib.import_module(name)
