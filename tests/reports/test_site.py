@@ -114,6 +114,11 @@ def test_pages_say_what_things_are(home: Path) -> None:
         assert part in nearest, part
     one = next(one for one in departures() if one.why)
     assert escape(one.why) in text[text.index(f'id="{one.method}"') :].partition("</section>")[0]
+    shown = data(home / "site" / "data" / "0" / "board.js")
+    assert {kind for kind in shown["kinds"] if f'id="{kind}"' not in text} == set()  # names on the board lead there
+    own = text[text.index('id="guess"') :].partition("</section>")[0]
+    assert "of a user&#39;s own" in own
+    assert "index.html#study=%3Cb%3E" in own
     assert "<span>0 to 100</span>" in (home / "site" / "data.html").read_text()
     papers = (home / "site" / "reproduction.html").read_text()
     assert "<span>x|y</span>" in papers

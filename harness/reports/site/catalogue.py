@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pkgutil
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -53,7 +53,7 @@ def kind_of(entry: Entry) -> str:
 
 
 def methods(found: Sequence[Study]) -> list[Method]:
-    """Every method of the configuration, by name."""
+    """Every method of the configuration, by name; then others that the studies have."""
     departed = {(one.method, one.setting): one for one in departures.departures()}
     listed = []
     for path in sorted(departures.METHODS.glob("*.yaml")):
@@ -64,12 +64,29 @@ def methods(found: Sequence[Study]) -> list[Method]:
                 one = departed.get((path.stem, name))
                 default = "" if one is None else f"{_plain(one.default)}{'; ' if one.why else ''}{one.why}"
                 rows.append([name, _plain(line.value), line.comment.partition(departures.REASON)[0].strip(), default])
-        entries = [(study, e) for study in found for e in study.entries if kind_of(e) == path.stem]
-        refusals = [f"{study.name}, {e.task}: {e.refusal}" for study, e in entries if e.refusal is not None]
-        studies = list(dict.fromkeys(study.name for study, e in entries if e.refusal is None))
         doc = _first(pkgutil.resolve_name(lines["_target_"].value).__doc__ or "")
-        listed.append(Method(path.stem, described(path, WHOLE), doc, table(SETTINGS, rows), refusals, studies))
+        text = described(path, WHOLE)
+        listed.append(Method(path.stem, text, doc, table(SETTINGS, rows), *_asked(found, path.stem)))
+    return listed + _brought(found, {method.name for method in listed})
+
+
+def _brought(found: Sequence[Study], known: Collection[str]) -> list[Method]:
+    """Methods that are not of the configuration, as their runs were set; nothing of theirs is imported."""
+    entries = {kind_of(entry): entry for study in found for entry in study.entries if kind_of(entry) not in known}
+    listed = []
+    for name, entry in sorted(entries.items()):
+        given = dict(entry.metas[0]["config"].get("method") or {})
+        text = f"of a user's own: {given.pop('_target_', 'a class that was not noted')}"
+        rows = [[setting, _plain(value), "", ""] for setting, value in given.items()]
+        listed.append(Method(name, text, "", table(SETTINGS, rows), *_asked(found, name)))
     return listed
+
+
+def _asked(found: Sequence[Study], name: str) -> tuple[list[str], list[str]]:
+    """What a method refuses in some studies, and why; and the names of the studies that have answers of it."""
+    entries = [(study, e) for study in found for e in study.entries if kind_of(e) == name]
+    refusals = [f"{study.name}, {e.task}: {e.refusal}" for study, e in entries if e.refusal is not None]
+    return refusals, list(dict.fromkeys(study.name for study, e in entries if e.refusal is None))
 
 
 def _first(doc: str) -> str:
