@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -44,15 +45,16 @@ class CatBoostEngine(Engine):
 
     def __init__(self, content: bytes, space: Space, classes: int) -> None:
         self.content, self.classifier, self._model = content, classes > 0, None
-        self.names = tuple(map(str, self.model.feature_names_))
+        with _read_by_catboost():
+            self.names = tuple(map(str, self.model.feature_names_))
+            self.coded = frozenset(self.model.get_cat_feature_indices())
+            own = np.asarray(self.model.classes_).tolist() if classes else []
         self.width, self.columns, self.kind = len(self.names), (), LOGITS
-        self.coded = frozenset(self.model.get_cat_feature_indices())
         features = _named(self.names, space) if self.coded else ()
         described = self._described(features)
         info = described["features_info"]
         if others := [sort for sort in ("text_features", "embedding_features") if info.get(sort)]:
             raise UnsupportedError(f"it takes {others[0].replace('_', ' ')}; train it on numbers and categories")
-        own = np.asarray(self.model.classes_).tolist() if classes else []
         if classes and not own:
             raise UnsupportedError("it predicts numbers, and the target has classes")
         self.labels, self.columns = tuple(own), tuple(feature.name for feature in features)
@@ -72,10 +74,8 @@ class CatBoostEngine(Engine):
         if self._model is None:
             catboost = library("catboost", "catboost")
             made = catboost.CatBoostClassifier() if self.classifier else catboost.CatBoostRegressor()
-            try:
+            with _read_by_catboost():
                 made.load_model(blob=self.content)
-            except Exception as fault:
-                raise UnsupportedError(f"it is no CatBoost model ({short(fault)})") from fault
             self._model = made
         return self._model
 
@@ -89,7 +89,7 @@ class CatBoostEngine(Engine):
                 for f in features
             }
             pool = library("catboost", "catboost").Pool(self._table(pd.DataFrame(listed)), cat_features=[*self.coded])
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder, _read_by_catboost():
             path = Path(folder) / "model.json"
             self.model.save_model(str(path), format="json", pool=pool)
             return json.loads(path.read_text())
@@ -111,6 +111,15 @@ class CatBoostEngine(Engine):
             return Predicted(None, scores)
         labels = self.model.predict(matrix, prediction_type="Class", thread_count=1)
         return Predicted(np.ravel(labels).astype(np.asarray(self.labels).dtype), scores)
+
+
+@contextlib.contextmanager
+def _read_by_catboost() -> Iterator[None]:
+    """What CatBoost says of a damaged file, which it may read in part, as ``UnsupportedError``."""
+    try:
+        yield
+    except Exception as fault:
+        raise UnsupportedError(f"it is no CatBoost model ({short(fault)})") from fault
 
 
 def content_of(model: Any) -> bytes:
