@@ -154,9 +154,8 @@ def open_onnx(
         )
     try:
         onnx.checker.check_model(model)
-        for attribute in (each for node in model.graph.node for each in node.attribute):
-            for text in (attribute.s, *attribute.strings):
-                text.decode()  # UTF-8, which the checker does not look at
+        for each in (each for node in model.graph.node for each in node.attribute):
+            b"".join((each.s, *each.strings)).decode()  # of which the checker does not ask that it is text
     except Exception as fault:
         raise UnsupportedError(f"it is no ONNX file ({short(fault)})") from fault
     score, label = _outputs(model, bool(classes), output)
