@@ -263,6 +263,18 @@ def test_a_change_is_marked_by_more_than_colour(home: Path, window: Browser) -> 
 
 @pytest.mark.slow
 @in_browser
+def test_a_link_to_what_is_not_there_says_so(home: Path, window: Browser) -> None:
+    """Until something is chosen."""
+    window.open(f"{(home / 'site').as_uri()}/question.html#task=loans+%2F+rf&question=99")
+    told = "return [...document.querySelectorAll('[role=status]')].map((each) => each.textContent)"
+    assert window.run(told) == ['There is no question "99" here.']
+    assert chosen(window)["question"] == "0"
+    window.choose("question", "1")
+    assert window.run(told) == []
+
+
+@pytest.mark.slow
+@in_browser
 def test_a_method_is_found(home: Path, window: Browser) -> None:
     window.open((home / "site" / "methods.html").as_uri())
     window.run("document.getElementById('find').focus()")

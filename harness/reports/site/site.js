@@ -240,10 +240,19 @@ const site = (() => {
     }
   }
 
+  /** Say what a link names and this site has not; what is shown instead is in the lists. */
+  function strays() {
+    const found = [...selects].filter(([key, select]) => state().has(key) && select.value !== state().get(key));
+    for (const [key] of found) document.getElementById("choose").after(element("p", { role: "status" }, `There is no ${key} "${state().get(key)}" here.`));
+  }
+
   function open() {
     document.querySelectorAll("main table").forEach(sortable);
-    window.addEventListener("hashchange", show);
-    show();
+    window.addEventListener("hashchange", () => {
+      document.querySelectorAll("[role=status]").forEach((each) => each.remove());
+      show();
+    });
+    show().then(strays);
   }
 
   return { put, open };
