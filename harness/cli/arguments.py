@@ -23,6 +23,7 @@ ATTRIBUTE = re.compile(
     re.DOTALL,
 )
 ODD = "utf8_hex_"
+GROUPS = "dataset|model|method|metrics"
 OUTSIDE = r",(?![^\[\]]*\])"  # a comma outside of brackets
 
 
@@ -47,10 +48,14 @@ def readable(argument: str) -> str:
     HydraException
         For an argument that would leave out what every run needs.
     """
-    if re.fullmatch(r"(dataset|model|method|metrics)=(null)?", argument):
+    if re.fullmatch(rf"({GROUPS})=(null)?", argument):
         raise HydraException(f"{argument} chooses nothing; 'python -m harness list' names what there is.")
     if match := re.fullmatch(r"~(\w+)(=.*)?", argument):
         raise HydraException(f"{argument} takes away what every run needs; give {match[1]} another value.")
+    if re.match(r"[+~]*=", argument):
+        raise HydraException(f"{argument} names no setting; write KEY=VALUE.")
+    if re.fullmatch(rf"\+*({GROUPS}|experiment)=(true|false|[-+]?(nan|inf|[\d_.]+(e[-+]?\d+)?))", argument, re.I):
+        raise HydraException(f"{argument} is no choice; 'python -m harness list' names what there is.")
     if argument.startswith(("desired=", "dataset.desired=")):
         argument = re.sub(r"(?<=[=,])\s*([<>][^,]*)", r'"\1"', argument)
     elif match := ATTRIBUTE.fullmatch(argument):

@@ -246,7 +246,10 @@ def _referring(task: Task, which: str | int) -> Task:
 
 def _name_learners(plain: dict[str, Any]) -> None:
     """In the dataset's equations, put the estimator of ``conf/model`` for its name, so that all of it is on record."""
-    for feature, entry in (plain["dataset"].get("causality") or {}).items():
+    described = plain["dataset"].get("causality") or {}
+    if not isinstance(described, Mapping):
+        raise HarnessError(f"dataset.causality={described} does not fit; give each feature that follows its equation.")
+    for feature, entry in described.items():
         if not isinstance(entry, Mapping) or not isinstance(name := entry.get("learn"), str):
             continue
         if name not in (known := _models(RegressorMixin)):
