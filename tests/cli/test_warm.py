@@ -33,6 +33,7 @@ def test_each_method_is_fitted_and_named(monkeypatch: pytest.MonkeyPatch, capsys
     module = SimpleNamespace(QUESTIONS=[Asked("one", done), Asked("two", done)])
     monkeypatch.setattr(warm, "import_module", lambda name: module)
     monkeypatch.setattr(sys, "argv", ["harness", "warm"])
+    monkeypatch.setattr(main, "talk", lambda: None)
     main.main()
     assert done == ["refuses one", "one", "refuses two", "two"]
     lines = capsys.readouterr().out.splitlines()
