@@ -122,7 +122,8 @@ ADDRESS = re.compile(  # harness.core.space.Space, but no page named so
 PLACE = re.compile(r"(?<![\w./-])(?:harness|methods|metrics|tests|conf)/[\w./-]*\w")  # harness/core/space.py
 MADE_UP = {  # by the examples of what a user writes
     "methods.mine.Mine", "methods/mine.py", "conf/method/mine.yaml", "metrics.mine.oldest", "metrics/mine.py",
-    "conf/dataset/loans.yaml", "conf/model/deep_forest.yaml", "conf/method/draw.yaml", "conf/metrics/money.yaml"
+    "conf/dataset/loans.yaml", "conf/model/deep_forest.yaml", "conf/method/draw.yaml", "conf/metrics/money.yaml",
+    "conf/experiment/mine.yaml",
 }  # fmt: skip
 IN_THE_WHEEL = {"harness/conf", "harness/published"}  # where pyproject.toml puts conf and results/published
 SETTINGS = {"metrics.names"}  # of a configuration, in which ``metrics`` is a group of settings
