@@ -328,7 +328,7 @@ class LeafSearch:
         self.lp = Lp(np.zeros(program.size), np.ones(program.size))
         program.rows.into(self.lp)
         self.gains = np.full((2, program.whole), np.nan)  # of the bound, for a column moved down or up by a unit
-        self.open = [Node(np.zeros(program.size), np.ones(program.size), -math.inf)]
+        self.open = [Node(np.zeros(program.size, np.int8), np.ones(program.size, np.int8), -math.inf)]
         self.met, self.least = 0, math.inf  # the least bound of nodes that nothing more can be told of
 
     @property
