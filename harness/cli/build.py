@@ -140,9 +140,9 @@ def _dataset(key: str) -> Dataset:
     if "path" in dataset:
         return load_settled(dataset, split)
     given = {"name": name, **dataset, "split": split, "overrides": features}
-    for key in ("sources", "target"):
-        if key not in given:
-            raise DatasetError(f"dataset={name} has no {key!r}; see conf/dataset for examples.")
+    for needed in ("sources", "target"):
+        if needed not in given:
+            raise DatasetError(f"dataset={name} has no {needed!r}; see conf/dataset for examples.")
     if why := mistyped(Description, given):
         raise DatasetError(f"dataset={name} cannot be read: {why}")
     return load_dataset(**given)

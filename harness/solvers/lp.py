@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import highspy
 import numpy as np
 import scipy.sparse as sparse
 
 from harness.core.tolerances import FLAT, RAY_OF_PROGRAM
-from harness.solvers.highs import Solution, new_solver, read_solution
+from harness.solvers.highs import Linear, Solution, new_solver, read_solution
 
 NO_LIMIT = 2**31 - 1  # of iterations, as HiGHS has it
+
+
+class LpRow(NamedTuple):
+    """``low <= form <= high``."""
+
+    form: Linear
+    low: float = -math.inf
+    high: float = math.inf
 
 
 class Lp:
@@ -43,6 +53,16 @@ class Lp:
         )
         self._rows.append((sparse.csr_matrix((values, columns, starts), (len(low), self.size)), low, high))
 
+    def add_rows(self, rows: Sequence[LpRow]) -> None:
+        """Add rows of their own columns each."""
+        forms = [row.form for row in rows]
+        starts = np.cumsum([0, *(len(form.columns) for form in forms)])
+        columns = np.concatenate([form.columns for form in forms])
+        values = np.concatenate([form.coefficients for form in forms])
+        constants = np.array([form.constant for form in forms])
+        low, high = np.array([row.low for row in rows]), np.array([row.high for row in rows])
+        self.add(starts, columns, values, low - constants, high - constants)
+
     def add_dense(self, rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
         """Add rows with a coefficient for every column, shape (rows, columns)."""
         count = len(rows)
@@ -65,9 +85,8 @@ class Lp:
 
     def reached(self, steps: int, seconds: float) -> float:
         """What the dual simplex gets to within some iterations, for the costs that there are; proves nothing."""
-        self._solver.setOptionValue("time_limit", self._solver.getRunTime() + max(seconds, 0.0))
         self._solver.setOptionValue("simplex_iteration_limit", steps)
-        self._solver.run()
+        self._run(seconds)
         self._solver.setOptionValue("simplex_iteration_limit", NO_LIMIT)
         if self._solver.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
             return math.inf
@@ -75,10 +94,13 @@ class Lp:
 
     def solve(self, cost: np.ndarray, seconds: float) -> Solution:
         """Minimise ``cost @ x``; the bound is the objective where that is optimal."""
-        self._solver.setOptionValue("time_limit", self._solver.getRunTime() + max(seconds, 0.0))
         self.price(cost)
-        self._solver.run()
+        self._run(seconds)
         return read_solution(self._solver)
+
+    def _run(self, seconds: float) -> None:
+        self._solver.setOptionValue("time_limit", self._solver.getRunTime() + max(seconds, 0.0))
+        self._solver.run()
 
     def prove(self, cost: np.ndarray, seconds: float) -> Solution:
         """``solve``, with the bound, or the infeasibility, that the rows' multipliers prove by themselves."""

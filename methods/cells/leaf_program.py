@@ -16,9 +16,10 @@ point solves
 u and d monotone, and u, d and c whole: the program of Parmentier and Vidal (2021), OCEAN, with a row for all leaves on
 one side of a threshold. States and leaves that cost as much as the incumbent are left out.
 
-Its relaxation is solved again and again: branch and bound by pseudo-costs, diving from the least bound; a column is
-fixed where its price says that it cannot pay. Every bound is that of the rows' multipliers, which
-``harness.solvers.lp`` computes itself: no tolerance of the solver is part of a proof.
+Its relaxation is solved again and again: branch and bound, diving from the least bound, by pseudo-costs that strong
+branching begins, with reduced-cost fixing (a column stays at an end where its price says that the other cannot pay) and
+incumbents by rounding. Every bound is the Lagrangian one of the rows' multipliers, which ``harness.solvers.lp``
+computes itself: no tolerance of the solver is part of a proof.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ import numpy as np
 
 from harness.core.method import Deadline
 from harness.core.tolerances import COST_TIE, LINEAR_WHOLE, SCORE_TIE
-from harness.solvers.lp import Lp
+from harness.solvers.highs import Linear
+from harness.solvers.lp import Lp, LpRow
 from methods.cells import kernels
 from methods.cells.records import AdditiveRoom, Box, Clauses, GridArrays, States
 
@@ -40,6 +42,7 @@ LOOKS, LOOK_STEPS = 6, 30  # columns that are tried before one is branched on, a
 ROUNDED = 0.0, 0.1, 0.3, 0.5  # a move is made where more than this share of it is, for incumbents
 FIRST_STEPS = 5_000  # simplex iterations after which the whole question's relaxation has to say something
 MET = 50  # whole points that close no node before the rest of such nodes is left open
+STEP = np.array([1.0, -1.0])  # a column is at most another one
 UNKNOWN = -1  # the column of a state that has none
 
 
@@ -64,38 +67,6 @@ class Question(Protocol):
     def rule_out(self, point: np.ndarray) -> Box: ...
 
     def improve_by(self, points: np.ndarray) -> None: ...
-
-
-class Rows:
-    """Rows of a linear program as they are collected: ``low <= coefficients @ x <= high``."""
-
-    def __init__(self) -> None:
-        self.columns: list[np.ndarray] = []
-        self.values: list[np.ndarray] = []
-        self.low: list[float] = []
-        self.high: list[float] = []
-
-    def add(self, columns: np.ndarray, values: np.ndarray, low: float = -math.inf, high: float = math.inf) -> None:
-        """Add a row."""
-        self.columns.append(columns)
-        self.values.append(values)
-        self.low.append(low)
-        self.high.append(high)
-
-    def into(self, lp: Lp) -> None:
-        """Add all of them to a program."""
-        starts = np.cumsum([0, *map(len, self.columns)])
-        columns, values = np.concatenate(self.columns), np.concatenate(self.values)
-        lp.add(starts, columns, values, np.array(self.low), np.array(self.high))
-
-
-@dataclass(frozen=True)
-class Literal:
-    """Whether a condition holds: the sum of some columns, times a sign, plus a constant."""
-
-    columns: np.ndarray
-    sign: float
-    constant: float
 
 
 @dataclass
@@ -124,7 +95,7 @@ class LeafProgram:
             self.floor[f] = cost[self.point[f]]
         self.slack = float(state.upper[0]) - COST_TIE - float(self.floor.sum())
         self._lay_states()
-        self.rows = Rows()
+        self.rows: list[LpRow] = []
         self.size = self.whole = len(self._prices)
         self._link_states()
         self._link_leaves()
@@ -165,82 +136,72 @@ class LeafProgram:
     def _of(self, f: int) -> np.ndarray:
         return self.column[self.states.start[f] : self.states.start[f + 1]]
 
-    def onwards(self, f: int, s: int) -> Literal:
+    def onwards(self, f: int, s: int) -> Linear:
         """Whether a number is at state s or beyond it."""
         if s <= self.low[f] or s > self.high[f]:
-            return Literal(np.empty(0, int), 1.0, float(s <= self.low[f]))
-        p = self.point[f]
-        return Literal(self._of(f)[[s]], 1.0, 0.0) if s > p else Literal(self._of(f)[[s - 1]], -1.0, 1.0)
+            return Linear.of(constant=float(s <= self.low[f]))
+        own = self._of(f)
+        return _sum_of(own[[s]]) if s > self.point[f] else _opposite(_sum_of(own[[s - 1]]))
 
     def _link_states(self) -> None:
         """A number that is beyond a state is beyond those before it, and not on both sides; a category is one."""
         for f, p in enumerate(self.point.tolist()):
             own = self._of(f)
             if self.grid.unordered[f]:
-                own = own[own != UNKNOWN]
-                self.rows.add(own, np.ones(len(own)), 1.0, 1.0)
+                self.rows.append(LpRow(_sum_of(own[own != UNKNOWN]), 1.0, 1.0))
                 continue
             above, below = own[p + 1 : self.high[f] + 1], own[self.low[f] : p][::-1]
             for side in (above, below):
                 for nearer, further in pairwise(side):
-                    self.rows.add(np.array([further, nearer]), np.array([1.0, -1.0]), high=0.0)
+                    self.rows.append(LpRow(Linear(np.array([further, nearer]), STEP), high=0.0))
             if len(above) and len(below):
-                self.rows.add(np.array([above[0], below[0]]), np.ones(2), high=1.0)
+                self.rows.append(LpRow(_sum_of(np.array([above[0], below[0]])), high=1.0))
 
     def _link_leaves(self) -> None:
         """Columns for the leaves that may pay, and the rows that hold them to the states; one row a sum."""
         grid = self.grid
-        totals: dict[int, tuple[list[np.ndarray], list[np.ndarray], float]] = {
-            int(which): ([], [], grid.base) for which in np.unique(grid.sums)
-        }
+        totals = {int(which): [Linear.of(constant=grid.base)] for which in np.unique(grid.sums)}
         for t in range(len(grid.values)):
-            columns, values, constant = totals[int(grid.sums[t])]
+            total = totals[int(grid.sums[t])]
             if grid.starts[t] == grid.starts[t + 1]:
-                totals[int(grid.sums[t])] = columns, values, constant + float(grid.values[t, -1])
+                total.append(Linear.of(constant=float(grid.values[t, -1])))
                 continue
             leaves, parts = self._leaves(t)
             own = self.size + np.arange(len(leaves))
             self.size += len(leaves)
-            self.rows.add(own, np.ones(len(own)), 1.0, 1.0)
-            columns.append(own)
-            values.append(grid.values[t, leaves])
+            self.rows.append(LpRow(_sum_of(own), 1.0, 1.0))
+            total.append(Linear(own, grid.values[t, leaves]))
             for f, part in parts:
                 if grid.unordered[f]:
                     self._link_sets(f, own, part[0])
                 else:
                     self._link_ends(f, own, *part)
-        for columns, values, constant in totals.values():
-            if columns:
-                self.rows.add(np.concatenate(columns), np.concatenate(values), low=-constant - SCORE_TIE)
+        self.rows += [LpRow(Linear.sum(total), low=-SCORE_TIE) for total in totals.values()]
 
     def _leaves(self, t: int) -> tuple[np.ndarray, list[tuple[int, tuple[np.ndarray, ...]]]]:
         """The leaves of a tree that may pay; of each feature it asks, their sets, or first and last states."""
         room = self.state.additive
-        spans, kept = room.spans, np.arange(self.grid.values.shape[1])
-        kept = kept[: spans.leaves[t]]
-        needed = np.zeros(len(kept))
+        spans, count = room.spans, room.spans.leaves[t]
+        needed, met = np.zeros(count), np.ones(count, dtype=bool)
         parts: list[tuple[int, tuple[np.ndarray, ...]]] = []
-        met = np.ones(len(kept), dtype=bool)
         for k in range(self.grid.starts[t], self.grid.starts[t + 1]):
             f = int(self.grid.members[k])
             cost, own = self._cost(f) - self.floor[f], self._of(f)
             if self.grid.unordered[f]:
                 allowed = np.flatnonzero(own != UNKNOWN).astype(np.uint64)
-                inside = ((spans.categories[k, kept, None] >> allowed) & np.uint64(1)).astype(bool)
-                met &= inside.any(axis=1)
-                least = np.where(inside, cost[allowed.astype(int)], math.inf).min(axis=1, initial=math.inf)
-                needed += np.where(met, least, 0.0)
+                inside = ((spans.categories[k, :count, None] >> allowed) & np.uint64(1)).astype(bool)
+                needed += np.where(inside, cost[allowed.astype(int)], math.inf).min(axis=1, initial=math.inf)
                 parts.append((f, (inside,)))
                 continue
             first = self.grid.offset[f]
-            a = np.maximum(room.onwards[first + spans.low[k, kept]], self.low[f])
-            b = np.minimum(room.upto[first + spans.high[k, kept]], self.high[f])
+            a = np.maximum(room.onwards[first + spans.low[k, :count]], self.low[f])
+            b = np.minimum(room.upto[first + spans.high[k, :count]], self.high[f])
             met &= a <= b
             nearest = np.clip(self.point[f], a, np.maximum(a, b)).clip(0, len(cost) - 1)
             needed += cost[nearest]
             parts.append((f, (a, b)))
         met &= needed < self.slack
-        return kept[met], [(f, tuple(part[met] for part in own)) for f, own in parts]
+        return np.flatnonzero(met), [(f, tuple(part[met] for part in own)) for f, own in parts]
 
     def _link_sets(self, f: int, own: np.ndarray, inside: np.ndarray) -> None:
         """Leaves that lie within some categories need one of them."""
@@ -249,59 +210,50 @@ class LeafProgram:
             if chosen.all():
                 continue
             within = own[~(inside & ~chosen).any(axis=1)]
-            self._at_most(within, Literal(columns[chosen], 1.0, 0.0))
+            self._at_most(within, _sum_of(columns[chosen]))
 
     def _link_ends(self, f: int, own: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
         """Leaves that begin at a state or beyond it need it; those that end before it rule it out."""
         for s in np.unique(a[a > self.low[f]]).tolist():
             self._at_most(own[a >= s], self.onwards(f, s))
         for s in np.unique(b[b < self.high[f]]).tolist():
-            beyond = self.onwards(f, s + 1)
-            self._at_most(own[b <= s], Literal(beyond.columns, -beyond.sign, 1.0 - beyond.constant))
+            self._at_most(own[b <= s], _opposite(self.onwards(f, s + 1)))
 
-    def _at_most(self, leaves: np.ndarray, condition: Literal) -> None:
+    def _at_most(self, leaves: np.ndarray, condition: Linear) -> None:
         """No more of a tree than the condition lies in some of its leaves."""
-        values = np.concatenate([np.ones(len(leaves)), np.full(len(condition.columns), -condition.sign)])
-        self.rows.add(np.concatenate([leaves, condition.columns]), values, high=condition.constant)
+        columns = np.concatenate([leaves, condition.columns])  # no column twice: a sum of forms would look for them
+        coefficients = np.concatenate([np.ones(len(leaves)), -condition.coefficients])
+        self.rows.append(LpRow(Linear(columns, coefficients, -condition.constant), high=0.0))
 
     def _limit(self) -> None:
         """At most so many changes, and outside the boxes that are ruled out."""
         states = self.states
         if math.isfinite(states.most):
-            columns, values, most = [], [], states.most
+            changes = []
             for f, p in enumerate(states.factual.tolist()):
-                own = self._of(f)
+                own, weight = self._of(f), float(states.weight[f])
                 if self.grid.unordered[f]:
-                    most -= states.weight[f] if own[p] == UNKNOWN else 0.0
-                    changed = np.array([s for s in range(len(own)) if s != p and own[s] != UNKNOWN], dtype=int)
-                    if own[p] == UNKNOWN:
-                        continue
+                    stays = own[[p]][own[[p]] != UNKNOWN]
+                    changes.append(Linear(stays, np.full(len(stays), -weight), weight))
                 else:
-                    changed = np.array([s for s in (p - 1, p + 1) if self.low[f] <= s <= self.high[f]], dtype=int)
-                columns.append(own[changed])
-                values.append(np.full(len(changed), states.weight[f]))
-            self.rows.add(np.concatenate(columns), np.concatenate(values), high=most)
+                    beside = own[[s for s in (p - 1, p + 1) if self.low[f] <= s <= self.high[f]]]
+                    changes.append(Linear(beside, np.full(len(beside), weight)))
+            self.rows.append(LpRow(Linear.sum(changes), high=states.most))
         clauses = self.state.clauses
         for c in range(self.state.counters[kernels.HARD]):
-            self.outside(Box(clauses.low[c], clauses.high[c], clauses.sets[c]), self.rows)
+            self.rows.append(self.outside(Box(clauses.low[c], clauses.high[c], clauses.sets[c])))
 
-    def outside(self, box: Box, rows: Rows) -> None:
-        """A row: the point is outside a box of states."""
-        columns, values, least = [], [], 1.0
+    def outside(self, box: Box) -> LpRow:
+        """The point is outside a box of states."""
+        ways = []
         for f in range(len(self.point)):
             if self.grid.unordered[f]:
                 own = self._of(f)
                 inside = (box.sets[f] >> np.arange(len(own), dtype=np.uint64)) & np.uint64(1) != 0
-                left = own[~inside & (own != UNKNOWN)]
-                columns.append(left)
-                values.append(np.ones(len(left)))
-                continue
-            above, below = self.onwards(f, int(box.high[f]) + 1), self.onwards(f, int(box.low[f]))
-            for side, sign in ((above, 1.0), (below, -1.0)):
-                columns.append(side.columns)
-                values.append(np.full(len(side.columns), sign * side.sign))
-            least -= above.constant + 1.0 - below.constant
-        rows.add(np.concatenate(columns), np.concatenate(values), low=least)
+                ways.append(_sum_of(own[~inside & (own != UNKNOWN)]))
+            else:
+                ways += [self.onwards(f, int(box.high[f]) + 1), _opposite(self.onwards(f, int(box.low[f])))]
+        return LpRow(Linear.sum(ways), low=1.0)
 
     def read(self, x: np.ndarray, least: float = 0.5) -> np.ndarray:
         """The point of states of a solution: a number goes as far as its columns are at more than ``least``."""
@@ -318,6 +270,15 @@ class LeafProgram:
         return point
 
 
+def _sum_of(columns: np.ndarray) -> Linear:
+    return Linear(columns, np.ones(len(columns)))
+
+
+def _opposite(condition: Linear) -> Linear:
+    """Whether a condition does not hold."""
+    return Linear(condition.columns, -condition.coefficients, 1.0 - condition.constant)
+
+
 class LeafSearch:
     """Branch and bound over the relaxations of a ``LeafProgram``; the incumbent is that of the search's state."""
 
@@ -326,7 +287,7 @@ class LeafSearch:
         program = self.program
         self.constant = float(program.floor[program.grid.unordered == 0].sum())
         self.lp = Lp(np.zeros(program.size), np.ones(program.size))
-        program.rows.into(self.lp)
+        self.lp.add_rows(program.rows)
         self.gains = np.full((2, program.whole), np.nan)  # of the bound, for a column moved down or up by a unit
         self.open = [Node(np.zeros(program.size, np.int8), np.ones(program.size, np.int8), -math.inf)]
         self.met, self.least = 0, math.inf  # the least bound of nodes that nothing more can be told of
@@ -415,10 +376,8 @@ class LeafSearch:
         if self.met > MET:
             self.least = min(self.least, node.bound)
             return True
-        rows = Rows()
         alone = np.where(self.program.grid.unordered, np.uint64(1) << point.astype(np.uint64), np.uint64(0))
-        self.program.outside(Box(point, point, alone) if accepted else state.rule_out(point), rows)
-        rows.into(self.lp)
+        self.lp.add_rows([self.program.outside(Box(point, point, alone) if accepted else state.rule_out(point))])
         self.open.append(Node(node.low, node.high, node.bound))
         return True
 
