@@ -63,3 +63,12 @@ def test_each_extra_is_run_by_one_of_the_commands() -> None:
     extras = re.findall(r"^(\w+) = \[", project.split("[project.optional-dependencies]")[1].split("\n[")[0], re.M)
     (named,) = re.findall(r"^for extra in (.+); do$", (CI / "extras").read_text(), re.M)
     assert {*extras} - {*named.split()} == {"torch", "ray", "slurm", "optuna"}
+
+
+def test_the_slowest_are_listed_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = tmp_path / "report.xml"
+    cases = (("tests.a", "quick", "0.2"), ("tests.b", "slow", "31.6"), ("tests.a", "middling", "4"))
+    listed = "".join(f'<testcase classname="{where}" name="{name}" time="{time}"/>' for where, name, time in cases)
+    report.write_text(f"<testsuite>{listed}</testsuite>")
+    assert runpy.run_path(str(CI / "slowest.py"))["main"]([str(report), "2"]) == 0
+    assert capsys.readouterr().out.splitlines()[2:] == ["| 32 | `tests.b::slow` |", "| 4 | `tests.a::middling` |"]

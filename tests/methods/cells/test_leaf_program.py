@@ -157,6 +157,33 @@ def test_a_hard_question_goes_over_to_programs(monkeypatch: pytest.MonkeyPatch) 
     assert found.value == pytest.approx(plain.value, abs=1e-9)
 
 
+def test_programs_that_are_not_done_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search goes on behind them, also where they lower the incumbent."""
+    problem, method = problem_with("rf"), CeOcl("l1", 0.0)
+    monkeypatch.setattr(search, "HARD", -1)
+    monkeypatch.setattr(search, "EASY", 0)
+    monkeypatch.setattr(LeafSearch, "promises", lambda self, deadline: True)
+    left = []
+    run = LeafSearch.run
+
+    def ended(self: LeafSearch, deadline: Deadline) -> None:
+        run(self, Deadline.after(0.0))
+        left.append(len(self.open))
+
+    for factual in factuals(problem, 6):
+        row = factual.to_dict("records")[0]
+        with monkeypatch.context() as patched:
+            patched.setattr(search, "HARD", math.inf)
+            plain = searcher(method, problem).closest(row, [], SEPARATION, Deadline.after(60.0))
+        with monkeypatch.context() as patched:
+            patched.setattr(LeafSearch, "run", ended)
+            found = searcher(method, problem).closest(row, [], SEPARATION, Deadline.after(60.0))
+        assert found.proven
+        assert found.value == pytest.approx(plain.value, abs=1e-9)
+    assert left
+    assert all(left)
+
+
 def test_programs_are_left_alone_where_the_search_knows_more() -> None:
     problem, method = problem_with("rf"), CeOcl("l1", 0.0)
     (factual,) = factuals(problem, 1)
