@@ -41,7 +41,7 @@ class Lp:
         self._solver.addVars(self.size, np.asarray(low, dtype=float), np.asarray(high, dtype=float))
         self._columns = np.arange(self.size, dtype=np.int32)
         self._low, self._high = np.array(low, dtype=float), np.array(high, dtype=float)
-        self._rows: list[tuple[sparse.csr_matrix, np.ndarray, np.ndarray]] = []
+        self._rows = [(sparse.csr_matrix((self.size, 0)), np.zeros(0), np.zeros(0))]
         self.slope = np.zeros(self.size)  # what a unit of each column costs besides what the last bound pays for rows
 
     def add(
@@ -51,7 +51,8 @@ class Lp:
         self._solver.addRows(
             len(low), low, high, len(values), starts[:-1].astype(np.int32), columns.astype(np.int32), values
         )
-        self._rows.append((sparse.csr_matrix((values, columns, starts), (len(low), self.size)), low, high))
+        matrix = sparse.csr_matrix((values, columns, starts), (len(low), self.size))
+        self._rows.append((matrix.T.tocsr(), low, high))
 
     def add_rows(self, rows: Sequence[LpRow]) -> None:
         """Add rows of their own columns each."""
@@ -118,17 +119,22 @@ class Lp:
         bound, self.slope = self._lagrange(np.asarray(cost, dtype=float), multipliers)
         return replace(found, bound=min(found.bound, bound))
 
+    def _stacked(self) -> tuple[sparse.csr_matrix, np.ndarray, np.ndarray]:
+        """All rows' coefficients, a column of the matrix each, and their ends."""
+        if len(self._rows) > 1:
+            matrices, lows, highs = zip(*self._rows, strict=True)
+            self._rows = [(sparse.hstack(matrices, format="csr"), np.concatenate(lows), np.concatenate(highs))]
+        return self._rows[0]
+
     def _lagrange(self, cost: np.ndarray, multipliers: np.ndarray) -> tuple[float, np.ndarray]:
         """A lower bound on the optimum from any multipliers of rows: positive ones of low ends, negative of high.
 
         And the slope of what is left of the cost: a column off the end that it prefers costs so much more a unit.
         """
-        total, slope, at = 0.0, np.array(cost), 0
-        for matrix, low, high in self._rows:
-            own = multipliers[at : at + len(low)]
-            ends = np.where(own > 0, low, high)
-            own, ends = np.where(np.isfinite(ends), own, 0.0), np.where(np.isfinite(ends), ends, 0.0)
-            total, slope, at = total + float(own @ ends), slope - matrix.T @ own, at + len(low)
+        matrix, low, high = self._stacked()
+        ends = np.where(multipliers > 0, low, high)
+        own, ends = np.where(np.isfinite(ends), multipliers, 0.0), np.where(np.isfinite(ends), ends, 0.0)
+        total, slope = float(own @ ends), cost - matrix @ own
         ends = np.where(slope > 0, self._low, self._high)
         open_ = np.isinf(ends)
         if (np.abs(slope[open_]) > FLAT).any():

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Protocol
 
@@ -257,17 +258,29 @@ class LeafProgram:
 
     def read(self, x: np.ndarray, least: float = 0.5) -> np.ndarray:
         """The point of states of a solution: a number goes as far as its columns are at more than ``least``."""
-        point = self.point.copy()
-        for f, p in enumerate(self.point.tolist()):
+        taken = x[: self.whole]
+        steps = [np.bincount(of[taken[own] > least], minlength=len(self.point)) for own, of in self._moves]
+        most = [self._most(taken, own, of) for own, of in self._moves]
+        point = self.point + np.where(most[1] > most[0], -steps[1], steps[0])
+        for f in np.flatnonzero(self.grid.unordered).tolist():
             own = self._of(f)
-            taken = np.where(own == UNKNOWN, 0.0, x[own])
-            if self.grid.unordered[f]:
-                point[f] = int(taken.argmax())
-            elif taken[p + 1 :].max(initial=0.0) >= taken[:p].max(initial=0.0):
-                point[f] += int((taken[p + 1 :] > least).sum())
-            else:
-                point[f] -= int((taken[:p] > least).sum())
+            point[f] = int(np.where(own == UNKNOWN, 0.0, x[own]).argmax())
         return point
+
+    @cached_property
+    def _moves(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+        """The columns of numbers' states above their nearest ones, and below them, and the features that each is of."""
+        feature = np.repeat(np.arange(len(self.point)), np.diff(self.states.start))
+        state = np.arange(len(self.column)) - self.states.start[feature]
+        numbers = (self.column != UNKNOWN) & (self.grid.unordered[feature] == 0)
+        sides = numbers & (state > self.point[feature]), numbers & (state < self.point[feature])
+        return tuple((self.column[side], feature[side]) for side in sides)
+
+    def _most(self, taken: np.ndarray, own: np.ndarray, of: np.ndarray) -> np.ndarray:
+        """The greatest of each feature's columns."""
+        most = np.zeros(len(self.point))
+        np.maximum.at(most, of, taken[own])
+        return most
 
 
 def _sum_of(columns: np.ndarray) -> Linear:

@@ -11,8 +11,10 @@ from harness.core.classifier import Classifier
 from harness.core.errors import UnsupportedError
 from harness.core.problem import Problem
 from harness.core.target import Interval, Label, Probability
-from harness.core.tolerances import OUTPUT_PLACE
+from harness.core.tolerances import OUTPUT_PLACE, SCORE_INSET
 from methods.estimators.trees import ensemble, splits_only
+
+APART = 100  # insets that a model's outputs are apart, at least
 
 
 @dataclass(frozen=True)
@@ -134,12 +136,31 @@ def conditions(problem: Problem) -> tuple[Condition, ...]:
         ends = [(side, side * end) for side, end in ((1.0, limits.low), (-1.0, limits.high)) if math.isfinite(end)]
         if not ends:
             raise UnsupportedError("every prediction is in the wanted interval; give it an end.")
+        if isinstance(target, Label) and splits_only(classifier.estimator):
+            ends = [(side, _counted(classifier, side, end)) for side, end in ends]
         return tuple(Condition(np.array([side]), end, limits.rounding) for side, end in ends)
     if not isinstance(target, Label):
         raise UnsupportedError("only one class is a bound on sums of trees of several; set 'desired' to a class.")
     unit, wanted = np.eye(len(classifier.classes)), classifier.code(target.value)
-    rounding = ensemble(classifier.estimator, gaps=True).rounding(0.0, outputs=2)
-    return tuple(Condition(unit[wanted] - other, 0.0, rounding) for k, other in enumerate(unit) if k != wanted)
+    model = ensemble(classifier.estimator, gaps=True)
+    rounding, spacing = model.rounding(0.0, outputs=2), model.counts
+    counted = spacing > APART * SCORE_INSET  # then no two classes' outputs are nearly equal
+    more = [(spacing if k < wanted else 0.0) - SCORE_INSET if counted else 0.0 for k in range(len(unit))]
+    return tuple(Condition(unit[wanted] - unit[k], more[k], rounding) for k in range(len(unit)) if k != wanted)
+
+
+def _counted(classifier: Classifier, side: float, end: float) -> float:
+    """The end of what a class asks of a model's raw output, ``side`` times it, moved to the first output that is right.
+
+    Just before it, where the model is known to compute its outputs exactly: then none is so near to the end that the
+    model itself has to be asked. Class 1 (``side`` 1) is what lies above its threshold.
+    """
+    spacing = ensemble(classifier.estimator, gaps=True).counts
+    if spacing <= APART * SCORE_INSET:
+        return end
+    parts = round(1 / spacing)
+    last = int(np.count_nonzero(np.arange(parts + 1) / parts <= side * end)) - 1  # that is not above the threshold
+    return side * (last + (side > 0)) * spacing - SCORE_INSET
 
 
 def leads(classifier: Classifier, margin: float) -> tuple[float, float]:

@@ -40,6 +40,7 @@ from methods.estimators.tree_arrays import FlatTrees, Tree
 
 CODED = "put a OneHotEncoder before it in the pipeline, and declare no categorical features"
 LINK = 4.0  # relative errors of one rounding that a probability may have
+PARTS = 1024  # of a leaf's share, of which sums are exact
 COMMON = 1000  # the greatest common denominator of leaf values that is looked for
 
 SINGLE, DOUBLE = float(np.finfo(np.float32).eps), float(np.finfo(np.float64).eps)
@@ -136,6 +137,18 @@ class Ensemble:
             if common > COMMON or abs(float(part) - value) > DOUBLE:
                 return 0.0
         return self.weight / common
+
+    @cached_property
+    def counts(self) -> float:
+        """A number of which every output, between 0 and 1, is a multiple as the model computes it; 0: unknown.
+
+        As of a forest whose trees vote, or have leaves of one class each: sums of halves, quarters and so on are exact,
+        and the mean is rounded once, so that equal outputs compare as equal.
+        """
+        values = np.concatenate([tree.value[tree.left < 0].ravel() for tree in self.trees]) * PARTS
+        exact = np.isin(values, np.arange(PARTS + 1)).all() and PARTS * len(self.trees) < 1 / self.epsilon
+        averages = self.mean and not self.base.any() and self.weight == 1 / len(self.trees)
+        return self.spacing() if exact and averages else 0.0
 
     def flat(self, weights: np.ndarray | None = None) -> FlatTrees:
         """All trees in the same arrays; their values are those of the weighted sum of the outputs, or the only one."""
