@@ -188,14 +188,17 @@ def studied(home: Path) -> dict[str, list[StoredRun]]:
 
 
 def _figures(home: Path) -> str:
-    """Draw what has stored answers, and show all figures that are there; nothing where there is none."""
+    """Draw what has stored answers, and show all figures of papers that are there; nothing where there is none.
+
+    Those of a study's own are drawn for the study of their name, and are not shown.
+    """
     folder, drawn = home / "figures", dict[str, str]()
     known = [name for name in figures.known() if name not in figures.OF_STUDIES]
     for study in studies(home):
         try:
             found = stored.latest(study)
             name = next((run.meta["config"].get("figure") for run in found), None)
-            if name in known:
+            if name in known or (name in figures.OF_STUDIES and name == study.name):
                 folder.mkdir(exist_ok=True)
                 figures.draw(study, name, folder / name, ("png",))
                 drawn[name] = f"{_extent(found, 1)} {_behind(found, home)}\n\n"

@@ -333,3 +333,24 @@ def test_figures_are_drawn_beside_the_page(home: Path, monkeypatch: pytest.Monke
     shown = f"## Figures\n\n![one](figures/one.png)\n\n{extent}\n\n![old](figures/old.png)\n\n"
     assert page.endswith(f"{shown}Of an earlier page, whose answers are not here: old.\n\nNot drawn here: two.\n")
     assert (home / "figures" / "one.png").read_bytes() == b"drawn"
+
+
+def test_figures_of_no_paper_are_drawn_for_the_study_of_their_name(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the page, which does not show them; a study of another name does not replace them."""
+
+    class Drawn:
+        def __init__(self, count: int) -> None:
+            self.count = count
+
+        def savefig(self, path: Path, **_: Any) -> None:
+            path.write_text(str(self.count))
+
+    own = {name: (name, lambda found: Drawn(len(found))) for name in ("growth", "other")}
+    monkeypatch.setattr(figures, "OF_STUDIES", own)
+    monkeypatch.setattr(figures, "known", lambda: own)
+    asked(home, "growth", GRANTED, figure="growth")
+    for method in ("exact", "second"):
+        asked(home, "mine", GRANTED, method=method, figure="growth")
+    reproduction.write(home)
+    assert {path.name: path.read_text() for path in (home / "figures").iterdir()} == {"growth.png": "1"}
+    assert "Figures" not in (home / "REPRODUCTION.md").read_text()
