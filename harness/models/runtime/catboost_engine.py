@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,6 +23,7 @@ from harness.models.runtime.engine import LOGITS, Engine, Predicted
 from harness.models.runtime.optional import library
 from harness.models.runtime.records import DOUBLE, FlatTree, Split, Trees, flat_tree
 
+READING = "import sys, catboost; catboost.CatBoost().load_model(blob=sys.stdin.buffer.read())"
 GREATEST = float(np.nextafter(np.finfo(np.float32).max, np.float32(0)))  # the border before gaps lies one beyond
 
 
@@ -120,6 +124,21 @@ def _read_by_catboost() -> Iterator[None]:
         yield
     except Exception as fault:
         raise UnsupportedError(f"it is no CatBoost model ({short(fault)})") from fault
+
+
+@lru_cache(maxsize=8)
+def checked(content: bytes) -> bytes:
+    """The same bytes, of a file that CatBoost can read: tried in another process, which a damaged one may end.
+
+    Raises
+    ------
+    UnsupportedError
+        Where it does.
+    """
+    library("catboost", "catboost")
+    if subprocess.run([sys.executable, "-P", "-c", READING], input=content, capture_output=True).returncode < 0:
+        raise UnsupportedError("it is no CatBoost model (CatBoost's process ends where it reads it)")
+    return content
 
 
 def content_of(model: Any) -> bytes:

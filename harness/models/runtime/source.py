@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.core.errors import UnsupportedError, choices
 from harness.core.space import Space
-from harness.models.runtime.catboost_engine import CatBoostEngine, content_of
+from harness.models.runtime.catboost_engine import CatBoostEngine, checked, content_of
 from harness.models.runtime.columns import inputs_of
 from harness.models.runtime.engine import KINDS, Engine
 from harness.models.runtime.estimators import RuntimeModel, estimator_of
@@ -71,7 +71,8 @@ class ModelSource:
             module = model if path is None else from_state(path, self.activation)
             return TorchEngine(module, classes, self.scores)
         if suffix == ".cbm" or is_catboost(model):
-            return CatBoostEngine(content_of(model) if path is None else path.read_bytes(), space, classes)
+            content = content_of(model) if path is None else checked(path.read_bytes())
+            return CatBoostEngine(content, space, classes)
         content = model.SerializeToString() if path is None else path.read_bytes()
         return open_onnx(content, space, classes, self.output, self.scores)
 
