@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import os
 import zlib
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,11 @@ def report(swept: tuple[Path, str]) -> Page:
 def pairs(swept: tuple[Path, str]) -> pd.DataFrame:
     table = pd.read_csv(swept[0] / "results" / "toys" / "pairs.csv")
     return table.set_index(["task", "criterion", "first", "second"]).sort_index()
+
+
+def test_one_process_sweeps_for_all_of_these(request: pytest.FixtureRequest) -> None:
+    """Not each of those that pytest-xdist runs, as with a pytest whose names of tests it cannot change."""
+    assert request.node.nodeid.endswith("@study") or "PYTEST_XDIST_WORKER" not in os.environ
 
 
 def test_every_run_is_kept_apart(swept: tuple[Path, str], numbers: pd.DataFrame) -> None:
