@@ -26,6 +26,7 @@ FEW = 4  # changes up to which moves are gone through before there is a program 
 BUDGET = 200_000  # steps between looks at the clock
 WORD = 63  # bits of a mask
 FLOOR, LISTING = 0.7, 0.9  # shares of the time left for the cheapest choice alone, and for a list of them
+TURNS = 0.5  # and for one after another
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,14 +212,13 @@ class Search:
             if not len(listed.picks):
                 return replace(_none(listed.ended), bound=listed.bound)
             return Sets((listed.picks[0],), listed.parts[:1], float(listed.costs[0, 0]), listed.bound, listed.ended)
-        floors = np.zeros(len(forms))
-        for q, form in enumerate(forms):
-            least = self.cheapest([form], np.array([math.inf]), 1, _part(deadline, FLOOR))
-            if least.ended and not len(least.picks):
-                return _none(True)
-            floors[q] = least.bound
+        least = [self.cheapest([form], np.array([math.inf]), 1, _part(deadline, FLOOR)) for form in forms]
+        if any(one.ended and not len(one.picks) for one in least):
+            return _none(True)
+        floors = np.array([one.bound for one in least])
+        room, found = FIRST * n, self._in_turn(n, forms, least[0], _part(deadline, TURNS))
+        caps[0] = found.cost
         alone = caps - (n - 1) * floors  # the most that one choice may cost beside the cheapest others
-        room, found = FIRST * n, _none(False)
         while True:
             listed = self.cheapest(forms, alone, room, _part(deadline, LISTING))
             found = self._compatible(listed, n, forms, caps, floors, found, deadline)
@@ -235,6 +235,42 @@ class Search:
                 return found
             room = min(room * GROWTH, MOST)
             alone[0] = found.cost - listed.costs[: n - 1, 0].sum()
+
+    def _in_turn(self, n: int, forms: Sequence[Form], least: Listed, deadline: Deadline) -> Sets:
+        """A set of choices, each the cheapest (the first is ``least``) without the options of those before it, or none.
+
+        Where there are many choices, none of the cheapest ones may be disjoint, so that the search for sets begins with
+        nothing.
+        """
+        form, search, options = forms[0], self, np.arange(len(self.near))
+        if not self.rules.disjoint_options or len(forms) > 1 or form.features:
+            return _none(False)
+        picks, parts, costs = [], [], []
+        for turn in range(n):
+            listed = search.cheapest(forms, np.array([math.inf]), 1, deadline) if turn else least
+            if not len(listed.picks):
+                return _none(False)
+            own = listed.picks[0]
+            picks.append(np.where(own >= 0, options[own], -1))
+            parts.append(listed.parts[0])
+            costs.append(float(listed.costs[0, 0]))
+            left = np.delete(np.arange(len(options)), own[own >= 0])
+            search, options = search.only(left), options[left]
+        changed = [frozenset(self.moves.owner[own[own >= 0]].tolist()) for own in picks]
+        if self.rules.distinct_features and len(set(changed)) < n:
+            return _none(False)
+        return Sets(tuple(picks), np.array(parts), sum(costs), n * least.bound, False)
+
+    def only(self, options: np.ndarray) -> Search:
+        """The search over some of the options alone, in ascending order."""
+        moves, counts = self.moves, np.bincount(self.moves.owner[options], minlength=len(self.deviation))
+        start = np.concatenate([[0], np.cumsum(counts)]).astype(moves.start.dtype)
+        targets = tuple(moves.targets[k] for k in options.tolist())
+        left = replace(
+            moves, start=start, owner=moves.owner[options], place=moves.place[options], delta=moves.delta[options],
+            targets=targets,
+        )  # fmt: skip
+        return Search(left, self.rules, self.gain[options], self.near[options], self.factor, self.deviation)
 
     def _too_many(self, n: int, deadline: Deadline) -> bool:
         """Whether shares of options, summing to 1, are proof that no n choices are disjoint: each takes more than 1/n.

@@ -106,3 +106,19 @@ def test_no_case_of_its_own_is_better_or_sooner_by_optbinning(case: str) -> None
     assert problem.valid(problem.space.frame(ours)).all()
     if len(theirs) == len(ours) and problem.valid(problem.space.frame(theirs)).all():
         assert value <= other + 1e-6
+
+
+def test_sets_of_other_values_are_found_where_few_choices_are_apart() -> None:
+    """Three at once, of any number of changes: none shares a new value with another, and the sum lies above its bound,
+    and below that of the dearest."""
+    problem, factual = breast_cancer()
+    explainer = Scorecard(max_changes=None, diversity=VALUES).fit(problem)
+    answers = explainer.explain(factual, 3, np.random.default_rng(0), Deadline.after(12)).answers
+    rows = [answer.row or {} for answer in answers]
+    assert problem.valid(problem.space.frame(rows)).all()
+    own = factual.iloc[0]
+    new = [{(name, value) for name, value in row.items() if value != own[name]} for row in rows]
+    assert sum(map(len, new)) == len(set().union(*new))
+    costs = [answer.objective for answer in answers]
+    assert costs[0] == pytest.approx(asked(Scorecard(max_changes=None).fit(problem), factual, 1)[1])
+    assert all(answer.bound <= answer.objective for answer in answers)
