@@ -31,6 +31,7 @@ COORDINATE_DIGITS = 1e-11  # listed coordinates this near are one: they were com
 COORDINATE_SOLVED = 1e-7  # moves and intervals this short are none: programs give no better
 DECODING = 1e-9  # of a feature's range, or of what a relation adds up: what decoding to floats may move an end
 LIMIT_MET = 1e-6  # beyond a limit or a box: what decoding and a solver's tolerance may take
+HULL_NORMAL = 1e-9  # a component of a normal of length 1 that is less carries nothing
 HULL_INSIDE = 5e-7  # a point this near to a hull is in it; above the solver's tolerance
 TANGENT_ROOM = 2e-8  # beyond a tangent, for the tolerance of programs
 STEP_WIDTH = 1e-10  # between the halves of a step: one over less is taken at once

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,11 @@ from methods.ce_ocl.assignments import Assignment
 from methods.ce_ocl.few_changes import FewChanges
 from methods.ce_ocl.incumbent import Incumbent, Pool, printed
 from methods.ce_ocl.program import CounterfactualProgram
+from methods.ce_ocl.reach import Reached, in_order
 from methods.ce_ocl.runs import Runs
 from methods.estimators.linear import surely_valid
 from methods.hull_search.search import BoxSearch
+from methods.milp.cores import Cores
 from methods.milp.distance import Separable
 from methods.milp.hull import Outside, Piece, Shares
 from methods.milp.likely import Likely
@@ -56,6 +58,7 @@ class AnswerSearch:
         self.best = Incumbent()
         self.pool = Pool(self.problem.space) if self.parameters.diversity == "pool" else None
         self.piece: Piece | None = None
+        self.cores: Cores | None = None
         self.least = 1.0  # changes of what few changes do not settle; inf: they settle all
 
     @property
@@ -140,14 +143,21 @@ class AnswerSearch:
             best = self.best  # the search over few changes ends within a tenth of the tolerance
             return self._answer(best.value - self.program.aim.tolerance(best.distance) / 10 if best.row else math.inf)
         bound = math.inf
-        for piece in self.manifold.pieces(self.factual, self.program.aim.least, self.label):
-            beyond = piece.least >= self.best.value - self.program.aim.tolerance(self.distance)
+        for reached in self._parts(self.manifold):
+            beyond = reached.least >= self.best.value - self.program.aim.tolerance(self.distance)
             if beyond or self.deadline.passed:
-                bound = min(bound, piece.least)
+                bound = min(bound, reached.least)
                 break
-            self.piece = piece
-            bound = min(bound, self._prove(max(piece.changes, 1.0)))
+            self.piece, self.cores = reached.piece, reached.cores
+            bound = min(bound, max(self._prove(max(reached.changes, 1.0)), reached.least))
         return self._answer(bound)
+
+    def _parts(self, manifold: Manifold | Likely) -> Iterator[Reached]:
+        """The manifold's parts, the cheapest first by a lower bound."""
+        pieces, aim = manifold.pieces(self.factual, self.program.aim.least, self.label), self.program.aim
+        if self.lexical:
+            return in_order(pieces, self.problem.space, self.factual, aim.weights, aim.alpha, self.deadline)
+        return (Reached(piece, None, piece.least) for piece in pieces)
 
     def pooled(self, n: int) -> list[Answer]:
         """The improving incumbents of one solve, the best first and proven, up to ``n`` distinct ones."""
@@ -257,7 +267,7 @@ class AnswerSearch:
         """
         program = self.program
         slack = budget + OPTIMALITY_GAP * max(1.0, abs(budget)) if math.isfinite(budget) else math.inf
-        program.pose(self.factual, self.earlier, count, slack, lexical, self.piece)
+        self._pose(count, slack, lexical)
         form = program.changes() if fewest else self._cost(lexical)
         runs = Runs.of(program, form, budget, slack)
         negligible = LITTLE_PROGRESS * program.aim.tolerance(budget if math.isfinite(budget) else 1.0)
@@ -308,6 +318,14 @@ class AnswerSearch:
                     continue
                 return Solution(solution.x, solution.objective, min(proof, solution.objective))
         return Solution(None, math.inf, proof)
+
+    def _pose(self, count: float, budget: float, lexical: bool) -> None:
+        """Set the program for the factual; of each core a feature changes."""
+        program = self.program
+        program.pose(self.factual, self.earlier, count, budget, lexical, self.piece)
+        for core in [] if self.cores is None else self.cores.sets:
+            among = np.isin(np.arange(len(program.aim.weights)), list(core))
+            program.compiled.add_row(program.variables.changed(among.astype(float)), low=1.0)
 
     @property
     def _inside(self) -> bool:

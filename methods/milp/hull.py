@@ -43,18 +43,19 @@ class Hull:
         self._work: list[int] = []
         self._lp: Lp | None = None
 
-    def separate(self, x: np.ndarray, seconds: float) -> tuple[Cut | None, float]:
+    def separate(self, x: np.ndarray, seconds: float, among: np.ndarray | None = None) -> tuple[Cut | None, float]:
         """The cut farthest from x, and how far x lies beyond it: its distance from the hull where that is positive.
 
-        Without a cut, and infinitely far, where time did not allow to find it.
+        Without a cut, and infinitely far, where time did not allow to find it. In norm 1, the normal is 0 but in the
+        columns ``among`` all.
         """
-        normal = self._least_squares(x) if self.norm == 2 else self._normal(x, seconds)
+        normal = self._least_squares(x) if self.norm == 2 else self._normal(x, seconds, among)
         if normal is None:
             return None, math.inf
         cut = Cut(normal, float((self.points @ normal).max()))
         return cut, float(normal @ x) - cut.end
 
-    def _normal(self, x: np.ndarray, seconds: float) -> np.ndarray | None:
+    def _normal(self, x: np.ndarray, seconds: float, among: np.ndarray | None) -> np.ndarray | None:
         size = len(x)
         both = self.norm == math.inf  # ‖π‖₁ ≤ 1 needs π in two parts
         if self._lp is None:
@@ -64,6 +65,9 @@ class Hull:
                 row = np.append(np.ones(2 * size), 0.0)[None, :]
                 self._lp.add_dense(row, np.array([-math.inf]), np.ones(1))
             self._enter(np.linspace(0, len(self.points) - 1, min(len(self.points), size + 1)).astype(int))
+        if not both:
+            free = np.ones(size) if among is None else among.astype(float)
+            self._lp.bounds(np.append(-free, -math.inf), np.append(free, math.inf))
         cost = np.append(np.concatenate([-x, x]) if both else -x, 1.0)
         while True:
             found = self._lp.solve(cost, seconds)

@@ -1,0 +1,93 @@
+"""The parts of a data manifold in the order of what they cost at least, which their cores tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import count
+
+import numpy as np
+import pandas as pd
+
+from harness.core.method import Deadline
+from harness.core.space import Kind, Space
+from harness.core.tolerances import COORDINATE_TIE
+from methods.milp.cores import Cores
+from methods.milp.hull import Hull, Outside, Piece, Shares
+
+SLICE = 0.2  # seconds that a part's cores are looked for before its bound is compared with others' again
+
+
+@dataclass
+class Reached:
+    """A part, the cores of its hull where that can be asked, and a lower bound on what its points cost."""
+
+    piece: Piece
+    cores: Cores | None
+    least: float
+
+    @property
+    def changes(self) -> float:
+        """A lower bound on the weighted number of changes."""
+        return self.piece.changes if self.cores is None else max(self.piece.changes, self.cores.least)
+
+
+def in_order(
+    pieces: Iterable[Piece], space: Space, factual: pd.DataFrame, weights: np.ndarray, alpha: float, deadline: Deadline
+) -> Iterator[Reached]:
+    """Parts by their lower bounds, the least first; those of one that comes have been raised as far as cores go.
+
+    Parameters
+    ----------
+    pieces
+        By ascending ``least``.
+    weights
+        What each changed feature counts, shape (features,).
+    alpha
+        What a count costs.
+    """
+    order, waiting = count(), list[tuple[float, int, Reached]]()
+    source = iter(pieces)
+    upcoming = next(source, None)
+    while upcoming is not None or waiting:
+        while upcoming is not None and (not waiting or upcoming.least <= waiting[0][0]):
+            reached = Reached(upcoming, _cores(upcoming, space, factual, weights), upcoming.least)
+            heappush(waiting, (reached.least, next(order), reached))
+            upcoming = next(source, None)
+        least, _, reached = heappop(waiting)
+        cores = reached.cores
+        if cores is None or cores.closed or deadline.passed:
+            yield reached
+            continue
+        cores.grow(Deadline.after(min(SLICE, deadline.left)))
+        more = max(cores.least - reached.piece.changes, 0.0)
+        reached.least = max(least, reached.piece.least + alpha * more)
+        heappush(waiting, (reached.least, next(order), reached))
+
+
+def _cores(piece: Piece, space: Space, factual: pd.DataFrame, weights: np.ndarray) -> Cores | None:
+    """The cores of a part without slack: of its numbers' hull, beside the changes of categories and lone numbers."""
+    if not isinstance(piece, Shares | Outside) or piece.most or piece.price is not None:
+        return None
+    origin, (low, high) = space.encode(factual)[0], space.reach(factual)
+    owner = {column: place for place, part in enumerate(space.slices) for column in range(part.start, part.stop)}
+    columns: dict[int, list[int]] = {}
+    for k, column in enumerate(piece.at.tolist()):
+        columns.setdefault(owner[column], []).append(k)
+    base = 0.0
+    for place, (feature, part) in enumerate(zip(space.features, space.slices, strict=True)):
+        ends = None if piece.box is None else piece.box[place]
+        if place in columns or ends is None:
+            continue
+        if isinstance(ends, tuple):
+            moved = not ends[0] - COORDINATE_TIE <= origin[part.start] <= ends[1] + COORDINATE_TIE
+        else:
+            own = origin[part].argmax() if feature.kind is Kind.CATEGORICAL else round(float(origin[part.start]))
+            moved = own != ends
+        base += float(weights[place]) * moved
+    still = [bool((high[part] - low[part] <= COORDINATE_TIE).all()) for part in space.slices]
+    hull = piece.hull if isinstance(piece, Outside) else Hull(piece.points, 1)
+    if hull.norm != 1:
+        return None
+    return Cores(hull, origin[piece.at], columns, np.where(still, np.inf, weights), base)

@@ -1,0 +1,112 @@
+"""How few features have to change before a hull is reached, whatever the model says of its points."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from harness.core.method import Deadline
+from harness.core.tolerances import COST_TIE, HULL_INSIDE, HULL_NORMAL
+from methods.milp.hull import Hull
+
+CLEAR = 10 * HULL_INSIDE  # beyond a half-space by more, a point is in no hull within it, whatever rounding says
+
+
+class Cores:
+    r"""Sets of features of which each point of a hull changes at least one, and the fewest changes that meet them all.
+
+    Let :math:`\pi^T \bar x_i \le \pi_0` for all points of the hull, and :math:`\pi^T \hat x > \pi_0` for the factual:
+    a point that keeps the features of which :math:`\pi` is not 0 is not in the hull. Such a *core* is made as small as
+    possible; a least hitting set of the cores bounds the weighted number of changes from below, and proposes which
+    features to let go: either the others can then be kept, or there is a further core (implicit hitting sets [1]_).
+
+    Parameters
+    ----------
+    hull
+        Of numbers, in norm 1.
+    x
+        The factual in the hull's columns.
+    columns
+        The hull's columns of each feature.
+    weights
+        What a changed feature counts, > 0; infinite where it may not change.
+    base
+        What changes count that every point of the hull makes, besides.
+
+    References
+    ----------
+    .. [1] Moreno-Centeno, E., and R. M. Karp (2013). The implicit hitting set approach to solve combinatorial
+       optimization problems with an application to multigenome alignment. *Operations Research* 61 (2).
+    """
+
+    def __init__(
+        self, hull: Hull, x: np.ndarray, columns: Mapping[int, Sequence[int]], weights: np.ndarray, base: float
+    ) -> None:
+        self.hull, self.x, self.columns, self.weights, self.base = hull, x, columns, weights, base
+        self.sets: list[frozenset[int]] = []
+        self.changed: frozenset[int] = frozenset()
+        self.least, self.closed = base, False  # nothing more can be told of the hull alone
+
+    def grow(self, deadline: Deadline) -> None:
+        """Look for cores without the features of the least hitting set, as many as have none in common."""
+        kept, found = set(self.columns) - self.changed, False
+        while kept and not deadline.passed:
+            core = self._core(kept, deadline)
+            if core is None:
+                break
+            self.sets.append(core)
+            kept, found = kept - core, True
+        if found:
+            self.changed, least = hitting(self.sets, self.weights)
+            self.least = self.base + least
+        self.closed = math.isinf(self.least) or (not found and not deadline.passed)
+
+    def _core(self, kept: set[int], deadline: Deadline) -> frozenset[int] | None:
+        """A smallest set of some features that the hull does not let stay as they are; None: all of these can."""
+        core = self._apart(kept, deadline)
+        if core is None:
+            return None
+        for feature in sorted(core, key=lambda f: (self.weights[f], f)):
+            smaller = self._apart(core - {feature}, deadline) if feature in core and len(core) > 1 else None
+            core = smaller or core
+        return core
+
+    def _apart(self, kept: set[int] | frozenset[int], deadline: Deadline) -> frozenset[int] | None:
+        """The features of a half-space, of some, that holds the hull, and not the factual; None: there is none."""
+        among = np.zeros(len(self.x), dtype=bool)
+        for feature in kept:
+            among[list(self.columns[feature])] = True
+        cut, beyond = self.hull.separate(self.x, deadline.left, among)
+        if cut is None or beyond <= CLEAR:
+            return None
+        carried = np.abs(cut.normal) > HULL_NORMAL
+        return frozenset(feature for feature in kept if carried[list(self.columns[feature])].any())
+
+
+def hitting(sets: Sequence[frozenset[int]], weights: np.ndarray) -> tuple[frozenset[int], float]:
+    """The lightest features of which each set has one, and their weight; infinite where some set has none of finite."""
+    best: list[tuple[frozenset[int], float]] = [(frozenset(), math.inf)]
+    lightest = sorted(set(sets), key=len)
+    open_ = [(frozenset[int](), frozenset[int](), 0.0)]
+    while open_:
+        taken, barred, weight = open_.pop()
+        left = [one - barred for one in lightest if not one & taken]
+        bound, used, pick = weight, frozenset[int](), None
+        for one in left:
+            if pick is None or len(one) < len(pick):
+                pick = one
+            if not one & used:
+                bound, used = bound + min((weights[f] for f in one), default=math.inf), used | one
+        if bound >= best[0][1] - COST_TIE:
+            continue
+        if pick is None:
+            best[0] = taken, weight
+            continue
+        branches, barred_too = [], barred
+        for feature in sorted(pick, key=lambda f: (-sum(f in one for one in left), weights[f], f)):
+            branches.append((taken | {feature}, barred_too, weight + float(weights[feature])))
+            barred_too = barred_too | {feature}
+        open_ += reversed(branches)
+    return best[0]
