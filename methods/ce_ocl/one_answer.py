@@ -144,8 +144,7 @@ class AnswerSearch:
             return self._answer(best.value - self.program.aim.tolerance(best.distance) / 10 if best.row else math.inf)
         bound = math.inf
         for reached in self._parts(self.manifold):
-            beyond = reached.least >= self.best.value - self.program.aim.tolerance(self.distance)
-            if beyond or self.deadline.passed:
+            if reached.least >= self._enough() or self.deadline.passed:
                 bound = min(bound, reached.least)
                 break
             self.piece, self.cores = reached.piece, reached.cores
@@ -156,8 +155,13 @@ class AnswerSearch:
         """The manifold's parts, the cheapest first by a lower bound."""
         pieces, aim = manifold.pieces(self.factual, self.program.aim.least, self.label), self.program.aim
         if self.lexical:
-            return in_order(pieces, self.problem.space, self.factual, aim.weights, aim.alpha, self.deadline)
+            asked = self.problem.space, self.factual, aim.weights, aim.alpha
+            return in_order(pieces, *asked, self._enough, self.deadline)
         return (Reached(piece, None, piece.least) for piece in pieces)
+
+    def _enough(self) -> float:
+        """The bound from which on nothing is better than the incumbent."""
+        return self.best.value - self.program.aim.tolerance(self.distance)
 
     def pooled(self, n: int) -> list[Answer]:
         """The improving incumbents of one solve, the best first and proven, up to ``n`` distinct ones."""
@@ -207,7 +211,7 @@ class AnswerSearch:
 
     def _prove(self, least: float) -> float:
         """A lower bound on what the piece holds, of at least ``least`` changes; inf: nothing below the incumbent."""
-        program, boxed = self.program, self._boxed()
+        boxed = self._boxed()
         alpha, dominated = self.parameters.alpha, self.lexical
         if boxed:
             boxes, piece = boxed
@@ -216,7 +220,7 @@ class AnswerSearch:
             bound += self.entry
             if self.price is None or self.deadline.passed or bound == math.inf:
                 return bound
-            if bound >= self.best.value - program.aim.tolerance(self.distance):
+            if bound >= self._enough():
                 return bound
             return max(bound, self._together())
         # A point of more changes costs alpha more at least: a distance below alpha puts the fewest changes first, too.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
@@ -34,7 +34,13 @@ class Reached:
 
 
 def in_order(
-    pieces: Iterable[Piece], space: Space, factual: pd.DataFrame, weights: np.ndarray, alpha: float, deadline: Deadline
+    pieces: Iterable[Piece],
+    space: Space,
+    factual: pd.DataFrame,
+    weights: np.ndarray,
+    alpha: float,
+    enough: Callable[[], float],
+    deadline: Deadline,
 ) -> Iterator[Reached]:
     """Parts by their lower bounds, the least first; those of one that comes have been raised as far as cores go.
 
@@ -46,35 +52,44 @@ def in_order(
         What each changed feature counts, shape (features,).
     alpha
         What a count costs.
+    enough
+        Tells from which bound on a part is of no interest, however much more it costs.
     """
     order, waiting = count(), list[tuple[float, int, Reached]]()
+    origin, (low, high) = space.encode(factual)[0], space.reach(factual)
+    still = np.array([(high[part] - low[part] <= COORDINATE_TIE).all() for part in space.slices])
+    owner = np.repeat(np.arange(len(space.slices)), [part.stop - part.start for part in space.slices])
     source = iter(pieces)
     upcoming = next(source, None)
     while upcoming is not None or waiting:
         while upcoming is not None and (not waiting or upcoming.least <= waiting[0][0]):
-            reached = Reached(upcoming, _cores(upcoming, space, factual, weights), upcoming.least)
-            heappush(waiting, (reached.least, next(order), reached))
+            cores = _cores(upcoming, space, origin, owner, weights, still)
+            heappush(waiting, (upcoming.least, next(order), Reached(upcoming, cores, upcoming.least)))
             upcoming = next(source, None)
         least, _, reached = heappop(waiting)
-        cores = reached.cores
-        if cores is None or cores.closed or deadline.passed:
+        if reached.cores is None or reached.cores.closed or least >= enough() or deadline.passed:
             yield reached
             continue
-        cores.grow(Deadline.after(min(SLICE, deadline.left)))
-        more = max(cores.least - reached.piece.changes, 0.0)
-        reached.least = max(least, reached.piece.least + alpha * more)
+        reached.cores.grow(Deadline.after(min(SLICE, deadline.left)))
+        reached.least = max(least, reached.piece.least + alpha * (reached.changes - reached.piece.changes))
         heappush(waiting, (reached.least, next(order), reached))
 
 
-def _cores(piece: Piece, space: Space, factual: pd.DataFrame, weights: np.ndarray) -> Cores | None:
-    """The cores of a part without slack: of its numbers' hull, beside the changes of categories and lone numbers."""
+def _cores(
+    piece: Piece, space: Space, origin: np.ndarray, owner: np.ndarray, weights: np.ndarray, still: np.ndarray
+) -> Cores | None:
+    """The cores of a part without slack: of its numbers' hull, beside the changes of categories and lone numbers.
+
+    ``owner`` is the feature of each column, ``still`` says which features may not change.
+    """
     if not isinstance(piece, Shares | Outside) or piece.most or piece.price is not None:
         return None
-    origin, (low, high) = space.encode(factual)[0], space.reach(factual)
-    owner = {column: place for place, part in enumerate(space.slices) for column in range(part.start, part.stop)}
+    hull = piece.hull if isinstance(piece, Outside) else Hull(piece.points, 1)
+    if hull.norm != 1:
+        return None
     columns: dict[int, list[int]] = {}
-    for k, column in enumerate(piece.at.tolist()):
-        columns.setdefault(owner[column], []).append(k)
+    for k, place in enumerate(owner[piece.at].tolist()):
+        columns.setdefault(place, []).append(k)
     base = 0.0
     for place, (feature, part) in enumerate(zip(space.features, space.slices, strict=True)):
         ends = None if piece.box is None else piece.box[place]
@@ -86,8 +101,4 @@ def _cores(piece: Piece, space: Space, factual: pd.DataFrame, weights: np.ndarra
             own = origin[part].argmax() if feature.kind is Kind.CATEGORICAL else round(float(origin[part.start]))
             moved = own != ends
         base += float(weights[place]) * moved
-    still = [bool((high[part] - low[part] <= COORDINATE_TIE).all()) for part in space.slices]
-    hull = piece.hull if isinstance(piece, Outside) else Hull(piece.points, 1)
-    if hull.norm != 1:
-        return None
     return Cores(hull, origin[piece.at], columns, np.where(still, np.inf, weights), base)

@@ -14,8 +14,6 @@ from harness.core.target import Interval, Label, Probability
 from harness.core.tolerances import OUTPUT_PLACE, SCORE_INSET
 from methods.estimators.trees import ensemble, splits_only
 
-APART = 100  # insets that a model's outputs are apart, at least
-
 
 @dataclass(frozen=True)
 class RawInterval:
@@ -143,9 +141,8 @@ def conditions(problem: Problem) -> tuple[Condition, ...]:
         raise UnsupportedError("only one class is a bound on sums of trees of several; set 'desired' to a class.")
     unit, wanted = np.eye(len(classifier.classes)), classifier.code(target.value)
     model = ensemble(classifier.estimator, gaps=True)
-    rounding, spacing = model.rounding(0.0, outputs=2), model.counts
-    counted = spacing > APART * SCORE_INSET  # then no two classes' outputs are nearly equal
-    more = [(spacing if k < wanted else 0.0) - SCORE_INSET if counted else 0.0 for k in range(len(unit))]
+    rounding, spacing = model.rounding(0.0, outputs=2), model.counts  # then no two classes' outputs are nearly equal
+    more = [(spacing if k < wanted else 0.0) - SCORE_INSET if spacing else 0.0 for k in range(len(unit))]
     return tuple(Condition(unit[wanted] - unit[k], more[k], rounding) for k in range(len(unit)) if k != wanted)
 
 
@@ -156,7 +153,7 @@ def _counted(classifier: Classifier, side: float, end: float) -> float:
     model itself has to be asked. Class 1 (``side`` 1) is what lies above its threshold.
     """
     spacing = ensemble(classifier.estimator, gaps=True).counts
-    if spacing <= APART * SCORE_INSET:
+    if not spacing:
         return end
     parts = round(1 / spacing)
     last = int(np.count_nonzero(np.arange(parts + 1) / parts <= side * end)) - 1  # that is not above the threshold

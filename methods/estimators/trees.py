@@ -31,7 +31,7 @@ from sklearn.ensemble import (
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from harness.core.errors import UnsupportedError
-from harness.core.tolerances import SCORE_TIE
+from harness.core.tolerances import SCORE_INSET, SCORE_TIE
 from harness.models.runtime.estimators import RuntimeTrees
 from harness.models.scorecard import ScorecardClassifier, ScorecardRegressor
 from methods.estimators.category_splits import CategorySplit, by_threshold
@@ -41,6 +41,7 @@ from methods.estimators.tree_arrays import FlatTrees, Tree
 CODED = "put a OneHotEncoder before it in the pipeline, and declare no categorical features"
 LINK = 4.0  # relative errors of one rounding that a probability may have
 PARTS = 1024  # of a leaf's share, of which sums are exact
+APART = 100  # insets that counted outputs are apart, at least
 COMMON = 1000  # the greatest common denominator of leaf values that is looked for
 
 SINGLE, DOUBLE = float(np.finfo(np.float32).eps), float(np.finfo(np.float64).eps)
@@ -148,7 +149,8 @@ class Ensemble:
         values = np.concatenate([tree.value[tree.left < 0].ravel() for tree in self.trees]) * PARTS
         exact = np.isin(values, np.arange(PARTS + 1)).all() and PARTS * len(self.trees) < 1 / self.epsilon
         averages = self.mean and not self.base.any() and self.weight == 1 / len(self.trees)
-        return self.spacing() if exact and averages else 0.0
+        spacing = self.spacing() if exact and averages else 0.0
+        return spacing if spacing > APART * SCORE_INSET else 0.0
 
     def flat(self, weights: np.ndarray | None = None) -> FlatTrees:
         """All trees in the same arrays; their values are those of the weighted sum of the outputs, or the only one."""
