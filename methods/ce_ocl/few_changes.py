@@ -15,10 +15,8 @@ from harness.core.method import Deadline
 from harness.core.objective import tolerance
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
-from harness.core.target import Label
 from harness.core.tolerances import COORDINATE_TIE, SCORE_INSET, SCORE_TIE
-from methods.estimators.network import NETWORKS, dense_layers, has_hidden_units, unit_of
-from methods.estimators.raw_target import raw_interval
+from methods.estimators.network_margins import Margins
 from methods.estimators.thresholds import separated_values
 
 BATCH = 1024  # boxes looked at together, the cheapest first
@@ -45,11 +43,10 @@ class FewChanges:
     r"""Exact search for the cheapest valid point of a ReLU network that differs in one or two features.
 
     A *segment* is a way to change one feature: a number's move to one side, or another category. A box is one or two
-    segments. Over a box the first layer's sums have exact bounds, deeper ones interval bounds, and a linear form lies
-    above the network's margin over its target [1]_: a unit max(0, a) is at most its chord where it pushes towards the
-    target, and at least 0 or a where it pushes away. What the form is short of at the box's cheapest corner has to be
-    gained at the least marginal cost: that bounds the cost from below and shortens the segments. Boxes are halved until
-    no bound lies below the best valid point.
+    segments. Over a box the first layer's sums have exact bounds, and a linear form lies above the network's margin
+    over its target (``methods/estimators/network_margins.py``). What the form is short of at the box's cheapest corner
+    has to be gained at the least marginal cost: that bounds the cost from below and shortens the segments. Boxes are
+    halved until no bound lies below the best valid point.
 
     Parameters
     ----------
@@ -58,29 +55,14 @@ class FewChanges:
         those of the network's own rule; the points that are tried lie a little within it.
     weights
         What a changed feature counts, shape (features,).
-
-    References
-    ----------
-    .. [1] Zhang, H., T.-W. Weng, P.-Y. Chen, C.-J. Hsieh, and L. Daniel (2018). Efficient neural network robustness
-       certification with general activation functions. *NeurIPS*. Section 3.2.
     """
 
     def __init__(self, problem: Problem, margin: float, weights: np.ndarray) -> None:
         self.problem, self.weights = problem, weights
-        self.network = _Network(problem, margin)
+        self.network = Margins(problem, margin)
         self.inputs: dict[str, list[int]] = {name: [] for name in problem.space.names}
         for column, source in enumerate(problem.classifier.inputs):
             self.inputs[source.feature].append(column)
-
-    @staticmethod
-    def takes(problem: Problem) -> bool:
-        """Whether the model is a network of ReLUs, its inputs affine in all numbers."""
-        estimator, space = problem.classifier.estimator, problem.space
-        if not isinstance(estimator, NETWORKS) or not has_hidden_units(estimator):
-            return False
-        numeric = {feature.name for feature in space.features if feature.numeric}
-        affine = all(isinstance(s, Affine) for s in problem.classifier.inputs if s.feature in numeric)
-        return affine and estimator.activation == "relu" and estimator.out_activation_ != "exp"
 
     def closest(
         self,
@@ -355,63 +337,6 @@ class _Boxes:
         wide = np.flatnonzero(far > near)
         first = _Boxes(self.chosen, self.near, lower, self.least).take(wide)
         return first.joined(_Boxes(self.chosen, upper, self.far, self.least).take(wide))
-
-
-class _Network:
-    """The layers of a network, and how far its output is inside the target: one or more margins, all to be >= 0.
-
-    Margins are in units of the output's size.
-    """
-
-    def __init__(self, problem: Problem, margin: float) -> None:
-        *self.layers, (weights, shifts) = [(w.T, b) for w, b in dense_layers(problem.classifier.estimator)]
-        unit = unit_of(problem)
-        if len(problem.classifier.classes) > 2:
-            assert isinstance(problem.target, Label)
-            wanted = problem.classifier.code(problem.target.value)
-            others = np.arange(len(shifts)) != wanted
-            self.ends = (weights[wanted] - weights[others]) / unit
-            self.shifts = (shifts[wanted] - shifts[others] - margin) / unit
-            return
-        low, high = raw_interval(problem).bounds(margin)
-        sides = [side for side, end in ((1.0, low), (-1.0, high)) if math.isfinite(end)]
-        self.ends = np.array([side * weights[0] / unit for side in sides])
-        self.shifts = np.array([side * (shifts[0] - (low if side > 0 else high)) / unit for side in sides])
-
-    def margins(self, sums: np.ndarray) -> np.ndarray:
-        """The margins at points given by the first layer's sums, shape (points, margins)."""
-        values = np.maximum(sums, 0.0)
-        for weights, shifts in self.layers[1:]:
-            values = np.maximum(values @ weights.T + shifts, 0.0)
-        return values @ self.ends.T + self.shifts
-
-    def bounds(self, low: np.ndarray, high: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Bounds of every layer's sums, from those of the first, shape (boxes, units)."""
-        lows, highs = [low], [high]
-        for weights, shifts in self.layers[1:]:
-            rise, fall = np.maximum(weights, 0).T, np.minimum(weights, 0).T
-            below, above = np.maximum(lows[-1], 0), np.maximum(highs[-1], 0)
-            lows.append(below @ rise + above @ fall + shifts)
-            highs.append(above @ rise + below @ fall + shifts)
-        return lows, highs
-
-    def above(self, lows: list[np.ndarray], highs: list[np.ndarray]) -> list[tuple[np.ndarray, np.ndarray]]:
-        """For each margin a linear form of the first layer's sums above it: weights (boxes, units), shift (boxes,)."""
-        forms = []
-        for end, constant in zip(self.ends, self.shifts, strict=True):
-            weights, shift = np.broadcast_to(end, lows[-1].shape), np.full(len(lows[-1]), constant)
-            for depth in reversed(range(len(self.layers))):
-                low, high = lows[depth], highs[depth]
-                open_ = (low < 0) & (high > 0)
-                chord = np.where(open_, high / np.where(open_, high - low, 1.0), low >= 0)
-                slope = np.where(weights > 0, chord, np.where(open_, high > -low, low >= 0))
-                shift = shift - (np.maximum(weights, 0.0) * np.where(open_, chord * low, 0.0)).sum(axis=1)
-                weights = weights * slope
-                if depth:
-                    matrix, bias = self.layers[depth]
-                    weights, shift = weights @ matrix, shift + weights @ bias
-            forms.append((weights, shift))
-        return forms
 
 
 def _unit(source: Input) -> float:

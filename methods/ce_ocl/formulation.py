@@ -27,10 +27,10 @@ from methods.ce_ocl.constraints import (
     Unrepeated,
     Validity,
 )
-from methods.ce_ocl.few_changes import FewChanges
 from methods.ce_ocl.parameters import Parameters
 from methods.cells.grid import WORD
 from methods.cells.relations import boxed
+from methods.estimators import network_margins
 from methods.estimators.raw_target import conditions
 from methods.estimators.trees import splits_only
 from methods.hull_search.models import searchable
@@ -181,8 +181,8 @@ def _joint(parameters: Parameters, problem: Problem) -> bool:
 
 
 TREES = If("sums of trees", _one_sum)
-BOXES = If("linear models, trees", lambda _, problem: searchable(problem))
-RELUS = If("ReLU networks", lambda _, problem: FewChanges.takes(problem))
+BOXES = If("linear, trees, ReLUs", lambda _, problem: searchable(problem))
+RELUS = If("ReLU networks", lambda _, problem: network_margins.takes(problem))
 WORDS = If(f"up to {WORD} categories", _narrow)
 ADDED = If("bounded numbers", _summable)
 TIGHT = If("epsilon 0, or a price", lambda parameters, _: parameters.soft or 0.0 in parameters.epsilons)

@@ -117,7 +117,7 @@ class CeOcl(Parameters):
     [3]_      answers that repeat no change       no                   no                     no             yes
     none      answers of other assignments        no                   no                     no             yes
     (5a, 5b)  sparsity                            yes                  yes                    yes            yes
-    (2c)      validity                            sums of trees        linear models, trees   ReLU networks  yes
+    (2c)      validity                            sums of trees        linear, trees, ReLUs   ReLU networks  yes
     (7)       structural equations                no                   no                     no             yes
     none      relations                           bounded numbers      no                     no             yes
     (3)       the data manifold                   no                   epsilon 0, or a price  no             yes

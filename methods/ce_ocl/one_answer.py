@@ -19,9 +19,10 @@ from methods.ce_ocl.assignments import Assignment
 from methods.ce_ocl.few_changes import FewChanges
 from methods.ce_ocl.incumbent import Incumbent, Pool, printed
 from methods.ce_ocl.program import CounterfactualProgram
-from methods.ce_ocl.reach import Reached, in_order
+from methods.ce_ocl.reach import Growing, Reached, hull_cores, in_order
 from methods.ce_ocl.runs import Runs
 from methods.estimators.linear import surely_valid
+from methods.hull_search.fewest import Fewest
 from methods.hull_search.search import BoxSearch
 from methods.milp.cores import Cores
 from methods.milp.distance import Separable
@@ -58,7 +59,7 @@ class AnswerSearch:
         self.best = Incumbent()
         self.pool = Pool(self.problem.space) if self.parameters.diversity == "pool" else None
         self.piece: Piece | None = None
-        self.cores: Cores | None = None
+        self.cores: Growing | None = None
         self.least = 1.0  # changes of what few changes do not settle; inf: they settle all
 
     @property
@@ -155,9 +156,16 @@ class AnswerSearch:
         """The manifold's parts, the cheapest first by a lower bound."""
         pieces, aim = manifold.pieces(self.factual, self.program.aim.least, self.label), self.program.aim
         if self.lexical:
-            asked = self.problem.space, self.factual, aim.weights, aim.alpha
-            return in_order(pieces, *asked, self._enough, self.deadline)
+            cores = hull_cores(self.problem.space, self.factual, aim.weights)
+            return in_order(
+                pieces, lambda piece: self._fewest(piece) or cores(piece), aim.alpha, self._enough, self.deadline
+            )
         return (Reached(piece, None, piece.least) for piece in pieces)
+
+    def _fewest(self, piece: Piece) -> Fewest | None:
+        """The fewest changes of a piece, as far as the box search tells, where it takes the piece."""
+        boxed = self._boxed(piece)
+        return boxed and boxed[0].fewest(self.factual, boxed[1])
 
     def _enough(self) -> float:
         """The bound from which on nothing is better than the incumbent."""
@@ -211,11 +219,12 @@ class AnswerSearch:
 
     def _prove(self, least: float) -> float:
         """A lower bound on what the piece holds, of at least ``least`` changes; inf: nothing below the incumbent."""
-        boxed = self._boxed()
+        boxed = self._boxed(self.piece)
         alpha, dominated = self.parameters.alpha, self.lexical
         if boxed:
             boxes, piece = boxed
-            row, _, bound = boxes.closest(self.factual, piece, self.best.value - self.entry, self.deadline, dominated)
+            fewest = self.cores if isinstance(self.cores, Fewest) else None
+            row, _, bound = boxes.closest(self.factual, piece, self.best.value - self.entry, self.deadline, fewest)
             self._accept(row)
             bound += self.entry
             if self.price is None or self.deadline.passed or bound == math.inf:
@@ -240,9 +249,9 @@ class AnswerSearch:
             return self._together()
         return math.inf if second.infeasible else alpha * self.best.count + second.bound + self.entry
 
-    def _boxed(self) -> tuple[BoxSearch, Shares | Outside] | None:
+    def _boxed(self, piece: Piece | None) -> tuple[BoxSearch, Shares | Outside] | None:
         """The box search and the piece it is to search, where it can."""
-        boxes, piece = self.boxes, self.piece
+        boxes = self.boxes
         if boxes is None or self.manifold is None:
             return None
         if not self.manifold.exact and self.price is None:
@@ -327,7 +336,7 @@ class AnswerSearch:
         """Set the program for the factual; of each core a feature changes."""
         program = self.program
         program.pose(self.factual, self.earlier, count, budget, lexical, self.piece)
-        for core in [] if self.cores is None else self.cores.sets:
+        for core in self.cores.sets if isinstance(self.cores, Cores) else []:
             among = np.isin(np.arange(len(program.aim.weights)), list(core))
             program.compiled.add_row(program.variables.changed(among.astype(float)), low=1.0)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
@@ -19,12 +20,23 @@ from methods.milp.hull import Hull, Outside, Piece, Shares
 SLICE = 0.2  # seconds that a part's cores are looked for before its bound is compared with others' again
 
 
+class Growing(Protocol):
+    """Cores of a part: a lower bound on the weighted number of changes, and whether ``grow`` can raise it further."""
+
+    least: float
+    closed: bool
+
+    def grow(self, deadline: Deadline) -> None:
+        """Look for more."""
+        ...
+
+
 @dataclass
 class Reached:
-    """A part, the cores of its hull where that can be asked, and a lower bound on what its points cost."""
+    """A part, its cores where that can be asked, and a lower bound on what its points cost."""
 
     piece: Piece
-    cores: Cores | None
+    cores: Growing | None
     least: float
 
     @property
@@ -35,9 +47,7 @@ class Reached:
 
 def in_order(
     pieces: Iterable[Piece],
-    space: Space,
-    factual: pd.DataFrame,
-    weights: np.ndarray,
+    cores_of: Callable[[Piece], Growing | None],
     alpha: float,
     enough: Callable[[], float],
     deadline: Deadline,
@@ -48,23 +58,19 @@ def in_order(
     ----------
     pieces
         By ascending ``least``.
-    weights
-        What each changed feature counts, shape (features,).
+    cores_of
+        The cores of a part, none found yet; None where that cannot be asked.
     alpha
         What a count costs.
     enough
         Tells from which bound on a part is of no interest, however much more it costs.
     """
     order, waiting = count(), list[tuple[float, int, Reached]]()
-    origin, (low, high) = space.encode(factual)[0], space.reach(factual)
-    still = np.array([(high[part] - low[part] <= COORDINATE_TIE).all() for part in space.slices])
-    owner = np.repeat(np.arange(len(space.slices)), [part.stop - part.start for part in space.slices])
     source = iter(pieces)
     upcoming = next(source, None)
     while upcoming is not None or waiting:
         while upcoming is not None and (not waiting or upcoming.least <= waiting[0][0]):
-            cores = _cores(upcoming, space, origin, owner, weights, still)
-            heappush(waiting, (upcoming.least, next(order), Reached(upcoming, cores, upcoming.least)))
+            heappush(waiting, (upcoming.least, next(order), Reached(upcoming, cores_of(upcoming), upcoming.least)))
             upcoming = next(source, None)
         least, _, reached = heappop(waiting)
         if reached.cores is None or reached.cores.closed or least >= enough() or deadline.passed:
@@ -75,13 +81,21 @@ def in_order(
         heappush(waiting, (reached.least, next(order), reached))
 
 
+def hull_cores(space: Space, factual: pd.DataFrame, weights: np.ndarray) -> Callable[[Piece], Cores | None]:
+    """The cores of a part without slack: of its numbers' hull, beside the changes of categories and lone numbers.
+
+    ``weights``: what each changed feature counts, shape (features,).
+    """
+    origin, (low, high) = space.encode(factual)[0], space.reach(factual)
+    still = np.array([(high[part] - low[part] <= COORDINATE_TIE).all() for part in space.slices])
+    owner = np.repeat(np.arange(len(space.slices)), [part.stop - part.start for part in space.slices])
+    return lambda piece: _cores(piece, space, origin, owner, weights, still)
+
+
 def _cores(
     piece: Piece, space: Space, origin: np.ndarray, owner: np.ndarray, weights: np.ndarray, still: np.ndarray
 ) -> Cores | None:
-    """The cores of a part without slack: of its numbers' hull, beside the changes of categories and lone numbers.
-
-    ``owner`` is the feature of each column, ``still`` says which features may not change.
-    """
+    """As ``hull_cores``; ``owner`` is the feature of each column, ``still`` says which features may not change."""
     if not isinstance(piece, Shares | Outside) or piece.most or piece.price is not None:
         return None
     hull = piece.hull if isinstance(piece, Outside) else Hull(piece.points, 1)

@@ -30,8 +30,6 @@ class Costs:
         Cost of the features that do not move.
     rest
         Greatest weighted number of changes left for the moving numbers.
-    counting
-        Costs are numbers of changes, but for less than ``TIES``.
     """
 
     fixed: np.ndarray
@@ -40,16 +38,15 @@ class Costs:
     weight: np.ndarray
     constant: float
     rest: float
-    counting: bool
 
     @classmethod
-    def of(cls, part: Part, distance: Separable, most: float, counting: bool = False) -> Costs:
+    def of(cls, part: Part, distance: Separable, most: float) -> Costs:
         """The costs on a part, from a distance over all features, and the most changes."""
         constant = float(distance.least(part.still.gaps, part.still.changed))
         rest = most - float(part.still.changed @ part.weights)
         place = part.numbers.place
         own = distance.fixed[place], distance.linear[place], distance.quadratic[place]
-        return cls(*own, part.weights[place], constant, rest, counting)
+        return cls(*own, part.weights[place], constant, rest)
 
     def close(self, upper: float) -> float:
         """How near to ``upper`` a cost counts as no better: squares are proven to a gap relative to themselves."""
@@ -91,7 +88,7 @@ class BoxProgram:
 
     def __init__(self, part: Part, costs: Costs, cuts: int = 0) -> None:
         self.part, self.costs = part, costs
-        self.line, self.counts = part.model.line is not None, math.isfinite(costs.rest)
+        self.line, self.counts = part.model.linear, math.isfinite(costs.rest)
         count = len(part.numbers.place)
         self.rows = int(self.line) + cuts + int(self.counts)
         origin = part.origin if part.outside is None else np.append(part.origin, 0.0)
@@ -139,6 +136,14 @@ class BoxProgram:
             if changes > costs.rest + COORDINATE_TIE:
                 return math.inf
         return costs.constant + constant
+
+    def state(self, r: int, slopes: np.ndarray, least: float) -> bool:
+        """Ask in extra row r for a product of slopes, shape (numbers,), and moves; whether the box can meet it."""
+        row, at, count = self.lines.extra[r], self.ways + r, len(slopes)
+        row[:count], row[self.size : self.size + count] = slopes, -slopes
+        span = kernels.span(row, self.columns.low, self.columns.high)
+        self.columns.low[at], self.columns.high[at] = max(least, span[0]), span[1]
+        return bool(self.columns.low[at] <= self.columns.high[at])
 
     def solve(self, basis: np.ndarray, upper: float, close: float = COST_TIE) -> Solution:
         """The cheapest point of the box in the hull; ``basis`` changes, and bounds above ``upper`` need no proof.

@@ -164,7 +164,7 @@ class Branching:
         if invalid:
             away = np.array([point <= part.numbers.value, point >= part.numbers.value])
             slopes = np.where(away, self.costs.linear + self.costs.square, 0.0)
-            part.leaves.grow(False, (node.low, node.high), slopes, point, low, high)
+            part.leaves.grow((node.low, node.high), slopes, point, low, high)
         children = []
         floor, top = node.low.copy(), node.high.copy()
         for _, k, rising, end in sorted(self._faces(solved, low, high)):

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 
 from harness.core.method import Deadline
-from harness.core.tolerances import COORDINATE_SOLVED, COORDINATE_TIE, COST_TIE, SCORE_TIE
+from harness.core.tolerances import COORDINATE_SOLVED, COORDINATE_TIE
 from methods.estimators.linear import surely_valid
 from methods.hull_search.bounds import BoxProgram, Solved
 from methods.hull_search.kernels import OPTIMAL
-
-SEEDS = 20  # points of the hull that first incumbents start from
 
 
 class Incumbents:
@@ -58,7 +56,7 @@ class Incumbents:
             return False
         self.row = row
         value = self._cost(point)[0] + self._leaving(point)
-        self._aim(math.floor(value + COST_TIE) - 0.5 if self.costs.counting else value)
+        self._aim(value)
         return True
 
     def accepts(self, row: dict[str, Any]) -> bool:
@@ -90,77 +88,3 @@ class Incumbents:
             and np.abs(x - (point - part.numbers.shift) / part.numbers.unit).sum() <= COORDINATE_SOLVED
         ):
             self.take(point)
-
-    def seed(self) -> None:
-        """First incumbents: the nearest valid points that span the hull, thinned."""
-        part = self.part
-        points = part.points.points
-        moves = np.abs(points - part.origin[:, None])
-        seeds = 0
-        for row in np.argsort(moves.sum(axis=0), kind="stable"):
-            if seeds == SEEDS or self.deadline.passed:
-                return
-            point = part.numbers.shift + part.numbers.unit * points[:, row]
-            point = np.where(part.numbers.integer, np.rint(point), point)
-            if ((point < part.numbers.low) | (point > part.numbers.high)).any() or not self._valid(point):
-                continue
-            seeds += 1
-            self.take(point)
-            self.thin(point)
-
-    def _valid(self, point: np.ndarray) -> bool:
-        """Whether the model is valid at a point, up to rounding."""
-        part = self.part
-        if self.program.line:
-            score = part.score + float(part.slope @ ((point - part.numbers.value) / part.numbers.unit))
-            least, most = part.model.limits.bounds(part.model.margin)
-            return bool(least <= score <= most)
-        return bool(part.leaves.greatest(point, point) >= -SCORE_TIE)
-
-    def thin(self, point: np.ndarray) -> None:
-        """Put a valid point's numbers back one by one, the nearest first, as far as hull and model allow it."""
-        part = self.part
-        gaps, changed = part.numbers.moved(point)
-        while not self.deadline.passed:
-            low, high = self._valid_box(point)
-            low, high = np.where(changed, low, part.numbers.value), np.where(changed, high, part.numbers.value)
-            best = point
-            for k in np.argsort(gaps, kind="stable"):
-                if not changed[k] or not low[k] <= part.numbers.value[k] <= high[k]:
-                    continue
-                ends = low[k], high[k]
-                low[k] = high[k] = part.numbers.value[k]
-                moved = self._cheapest(low, high)
-                if moved is None:
-                    low[k], high[k] = ends
-                else:
-                    best = moved
-            if best is point:
-                return
-            point = best
-            gaps, changed = part.numbers.moved(point)
-            self.take(point)
-
-    def _cheapest(self, low: np.ndarray, high: np.ndarray) -> np.ndarray | None:
-        """The cheapest point of the hull in a box on which the model is valid, if its integers are whole."""
-        part, program = self.part, self.program
-        if program.prepare(low, high, np.zeros(len(low), dtype=bool)) == math.inf:
-            return None
-        solution = program.solve(program.first_basis(), math.inf)
-        if solution.status != OPTIMAL:
-            return None
-        x = part.origin + solution.moves
-        point = part.numbers.decoded(x, low, high)
-        return point if part.numbers.off(x, point) <= COORDINATE_SOLVED else None
-
-    def _valid_box(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """A box around a valid point, as far towards the factual as the trees are surely valid on all of it."""
-        part = self.part
-        low, high = part.numbers.low.copy(), part.numbers.high.copy()
-        if self.program.line:
-            return low, high
-        part.leaves.cell(point, low, high)
-        nearer = np.array([point > part.numbers.value, point < part.numbers.value])
-        slopes = np.where(nearer, 1.0, 1e6) / part.numbers.unit
-        part.leaves.grow(True, (part.numbers.low, part.numbers.high), slopes, point, low, high)
-        return low, high

@@ -1,4 +1,4 @@
-"""Linear models and trees as arrays for the search within hulls."""
+"""Linear models, trees and networks as arrays for the search within hulls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from harness.core.inputs import Affine, by_category
 from harness.core.problem import Problem
 from harness.core.space import Feature, Kind
 from harness.core.tolerances import SCORE_TIE, SUM_ROUNDING
+from methods.estimators import network_margins
 from methods.estimators.linear import is_linear, unit_of, weights_of
+from methods.estimators.network import dense_layers
+from methods.estimators.network_margins import Margins
 from methods.estimators.raw_target import RawInterval, raw_interval
 from methods.estimators.thresholds import as_compared, last_decoded
 from methods.estimators.tree_arrays import leaves_of
@@ -84,50 +87,83 @@ def _climbs(feature: Feature) -> bool:
     return feature.kind is Kind.ORDINAL and feature.ladder != feature.categories
 
 
-class Line:
-    """A linear model as weights on features: of decoded numbers and ranks, or a table by category."""
+class Sums:
+    """Weighted sums of the model's inputs as functions of the features.
 
-    def __init__(self, problem: Problem) -> None:
-        estimator, space = problem.classifier.estimator, problem.space
-        rows, intercepts = weights_of(estimator)
-        weights, self.constant = rows[0], float(intercepts[0])
-        self.slope = np.zeros(len(space.features))
-        self.tables = [np.zeros(max(len(f.categories), 1)) for f in space.features]
+    Parameters
+    ----------
+    weights, constant
+        Of inputs, shapes (sums, inputs) and (sums,).
+
+    Attributes
+    ----------
+    slope
+        Of decoded numbers and ranks, shape (sums, features); ``tables`` have the others, (sums, categories) a feature.
+
+    Raises
+    ------
+    UnsupportedError
+        Where the sums are not affine in a number, or in the ranks of an ordinal feature.
+    """
+
+    def __init__(self, problem: Problem, weights: np.ndarray, constant: np.ndarray) -> None:
+        space = problem.space
+        self.constant = constant.astype(float)
+        self.slope = np.zeros((len(weights), len(space.features)))
+        self.tables = [np.zeros((len(weights), max(len(f.categories), 1))) for f in space.features]
         place = {name: index for index, name in enumerate(space.names)}
-        for weight, source in zip(weights, problem.classifier.inputs, strict=True):
+        for weight, source in zip(weights.T, problem.classifier.inputs, strict=True):
             j = place[source.feature]
             feature = space.features[j]
             if not feature.numeric:
-                self.tables[j] += weight * by_category(feature, source)
+                self.tables[j] += np.outer(weight, by_category(feature, source))
             elif isinstance(source, Affine):
-                self.slope[j] += weight / source.unit
-                self.constant -= weight * source.shift / source.unit
+                self.slope[:, j] += weight / source.unit
+                self.constant = self.constant - weight * source.shift / source.unit
             else:
                 raise UnsupportedError(f"{type(source).__name__} of {feature.name} cannot be searched by boxes.")
         for j, feature in enumerate(space.features):
             if feature.kind is not Kind.ORDINAL:
                 continue
-            steps = np.diff(self.tables[j])
-            if len(steps) and np.ptp(steps) > SUM_ROUNDING * max(1.0, np.abs(steps).max()):
+            steps = np.diff(self.tables[j], axis=1)
+            if steps.size and (np.ptp(steps, axis=1) > SUM_ROUNDING * np.maximum(1.0, np.abs(steps).max(axis=1))).any():
                 raise UnsupportedError(f"{feature.name} is ordinal, and its ranks are not evenly apart.")
-            self.slope[j] = steps.mean() if len(steps) else 0.0
-            self.constant += float(self.tables[j][0])
+            self.slope[:, j] = steps.mean(axis=1) if steps.size else 0.0
+            self.constant += self.tables[j][:, 0]
+
+
+def line_of(problem: Problem) -> Sums:
+    """The score of a linear model."""
+    rows, intercepts = weights_of(problem.classifier.estimator)
+    return Sums(problem, rows[:1], intercepts[:1])
+
+
+def units_of(problem: Problem) -> Sums:
+    """The first layer's sums of a network."""
+    weights, shifts = dense_layers(problem.classifier.estimator)[0]
+    return Sums(problem, weights.T, shifts)
 
 
 @dataclass(frozen=True)
 class Model:
-    """A linear model or a sum of trees as arrays (the other is None), and what its score has to meet.
+    """A linear model, a sum of trees or a network of ReLUs as arrays, and what its score has to meet.
 
     ``limits`` are those of a linear model's score, kept by ``margin`` times ``first`` to begin with; a sum of trees is
-    valid above 0.
+    valid above 0. ``sums`` are a linear model's score, or the first layer of the network whose ``margins`` are there.
     """
 
     problem: Problem
     limits: RawInterval
     margin: float
     first: float
-    line: Line | None
-    trees: Trees | None
+    sums: Sums | None = None
+    trees: Trees | None = None
+    margins: Margins | None = None
+
+    @property
+    def linear(self) -> bool:
+        """Whether the model's score is a sum of its inputs."""
+        return self.sums is not None and self.margins is None
 
     @classmethod
     def of(cls, problem: Problem, margin: float, bare: bool = False) -> Model:
@@ -135,20 +171,26 @@ class Model:
         limits = raw_interval(problem)
         if is_linear(problem.classifier.estimator):
             unit = unit_of(problem) if bare else 1.0
-            return cls(problem, limits, margin * unit, float(not bare), Line(problem), None)
+            return cls(problem, limits, margin * unit, float(not bare), line_of(problem))
+        if network_margins.takes(problem):
+            own = Margins(problem, 0.0 if bare else margin)
+            return cls(problem, limits, margin, 1.0, units_of(problem), margins=own)
         end = limits.low if limits.sense > 0 else limits.high
-        return cls(problem, limits, margin, 1.0, None, Trees(problem, limits.sense, end))
+        return cls(problem, limits, margin, 1.0, trees=Trees(problem, limits.sense, end))
 
 
 def searchable(problem: Problem) -> bool:
-    """Whether the model is linear, or a sum of trees with one end, whose features can be searched as intervals."""
+    """Whether the model is linear, or trees or a network with one end, whose features can be searched as intervals."""
     classifier = problem.classifier
     if len(classifier.classes) > 2 or any(_climbs(feature) for feature in problem.space.features):
         return False
     try:
         if is_linear(classifier.estimator):
-            Line(problem)
+            line_of(problem)
             return True
+        if network_margins.takes(problem):
+            units_of(problem)
+            return raw_interval(problem).sense != 0
         if not splits_only(classifier.estimator):
             return False
         sense = raw_interval(problem).sense

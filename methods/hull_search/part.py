@@ -9,15 +9,13 @@ import numpy as np
 import pandas as pd
 
 from harness.core.space import Feature, Kind
-from harness.core.tolerances import COORDINATE_TIE
+from harness.core.tolerances import COORDINATE_TIE, SCORE_TIE
 from methods.hull_search import kernels
-from methods.hull_search.models import Line, Model, Trees
+from methods.hull_search.models import Model, Sums, Trees
 from methods.hull_search.records import LeafArrays
 from methods.hull_search.working_set import WorkingSet
 from methods.milp.distance import Separable
 from methods.milp.hull import Outside, Shares
-
-TIES = 0.01  # of a change: what the distance adds at most where changes are counted, to tell equals apart
 
 
 class Leaves(LeafArrays):
@@ -35,20 +33,17 @@ class Leaves(LeafArrays):
 
     def grow(
         self,
-        valid: bool,
         within: tuple[np.ndarray, np.ndarray],
         slopes: np.ndarray,
         point: np.ndarray,
         low: np.ndarray,
         high: np.ndarray,
     ) -> None:
-        """Grow the cell of a point, where all of the box is surely valid, or where all of it is surely invalid.
+        """Grow the cell of a point as far as all of the box is surely invalid.
 
         ``slopes``: what a step down and a step up costs, shape (2, numbers); the cheapest steps are taken first.
         """
-        sign = -1.0 if valid else 1.0
-        leaves = tuple(self._replace(value=sign * self.value, base=sign * self.base))
-        kernels.grow(leaves, *within, slopes, point, low, high)
+        kernels.grow(tuple(self), *within, slopes, point, low, high)
 
 
 @dataclass
@@ -119,6 +114,39 @@ class Still:
         return cls({}, np.zeros(features), np.zeros(features), np.zeros(features, dtype=bool))
 
 
+@dataclass
+class Units:
+    """The first layer of a network over the moving numbers.
+
+    ``slope``: of sums a scaled unit, shape (units, numbers); ``sums``: at the factual's numbers; ``low``, ``high``:
+    their ends over the hull's points, infinite where that may be left.
+    """
+
+    slope: np.ndarray
+    sums: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    @classmethod
+    def of(cls, slope: np.ndarray, sums: np.ndarray, part: Part) -> Units:
+        """The first layer in a part."""
+        if part.outside is not None:
+            return cls(slope, sums, np.full(len(sums), -np.inf), np.full(len(sums), np.inf))
+        values = sums[:, None] + slope @ (part.points.points - part.origin[:, None])
+        room = SCORE_TIE * np.maximum(np.abs(values).max(axis=1), 1.0)
+        return cls(slope, sums, values.min(axis=1) - room, values.max(axis=1) + room)
+
+    def at(self, moves: np.ndarray) -> np.ndarray:
+        """The sums at moves in scaled units."""
+        values: np.ndarray = self.sums + self.slope @ moves
+        return values
+
+    def ends(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The ends of the sums in a box of moves within the hull."""
+        centre, radius = self.at((low + high) / 2), np.abs(self.slope) @ ((high - low) / 2)
+        return np.maximum(centre - radius, self.low), np.minimum(centre + radius, self.high)
+
+
 class Part:
     """A piece of the manifold as this factual reaches it: which numbers move, and where; everything else fixed."""
 
@@ -149,11 +177,15 @@ class Part:
                 nearest = min(number.low, number.high)
                 self._fix(j, nearest, _plain(feature, nearest), abs(nearest - number.value) / number.unit, changed=True)
         self.origin = (self.numbers.value - self.numbers.shift) / self.numbers.unit
-        if model.line is not None:
-            self._fix_line(model.line)
-        else:
-            assert model.trees is not None
+        if model.trees is not None:
             self.leaves = self._fix_trees(model.trees)
+            return
+        assert model.sums is not None
+        slopes, sums = self._fix_sums(model.sums)
+        if model.margins is not None:
+            self.units = Units.of(slopes, sums, self)
+        else:
+            self.slope, self.score = slopes[0], float(sums[0])
 
     def _fix(self, j: int, code: float, value: Any, gap: float, changed: bool = False) -> None:
         """Fix feature j at a code, rank or number that decodes to ``value``."""
@@ -182,14 +214,15 @@ class Part:
         moving = set(self.numbers.place.tolist())
         return [(j, feature) for j, feature in enumerate(self.model.problem.space.features) if j not in moving]
 
-    def _fix_line(self, line: Line) -> None:
-        """The linear model with all other features fixed: its slopes, and its score at the factual's numbers."""
-        slope = line.slope[self.numbers.place]
-        self.slope = slope * self.numbers.unit
-        self.score = line.constant + float(slope @ self.numbers.value)
+    def _fix_sums(self, sums: Sums) -> tuple[np.ndarray, np.ndarray]:
+        """Sums with all other features fixed: slopes (sums, numbers) a scaled unit, and values at the factual's."""
+        slopes = sums.slope[:, self.numbers.place]
+        values = sums.constant + slopes @ self.numbers.value
         for j, feature in self._still():
+            code = self.still.fixed[j]
             straight = feature.numeric or feature.kind is Kind.ORDINAL
-            self.score += line.slope[j] * self.still.fixed[j] if straight else line.tables[j][int(self.still.fixed[j])]
+            values = values + (sums.slope[:, j] * code if straight else sums.tables[j][:, int(code)])
+        return slopes * self.numbers.unit, values
 
     def _fix_trees(self, trees: Trees) -> Leaves:
         """The leaves that are left with all other features fixed."""
@@ -229,12 +262,9 @@ class Part:
         """The weighted number of changes of a row."""
         return float(self._gaps(row)[1] @ self.weights)
 
-    def spread(self, linear: np.ndarray) -> float:
-        """What to multiply the distance with, so that it never exceeds ``TIES`` in this piece."""
-        numbers, gaps = self.numbers, self.still.gaps.copy()
-        widest = np.maximum(np.abs(numbers.high - numbers.value), np.abs(numbers.low - numbers.value))
-        gaps[numbers.place] = widest / numbers.unit
-        return TIES / max(float(gaps @ linear), 1.0)
+    def moved(self, row: dict[str, Any]) -> frozenset[int]:
+        """The moving numbers that a row changes."""
+        return frozenset(np.flatnonzero(self._gaps(row)[1][self.numbers.place]).tolist())
 
     def _gaps(self, row: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         """Scaled gaps of a row by feature, and which features change."""

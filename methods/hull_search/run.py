@@ -15,9 +15,9 @@ from methods.hull_search.branching import Branching
 from methods.hull_search.incumbents import Incumbents
 from methods.hull_search.kernels import INFEASIBLE, STUCK
 from methods.hull_search.part import Part
+from methods.milp.core_kernels import among, propagate, word
 
 DIVES = 10  # nodes from one that is followed down to its end to the next
-EASY = 30  # nodes before a search for the fewest changes looks for incumbents elsewhere
 EXACT = 0.1  # of what counts as no better, by which a box's point may cost more than its bound
 WIDER = 10.0  # the margin's factor where the real model refuses a point of a linear one
 
@@ -33,31 +33,30 @@ class Run:
         self.program, self.incumbents = self._begin(upper)
         self.branching = Branching(self.incumbents)
         self.bound = math.inf
+        self.box = part.numbers.low, part.numbers.high
+        self.basis = self.program.first_basis()
+        self.cores = np.zeros(0, dtype=np.uint64)  # words of numbers of which each valid point changes one
 
     def _begin(self, upper: float) -> tuple[BoxProgram, Incumbents]:
         program = BoxProgram(self.part, self.costs)
         return program, Incumbents(program, upper, self.deadline)
 
-    def search(self) -> tuple[dict[str, Any] | None, float]:
-        """The best row and its cost (without a row: ``upper`` as it was)."""
-        part, incumbents = self.part, self.incumbents
+    def search(self, first: bool = False, nodes: float = math.inf) -> tuple[dict[str, Any] | None, float]:
+        """The best row, or the ``first`` one, within so many nodes, and its cost (without a row: ``upper``)."""
+        incumbents = self.incumbents
         if self.costs.rest < 0:
             return None, incumbents.upper
-        forced = np.zeros(len(part.numbers.place), dtype=bool)
-        basis = self.program.first_basis()
-        heap = [Node(self.costs.constant, 0, part.numbers.low, part.numbers.high, forced, basis, part.model.first)]
+        heap = [self._root(*self.box)]
         seen = 0
         while heap:
             node: Node | None = heapq.heappop(heap)
             assert node is not None
             if node.bound >= incumbents.goal:
                 break
-            if self.costs.counting and seen == EASY:
-                incumbents.seed()
-            dives = seen % DIVES == 0
-            seen += 1
+            dives = first or seen % DIVES == 0
             while node is not None:
-                if self.deadline.passed:
+                seen += 1
+                if self.deadline.passed or seen > nodes or (first and incumbents.row is not None):
                     heap.append(node)
                     self.bound = min(self.branching.undecided, min(other.bound for other in heap))
                     return incumbents.row, incumbents.upper
@@ -66,11 +65,20 @@ class Run:
                 for child in children:
                     if child is not node:
                         heapq.heappush(heap, child)
-        proven = incumbents.goal
-        if self.costs.counting:
-            proven = math.inf if incumbents.row is None else incumbents.upper + 0.5
-        self.bound = min(self.branching.undecided, proven)
+        self.bound = min(self.branching.undecided, incumbents.goal)
         return incumbents.row, incumbents.upper
+
+    def _root(self, low: np.ndarray, high: np.ndarray) -> Node:
+        part = self.part
+        forced = np.zeros(len(part.numbers.place), dtype=bool)
+        return Node(self.costs.constant, 0, low, high, forced, self.basis, part.model.first)
+
+    def hopeless(self, low: np.ndarray, high: np.ndarray) -> bool:
+        """Whether the program of a box of decoded values has no solution."""
+        solved = self._solve(self._root(low, high))
+        if solved is not None:
+            self.basis = solved.basis
+        return solved is None
 
     def _expand(self, node: Node) -> list[Node]:
         """The children of a node, after its program is solved and its point was looked at."""
@@ -86,14 +94,12 @@ class Run:
                 solved, int(hollow[0]), part.numbers.hole[0, hollow[0]], part.numbers.hole[1, hollow[0]]
             )
         inside = solution.status != STUCK and part.numbers.off(x, point) <= COORDINATE_SOLVED
-        if not self.program.line and part.leaves.greatest(point, point) < -SCORE_TIE:
+        if self._invalid(point, point):
             return branching.leave(solved, point, invalid=True)
         if not inside:
             incumbents.round(point, solved)
             return branching.change(solved) or branching.integer(solved) or branching.halve(solved)
         if incumbents.take(point):
-            if self.costs.counting:
-                incumbents.thin(point)
             if node.bound >= incumbents.goal:
                 return []
             return branching.change(solved) or branching.halve(solved)
@@ -114,10 +120,28 @@ class Run:
         stays = (np.abs(moves) <= COORDINATE_SOLVED) & (node.low <= numbers.value) & (numbers.value <= node.high)
         return x, np.where(stays, numbers.value, point)
 
+    def _invalid(self, low: np.ndarray, high: np.ndarray) -> bool:
+        """Whether a sum of trees is invalid on all of a box."""
+        return self.part.model.trees is not None and self.part.leaves.greatest(low, high) < -SCORE_TIE
+
+    def _propagate(self, node: Node) -> bool:
+        """Let numbers of a node stay or change, as far as that follows from cores; whether that is possible."""
+        numbers = self.part.numbers
+        stays = (node.low == numbers.value) & (node.high == numbers.value)
+        changes = node.forced | (numbers.value < node.low) | (node.high < numbers.value)
+        fits, kept, forced = propagate(self.cores, self.costs.weight, word(stays), word(changes), self.costs.rest)
+        if fits:
+            stays, changes = among(kept, len(stays)), among(forced, len(stays))
+            node.forced = changes
+            node.low, node.high = np.where(stays, numbers.value, node.low), np.where(stays, numbers.value, node.high)
+        return bool(fits)
+
     def _solve(self, node: Node) -> Solved | None:
         """A node with the solution of its program, its bound raised and its box narrowed; None where it is done."""
         program, goal = self.program, self.incumbents.goal
-        if not program.line and self.part.leaves.greatest(node.low, node.high) < -SCORE_TIE:
+        if len(self.cores) and not self._propagate(node):
+            return None
+        if self._invalid(node.low, node.high):
             return None
         constant = program.prepare(node.low, node.high, node.forced, node.margin)
         if constant >= goal:

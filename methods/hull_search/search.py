@@ -1,4 +1,4 @@
-"""The closest valid point of a convex hull, for linear models and sums of trees, without a mixed-integer program."""
+"""The closest valid point of a convex hull, for linear models, sums of trees and networks, without a solver."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from harness.core.method import Deadline
 from harness.core.problem import Problem
 from methods.hull_search import kernels
 from methods.hull_search.bounds import Costs
+from methods.hull_search.fewest import Fewest
 from methods.hull_search.models import Model
+from methods.hull_search.network_run import NetworkRun
 from methods.hull_search.outside import PricedHull, points_of
-from methods.hull_search.part import TIES, Part
+from methods.hull_search.part import Part
 from methods.hull_search.run import Run
 from methods.hull_search.working_set import WorkingSets
+from methods.milp import core_kernels
 from methods.milp.distance import Separable
 from methods.milp.hull import Outside, Shares
 
@@ -35,7 +38,9 @@ class BoxSearch:
 
     The bound of a box is a convex program over box and hull (and the model, where it is linear), a fixed cost being
     replaced by its convex envelope over the box, and squares by tangents that move towards its solution. A point on
-    which a sum of trees is invalid is grown to a box on which it surely is; x has to leave it by one of its faces.
+    which a sum of trees is invalid is grown to a box on which it surely is; x has to leave it by one of its faces. A
+    network is bounded by linear forms over each box (``network_run.py``). The fewest changes, where they come first,
+    are found by sets of numbers that cannot all stay (``fewest.py``).
     Points enter the program as they are needed. Bounds are Lagrangian: whatever the pivots did, they hold up to the
     rounding of one product with all points. A point is taken once the real model predicts it as wanted. A hull that x
     may leave at a price is searched by combination of categories (``methods/hull_search/outside.py``).
@@ -66,6 +71,7 @@ class BoxSearch:
         self.model = Model.of(problem, margin, bare)
         self.adopt(problem, max_changes)
         kernels.compile_all()
+        core_kernels.compile_all()
         self._sets = WorkingSets()
         self._priced: dict[int, tuple[np.ndarray, PricedHull]] = {}
 
@@ -75,14 +81,19 @@ class BoxSearch:
         self.most = math.inf if max_changes is None else float(max_changes)
 
     def closest(
-        self, factual: pd.DataFrame, piece: Shares | Outside, upper: float, deadline: Deadline, lexical: bool = False
+        self,
+        factual: pd.DataFrame,
+        piece: Shares | Outside,
+        upper: float,
+        deadline: Deadline,
+        fewest: Fewest | None = None,
     ) -> Found:
         """The closest valid point of a piece, if it costs less than ``upper``.
 
         Parameters
         ----------
-        lexical
-            Alpha exceeds every distance within the piece, so that the fewest changes come first.
+        fewest
+            The piece's fewest changes, where alpha exceeds every distance within it, so that they come first.
 
         Returns
         -------
@@ -91,21 +102,21 @@ class BoxSearch:
         """
         if piece.price is not None:
             return self._around(factual, piece, upper, deadline)
-        part = self._part(factual, piece)
-        if not part.possible:
-            return None, upper, math.inf
-        if not self.alpha or not lexical:
-            return self._together(part, upper, deadline)
-        best, value = None, upper
+        if fewest is None:
+            part = self._part(factual, piece)
+            return self._together(part, upper, deadline) if part.possible else (None, upper, math.inf)
+        part = fewest.part
         known = math.floor(upper / self.alpha) if math.isfinite(upper) else math.inf
-        row, least, bound = self._fewest(part, known, deadline)
-        if row is not None:
-            best, value = row, min(upper, part.price(row, self.distance) + self.alpha * least)
-        if bound < least:  # the deadline came first
-            return best, value, self.alpha * bound
-        if least == math.inf:
+        fewest.settle(min(known, self.most + 1.0), deadline)
+        best, value, least = fewest.row, upper, fewest.least
+        if best is not None:
+            value = min(upper, part.price(best, self.distance) + self.alpha * part.changes(best))
+        if least > min(known, self.most):
             return None, upper, math.inf
-        second = Run(part, Costs.of(part, self.distance, least), value - self.alpha * least, deadline)
+        if not fewest.settled(known):
+            return best, value, self.alpha * least
+        second = self._run(part, Costs.of(part, self.distance, least), value - self.alpha * least, deadline)
+        second.cores = fewest.cores()
         row, rest = second.search()
         if row is not None:
             best, value = row, rest + self.alpha * part.changes(row)
@@ -113,10 +124,17 @@ class BoxSearch:
             return None, upper, math.inf
         return best, value, min(value, self.alpha * least + second.bound)
 
+    def fewest(self, factual: pd.DataFrame, piece: Shares | Outside) -> Fewest:
+        """The fewest changes of a piece, nothing known of them yet."""
+        return Fewest(self._part(factual, piece), self.distance, self._run)
+
+    def _run(self, part: Part, costs: Costs, upper: float, deadline: Deadline) -> Run:
+        return (Run if self.model.margins is None else NetworkRun)(part, costs, upper, deadline)
+
     def _together(self, part: Part, upper: float, deadline: Deadline) -> Found:
         """The closest valid point of a part, changes and distance in one stage; as ``closest``."""
         costs = Costs.of(part, self._cost, self.most)
-        run = Run(part, costs, upper, deadline)
+        run = self._run(part, costs, upper, deadline)
         row, value = run.search()
         return row, value, run.bound
 
@@ -146,20 +164,6 @@ class BoxSearch:
             row, value, lower = self._together(part, value, deadline)
             best, bound = best if row is None else row, min(bound, lower)
         return best, value, bound
-
-    def _fewest(self, part: Part, known: float, deadline: Deadline) -> tuple[dict[str, Any] | None, float, float]:
-        """A valid point of the fewest changes or None, its changes (``known`` without one), and a bound on them.
-
-        The distance only tells equals apart.
-        """
-        linear = self.distance.linear + self.distance.quadratic
-        ceiling = min(known, self.most + 1.0) - 0.5
-        counted = Separable(self.weights, linear * part.spread(linear), 0.0 * linear)
-        costs = Costs.of(part, counted, math.inf, counting=True)
-        run = Run(part, costs, ceiling, deadline)
-        row, _ = run.search()
-        least = known if row is None else part.changes(row)
-        return row, least, least if run.bound >= least else float(max(math.ceil(run.bound - TIES), 0))
 
     def _part(self, factual: pd.DataFrame, piece: Shares | Outside) -> Part:
         return Part(self.model, self.weights, self._sets.of(piece), factual, piece)

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from harness.core.method import Deadline
-from harness.core.tolerances import COST_TIE, HULL_INSIDE, HULL_NORMAL
+from harness.core.tolerances import HULL_INSIDE, HULL_NORMAL
+from methods.milp.core_kernels import lightest
 from methods.milp.hull import Hull
 
 CLEAR = 10 * HULL_INSIDE  # beyond a half-space by more, a point is in no hull within it, whatever rounding says
@@ -59,7 +60,7 @@ class Cores:
             self.sets.append(core)
             kept, found = kept - core, True
         if found:
-            self.changed, least = hitting(self.sets, self.weights)
+            self.changed, least = hitting(self.sets, self.weights, self.least - self.base)
             self.least = self.base + least
         self.closed = math.isinf(self.least) or (not found and not deadline.passed)
 
@@ -85,28 +86,15 @@ class Cores:
         return frozenset(feature for feature in kept if carried[list(self.columns[feature])].any())
 
 
-def hitting(sets: Sequence[frozenset[int]], weights: np.ndarray) -> tuple[frozenset[int], float]:
-    """The lightest features of which each set has one, and their weight; infinite where some set has none of finite."""
-    best: list[tuple[frozenset[int], float]] = [(frozenset(), math.inf)]
-    lightest = sorted(set(sets), key=len)
-    open_ = [(frozenset[int](), frozenset[int](), 0.0)]
-    while open_:
-        taken, barred, weight = open_.pop()
-        left = [one - barred for one in lightest if not one & taken]
-        bound, used, pick = weight, frozenset[int](), None
-        for one in left:
-            if pick is None or len(one) < len(pick):
-                pick = one
-            if not one & used:
-                bound, used = bound + min((weights[f] for f in one), default=math.inf), used | one
-        if bound >= best[0][1] - COST_TIE:
-            continue
-        if pick is None:
-            best[0] = taken, weight
-            continue
-        branches, barred_too = [], barred
-        for feature in sorted(pick, key=lambda f: (-sum(f in one for one in left), weights[f], f)):
-            branches.append((taken | {feature}, barred_too, weight + float(weights[feature])))
-            barred_too = barred_too | {feature}
-        open_ += reversed(branches)
-    return best[0]
+def hitting(sets: Sequence[frozenset[int]], weights: np.ndarray, least: float = 0.0) -> tuple[frozenset[int], float]:
+    """The lightest features of which each set has one, and their weight; infinite where some set has none of finite.
+
+    ``least``: a lower bound on that weight.
+    """
+    member = np.zeros((len(sets), len(weights)), dtype=bool)
+    for k, one in enumerate(sets):
+        member[k, list(one)] = True
+    member = np.unique(member, axis=0)
+    member = member[np.argsort(member.sum(axis=1), kind="stable")]
+    taken, weight = lightest(member, np.asarray(weights, dtype=float), least)
+    return frozenset(np.flatnonzero(taken).tolist()), float(weight)

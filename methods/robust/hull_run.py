@@ -99,11 +99,7 @@ class WallProgram(BoxProgram):
                 rows.append((slopes[place] / radius, radius - fixed / radius))
         for r in range(CUTS):
             slopes, least = rows[r] if r < len(rows) else (np.zeros(count), -math.inf)
-            row, at = self.lines.extra[r], self.ways + r
-            row[:count], row[self.size : self.size + count] = slopes, -slopes
-            span = kernels.span(row, self.columns.low, self.columns.high)
-            self.columns.low[at], self.columns.high[at] = max(least, span[0]), span[1]
-            if self.columns.low[at] > self.columns.high[at]:
+            if not self.state(r, slopes, least):
                 return math.inf
         return constant
 

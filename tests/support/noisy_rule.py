@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neural_network import MLPClassifier
 
 from harness.core.classifier import Classifier
 from harness.core.inputs import space_inputs
@@ -17,6 +18,8 @@ MODELS = {
     "logistic": LogisticRegression(),
     "forest": RandomForestClassifier(7, max_depth=3, random_state=0),
     "boosting": GradientBoostingClassifier(n_estimators=12, max_depth=2, random_state=0),
+    "network": MLPClassifier((8,), solver="lbfgs", max_iter=1000, random_state=0),
+    "deep": MLPClassifier((5, 4), solver="lbfgs", max_iter=1000, random_state=1),
 }
 
 

@@ -28,6 +28,8 @@ from harness.evaluation.checker import permitted
 from methods.ce_ocl import CeOcl
 from methods.ce_ocl.explainer import start
 from methods.ce_ocl.few_changes import FewChanges
+from methods.estimators import network_margins
+from methods.estimators.network_margins import Margins
 
 SPACE = Space(
     (
@@ -160,10 +162,36 @@ def test_nothing_cheaper_exists(kind: str, case: int) -> None:
         earlier.append(found.row)
 
 
+@pytest.mark.parametrize("phased", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_forms_near_a_point_exceed_the_margin_by_the_chords_alone(kind: str, phased: bool) -> None:
+    """With the units at work that are so at a point, a form lies above the margin, and at the point by what chords are
+    loose; where phases are known, they count."""
+    margins = Margins(network(kind)[0], MARGIN)
+    rng = np.random.default_rng(1)
+    for _ in range(40):
+        units = len(margins.layers[0][1])
+        centre, radius = rng.normal(scale=2.0, size=(1, units)), rng.uniform(0.0, 2.0, (1, units))
+        near = centre + rng.uniform(-1.0, 1.0, (1, units)) * radius
+        sums = margins.sums(near)
+        phases = [np.where(rng.random(s.shape[1]) < 0.3, np.sign(s[0]), 0.0) for s in sums] if phased else []
+        lows, highs = margins.bounds(centre - radius, centre + radius, phases)
+        at = [value > 0 for value in sums]
+        gaps = margins.loose(lows, highs, sums)
+        weights, shift = margins.above(lows, highs, at)[0]
+        over = (weights * near).sum() + shift[0] - margins.margins(near)[0, 0]
+        assert over == pytest.approx(sum(gap.sum() for gap in gaps), abs=1e-9)
+        assert all((gap >= 0).all() for gap in gaps)
+        for point in centre + rng.uniform(-1.0, 1.0, (200, units)) * radius:
+            values = margins.sums(point[None])
+            if all((phase * value[0] >= 0).all() for phase, value in zip(phases, values, strict=False)):
+                assert (weights * point).sum() + shift[0] >= margins.margins(point[None])[0, 0] - 1e-9
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_forms_lie_above_the_network(kind: str) -> None:
     """Over a box of first sums no margin exceeds its linear form, and no unit leaves its bounds."""
-    network_ = FewChanges(network(kind)[0], MARGIN, np.ones(6)).network
+    network_ = Margins(network(kind)[0], MARGIN)
     rng = np.random.default_rng(0)
     units = len(network_.layers[0][1])
     centre, radius = rng.normal(scale=2.0, size=(20, units)), rng.uniform(0.0, 2.0, (20, units))
@@ -222,4 +250,4 @@ def test_the_deadline_ends_the_search(problem_of: Callable[[str], Problem]) -> N
 @pytest.mark.parametrize("model", ["lr", "rf", "mlp", "mlp_regressor"])
 def test_networks_are_taken(problem_of: Callable[[str], Problem], model: str) -> None:
     """Only networks are."""
-    assert FewChanges.takes(problem_of(model)) == model.startswith("mlp")
+    assert network_margins.takes(problem_of(model)) == model.startswith("mlp")

@@ -50,13 +50,23 @@ def searched(
             bound = min(bound, value)
             break
         assert isinstance(piece, Shares | Outside)
-        row, value, below = search.closest(factual, piece, value, deadline, lexical)
+        fewest = search.fewest(factual, piece) if lexical and alpha else None
+        row, value, below = search.closest(factual, piece, value, deadline, fewest)
         best, bound = (best if row is None else row), min(bound, below)
     return best, value, min(bound, value)
 
 
-def enumerated(problem: Problem, factual: pd.DataFrame, alpha: float, most: float | None = None) -> float:
-    """The least objective of all whole points within reach that the model accepts and the hull holds."""
+def valid_in_hull(problem: Problem, factual: pd.DataFrame) -> pd.DataFrame:
+    """All whole points within reach that the model accepts and the hull holds."""
+    frame = within_reach(problem, factual)
+    space = problem.space
+    points = np.unique(space.encode(problem.reference.loc[np.asarray(problem.reference_labels) == "yes"]), axis=0)
+    held = [distance(points, row) <= 1e-7 for row in space.encode(frame)]
+    return frame.loc[held]
+
+
+def within_reach(problem: Problem, factual: pd.DataFrame) -> pd.DataFrame:
+    """All whole points within reach that the model accepts."""
     space = problem.space
     values = []
     for feature in space.features:
@@ -67,7 +77,12 @@ def enumerated(problem: Problem, factual: pd.DataFrame, alpha: float, most: floa
         low, high = feature.interval(float(own))
         values.append(tuple(sorted({int(own), *range(int(low), int(high) + 1)})))
     frame = space.frame([dict(zip(space.names, point, strict=True)) for point in itertools.product(*values)])
-    frame = frame.loc[problem.valid(frame)].reset_index(drop=True)
+    return frame.loc[problem.valid(frame)].reset_index(drop=True)
+
+
+def enumerated(problem: Problem, factual: pd.DataFrame, alpha: float, most: float | None = None) -> float:
+    """The least objective of all whole points within reach that the model accepts and the hull holds."""
+    space, frame = problem.space, within_reach(problem, factual)
     terms = (Term("l1"), Term("l0", alpha)) if alpha else (Term("l1"),)
     cost = Objective(terms).evaluate(space, factual, frame)
     changed = space.changed(factual, frame).sum(axis=1)
@@ -164,12 +179,43 @@ def test_the_fewest_changes_are_found_whatever_the_distance(model: str) -> None:
         least = math.inf
         for piece in engine.manifolds[0].pieces(factual, engine.program.aim.least):
             assert isinstance(piece, Shares | Outside)
-            row, value, bound = search.closest(factual, piece, 1e4 * least, Deadline.after(30), lexical=True)
+            row, value, bound = search.closest(
+                factual, piece, 1e4 * least, Deadline.after(30), search.fewest(factual, piece)
+            )
             if row is not None:
                 changes = float(problem.space.changed(factual, problem.space.frame([row])).sum())
                 assert changes == bound // 1e4 == value // 1e4 < least
                 least = changes
         assert least == enumerated(problem, factual, 1e4) // 1e4 or (least, least) == (math.inf, math.inf)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("model", MODELS)
+def test_no_valid_point_of_a_part_keeps_a_core(model: str, seed: int) -> None:
+    """Nor changes fewer numbers than are found."""
+    problem = make(MODELS[model], seed=seed)
+    space, kept = problem.space, 0
+    for factual in factuals(problem, 3):
+        engine = ProgramEngine(CeOcl(hull="hard", engine="milp"), problem)
+        ones = np.ones(5)
+        search = BoxSearch(problem, Separable(0 * ones, ones, 0 * ones), 1e4, ones, None, 1e-6)
+        frame = valid_in_hull(problem, factual)
+        for piece in engine.manifolds[0].pieces(factual, engine.program.aim.least):
+            assert isinstance(piece, Shares | Outside)
+            fewest = search.fewest(factual, piece)
+            fewest.settle(math.inf, Deadline.after(60.0))
+            names = [space.names[j] for j in fewest.part.numbers.place]
+            still = [name for name in space.names if name not in names]
+            own = frame[still].eq([fewest.part.still.row[name] for name in still]).all(axis=1)
+            here = frame.loc[own]
+            changed = space.changed(factual, here)
+            moved = changed[:, fewest.part.numbers.place]
+            for core in fewest.sets:
+                assert moved[:, list(core)].any(axis=1).all()
+                kept += len(names) - len(core)
+            assert fewest.least == min(changed.sum(axis=1), default=math.inf)
+            assert (fewest.row is None) == here.empty
+    assert kept > 0
 
 
 def test_two_ends_of_trees_are_left_to_the_program() -> None:

@@ -14,7 +14,7 @@ from scipy.optimize import linprog
 
 from harness.core.method import Deadline
 from harness.core.space import Feature, Space
-from methods.ce_ocl.reach import in_order
+from methods.ce_ocl.reach import hull_cores, in_order
 from methods.milp.cores import Cores, hitting
 from methods.milp.hull import Hull, Shares
 
@@ -100,6 +100,10 @@ class Other:
     asked: list[int] = field(default_factory=list)
 
 
+def cores_of(weights: np.ndarray) -> Any:
+    return hull_cores(SPACE, FACTUAL, weights)
+
+
 def test_parts_come_by_the_bounds_that_their_cores_raise() -> None:
     """Categories count, and numbers that no point of a part varies; one that an immutable number rules out comes last.
     One part beyond the last that is asked for is made, and no more."""
@@ -117,13 +121,13 @@ def test_parts_come_by_the_bounds_that_their_cores_raise() -> None:
 
     weights = np.array([1.0, 1.0, 1.0, 2.0])
     found = []
-    for reached in in_order(pieces(), SPACE, FACTUAL, weights, 10.0, lambda: math.inf, Deadline.after(60.0)):
+    for reached in in_order(pieces(), cores_of(weights), 10.0, lambda: math.inf, Deadline.after(60.0)):
         found.append((reached.piece, reached.least, reached.changes))
         if reached.piece is far:
             break
     assert found == [(made[2], 9.0, 0.0), (near, 10.1, 1.0), (far, pytest.approx(40.2 - 0.0), 4.0)]
     assert len(made) == 5
-    rest = list(in_order([never], SPACE, FACTUAL, weights, 10.0, lambda: math.inf, Deadline.after(60.0)))
+    rest = list(in_order([never], cores_of(weights), 10.0, lambda: math.inf, Deadline.after(60.0)))
     assert [(one.least, one.changes) for one in rest] == [(math.inf, math.inf)]
 
 
@@ -131,16 +135,17 @@ def test_parts_with_slack_are_left_as_they_are() -> None:
     """A hull that may be left has no cores, nor has one in another norm."""
     points = np.array([[0.5, 0.3], [0.7, 0.5]])
     wide = [Shares(points, np.array([0, 1]), None, 0.0, 0.0, 1, 0.4), Shares(points, np.array([0, 1]), price=3.0)]
-    assert [
-        one.cores for one in in_order(wide, SPACE, FACTUAL, np.ones(4), 1.0, lambda: math.inf, Deadline.after(9.0))
-    ] == [None, None]
+    assert [one.cores for one in in_order(wide, cores_of(np.ones(4)), 1.0, lambda: math.inf, Deadline.after(9.0))] == [
+        None,
+        None,
+    ]
 
 
 def test_a_part_that_costs_enough_is_asked_no_more() -> None:
     """Its first core says that it costs 10 more; what changes besides is not looked for."""
     part = Shares(np.array([[0.5, 0.3], [0.7, 0.5]]), np.array([0, 1]), [None, None, (0.0, 0.0), 0], 0.2, 0.0)
     for enough, least in ((0.1, 0.2), (5.0, 20.2), (math.inf, 20.2)):
-        (found,) = in_order([part], SPACE, FACTUAL, np.ones(4), 10.0, lambda limit=enough: limit, Deadline.after(60.0))
+        (found,) = in_order([part], cores_of(np.ones(4)), 10.0, lambda limit=enough: limit, Deadline.after(60.0))
         assert found.cores is not None
         assert found.least == least
         assert found.cores.closed == (enough == math.inf)
