@@ -103,7 +103,7 @@ class TreeCf:
             return "treecf is run for one wanted class only; set 'desired' to a class."
         if classifier.opaque:
             return classifier.opaque
-        if not isinstance(classifier.estimator, MODELS) or not classifier.binary:
+        if type(classifier.estimator) not in MODELS or not classifier.binary:  # subclasses vote otherwise
             name, known = type(classifier.estimator).__name__, ", ".join(model.__name__ for model in MODELS)
             return f"treecf takes trees with two classes ({known}), not {name}; choose such a model."
         for source in classifier.inputs:

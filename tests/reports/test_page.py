@@ -372,3 +372,16 @@ def test_values_of_data_are_escaped(tmp_path: Path) -> None:
 def test_nothing_finished_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(HarnessError, match="stored answers"):
         page.write(tmp_path)
+
+
+@pytest.mark.filterwarnings("error")
+def test_where_every_method_refuses_there_is_a_page(tmp_path: Path) -> None:
+    """It has the failures, and no figure that methods without a question would leave empty."""
+    refused = Answer(Status.UNSUPPORTED, None, Reason.REFUSED, detail="trees alone.")
+    (tmp_path / "sweeps").mkdir()
+    for method in ("first", "second"):
+        named = {"method": method, "fingerprint": method, "paths": PATHS}
+        started(tmp_path, loans.problem, loans.factual, [refused] * 8, n_counterfactuals=1, **named)
+    assert "trees alone" in page.write(tmp_path).read_text()
+    names = {path.stem for path in (tmp_path / "figures").glob("*")}
+    assert not names & {"ranks", "performance_profiles"}

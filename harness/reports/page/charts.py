@@ -135,7 +135,7 @@ def profile(study: Study, found: Sequence[Contest]) -> Figure:
     upper, lower = figure.subplots(2, 1)
     ratios, seconds = reached(study, found)
     for axis, curves, label in ((upper, ratios, "times the nearest"), (lower, seconds, "seconds per question")):
-        finite = np.concatenate([values[np.isfinite(values)] for values in curves.values()])
+        finite = np.concatenate([np.zeros(0), *(values[np.isfinite(values)] for values in curves.values())])
         end = max(float(finite.max()), 1.0) if finite.size else 1.0
         for name, values in curves.items():
             known = np.sort(values[np.isfinite(values)])

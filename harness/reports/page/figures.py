@@ -64,7 +64,7 @@ def plans(numbers: Numbers) -> Iterator[Plan]:
     study, looks = numbers.study, charts.look(numbers.study.methods)
     named = {criterion.name: criterion for criterion in numbers.criteria}
     several = len(study.methods) > 1
-    if several:
+    if several and any(len(standing.mean_ranks) for standing in numbers.standings.values()):
         text = "Mean normalised rank over data sets: 0 is best, 1 last."
         yield Plan("ranks", "Methods by criterion", text, lambda: charts.heat(numbers.standings, looks))
     for name, standing in numbers.standings.items():
@@ -72,12 +72,12 @@ def plans(numbers: Numbers) -> Iterator[Plan]:
             text = "Methods joined by a bar are not told apart by Nemenyi's test."
             title, file = f"Critical differences: {name}", f"critical_differences_{_plain(name)}"
             yield Plan(file, title, text, lambda standing=standing: charts.critical(standing, looks))  # type: ignore[misc]
-    if several and "proximity" in named:
+    found = numbers.contests["proximity"] if several and "proximity" in named else []
+    if any(study.of_task(contest.task) for contest in found):  # a method that refuses all has no questions
         text = (
             "Share of questions, each once a seed, with an accepted answer within a factor of the nearest one, and "
             "within so many seconds."
         )
-        found = numbers.contests["proximity"]
         yield Plan("performance_profiles", "Quality and time", text, lambda: charts.profile(study, found))
     if {"proximity", "plausibility"} <= set(named):
         text = (

@@ -57,7 +57,12 @@ class OceanCp:
             raise far.Refused("OCEAN minimises the distance l1 alone; set method.distance=l1 and method.alpha=0.")
         try:
             told = problem.estimator()  # from the harness, which is trusted
-            self.estimator = skops.io.loads(told, trusted=skops.io.get_untrusted_types(data=told))
+            types = skops.io.get_untrusted_types(data=told)
+            if own := [each.rsplit(".", 1)[-1] for each in types if each.startswith("harness.")]:
+                raise far.Refused(f"OCEAN takes forests and AdaBoost of scikit-learn, not {own[0]}; choose model=rf.")
+            self.estimator = skops.io.loads(told, trusted=types)
+        except far.Refused:
+            raise
         except Exception as fault:
             raise far.Refused(f"OCEAN's side cannot read the model ({fault}).") from None
         name = type(self.estimator).__name__

@@ -29,6 +29,7 @@ from harness.core.target import Label
 from harness.execution.messages import ExplainRequest
 from harness.execution.pool import Limits, Pool
 from harness.execution.worker import _timed
+from harness.models.votes import VotingForestClassifier
 from methods.ce_ocl import CeOcl
 from methods.estimators.trees import ensemble
 from methods.foreign import environment, far
@@ -477,6 +478,16 @@ def test_what_ocean_calls_optimal_against_single_precision_is_counted_as_refused
         given.append((answer.status, answer.detail, answer.row["size"] == size))
         assert problem.valid(space.frame([answer.row]))[0] == (answer.status is Status.OPTIMAL)
     assert given == [(Status.FOUND, REFUSED, True), (Status.OPTIMAL, "", False)]
+
+
+def test_ocean_refuses_trees_that_vote_by_their_name() -> None:
+    """They are a class of the harness, which the other side does not have."""
+    problem = problem_of(classifier("rf"), "yes")
+    forest = VotingForestClassifier(3, max_depth=2, random_state=0)
+    forest.fit(problem.classifier.matrix(problem.train), problem.valid(problem.train).astype(int))
+    voting = replace(problem, classifier=replace(problem.classifier, estimator=forest))
+    with pytest.raises(HarnessError, match="not VotingForestClassifier"):
+        of_library("ocean_cp").fit(voting)
 
 
 @pytest.mark.slow

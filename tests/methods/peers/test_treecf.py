@@ -22,6 +22,7 @@ from harness.core.space import Feature, Space
 from harness.core.target import Interval, Label
 from harness.evaluation.checker import permitted
 from harness.models.train import train
+from harness.models.votes import VotingForestClassifier
 from methods.ce_ocl import CeOcl
 from methods.peers.treecf import TreeCf
 
@@ -213,6 +214,14 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the command that installs it, whatever the problem."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert "uv sync --extra treecf" in str(TreeCf().refuses(posed("cart")))
+
+
+@library
+def test_trees_that_vote_are_refused() -> None:
+    """The library reads a forest's averages, whatever class of ours the forest is of."""
+    problem = posed("cart")
+    voting = replace(problem, classifier=replace(problem.classifier, estimator=VotingForestClassifier(3)))
+    assert "not VotingForestClassifier" in str(TreeCf().refuses(voting))
 
 
 def test_alpha_is_not_negative() -> None:
