@@ -325,7 +325,8 @@ class _Search:
         """What is left of a node whose relaxed solution no known perturbation breaks: nothing where it is answered.
 
         That solution lies on the very threshold. The same program with a margin has a point beyond it, which is taken
-        where no other perturbation breaks it; where it costs too much, a smaller margin is tried.
+        where no other perturbation breaks it; where it costs too much, a smaller margin is tried. Perturbations met since
+        may break the solution itself: the node is looked at again.
         """
         for margin in self.network.margins:
             kept = self._look(replace(here, point=found.point, way=None), margin)
@@ -340,6 +341,8 @@ class _Search:
             self.take(here.slice, kept.point)
             if found.value >= self.best.value - self._enough():
                 break
+        if self.scenarios.count[0] > found.known:
+            return [(found.value, here)]
         self.unsettled = min(self.unsettled, found.value)
         return []
 
@@ -384,7 +387,7 @@ class _Search:
             gain = min(value, self.best.value) - here.value
             if math.isfinite(gain):
                 self.pseudo_costs.learn(here.way, gain / here.excess)
-        return Looked(code, value, solution.point, int(solution.scenario[0]), solution.excess)
+        return Looked(code, value, solution.point, int(solution.scenario[0]), solution.excess, int(scenarios.count[0]))
 
     def _branched(self, here: Node, found: Looked) -> list[tuple[float, Node]]:
         """Two nodes with their bounds, on the unit that promises to raise both the most."""

@@ -34,7 +34,7 @@ from harness.solvers.simplex import INFEASIBLE, minimum
 EMPTY, BEYOND, CANDIDATE, BRANCH = 0, 1, 2, 3
 VIOLATED, PROVEN, MORE, OPEN = 0, 1, 2, 3  # what the adversary returns
 L1, LINF, L2 = 0, 1, 2  # norms
-ROWS = 400
+ROWS, ROWS_EACH = 400, 5  # of the program of a node, and a perturbation's
 ROUNDS = 60  # of rows for one node
 SHARES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of a unit's weights that all rows together are added with
 RISE = 0.02  # share of the budget that a bound has to rise by for bounds of sums to be improved again
@@ -100,8 +100,8 @@ class Scenario(NamedTuple):
 class Rows(NamedTuple):
     """The rows of a linear program, ``row @ x <= side``."""
 
-    rows: np.ndarray  # (``ROWS``, columns)
-    sides: np.ndarray  # (``ROWS``,)
+    rows: np.ndarray  # (rows, columns)
+    sides: np.ndarray  # (rows,)
 
 
 class Where(NamedTuple):
@@ -382,7 +382,8 @@ def node(net, reach, cuts, scenarios, ball, margin, enough, found):
     chebyshev = norm == LINF
     columns = 2 * size + (1 if chebyshev else 0)
     cost, ends_low, ends_high = np.zeros(columns), np.zeros(columns), np.empty(columns)
-    rows, sides = np.zeros((ROWS, columns)), np.zeros(ROWS)
+    most_rows = ROWS + ROWS_EACH * count[0]
+    rows, sides = np.zeros((most_rows, columns)), np.zeros(most_rows)
     program = Rows(rows, sides)
     m, most = 0, budget + BUDGET_ROOM * (1.0 + budget)
     for j in range(size):
@@ -418,7 +419,7 @@ def node(net, reach, cuts, scenarios, ball, margin, enough, found):
         for i in range(sizes[1]):
             for side in range(2):
                 sign, end = (1.0, cut_low[i]) if side == 0 else (-1.0, -cut_high[i])
-                if added[side, i] or sign * here[i] >= end + room or m >= ROWS:
+                if added[side, i] or sign * here[i] >= end + room or m >= most_rows:
                     continue
                 added[side, i] = True
                 sides[m] = sign * here[i] - end
@@ -469,7 +470,7 @@ def node(net, reach, cuts, scenarios, ball, margin, enough, found):
             if true[worst] >= margin - 2 * ROW_MISSED:
                 return CANDIDATE, bound
             break
-        if m >= ROWS:
+        if m >= most_rows:
             break
         status, value, solution, multipliers = minimum(cost, rows[:m].copy(), sides[:m].copy(), ends_low, ends_high)
         if status == INFEASIBLE:

@@ -68,6 +68,8 @@ class Looked:
         The perturbation to branch on.
     excess
         By how much the line of each unit lies too high there, shape (layers, units).
+    known
+        How many perturbations were known then.
     """
 
     code: int
@@ -75,6 +77,7 @@ class Looked:
     point: np.ndarray
     scenario: int
     excess: np.ndarray
+    known: int
 
 
 @dataclass(frozen=True)
