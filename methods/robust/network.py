@@ -32,6 +32,7 @@ from methods.robust.adversarial import Adversarial
 from methods.robust.network_kernels import (
     BRANCH,
     CANDIDATE,
+    EMPTY,
     L1,
     LINF,
     MORE,
@@ -325,8 +326,8 @@ class _Search:
         """What is left of a node whose relaxed solution no known perturbation breaks: nothing where it is answered.
 
         That solution lies on the very threshold. The same program with a margin has a point beyond it, which is taken
-        where no other perturbation breaks it; where it costs too much, a smaller margin is tried. Perturbations met since
-        may break the solution itself: the node is looked at again.
+        where no other perturbation breaks it; where it costs too much, a smaller margin is tried. Perturbations met
+        since may break the solution itself, and bounds rule it out: the node is looked at again.
         """
         for margin in self.network.margins:
             kept = self._look(replace(here, point=found.point, way=None), margin)
@@ -343,6 +344,8 @@ class _Search:
                 break
         if self.scenarios.count[0] > found.known:
             return [(found.value, here)]
+        if kept.code == EMPTY and self._look(here).code == EMPTY:
+            return []
         self.unsettled = min(self.unsettled, found.value)
         return []
 

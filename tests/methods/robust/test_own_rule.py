@@ -201,3 +201,37 @@ def test_other_models_have_no_margin_either(name: str, algorithm: str) -> None:
         assert answer.objective >= expected - 1e-7
         if answer.status is Status.OPTIMAL:
             assert answer.objective == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("seed", "features", "units", "place"),
+    [(8, 12, (30,), 3), (94, 12, (30,), 5), (233, 12, (30,), 0), (261, 12, (30,), 2), (46, 16, (8, 8), 6)],
+)
+def test_a_solution_that_a_later_perturbation_breaks_is_not_left_open(
+    seed: int, features: int, units: tuple[int, ...], place: int
+) -> None:
+    """Of these networks a node's solution met a perturbation that broke it after it was solved, or bounds that rule
+    it out; the search once left such a node as it was, and ended with an open gap and time to spare."""
+    rng = np.random.default_rng(seed)
+    space = Space(
+        tuple(Feature(f"x{i}", Kind.CONTINUOUS, scale=(0.0, 1.0), bounds=(0.0, 1.0)) for i in range(features))
+    )
+    points = rng.random((80, features))
+    estimator = MLPClassifier(units, max_iter=1, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the weights are replaced below
+        estimator.fit(points, np.arange(80) % 2)
+    for weights in (*estimator.coefs_, *estimator.intercepts_):
+        weights[...] = rng.normal(size=weights.shape)
+    values = points
+    for weights, shifts in zip(estimator.coefs_[:-1], estimator.intercepts_[:-1], strict=True):
+        values = np.maximum(values @ weights + shifts, 0.0)
+    estimator.intercepts_[-1][:] = -np.median(values @ estimator.coefs_[-1])
+    judge, rows = Classifier(estimator, space_inputs(space), ("no", "yes")), space.decode(points)
+    question = Problem(space, judge, rows, np.empty(80, dtype=object), Label("yes"))
+    (answer,) = (
+        Robust(rho=RHO, norm="linf").fit(question)
+        .explain(rows.loc[[place]], 1, np.random.default_rng(0), Deadline.after(60.0)).answers
+    )  # fmt: skip
+    assert answer.status is Status.OPTIMAL
+    assert question.valid(space.frame([answer.row]))[0]
