@@ -1,4 +1,4 @@
-"""The figure of how cost grows: seconds, memory and the share proven against trees, depth, features and people."""
+"""The figure of how cost grows: seconds, memory and the share proven against the size of what is asked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-AXES = {"trees": "trees", "depth": "depth of the trees", "features": "features", "people": "people asked at once"}
+AXES = {
+    "trees": "trees",
+    "depth": "depth of the trees",
+    "features": "features",
+    "units": "ReLUs",
+    "points": "rows that a hull is of",
+    "people": "people asked at once",
+}
 MEASURES = {"seconds": "seconds a question", "memory": "memory of the process, MiB", "proven": "share proven"}
 LEAST = {"seconds": 1e-4, "memory": 1.0}  # what is less is drawn here: no clock is finer
 
@@ -35,7 +42,8 @@ def measured(found: Sequence[StoredRun]) -> pd.DataFrame:
     share of the questions or groups.
     A run whose model has a size (``model.size``) lies on the axis of trees where its depth is the most frequent one of
     the runs, on that of depth where its trees are, and on that of features where both are; one of groups on that of
-    people.
+    people; of networks (``model.size={units:50}``) on that of ReLUs; one with a number as ``reference`` on that of
+    points.
 
     Raises
     ------
@@ -45,7 +53,7 @@ def measured(found: Sequence[StoredRun]) -> pd.DataFrame:
     rows = [row for run in found if scoring.refusal(run) is None for row in _of(run)]
     table = pd.DataFrame(rows, columns=["axis", "size", "trees", "depth", "line", "dataset", *MEASURES])
     sized = table.loc[table["trees"].notna()]
-    kept = table["axis"] == "people"
+    kept = table["axis"].isin(["people", "units", "points"])
     if len(sized):
         usual = {name: sized[name].mode().iloc[-1] for name in ("trees", "depth")}
         same = {name: table[name] == value for name, value in usual.items()}
@@ -55,8 +63,8 @@ def measured(found: Sequence[StoredRun]) -> pd.DataFrame:
     several = table.groupby("axis")["size"].transform("nunique") > 1
     if not several.any():
         raise HarnessError(
-            "no two runs differ in trees, depth, features or people; run +experiment=scaling, whose models have sizes "
-            "(model.size={trees:50,depth:5})."
+            "no two runs differ in trees, depth, features, ReLUs, points or people; run +experiment=scaling, whose "
+            "models have sizes (model.size={trees:50,depth:5})."
         )
     return table.loc[several].sort_values(["axis", "size"], ignore_index=True)
 
@@ -74,10 +82,13 @@ def _of(run: StoredRun) -> list[dict[str, Any]]:
         groups = scoring.group_table(run)
         spent = {"seconds": groups["seconds"].mean(), "proven": groups["optimal"].mean()}
         return [{**row, **spent, "axis": "people", "size": float(groups["size"].mean())}]
-    if not size or not len(scores):
+    points = meta["config"].get("reference")
+    sizes = {"points": points} if isinstance(points, int) else {**size}
+    if not sizes or not len(scores):
         return []
     row |= {"seconds": scores["seconds"].median(), "proven": scores["optimal"].mean()}
-    sizes = {"trees": size["trees"], "depth": size["depth"], "features": len(run.space.features)}
+    if "trees" in sizes:
+        sizes["features"] = len(run.space.features)
     return [{**row, "axis": axis, "size": float(at)} for axis, at in sizes.items()]
 
 

@@ -125,14 +125,13 @@ class Run:
         return self.part.model.trees is not None and self.part.leaves.greatest(low, high) < -SCORE_TIE
 
     def _propagate(self, node: Node) -> bool:
-        """Let numbers of a node stay or change, as far as that follows from cores; whether that is possible."""
+        """Let numbers of a node stay, as far as that follows from cores; whether that is possible."""
         numbers = self.part.numbers
         stays = (node.low == numbers.value) & (node.high == numbers.value)
         changes = node.forced | (numbers.value < node.low) | (node.high < numbers.value)
-        fits, kept, forced = propagate(self.cores, self.costs.weight, word(stays), word(changes), self.costs.rest)
+        fits, kept, _ = propagate(self.cores, self.costs.weight, word(stays), word(changes), self.costs.rest)
         if fits:
-            stays, changes = among(kept, len(stays)), among(forced, len(stays))
-            node.forced = changes
+            stays = among(kept, len(stays))
             node.low, node.high = np.where(stays, numbers.value, node.low), np.where(stays, numbers.value, node.high)
         return bool(fits)
 

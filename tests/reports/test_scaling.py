@@ -105,6 +105,28 @@ def test_groups_lie_on_the_axis_of_people(tmp_path: Path) -> None:
     ]
 
 
+def test_networks_lie_on_the_axis_of_units_and_hulls_on_that_of_points(tmp_path: Path) -> None:
+    """Whatever other sizes a study has; a hull of the training rows, or of all, has no place on it."""
+    for size, columns in RUNS.items():
+        run_of(tmp_path, *size, columns)
+    for place, (model, reference) in enumerate(
+        (({"size": {"units": 20}}, "train"), ({"size": {"units": 50}}, "train"), ({}, 100), ({}, 300), ({}, "all"))
+    ):
+        shown = "relus_" + str(model["size"]["units"]) if model else "rf"
+        named = {"model": shown, "method": f"ours-{reference}", "variant": reference, "fingerprint": f"u{place}"}
+        cell = started(tmp_path, loans.problem, loans.factual, [GRANTED] * 2, **named)
+        cell.update(config={**cell.meta["config"], "model": model, "reference": reference})
+        scores = pd.read_csv(cell.path / "scores.csv", index_col="factual")
+        scores.assign(seconds=[place + 1.0, place + 2.0], optimal=[1.0, 0.0]).to_csv(cell.path / "scores.csv")
+    rows = measured(latest(tmp_path)).query("axis in ['units', 'points']")
+    assert rows[["axis", "size", "line", "seconds", "proven"]].to_numpy().tolist() == [
+        ["points", 100.0, "ours, rf", 3.5, 0.5],
+        ["points", 300.0, "ours, rf", 4.5, 0.5],
+        ["units", 20.0, "ours, relus", 1.5, 0.5],
+        ["units", 50.0, "ours, relus", 2.5, 0.5],
+    ]
+
+
 def points(*rows: tuple[str, float, float], axis: str = "trees") -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["dataset", "size", "seconds"]).assign(axis=axis)
 
