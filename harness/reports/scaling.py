@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from harness.core.errors import HarnessError
+from harness.core.explanation import Status
 from harness.evaluation import scoring
 from harness.evaluation.study import read_scores
 from harness.reports.canvas import blank, legend_below, plain_logarithmic
@@ -37,9 +38,10 @@ def measured(found: Sequence[StoredRun]) -> pd.DataFrame:
     """One row a run and axis that it has a place on.
 
     Columns: ``axis``, of ``AXES``; ``size``, the place on it; ``line``, method and kind of model; ``dataset``;
-    ``seconds``, the median over the questions (the limit where none was accepted), or the mean over the groups;
+    ``seconds``, the median over the questions (the limit where none was accepted, unless there is proven to be none),
+    or the mean over the groups;
     ``memory``, the most of a worker in MiB, NaN where it was not noted or another process did the work; ``proven``, a
-    share of the questions or groups.
+    share of the questions or groups: an optimum, or that there is no counterfactual.
     A run whose model has a size (``model.size``) lies on the axis of trees where its depth is the most frequent one of
     the runs, on that of depth where its trees are, and on that of features where both are; one of groups on that of
     people; of networks (``model.size={units:50}``) on that of ReLUs; one with a number as ``reference`` on that of
@@ -86,7 +88,9 @@ def _of(run: StoredRun) -> list[dict[str, Any]]:
     sizes = {"points": points} if isinstance(points, int) else {**size}
     if not sizes or not len(scores):
         return []
-    row |= {"seconds": scores["seconds"].median(), "proven": scores["optimal"].mean()}
+    none = {each["factual"]: each["seconds"] for each in run.rows() if each["status"] == Status.INFEASIBLE}
+    seconds = scores["seconds"].where(~scores.index.isin(list(none)), scores.index.map(none))
+    row |= {"seconds": seconds.median(), "proven": ((scores["optimal"] > 0) | scores.index.isin(list(none))).mean()}
     if "trees" in sizes:
         sizes["features"] = len(run.space.features)
     return [{**row, "axis": axis, "size": float(at)} for axis, at in sizes.items()]

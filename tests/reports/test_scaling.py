@@ -13,7 +13,7 @@ from support.figures import covered
 from support.tables import GRANTED, started
 
 from harness.core.errors import HarnessError
-from harness.core.explanation import Status
+from harness.core.explanation import Answer, Reason, Status
 from harness.core.space import Space
 from harness.reports import figures
 from harness.reports.scaling import measured, slope, typical
@@ -124,6 +124,26 @@ def test_networks_lie_on_the_axis_of_units_and_hulls_on_that_of_points(tmp_path:
         ["points", 300.0, "ours, rf", 4.5, 0.5],
         ["units", 20.0, "ours, relus", 1.5, 0.5],
         ["units", 50.0, "ours, relus", 2.5, 0.5],
+    ]
+
+
+def test_a_proof_that_there_is_none_is_a_proof(tmp_path: Path) -> None:
+    """In the seconds that it took, not those of the limit."""
+    none = Answer(Status.INFEASIBLE, None, Reason.PROOF)
+    for units, answers in ((20, [GRANTED, none, none]), (50, [GRANTED, GRANTED, none])):
+        named = {"model": f"relus_{units}", "method": "ours", "fingerprint": str(units)}
+        cell = started(tmp_path, loans.problem, loans.factual, answers, **named)
+        cell.update(config={**cell.meta["config"], "model": {"size": {"units": units}}})
+        rows = cell.rows()
+        (cell.path / "rows.jsonl").write_text("")
+        cell.append({**row, "seconds": 0.5} for row in rows)
+        scores = pd.read_csv(cell.path / "scores.csv", index_col="factual")
+        told = {"seconds": [3.0 if answer is GRANTED else 60.0 for answer in answers], "optimal": [1.0, 0.0, 0.0]}
+        scores.assign(**told).to_csv(cell.path / "scores.csv")
+    rows = measured(latest(tmp_path))
+    assert rows[["size", "seconds", "proven"]].to_numpy().tolist() == [
+        [20.0, 0.5, 1.0],
+        [50.0, 3.0, pytest.approx(2 / 3)],
     ]
 
 
