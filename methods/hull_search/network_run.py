@@ -42,10 +42,11 @@ class NetworkProgram(BoxProgram):
         widths = [len(shifts) for _, shifts in self.net.layers]
         self.cuts = np.cumsum(widths)[:-1]
         self.known = Known(np.zeros(sum(widths)))
+        self.posed = ROWS  # rows that may hold what is asked of another box
 
     def by_layer(self, values: np.ndarray) -> list[np.ndarray]:
         """Values of all hidden units, shape (..., units), by layer."""
-        return np.split(values, self.cuts, axis=-1)
+        return np.split(values, self.cuts, axis=-1) if len(self.cuts) else [values]
 
     def ends(self, low: np.ndarray, high: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Bounds of all sums in a box of decoded values, by layer, shape (1, units)."""
@@ -74,10 +75,11 @@ class NetworkProgram(BoxProgram):
         rows = self.rows_of(low, high) if margin > 0 else []  # none: what a point outside the hull costs is asked
         if rows is None:
             return math.inf
-        nothing = np.zeros(len(low)), -math.inf
-        for r in range(ROWS):
-            if not self.state(r, *(rows[r] if r < len(rows) else nothing)):
+        posed, self.posed = self.posed, ROWS
+        for r in range(max(len(rows), posed)):
+            if not self.state(r, *(rows[r] if r < len(rows) else (np.zeros(len(low)), -math.inf))):
                 return math.inf
+        self.posed = len(rows)
         return constant
 
     def margin(self, moves: np.ndarray) -> tuple[float, list[np.ndarray]]:
