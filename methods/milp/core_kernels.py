@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from harness.core.compiling import njit
 from harness.core.tolerances import COST_TIE
 
 MOST = 63  # numbers whose sets are words

@@ -36,6 +36,8 @@ def test_hitting_sets_are_the_lightest(seed: int) -> None:
     if math.isfinite(least):
         assert all(found & one for one in sets)
         assert sum(weights[f] for f in found) == weight
+    for known in (least, least - 1.0):  # a bound ends the search at its value, not before
+        assert hitting(sets, weights, known)[1] == least
 
 
 def keeps(points: np.ndarray, x: np.ndarray, kept: list[int]) -> bool:
